@@ -1,0 +1,33 @@
+/* bins.h: the bin law of every duration histogram, in the recorder and in Python (which reads the numbers here).
+ *
+ * Durations are integer nanoseconds. Below 2^ENSIO_BIN_BITS each value has a bin of its own; above, every octave
+ * [2^k, 2^(k+1)) is cut into 2^ENSIO_BIN_BITS bins of equal width, so that no bin is wider than 1/2^ENSIO_BIN_BITS of its
+ * lower edge (3.1 %).
+ */
+#ifndef ENSIO_BINS_H
+#define ENSIO_BINS_H
+
+#include <stdint.h>
+
+#define ENSIO_BIN_BITS 5
+#define ENSIO_BIN_COUNT 1920 /* (64 - ENSIO_BIN_BITS + 1) << ENSIO_BIN_BITS: all of uint64_t */
+
+/* The bin of a duration. */
+static inline uint32_t ensio_bin(uint64_t duration_ns)
+{
+    if (duration_ns < (1U << ENSIO_BIN_BITS))
+        return (uint32_t)duration_ns;
+    uint32_t octave = 63U - (uint32_t)__builtin_clzll(duration_ns) - ENSIO_BIN_BITS; /* 0 for [32, 64) */
+    return (octave << ENSIO_BIN_BITS) + (uint32_t)(duration_ns >> octave);
+}
+
+/* The least duration of a bin; a bin ends where the next one begins. */
+static inline uint64_t ensio_bin_low(uint32_t bin)
+{
+    if (bin < (2U << ENSIO_BIN_BITS))
+        return bin;
+    uint32_t octave = (bin >> ENSIO_BIN_BITS) - 1;
+    return (uint64_t)((bin & ((1U << ENSIO_BIN_BITS) - 1)) + (1U << ENSIO_BIN_BITS)) << octave;
+}
+
+#endif
