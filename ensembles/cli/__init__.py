@@ -1,0 +1,1 @@
+"""The command ``ensio``: one file a subcommand."""

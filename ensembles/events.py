@@ -1,0 +1,164 @@
+"""Events: completed I/O calls as NumPy columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas
+
+OPS = ("read", "write", "open", "close", "seek", "sync", "meta", "wait")
+"""The kinds of operations; ``Events.op`` indexes this."""
+
+COLUMNS: dict[str, np.dtype] = {
+    "rank": np.dtype("u4"),
+    "thread": np.dtype("u2"),
+    "call": np.dtype("u2"),
+    "depth": np.dtype("u1"),
+    "file": np.dtype("u4"),
+    "offset": np.dtype("i8"),
+    "requested": np.dtype("u8"),
+    "moved": np.dtype("i8"),
+    "error": np.dtype("u2"),
+    "start": np.dtype("i8"),
+    "duration": np.dtype("i8"),
+}
+"""Names and types of the columns, in their order."""
+
+COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
+    "rank": ("", "task that made the call"),
+    "thread": ("", "thread of the task, numbered from 0"),
+    "call": ("", "function that was called: index into the calls"),
+    "depth": ("", "recorded calls of the same thread around this one"),
+    "file": ("", "file it was about: index into the files; 0: none, or not known"),
+    "offset": ("bytes", "from the start of the file; -1: none, or not known"),
+    "requested": ("bytes", "asked for"),
+    "moved": ("bytes", "moved; -1: the call failed"),
+    "error": ("", "errno of a call that failed, else 0"),
+    "start": ("ns", "entry into the call, since the origin of the run"),
+    "duration": ("ns", "from entry to return"),
+}
+"""Unit and meaning of each column."""
+
+
+class Call(NamedTuple):
+    """A traced function: its name, its layer (``posix``, ...) and its kind of operation (one of `OPS`)."""
+
+    name: str
+    layer: str
+    op: str
+
+
+class Events:
+    """Completed calls, one NumPy array a column, all of the same length.
+
+    Attributes
+    ----------
+    rank, thread, call, depth, file, offset, requested, moved, error, start, duration : ndarray, shape (n,)
+        The columns, with the types of `COLUMNS` and the meanings of `COLUMN_MEANINGS`; ``start`` and
+        ``duration`` are nanoseconds, ``offset``, ``requested`` and ``moved`` bytes.
+    calls : tuple of Call
+        What the ``call`` column indexes.
+    files : sequence of str
+        What the ``file`` column indexes: absolute paths; ``files[0]`` is ``""`` (no file).
+    """
+
+    __slots__ = (*COLUMNS, "calls", "files")
+
+    def __init__(
+        self, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]
+    ) -> None:
+        length = len(columns["rank"])
+        for name, dtype in COLUMNS.items():
+            column = np.asarray(columns[name], dtype=dtype)
+            if column.shape != (length,):
+                raise ValueError(f"column {name!r} has the shape {column.shape}, not ({length},)")
+            setattr(self, name, column)
+        self.calls = tuple(calls)
+        self.files = files
+
+    @classmethod
+    def empty(cls, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> Events:
+        """Events without a single call."""
+        return cls({name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}, calls, files)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Events]) -> Events:
+        """All calls of `parts` (at least one), which must share their dictionaries."""
+        if any(part.calls != parts[0].calls or part.files != parts[0].files for part in parts):
+            raise ValueError("events of different runs cannot be put together: their calls or files differ")
+        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
+        return cls(columns, parts[0].calls, parts[0].files)
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns by name."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+    @property
+    def end(self) -> np.ndarray:
+        """Return from the call: ns since the origin of the run, i8, shape (n,)."""
+        return self.start + self.duration
+
+    @property
+    def op(self) -> np.ndarray:
+        """Kind of operation: index into `OPS`, u1, shape (n,)."""
+        return op_of_calls(self.calls)[self.call]
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    def __getitem__(self, index: Any) -> Events:
+        """The events that a mask, a slice or an array of positions chooses."""
+        if isinstance(index, (int, np.integer)):
+            index = slice(index, index + 1 or None)
+        return Events({name: column[index] for name, column in self.columns.items()}, self.calls, self.files)
+
+    def sorted(self) -> Events:
+        """The same events, by rank and then by start."""
+        if self._is_sorted():
+            return self
+        return self[np.lexsort((self.start, self.rank))]
+
+    def _is_sorted(self) -> bool:
+        if len(self) < 2:
+            return True
+        later = self.start[1:] >= self.start[:-1]
+        return bool(np.all((self.rank[1:] > self.rank[:-1]) | ((self.rank[1:] == self.rank[:-1]) & later)))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A DataFrame with the same columns, ``op`` and ``layer``; names are categories."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.columns)
+        frame["op"] = pd.Categorical.from_codes(self.op, list(OPS))
+        layers = sorted({call.layer for call in self.calls})
+        layer_of_call = np.array([layers.index(call.layer) for call in self.calls], dtype="i2")
+        frame["layer"] = pd.Categorical.from_codes(layer_of_call[self.call], layers)
+        frame["call"] = _categories(self.call, [call.name for call in self.calls])
+        frame["file"] = _categories(self.file, list(self.files))
+        return frame
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Events: none"
+        ranks = len(np.unique(self.rank))
+        span_s = (int(self.end.max()) - int(self.start.min())) * 1e-9
+        return f"Events: {len(self):,} calls of {ranks:,} tasks over {span_s:.3f} s"
+
+
+def op_of_calls(calls: Sequence[Call]) -> np.ndarray:
+    """Kind of operation of each call: index into `OPS`, u1, shape (len(calls),)."""
+    return np.array([OPS.index(call.op) for call in calls], dtype="u1")
+
+
+def _categories(codes: np.ndarray, names: list[str]) -> Any:
+    """A pandas categorical of `names[codes]`; several codes may have the same name (calls of two layers)."""
+    import pandas as pd
+
+    unique = list(dict.fromkeys(names))
+    position = {name: number for number, name in enumerate(unique)}
+    return pd.Categorical.from_codes(np.array([position[name] for name in names], dtype="i8")[codes], unique)
