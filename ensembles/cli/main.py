@@ -1,0 +1,71 @@
+"""The command ``ensio``.
+
+A subcommand is a module of this package with ``NAME``, ``HELP``, ``add_arguments(parser)`` and ``execute(args)``,
+which returns the exit code. Modules import what is heavy inside ``execute``, so that ``ensio --help`` is quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from ensembles import __version__
+from ensembles.errors import EnsioError
+
+COMMANDS = ("run", "info", "report", "events", "collect", "replay")
+
+DESCRIPTION = "Records every I/O call of a parallel program, and shows the distributions behind them."
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells wrong usage in one sentence, as every other error of the command."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"ensio: {message}; see {self.prog} --help\n")
+
+
+def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+    """The parser of the command line, with the subcommands that are named."""
+    parser = _Parser(prog="ensio", description=DESCRIPTION)
+    parser.add_argument("--version", action="version", version=f"ensio {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+    for name in commands:
+        module = import_module(f"ensembles.cli.{name}")
+        subparser = subparsers.add_parser(module.NAME, help=module.HELP, description=module.HELP)
+        module.add_arguments(subparser)
+        subparser.set_defaults(execute=module.execute)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``ensio`` with these arguments (default: those of the process).
+
+    Returns
+    -------
+    int
+        Exit code: 0 done, 1 a check failed, 2 wrong usage or unreadable input.
+    """
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    named = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
+    args = build_parser(named).parse_args(arguments)
+    try:
+        exit_code = args.execute(args)
+        sys.stdout.flush()
+        return exit_code
+    except EnsioError as error:
+        print(f"ensio: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # The reader of our output (head, less) has seen enough; the interpreter's last flush must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"ensio: {where}{error.strerror or error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
