@@ -1,0 +1,223 @@
+"""Whole-number expressions of patterns: parsed with `ast`, evaluated here, never run as Python."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensembles.errors import EnsioError
+
+Number = int | np.ndarray
+
+CONSTANTS: Mapping[str, int] = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+_LIMIT = 1 << 63
+_MOST_CHARACTERS = 1000
+
+
+class _ExpressionProblem(Exception):
+    """What is wrong with an expression, still without the place where it stands."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A formula over whole numbers.
+
+    Attributes
+    ----------
+    text : str
+        As it was written.
+    where : str
+        File and line, for messages.
+    tree : ast.expr
+        Holds only the nodes that `evaluate` knows.
+    """
+
+    text: str
+    where: str
+    tree: ast.expr
+
+    def evaluate(self, names: Mapping[str, Number]) -> Number:
+        """The formula's value.
+
+        Parameters
+        ----------
+        names : mapping
+            Values of the names, each an int or an int64 array; all arrays of the same shape.
+
+        Returns
+        -------
+        int or ndarray of int64
+            An array if an array went in by a name that the formula uses.
+
+        Raises
+        ------
+        EnsioError
+            For a name that is not in `names`, a division by zero or with a remainder, or a number of more than 63 bits.
+        """
+        try:
+            return _evaluate(self.tree, names)
+        except _ExpressionProblem as problem:
+            raise EnsioError(f'{self.where}: "{self.text}": {problem}') from None
+
+    def evaluate_whole(self, names: Mapping[str, Number]) -> int:
+        """The value of a formula that is the same for all tasks: as `evaluate`, with names that are all int."""
+        value = self.evaluate(names)
+        assert isinstance(value, int)
+        return value
+
+
+def parse(source: object, where: str) -> Expression:
+    """An expression from what stands in a pattern: a whole number, or text.
+
+    Raises
+    ------
+    EnsioError
+        For anything else, and for text outside of the grammar.
+    """
+    if isinstance(source, bool) or not isinstance(source, int | str):
+        raise EnsioError(f"{where}: {source!r} is neither a whole number nor an expression in quotes")
+    text = str(source)
+    try:
+        if len(text) > _MOST_CHARACTERS:
+            raise _ExpressionProblem(f"is longer than {_MOST_CHARACTERS} characters")
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise _ExpressionProblem("is not an expression: see testbed/patterns/README.md") from None
+        _check(tree)
+    except _ExpressionProblem as problem:
+        raise EnsioError(f'{where}: "{text}": {problem}') from None
+    return Expression(text, where, tree)
+
+
+def _largest(value: Number) -> int:
+    """The largest absolute value, as an int that cannot overflow."""
+    if isinstance(value, int):
+        return abs(value)
+    return max(abs(int(value.min())), abs(int(value.max()))) if value.size else 0
+
+
+def _limited(bound: int) -> None:
+    if bound >= _LIMIT:
+        raise _ExpressionProblem("the result has more than 63 bits")
+
+
+def _add(left: Number, right: Number) -> Number:
+    _limited(_largest(left) + _largest(right))
+    return left + right
+
+
+def _subtract(left: Number, right: Number) -> Number:
+    _limited(_largest(left) + _largest(right))
+    return left - right
+
+
+def _multiply(left: Number, right: Number) -> Number:
+    _limited(_largest(left) * _largest(right))
+    return left * right
+
+
+def _refuse_zero(divisor: Number) -> None:
+    if np.any(np.equal(divisor, 0)):
+        raise _ExpressionProblem("divides by zero")
+
+
+def _divide_exactly(left: Number, right: Number) -> Number:
+    _refuse_zero(right)
+    if np.any(left % right):
+        raise _ExpressionProblem("the division leaves a remainder: use // if it may be cut off")
+    return left // right
+
+
+def _divide_down(left: Number, right: Number) -> Number:
+    _refuse_zero(right)
+    return left // right
+
+
+def _remainder(left: Number, right: Number) -> Number:
+    _refuse_zero(right)
+    return left % right
+
+
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: _add,
+    ast.Sub: _subtract,
+    ast.Mult: _multiply,
+    ast.Div: _divide_exactly,
+    ast.FloorDiv: _divide_down,
+    ast.Mod: _remainder,
+}
+
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Number, Number], np.ndarray]] = {
+    ast.Eq: np.equal,
+    ast.NotEq: np.not_equal,
+    ast.Lt: np.less,
+    ast.LtE: np.less_equal,
+    ast.Gt: np.greater,
+    ast.GtE: np.greater_equal,
+}
+
+_LOGIC: Mapping[type[ast.boolop], Callable[[Number, Number], np.ndarray]] = {
+    ast.And: np.logical_and,
+    ast.Or: np.logical_or,
+}
+
+
+def _check(node: ast.expr) -> None:
+    """Refuses every node that `_evaluate` does not know."""
+    match node:
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            if abs(value) >= _LIMIT:
+                raise _ExpressionProblem("a number has more than 63 bits")
+        case ast.Name():
+            pass
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _ARITHMETIC:
+            _check(left)
+            _check(right)
+        case ast.UnaryOp(op=ast.USub() | ast.Not(), operand=operand):
+            _check(operand)
+        case ast.BoolOp(values=values):
+            for value in values:
+                _check(value)
+        case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _COMPARISONS:
+            _check(left)
+            _check(right)
+        case _:
+            raise _ExpressionProblem(
+                f'"{ast.unparse(node)}" is more than names, whole numbers, + - * / // %, comparisons, and, or, not'
+            )
+
+
+def _truth(value: np.ndarray | np.bool_) -> Number:
+    return value.astype(np.int64) if isinstance(value, np.ndarray) else int(value)
+
+
+def _evaluate(node: ast.expr, names: Mapping[str, Number]) -> Number:
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            if name in names:
+                return names[name]
+            if name in CONSTANTS:
+                return CONSTANTS[name]
+            raise _ExpressionProblem(f'"{name}" is not a name here: it may be one of {", ".join([*names, *CONSTANTS])}')
+        case ast.BinOp(left=left, op=operator, right=right):
+            return _ARITHMETIC[type(operator)](_evaluate(left, names), _evaluate(right, names))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_evaluate(operand, names)
+        case ast.UnaryOp(operand=operand):
+            return _truth(np.equal(_evaluate(operand, names), 0))
+        case ast.BoolOp(op=operator, values=values):
+            parts = [_evaluate(value, names) for value in values]
+            result = parts[0]
+            for part in parts[1:]:
+                result = _truth(_LOGIC[type(operator)](result, part))
+            return result
+        case ast.Compare(left=left, ops=[operator], comparators=[right]):
+            return _truth(_COMPARISONS[type(operator)](_evaluate(left, names), _evaluate(right, names)))
+    raise AssertionError(ast.dump(node))
