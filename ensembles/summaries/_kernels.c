@@ -1,0 +1,182 @@
+/* The loops over events under the summaries. kernels.py converts the arguments, documents the functions, and has
+ * the same loops in NumPy; results are equal to the last bit. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+
+#include <ensio/bins.h>
+
+/* One array argument: a contiguous buffer of `itemsize`-byte items. */
+static int get_array(PyObject *object, Py_buffer *view, Py_ssize_t itemsize, int flags, const char *name)
+{
+    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | flags) != 0)
+        return -1;
+    if (view->itemsize != itemsize) {
+        PyErr_Format(PyExc_TypeError, "%s must have items of %zd bytes", name, itemsize);
+        PyBuffer_Release(view);
+        return -1;
+    }
+    return 0;
+}
+
+/* How much of `amount` has been used `elapsed` ns into an event: all of it at the end, whatever the rounding
+ * before. As the result depends only on the event and on the elapsed time, the parts that an event leaves in cells
+ * add up to its amount. */
+static inline int64_t used(int64_t amount, int64_t elapsed, int64_t duration)
+{
+    if (elapsed >= duration)
+        return amount;
+    return (int64_t)((double)amount * ((double)elapsed / (double)duration));
+}
+
+typedef struct {
+    const int64_t *start, *duration, *amount; /* amount: NULL for the time itself */
+    const int32_t *row;
+    Py_ssize_t events;
+    int level;
+    int64_t first;
+    int64_t *out;
+    int64_t rows, cells;
+} spread_job;
+
+/* The index of the first event that does not fit into `out`, or -1. */
+static Py_ssize_t spread_events(const spread_job *job)
+{
+    const int level = job->level;
+    for (Py_ssize_t i = 0; i < job->events; i++) {
+        const int64_t row = job->row[i];
+        if (row < 0)
+            continue;
+        const int64_t start = job->start[i], duration = job->duration[i];
+        int64_t cell = (start >> level) - job->first;
+        const int64_t last = ((start + (duration > 0 ? duration - 1 : 0)) >> level) - job->first;
+        if (row >= job->rows || duration < 0 || cell < 0 || last >= job->cells)
+            return i;
+        const int64_t amount = job->amount ? job->amount[i] : duration;
+        int64_t *const out = job->out + row * job->cells;
+        int64_t before = 0;
+        for (; cell < last; cell++) {
+            const int64_t elapsed = ((job->first + cell + 1) * ((int64_t)1 << level)) - start;
+            const int64_t now = job->amount ? used(amount, elapsed, duration) : elapsed;
+            out[cell] += now - before;
+            before = now;
+        }
+        out[last] += amount - before;
+    }
+    return -1;
+}
+
+static PyObject *spread(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *objects[5];
+    int level;
+    long long first, cells;
+    if (!PyArg_ParseTuple(args, "OOOOiLOL", &objects[0], &objects[1], &objects[2], &objects[3], &level, &first,
+                          &objects[4], &cells))
+        return NULL;
+    static const char *const names[5] = {"start", "duration", "row", "amount", "out"};
+    static const Py_ssize_t itemsizes[5] = {8, 8, 4, 8, 8};
+    Py_buffer views[5];
+    int held[5] = {0};
+    PyObject *result = NULL;
+    for (int i = 0; i < 5; i++) {
+        if (i == 3 && objects[i] == Py_None)
+            continue;
+        if (get_array(objects[i], &views[i], itemsizes[i], i == 4 ? PyBUF_WRITABLE : 0, names[i]) != 0)
+            goto done;
+        held[i] = 1;
+    }
+    const Py_ssize_t events = views[0].len / 8;
+    const Py_ssize_t out_items = views[4].len / 8;
+    if (views[1].len / 8 != events || views[2].len / 4 != events || (held[3] && views[3].len / 8 != events)) {
+        PyErr_SetString(PyExc_ValueError, "start, duration, row and amount must be of the same length");
+        goto done;
+    }
+    if (level < 0 || level > 62 || cells <= 0 || out_items % cells != 0) {
+        PyErr_SetString(PyExc_ValueError, "level must be 0 to 62, and out whole rows of cells");
+        goto done;
+    }
+    const spread_job job = {.start = views[0].buf,
+                            .duration = views[1].buf,
+                            .row = views[2].buf,
+                            .amount = held[3] ? views[3].buf : NULL,
+                            .events = events,
+                            .level = level,
+                            .first = first,
+                            .out = views[4].buf,
+                            .rows = out_items / cells,
+                            .cells = cells};
+    Py_ssize_t misfit;
+    Py_BEGIN_ALLOW_THREADS
+    misfit = spread_events(&job);
+    Py_END_ALLOW_THREADS
+    if (misfit >= 0)
+        PyErr_Format(PyExc_IndexError, "event %zd lies outside of the rows or cells", misfit);
+    else
+        result = Py_NewRef(Py_None);
+done:
+    for (int i = 0; i < 5; i++)
+        if (held[i])
+            PyBuffer_Release(&views[i]);
+    return result;
+}
+
+/* The index of the first event whose group has no row in `out`, or -1. */
+static Py_ssize_t count_events(const uint16_t *group, const int64_t *duration, Py_ssize_t events, int64_t *out,
+                               Py_ssize_t groups)
+{
+    for (Py_ssize_t i = 0; i < events; i++) {
+        if (group[i] >= groups || duration[i] < 0)
+            return i;
+        out[(Py_ssize_t)group[i] * ENSIO_BIN_COUNT + ensio_bin((uint64_t)duration[i])]++;
+    }
+    return -1;
+}
+
+static PyObject *count_bins(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *group_object, *duration_object, *out_object, *result = NULL;
+    Py_buffer group, duration, out;
+    if (!PyArg_ParseTuple(args, "OOO", &group_object, &duration_object, &out_object))
+        return NULL;
+    if (get_array(group_object, &group, 2, 0, "group") != 0)
+        return NULL;
+    if (get_array(duration_object, &duration, 8, 0, "duration") != 0)
+        goto release_group;
+    if (get_array(out_object, &out, 8, PyBUF_WRITABLE, "out") != 0)
+        goto release_duration;
+    const Py_ssize_t events = group.len / 2, groups = out.len / 8 / ENSIO_BIN_COUNT;
+    if (duration.len / 8 != events || groups * ENSIO_BIN_COUNT * 8 != out.len) {
+        PyErr_SetString(PyExc_ValueError, "group and duration must be equally long, and out whole rows of bins");
+        goto release_out;
+    }
+    Py_ssize_t misfit;
+    Py_BEGIN_ALLOW_THREADS
+    misfit = count_events(group.buf, duration.buf, events, out.buf, groups);
+    Py_END_ALLOW_THREADS
+    if (misfit >= 0)
+        PyErr_Format(PyExc_IndexError, "event %zd has no row in out, or a negative duration", misfit);
+    else
+        result = Py_NewRef(Py_None);
+release_out:
+    PyBuffer_Release(&out);
+release_duration:
+    PyBuffer_Release(&duration);
+release_group:
+    PyBuffer_Release(&group);
+    return result;
+}
+
+static PyMethodDef methods[] = {{"spread", spread, METH_VARARGS, NULL},
+                                {"count_bins", count_bins, METH_VARARGS, NULL},
+                                {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT, .m_name = "_kernels", .m_size = 0, .m_methods = methods};
+
+PyMODINIT_FUNC PyInit__kernels(void)
+{
+    return PyModule_Create(&definition);
+}

@@ -1,0 +1,64 @@
+"""The bin law of duration histograms, with the numbers of ``bins.h``.
+
+Durations are integer nanoseconds. Below ``2**BIN_BITS`` every value has a bin of its own; above, every octave
+is cut into ``2**BIN_BITS`` bins of equal width, so that no bin is wider than ``1 / 2**BIN_BITS`` of its lower
+edge. """
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.readers.layout import BIN_CONSTANTS
+
+BIN_BITS = BIN_CONSTANTS["ENSIO_BIN_BITS"]
+BIN_COUNT = BIN_CONSTANTS["ENSIO_BIN_COUNT"]
+RELATIVE_WIDTH = 2.0**-BIN_BITS
+"""Largest width of a bin, relative to its lower edge."""
+
+
+def bin_of(duration_ns: np.ndarray) -> np.ndarray:
+    """The bin of each duration.
+
+    Parameters
+    ----------
+    duration_ns : ndarray of integers, shape (n,)
+        Not negative.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+    """
+    value = np.asarray(duration_ns).astype(np.uint64)
+    octave = np.maximum(_bit_length(value) - (BIN_BITS + 1), 0)
+    return (octave << BIN_BITS) + (value >> octave.astype(np.uint64)).astype(np.int64)
+
+
+def bin_low_ns() -> np.ndarray:
+    """The least duration of each bin.
+
+    Returns
+    -------
+    ndarray of uint64, shape (BIN_COUNT,)
+        A bin ends where the next one begins; the last one ends at ``2**64``.
+    """
+    bins = np.arange(BIN_COUNT, dtype=np.uint64)
+    per_octave = np.uint64(1 << BIN_BITS)
+    octave = np.maximum(bins >> np.uint64(BIN_BITS), np.uint64(1)) - np.uint64(1)
+    return np.where(bins < per_octave, bins, ((bins % per_octave) + per_octave) << octave)
+
+
+def bin_edges_s() -> np.ndarray:
+    """Edges of the bins in seconds: float64, shape (BIN_COUNT + 1,)."""
+    return np.append(bin_low_ns().astype(np.float64), 2.0**64) * 1e-9
+
+
+def _bit_length(value: np.ndarray) -> np.ndarray:
+    """Number of bits of each uint64 value, without a detour over floats that would round 2**k - 1 up:
+    int64."""
+    length = np.zeros(value.shape, dtype=np.int64)
+    rest = value.copy()
+    for step in (32, 16, 8, 4, 2, 1):
+        high = rest >= np.uint64(1) << np.uint64(step)
+        length += high * step
+        rest = np.where(high, rest >> np.uint64(step), rest)
+    return length + (rest > 0)

@@ -1,0 +1,132 @@
+"""Moments of durations, one set per call, that can be merged.
+
+Central sums of two sets are put together with the formulas of P. Pébay, "Formulas for Robust, One-Pass
+Parallel Computation of Covariances and Arbitrary-Order Statistical Moments", Sandia National Laboratories,
+SAND2008-6212, 2008, which contain those of T. F. Chan, G. H. Golub and R. J. LeVeque for the second order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensembles.events import Call, Events
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Moments of one set of durations.
+
+    Attributes
+    ----------
+    n : int
+    mean_ns : float
+    sums : tuple of float
+        Sums of the second, third and fourth powers of the deviations from the mean, ns², ns³, ns⁴.
+    min_ns, max_ns : int
+    """
+
+    n: int
+    mean_ns: float
+    sums: tuple[float, float, float]
+    min_ns: int
+    max_ns: int
+
+    @classmethod
+    def of(cls, duration_ns: np.ndarray) -> Moments:
+        """The moments of durations: ndarray of integers, shape (n,), n > 0."""
+        values = duration_ns.astype(np.float64)
+        mean = float(values.mean())
+        values -= mean
+        square = values * values
+        values *= square
+        second, third = float(square.sum()), float(values.sum())
+        square *= square
+        low, high = int(duration_ns.min()), int(duration_ns.max())
+        return cls(len(duration_ns), mean, (second, third, float(square.sum())), low, high)
+
+    def __add__(self, other: Moments) -> Moments:
+        """The moments of both sets together."""
+        a, b = float(self.n), float(other.n)
+        n = a + b
+        delta = other.mean_ns - self.mean_ns
+        (a2, a3, a4), (b2, b3, b4) = self.sums, other.sums
+        second = a2 + b2 + delta**2 * a * b / n
+        third = a3 + b3 + delta**3 * a * b * (a - b) / n**2 + 3 * delta * (a * b2 - b * a2) / n
+        fourth = (
+            a4
+            + b4
+            + delta**4 * a * b * (a * a - a * b + b * b) / n**3
+            + 6 * delta**2 * (a * a * b2 + b * b * a2) / n**2
+            + 4 * delta * (a * b3 - b * a3) / n
+        )
+        mean = self.mean_ns + delta * b / n
+        low, high = min(self.min_ns, other.min_ns), max(self.max_ns, other.max_ns)
+        return Moments(self.n + other.n, mean, (second, third, fourth), low, high)
+
+    @property
+    def std_ns(self) -> float:
+        """Standard deviation of the sample (divisor n − 1), ns; NaN for fewer than two durations."""
+        return float(np.sqrt(max(self.sums[0], 0.0) / (self.n - 1))) if self.n > 1 else float("nan")
+
+    @property
+    def skewness(self) -> float:
+        """Third standardised moment, ``m3 / m2**1.5`` with divisor n; NaN where all durations are equal."""
+        second, third, _ = self.sums
+        return float(np.sqrt(self.n) * third / second**1.5) if self._varies else float("nan")
+
+    @property
+    def excess_kurtosis(self) -> float:
+        """Fourth standardised moment less 3, ``m4 / m2**2 - 3`` with divisor n; NaN where all durations are
+        equal."""
+        second, _, fourth = self.sums
+        return self.n * fourth / second**2 - 3.0 if self._varies else float("nan")
+
+    @property
+    def _varies(self) -> bool:
+        return self.max_ns > self.min_ns and self.sums[0] > 0
+
+
+class CallMoments:
+    """Moments of the durations of each call of a run.
+
+    Attributes
+    ----------
+    moments : dict of Call to Moments
+        Calls that occurred.
+    """
+
+    def __init__(self) -> None:
+        self.moments: dict[Call, Moments] = {}
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        counts = np.bincount(chunk.call, minlength=len(chunk.calls))
+        for number in np.flatnonzero(counts):
+            chosen = chunk.duration if counts[number] == len(chunk) else chunk.duration[chunk.call == number]
+            self._add(chunk.calls[number], Moments.of(chosen))
+
+    def merge(self, other: CallMoments) -> None:
+        """Add what others hold; calls are told apart by name and layer."""
+        for call, moments in other.moments.items():
+            self._add(call, moments)
+
+    def _add(self, call: Call, moments: Moments) -> None:
+        self.moments[call] = self.moments[call] + moments if call in self.moments else moments
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """One array of shape (calls,) per attribute: call (``layer:name``), n, mean_ns, m2, m3, m4, min_ns,
+        max_ns."""
+        rows = list(self.moments.values())
+        sums = np.array([row.sums for row in rows], dtype=np.float64).reshape(-1, 3)
+        return {
+            "call": np.array([f"{call.layer}:{call.name}" for call in self.moments], dtype=str),
+            "n": np.array([row.n for row in rows], dtype=np.int64),
+            "mean_ns": np.array([row.mean_ns for row in rows], dtype=np.float64),
+            "m2": sums[:, 0],
+            "m3": sums[:, 1],
+            "m4": sums[:, 2],
+            "min_ns": np.array([row.min_ns for row in rows], dtype=np.int64),
+            "max_ns": np.array([row.max_ns for row in rows], dtype=np.int64),
+        }

@@ -1,0 +1,89 @@
+"""Aggregate data rates over time: the bytes of every read and write, spread evenly over the time that the
+call took."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.events import OPS, Events, op_of_calls
+from ensembles.summaries.timegrid import CELLS, TimeGrid
+
+DIRECTIONS = ("read", "write")
+
+
+class RateCurve:
+    """Bytes read and bytes written per cell of time, over all tasks.
+
+    The bytes of a call are integers that always add up, so the area under a curve is exactly the bytes that
+    were moved. Bytes of calls that were made inside another recorded call of their thread are not counted
+    again.
+
+    Parameters
+    ----------
+    cells : int
+        Most cells of time.
+    """
+
+    def __init__(self, cells: int = CELLS) -> None:
+        self._grid = TimeGrid(len(DIRECTIONS), cells)
+
+    def add(self, chunk: Events) -> None:
+        """Add events; those that moved no bytes do not count.
+
+        Raises
+        ------
+        EnsioError
+            The time stamps are damaged.
+        """
+        row_of_op = np.full(len(OPS), -1, dtype=np.int32)
+        for row, op in enumerate(DIRECTIONS):
+            row_of_op[OPS.index(op)] = row
+        row_of_call = row_of_op[op_of_calls(chunk.calls)]
+        row = row_of_call[chunk.call]
+        chosen = (row >= 0) & (chunk.moved > 0) & (chunk.depth == 0)
+        if chosen.all():
+            self._grid.add(chunk.start, chunk.duration, row, chunk.moved)
+        elif chosen.any():
+            self._grid.add(chunk.start[chosen], chunk.duration[chosen], row[chosen], chunk.moved[chosen])
+
+    def merge(self, other: RateCurve) -> None:
+        """Add what another curve holds.
+
+        Raises
+        ------
+        ValueError
+            The curves differ in their number of cells.
+        """
+        self._grid.merge(other._grid)
+
+    @property
+    def edges_ns(self) -> np.ndarray:
+        """Edges of the cells, ns since the run's origin: int64, shape (cells + 1,); no cells if no bytes were
+        moved."""
+        return self._grid.edges_ns
+
+    @property
+    def cell_ns(self) -> int:
+        """Width of a cell in ns, a power of two."""
+        return self._grid.cell_ns
+
+    @property
+    def moved_bytes(self) -> np.ndarray:
+        """Bytes per cell: int64, shape (2, cells), in the order of `DIRECTIONS`."""
+        return self._grid.values
+
+    def rate_bytes_per_s(self, direction: str) -> np.ndarray:
+        """Rate in each cell: float64, shape (cells,)."""
+        return self.moved_bytes[DIRECTIONS.index(direction)] * (1e9 / self.cell_ns)
+
+    def total_bytes(self, direction: str) -> int:
+        """All bytes read, or written: the area under the curve."""
+        return int(self.moved_bytes[DIRECTIONS.index(direction)].sum())
+
+    def active_s(self, direction: str) -> float:
+        """Time in which any bytes were read, or written: all cells with bytes, seconds."""
+        return np.count_nonzero(self.moved_bytes[DIRECTIONS.index(direction)]) * self.cell_ns * 1e-9
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``moved_bytes`` and ``edges_ns``, as the properties of these names."""
+        return {"moved_bytes": self.moved_bytes, "edges_ns": self.edges_ns}

@@ -1,0 +1,22 @@
+"""The compiled kernel under the summaries; everything else about the package is in setup.cfg.
+
+The kernel is optional: without a C compiler the package installs all the same, and NumPy does the work with
+equal results. """
+
+from setuptools import Extension, setup
+
+setup(
+    ext_modules=[
+        Extension(
+            "ensembles.summaries._kernels",
+            sources=["ensembles/summaries/_kernels.c"],
+            depends=["libtrace/include/ensio/bins.h"],
+            include_dirs=["libtrace/include"],
+            define_macros=[("Py_LIMITED_API", "0x030B0000")],
+            # Without contraction to fused operations the results are those of NumPy, to the last bit.
+            extra_compile_args=["-std=c11", "-O3", "-ffp-contract=off"],
+            py_limited_api=True,
+            optional=True,
+        )
+    ]
+)
