@@ -118,11 +118,13 @@ static void run_step(struct replay *replay, long step, long first, long end)
     unsigned char *data = replay->data;
     prepare_data(replay, first, end);
     MPI_Barrier(MPI_COMM_WORLD);
+    double start = MPI_Wtime();
     for (long i = first; i < end; i++) {
         make_call(replay, &replay->plan.operations[i], data, &replay->results[step]);
         data += replay->plan.operations[i].bytes;
     }
     MPI_Barrier(MPI_COMM_WORLD);
+    replay->results[step].barrier_s = MPI_Wtime() - start;
     check_data(replay, first, end);
 }
 

@@ -1,0 +1,209 @@
+"""``ensio replay``: makes the calls of a pattern for real, with MPI, and records them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import secrets
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ensembles.errors import EnsioError
+from ensembles.run_directory import new_run_directory, shown
+
+if TYPE_CHECKING:
+    from ensembles.patterns import Pattern, Plan
+
+NAME = "replay"
+HELP = "run a pattern with real MPI and real I/O, recorded"
+
+PROGRAM = "ensio-replay"
+
+_INTERRUPTED = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pattern", metavar="PATTERN", help="a file, or the name of a shipped pattern (ior)")
+    parser.add_argument("--tasks", type=_count, metavar="N", help="number of MPI tasks")
+    parser.add_argument("--block-size", type=_size, metavar="SIZE", help="bytes of a block, such as 1MiB")
+    parser.add_argument("--repetitions", type=_count, metavar="N", help="how often a phase is repeated")
+    parser.add_argument("--calls", type=_count, metavar="K", help="calls in which a block is moved")
+    parser.add_argument("--directory", metavar="DIR", default=".", help="where the data goes (default: this folder)")
+    parser.add_argument("--keep", action="store_true", help="leave the data there")
+    parser.add_argument("-o", metavar="RUN", dest="output", help="run directory (default: a new one in this folder)")
+    parser.add_argument(
+        "--launcher", default="mpiexec", help='starts the tasks, given -n N and a program (default: "mpiexec")'
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Replays a pattern: 0 done, 1 the replay failed, 2 it cannot be started."""
+    from ensembles.patterns import expand, read_pattern
+
+    program = shutil.which(PROGRAM)
+    if not program:
+        raise EnsioError(f"{PROGRAM} is not on PATH: build it with ./dev setup, or put the bin folder of an installation there")
+    pattern = read_pattern(find_pattern(args.pattern, Path(program)))
+    plan = expand(pattern, _overrides(args))
+    launcher = _launcher(args.launcher)
+    data = _data_paths(plan, args.directory)
+    directory = new_run_directory(args.output, pattern.name)
+    folder = data[0].parent  # all nodes see it, which is not so of /tmp
+    with tempfile.TemporaryDirectory(prefix=".ensio-replay-", dir=folder) as scratch, _removed(data, keep=args.keep):
+        plan_path = Path(scratch) / "plan"
+        plan.write(plan_path, folder, secrets.randbits(64))
+        command = [*launcher, "-n", str(plan.tasks), program, str(plan_path)]
+        print(f"ensio: {shlex.join(command)}", file=sys.stderr)
+        status, lines = _run(command, mpi_environment(directory), quiet=args.json)
+    if status:
+        print(f"ensio: the replay failed (exit status {status}); what it did is in {shown(directory)}", file=sys.stderr)
+        return _INTERRUPTED if status == _INTERRUPTED else 1
+    if args.json:
+        print(json.dumps(_result(pattern, plan, directory, data if args.keep else [], lines)))
+    else:
+        print(f"\nrecorded in {shown(directory)}: look at it with ensio info {shlex.quote(shown(directory))}")
+    return 0
+
+
+def find_pattern(name: str, program: Path) -> Path:
+    """The file of a pattern: a path, or the name of one in ``share/ensio/patterns`` beside the program's folder.
+
+    Raises
+    ------
+    EnsioError
+        If there is neither.
+    """
+    if "/" in name or name.endswith(".toml"):
+        return Path(name)
+    shipped = program.resolve().parent.parent / "share" / "ensio" / "patterns"
+    path = shipped / f"{name}.toml"
+    if not path.is_file():
+        names = sorted(entry.stem for entry in shipped.glob("*.toml"))
+        raise EnsioError(f"{name}: no such pattern in {shipped}: it may be {', '.join(names) or 'a path'}")
+    return path
+
+
+def mpi_environment(directory: Path) -> dict[str, str]:
+    """The environment for a launcher: more tasks than cores, and root, as in a container, are no reason to refuse."""
+    environment = {**os.environ, "ENSIO_DIR": str(directory)}
+    environment.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
+    environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+    if os.geteuid() == 0:
+        environment.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        environment.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+    return environment
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is below 1")
+    return number
+
+
+def _size(text: str) -> int:
+    from ensembles.selection import parse_size
+
+    return parse_size(text)
+
+
+def _overrides(args: argparse.Namespace) -> dict[str, int]:
+    given = {
+        "tasks": args.tasks,
+        "block_bytes": args.block_size,
+        "repetitions": args.repetitions,
+        "calls": args.calls,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _launcher(line: str) -> list[str]:
+    words = shlex.split(line)
+    if not words or not shutil.which(words[0]):
+        raise EnsioError(
+            f'the launcher "{line}" is not found: install an MPI (Debian: openmpi-bin), or name yours with --launcher'
+        )
+    return words
+
+
+def _data_paths(plan: Plan, directory: str) -> list[Path]:
+    """Where the pattern's files will be: in a folder that has room for them and holds none of them yet."""
+    folder = Path(directory).absolute()
+    if not os.access(folder, os.W_OK | os.X_OK) or not folder.is_dir():
+        raise EnsioError(f"{folder}: is not a folder that can be written to: choose another with --directory")
+    if not str(folder).isprintable():
+        raise EnsioError(f"{str(folder)!r}: a name with control characters cannot be used: choose another with --directory")
+    paths = [folder / name for name in plan.files]
+    for path in paths:
+        if os.path.lexists(path):
+            raise EnsioError(f"{path}: is there already: remove it, or choose another folder with --directory")
+    needed, free = plan.written_bytes(), shutil.disk_usage(folder).free
+    if needed > free:
+        raise EnsioError(
+            f"{folder}: has {free} bytes free, the pattern writes {needed}: choose another with --directory, or a smaller "
+            "--block-size"
+        )
+    return paths
+
+
+@contextlib.contextmanager
+def _removed(paths: list[Path], keep: bool) -> Iterator[None]:
+    """Removes the files at the end, come what may, unless they are to be kept."""
+    try:
+        yield
+    finally:
+        if not keep:
+            for path in paths:
+                path.unlink(missing_ok=True)
+
+
+def _run(command: list[str], environment: dict[str, str], quiet: bool) -> tuple[int, list[str]]:
+    """Runs the launcher; returns its exit status and what it printed, which a person sees as it comes."""
+    lines = []
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the data is removed then too
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, errors="replace") as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                lines.append(line)
+                if not quiet:
+                    print(line, end="", flush=True)
+            return process.wait(), lines
+        except KeyboardInterrupt:
+            process.terminate()
+            process.wait()
+            return _INTERRUPTED, lines
+
+
+def _result(pattern: Pattern, plan: Plan, directory: Path, kept: list[Path], lines: list[str]) -> dict[str, object]:
+    """What was done, and what the program measured of itself: its table (testbed/replay/summary.c), parsed."""
+    rows = [fields for line in lines if len(fields := line.split()) == 8]
+    steps = [
+        {
+            "phase": phase,
+            "repetition": int(repetition),
+            "calls": int(calls),
+            "bytes": int(moved),
+            "slowest_task_s": float(slowest_task),
+            "phase_s": float(phase_s),
+        }
+        for phase, repetition, _, calls, moved, slowest_task, phase_s, _ in rows[-len(plan.steps) :]
+    ]
+    return {
+        "run": str(directory),
+        "pattern": pattern.name,
+        "parameters": dict(plan.parameters),
+        "tasks": plan.tasks,
+        "data": [str(path) for path in kept],
+        "steps": steps,
+    }

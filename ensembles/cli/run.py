@@ -1,0 +1,149 @@
+"""``ensio run``: starts a program under the preload library, and stays out of its way."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ensembles.errors import EnsioError
+from ensembles.run_directory import new_run_directory, shown
+
+NAME = "run"
+HELP = "start a program under the preload library, and record its calls"
+
+PRELOAD_LIBRARY = "libensio-preload.so"
+LAUNCHERS = frozenset(
+    "mpiexec mpirun orterun prun prterun srun aprun jsrun env nice ionice time timeout stdbuf taskset numactl nohup setsid "
+    "xargs sh bash dash".split()
+)
+
+_NOT_FOUND = 127
+_NOT_EXECUTABLE = 126
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "ensio run [-h] [-o DIR] [--mode MODE] [--layers LAYERS] -- COMMAND [ARGUMENT ...]"
+    parser.add_argument("-o", metavar="DIR", dest="output", help="run directory (default: a new one in this folder)")
+    parser.add_argument("--mode", default="trace", help="what to record: trace, every call (the default)")
+    parser.add_argument("--layers", default="posix", help="whose calls to record: posix (the default)")
+    parser.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="program and arguments, after --")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Runs the command and returns its exit status, or 128 + n if signal n ended it."""
+    command = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
+    if not command:
+        raise EnsioError("there is no command to run: ensio run -- COMMAND [ARGUMENT ...]")
+    if args.mode != "trace":
+        raise EnsioError(f'mode "{args.mode}" cannot be recorded: it must be trace')
+    if args.layers != "posix":
+        raise EnsioError(f'layers "{args.layers}" cannot be recorded: it must be posix')
+    library = find_preload_library()
+    if "/" not in command[0] and not shutil.which(command[0]):
+        return _cannot_start(command[0], "is not on PATH", _NOT_FOUND)
+    directory = new_run_directory(args.output, program_name(command))
+    try:
+        status = _run(command, traced_environment(library, directory))
+    except FileNotFoundError:
+        directory.rmdir()
+        return _cannot_start(command[0], "does not exist", _NOT_FOUND)
+    except OSError as error:
+        directory.rmdir()
+        return _cannot_start(command[0], f"cannot be started: {error.strerror}", _NOT_EXECUTABLE)
+    _tell(directory)
+    return status
+
+
+def find_preload_library() -> Path:
+    """The preload library: ``ENSIO_PRELOAD``, else that of the ``ensio-cc`` on PATH, else that of Python's own prefix.
+
+    Raises
+    ------
+    EnsioError
+        If there is none.
+    """
+    if told := os.environ.get("ENSIO_PRELOAD"):
+        if not Path(told).is_file():
+            raise EnsioError(f"{told}: there is no such file, though ENSIO_PRELOAD names it")
+        return Path(told).absolute()
+    prefixes = [Path(sys.prefix)]
+    if compiler := shutil.which("ensio-cc"):
+        prefixes.insert(0, Path(compiler).resolve().parent.parent)
+    for prefix in prefixes:
+        if (library := prefix / "lib" / PRELOAD_LIBRARY).is_file():
+            return library.absolute()
+    raise EnsioError(
+        f"{PRELOAD_LIBRARY} is not found: put the bin folder of the installed recorder on PATH, or name the library in "
+        "ENSIO_PRELOAD"
+    )
+
+
+def program_name(command: Sequence[str]) -> str:
+    """The base name of the program that a command line runs.
+
+    That is its first word, or if that is a launcher or a shell, the first later word that can be executed.
+    """
+    for word in command:
+        name = os.path.basename(word)
+        if name not in LAUNCHERS and not word.startswith("-") and shutil.which(word):
+            return name
+    return os.path.basename(command[0])
+
+
+def traced_environment(library: Path, directory: Path) -> dict[bytes, bytes]:
+    """The environment that this process was started with, and the recorder's settings.
+
+    It is taken from the kernel, because Python's own start may add to `os.environ` (LC_CTYPE).
+    """
+    entries = Path("/proc/self/environ").read_bytes().split(b"\0")
+    environment = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
+    preloaded = [os.fsencode(library), *filter(None, [environment.get(b"LD_PRELOAD")])]
+    environment[b"LD_PRELOAD"] = b":".join(preloaded)
+    environment[b"ENSIO_DIR"] = os.fsencode(directory)
+    return environment
+
+
+def _run(command: Sequence[str], environment: dict[bytes, bytes]) -> int:
+    """Runs a command to its end, and hands signals that were meant for it on."""
+    waited = {*_PASSED_ON, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+    try:
+        child = subprocess.Popen(
+            command,
+            env=environment,
+            close_fds=False,
+            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),
+        )
+        while child.poll() is None:
+            arrived = signal.sigwaitinfo(waited)
+            # What the terminal sends goes to the whole foreground group: the child has it already.
+            if arrived.si_signo != signal.SIGCHLD and arrived.si_code <= 0:
+                child.send_signal(arrived.si_signo)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+def _cannot_start(program: str, problem: str, status: int) -> int:
+    print(f"ensio: {program}: {problem}", file=sys.stderr)
+    return status
+
+
+def _tell(directory: Path) -> None:
+    place = shown(directory)
+    if any(directory.iterdir()):
+        sentence = f"recorded in {place}: look at it with ensio info {shlex.quote(place)}"
+    else:
+        sentence = (
+            f"nothing was recorded in {place}: a statically linked program, or one without dynamic libc calls, must be "
+            "linked with ensio-cc"
+        )
+    print(f"ensio: {sentence}", file=sys.stderr)
