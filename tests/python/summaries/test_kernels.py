@@ -1,0 +1,162 @@
+"""The compiled loops against the NumPy ones, and both against a plain loop written from the definition."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from generated_events import CALLS, events, events_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ensembles.events import Events
+from ensembles.summaries import kernels
+from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
+from ensembles.summaries.timegrid import TimeGrid
+
+needs_compiled = pytest.mark.skipif(
+    not kernels.NATIVE, reason="the compiled kernel is not built: pip install . builds it with a C compiler"
+)
+
+
+def grid_of(whole: Events, cells: int) -> tuple[int, int]:
+    """Level and first cell of the grid that holds these events."""
+    grid = TimeGrid(1, cells)
+    grid.add(whole.start, whole.duration, np.full(len(whole), -1, dtype=np.int32))
+    return grid.level, int(grid.edges_ns[0]) >> grid.level
+
+
+def naive_spread(whole: Events, row: np.ndarray, amount: np.ndarray, level: int, first: int, shape) -> list:
+    """Exact fractions, one event and one cell at a time."""
+    out = [[Fraction(0)] * shape[1] for _ in range(shape[0])]
+    for start, length, r, a in zip(
+        whole.start.tolist(), whole.duration.tolist(), row.tolist(), amount.tolist(), strict=True
+    ):
+        if r < 0:
+            continue
+        for cell in range(shape[1]):
+            low, high = (first + cell) << level, (first + cell + 1) << level
+            if length == 0:
+                out[r][cell] += a if low <= start < high else 0
+            else:
+                overlap = max(0, min(high, start + length) - max(low, start))
+                out[r][cell] += Fraction(a * overlap, length)
+    return out
+
+
+@needs_compiled
+@given(whole=events(), seed=st.integers(0, 2**32), timed=st.booleans())
+def test_compiled_spread_equals_numpy_to_the_last_bit(whole: Events, seed: int, timed: bool) -> None:
+    level, first = grid_of(whole, 37)
+    row = np.random.default_rng(seed).integers(-1, 3, len(whole)).astype(np.int32)
+    amount = None if timed else np.maximum(whole.moved, 0)
+    compiled, numpy = np.zeros((3, 37), dtype=np.int64), np.zeros((3, 37), dtype=np.int64)
+    kernels.spread(whole.start, whole.duration, row, amount, level, first, compiled)
+    kernels.numpy_spread(whole.start, whole.duration, row, amount, level, first, numpy)
+    np.testing.assert_array_equal(compiled, numpy)
+
+
+@needs_compiled
+@given(whole=events())
+def test_compiled_count_equals_numpy_to_the_last_bit(whole: Events) -> None:
+    np.testing.assert_array_equal(
+        kernels.count_bins(whole.call, whole.duration, len(CALLS)),
+        kernels.numpy_count_bins(whole.call, whole.duration, len(CALLS)),
+    )
+
+
+@pytest.mark.parametrize("spread", [kernels.spread, kernels.numpy_spread])
+@given(whole=events(), timed=st.booleans())
+def test_spread_agrees_with_exact_fractions(spread, whole: Events, timed: bool) -> None:
+    level, first = grid_of(whole, 16)
+    row = (whole.rank % 3).astype(np.int32) - 1
+    amount = whole.duration if timed else np.maximum(whole.moved, 0)
+    out = np.zeros((2, 16), dtype=np.int64)
+    spread(whole.start, whole.duration, row, None if timed else amount, level, first, out)
+    expected = naive_spread(whole, row, amount, level, first, out.shape)
+    # Bytes are whole numbers in every cell: each edge of a cell may move less than two bytes of an event.
+    allowed = 0 if timed else 2 * len(whole)
+    for found, exact in zip(out.reshape(-1).tolist(), (f for line in expected for f in line), strict=True):
+        assert abs(found - exact) <= allowed
+    for r in range(2):
+        assert out[r].sum() == amount[row == r].sum()
+
+
+def test_blocks_of_long_events_do_not_change_the_numpy_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, duration = np.arange(40), np.arange(40) * 100
+    row, amount = np.zeros(40, dtype=np.int32), np.arange(40) * 7
+    whole, blocks = np.zeros((1, 8192), dtype=np.int64), np.zeros((1, 8192), dtype=np.int64)
+    kernels.numpy_spread(start, duration, row, amount, 0, 0, whole)
+    monkeypatch.setattr(kernels, "_BLOCK_CELLS", 500)
+    kernels.numpy_spread(start, duration, row, amount, 0, 0, blocks)
+    np.testing.assert_array_equal(whole, blocks)
+
+
+def test_event_that_touches_an_edge_leaves_nothing_beyond_it() -> None:
+    out = np.zeros((1, 4), dtype=np.int64)
+    kernels.spread(np.array([8]), np.array([8]), np.array([0]), None, 3, 0, out)
+    assert out.tolist() == [[0, 8, 0, 0]]
+
+
+def test_event_without_duration_at_an_edge_belongs_to_the_cell_that_begins_there() -> None:
+    out = np.zeros((1, 4), dtype=np.int64)
+    kernels.spread(np.array([16]), np.array([0]), np.array([0]), np.array([5]), 3, 0, out)
+    assert out.tolist() == [[0, 0, 5, 0]]
+
+
+@pytest.mark.parametrize("spread", [kernels.spread, kernels.numpy_spread])
+@pytest.mark.parametrize(
+    ("start", "duration", "row"), [(-1, 1, 0), (31, 2, 0), (0, 1, 1), (5, -1, 0)], ids=str
+)
+def test_event_outside_of_the_cells_is_refused(spread, start: int, duration: int, row: int) -> None:
+    out = np.zeros((1, 4), dtype=np.int64)
+    row_array = np.array([row], dtype=np.int32)
+    with pytest.raises(IndexError):
+        spread(np.array([start]), np.array([duration]), row_array, None, 3, 0, out)
+    assert not out.any()
+
+
+@pytest.mark.parametrize("count", [kernels.count_bins, kernels.numpy_count_bins])
+def test_every_duration_is_counted_in_the_bin_that_holds_it(count) -> None:
+    low = bin_low_ns()[: BIN_COUNT - 33].astype(np.int64)
+    high = bin_low_ns()[1 : BIN_COUNT - 32].astype(np.int64) - 1
+    counts = count(np.zeros(2 * len(low), dtype=np.uint16), np.concatenate([low, high]), 1)
+    assert (counts[0, : len(low)] == 2).all()
+    assert counts.sum() == 2 * len(low)
+
+
+@pytest.mark.parametrize("count", [kernels.count_bins, kernels.numpy_count_bins])
+def test_unknown_call_and_negative_duration_are_refused(count) -> None:
+    with pytest.raises(IndexError):
+        count(np.array([2], dtype=np.uint16), np.array([1]), 2)
+    with pytest.raises(IndexError):
+        count(np.array([0], dtype=np.uint16), np.array([-1]), 2)
+
+
+@needs_compiled
+def test_compiled_functions_refuse_arrays_of_other_types_and_lengths() -> None:
+    compiled = kernels._kernels
+    eight, four = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int32)
+    out = np.zeros((2, 4), dtype=np.int64)
+    with pytest.raises(TypeError, match="row must have items of 4 bytes"):
+        compiled.spread(eight, eight, eight, None, 0, 0, out, 4)
+    with pytest.raises(ValueError, match="same length"):
+        compiled.spread(eight, eight, four[:2], None, 0, 0, out, 4)
+    with pytest.raises(ValueError, match="whole rows"):
+        compiled.spread(eight, eight, four, None, 0, 0, out, 3)
+    out.flags.writeable = False
+    with pytest.raises((BufferError, ValueError), match="read-only"):
+        compiled.spread(eight, eight, four, None, 0, 0, out, 4)
+    with pytest.raises(ValueError, match="whole rows of bins"):
+        compiled.count_bins(np.zeros(3, dtype=np.uint16), eight, np.zeros(5, dtype=np.int64))
+
+
+def test_columns_that_are_views_of_records_are_taken() -> None:
+    records = np.zeros(4, dtype=[("start", "i8"), ("duration", "i8"), ("call", "u2")])
+    records["start"], records["duration"], records["call"] = [0, 8, 16, 24], 8, [0, 1, 0, 1]
+    out = np.zeros((1, 4), dtype=np.int64)
+    kernels.spread(records["start"], records["duration"], np.zeros(4), None, 3, 0, out)
+    assert out.tolist() == [[8, 8, 8, 8]]
+    assert kernels.count_bins(records["call"], records["duration"], 2)[:, 8].tolist() == [2, 2]
+    assert len(events_of(start=records["start"])) == 4

@@ -1,0 +1,117 @@
+"""Raster and rate curve: areas are true."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from generated_events import CALLS, TASKS, events, events_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ensembles.errors import EnsioError
+from ensembles.events import OPS, Events
+from ensembles.summaries.raster import CLASSES, Raster
+from ensembles.summaries.rate import DIRECTIONS, RateCurve
+
+
+@given(whole=events(), rows=st.integers(1, 9))
+def test_row_sums_of_the_raster_are_the_time_in_each_operation(whole: Events, rows: int) -> None:
+    raster = Raster(TASKS, rows=rows, cells=32)
+    raster.add(whole)
+    assert raster.rows <= rows
+    assert raster.tasks_of_row.sum() == TASKS
+    outer = whole[whole.depth == 0]
+    for number, ops in enumerate(CLASSES.values()):
+        in_class = np.isin(outer.op, [OPS.index(op) for op in ops])
+        for row in range(raster.rows):
+            in_row = outer.rank // raster.ranks_per_row == row
+            assert raster.time_ns[number, row].sum() == outer.duration[in_class & in_row].sum()
+
+
+@given(whole=events())
+def test_integral_of_the_rate_is_the_bytes_moved(whole: Events) -> None:
+    curve = RateCurve(cells=32)
+    curve.add(whole)
+    for direction in DIRECTIONS:
+        data = (whole.op == OPS.index(direction)) & (whole.moved > 0) & (whole.depth == 0)
+        moved = int(whole.moved[data].sum())
+        assert curve.total_bytes(direction) == moved
+        width_s = np.diff(curve.edges_ns) * 1e-9
+        assert (curve.rate_bytes_per_s(direction) * width_s).sum() == pytest.approx(moved, rel=1e-9)
+
+
+@given(whole=events(least=1))
+def test_axis_covers_the_events_with_cells_as_narrow_as_can_be(whole: Events) -> None:
+    raster = Raster(TASKS, cells=32)
+    raster.add(whole)
+    low, high = int(whole.start.min()), int((whole.start + np.maximum(whole.duration, 1)).max())
+    edges = raster.edges_ns
+    assert raster.extent_ns == (low, high)
+    assert edges[0] <= low < edges[1]
+    assert edges[-2] < high <= edges[-1]
+    assert len(edges) - 1 <= 32
+    half = raster.cell_ns // 2
+    assert raster.cell_ns == 1 or (high - 1) // half - low // half + 1 > 32
+
+
+def test_share_of_a_pixel_is_time_over_tasks_and_time() -> None:
+    # Tasks 0 and 1 share a row; task 2 is alone in the last. 0 writes all of the time, 2 reads half of it.
+    whole = events_of(start=[0, 32], duration=[64, 32], rank=[0, 2], call=[0, 1])
+    raster = Raster(3, rows=2, cells=64)
+    raster.add(whole)
+    assert raster.ranks_per_row == 2
+    assert raster.shares("write").mean(axis=1).tolist() == [0.5, 0.0]
+    assert raster.shares("read").mean(axis=1).tolist() == [0.0, 0.5]
+    assert raster.tasks_inside("write").tolist() == [1.0] * 64
+    assert raster.present() == ["write", "read"]
+
+
+def test_calls_inside_other_calls_are_not_counted_twice() -> None:
+    whole = events_of(start=[0, 2], duration=[10, 6], call=[0, 0], moved=[100, 100], depth=[0, 1])
+    raster, curve = Raster(1), RateCurve()
+    raster.add(whole)
+    curve.add(whole)
+    assert raster.time_ns.sum() == 10
+    assert curve.total_bytes("write") == 100
+
+
+def test_failed_and_empty_calls_move_no_bytes() -> None:
+    curve = RateCurve()
+    curve.add(events_of(start=[0, 5], duration=[10, 10], call=[0, 1], moved=[-1, 0]))
+    assert curve.total_bytes("write") == curve.total_bytes("read") == 0
+    assert len(curve.edges_ns) == 1
+    assert curve.active_s("write") == 0
+
+
+def test_rate_of_one_write_is_its_bytes_over_its_duration() -> None:
+    curve = RateCurve()
+    curve.add(events_of(start=[1 << 20], duration=[1 << 30], call=[0], moved=[1 << 30]))
+    inner = curve.rate_bytes_per_s("write")[1:-1]
+    np.testing.assert_allclose(inner, 1e9, rtol=1e-6)
+    assert curve.active_s("write") == pytest.approx((1 << 30) * 1e-9, rel=2e-3)
+
+
+def test_summaries_without_events_are_empty_and_not_wrong() -> None:
+    raster, curve = Raster(4), RateCurve()
+    raster.add(events_of(start=np.empty(0)))
+    curve.add(events_of(start=np.empty(0)))
+    assert raster.present() == []
+    assert raster.extent_ns == (0, 0)
+    assert raster.shares("write").shape == (4, 0)
+    assert curve.rate_bytes_per_s("read").shape == (0,)
+
+
+def test_rank_beyond_the_tasks_is_refused() -> None:
+    with pytest.raises(ValueError, match="rank 4, but the run has 4 tasks"):
+        Raster(4).add(events_of(start=[0], rank=[4]))
+
+
+@pytest.mark.parametrize(("start", "duration"), [(0, -1), (2**63 - 1, 2)])
+def test_damaged_time_stamps_are_told_in_one_sentence(start: int, duration: int) -> None:
+    with pytest.raises(EnsioError, match="time stamps of this run are damaged"):
+        Raster(1).add(events_of(start=[start], duration=[duration]))
+
+
+def test_every_operation_has_a_class() -> None:
+    assert sorted(op for ops in CLASSES.values() for op in ops) == sorted(OPS)
+    assert len(CALLS)
