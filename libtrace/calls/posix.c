@@ -1,0 +1,183 @@
+/* posix.c: the wrappers of the POSIX calls, made from their table; compiled once for --wrap and once for preload. */
+#include <core/descriptors.h>
+#include <core/life.h>
+#include <core/recorder.h>
+#include <layers/posix.h>
+
+#include "calls.h"
+#include "wrapping.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+
+enum {
+#define CALL(number, call, op) CALL_##call = (number),
+#include "posix.def"
+};
+
+#define HERE INT64_MIN
+#define AT_OR_HERE (how & RWF_APPEND ? -1 : at == -1 ? HERE : at)
+#define VECTOR ensio_vector_bytes(parts, count, moved)
+
+/* Runs the real call between two readings of the clock. */
+#define TIMED(thread, result, call) \
+    (thread)->depth++; \
+    const uint64_t start = ensio_ticks(); \
+    (result) = (call); \
+    const uint64_t duration = ensio_ticks() - start; \
+    (thread)->depth--
+
+/* Leaves the wrapper by way of the real call alone where the descriptor's calls are not recorded. */
+#define RECORDED_OR_RETURN(open_file, fd, call) \
+    struct ensio_thread *thread = &ensio_thread; \
+    if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+        return (call); \
+    const uint32_t number = ensio_descriptor(fd); \
+    if (ENSIO_UNLIKELY(number <= ENSIO_LEFT_OUT)) { \
+        thread->excluded_calls++; \
+        return (call); \
+    } \
+    struct ensio_open_file *open_file = &ensio_open_files[number]; \
+    const uint32_t file = open_file->file
+
+#define TRANSFER(call, symbol, parameters, arguments, bytes_, offset_) \
+    ENSIO_WRAPPER(ssize_t, symbol, parameters) \
+    { \
+        RECORDED_OR_RETURN(open_file, fd, ENSIO_REAL(symbol) arguments); \
+        ssize_t result; \
+        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        const int64_t moved = result < 0 ? -(int64_t)errno : result, given = (offset_); \
+        const int64_t offset = given == HERE ? ensio_position(fd, open_file, moved) : given; \
+        ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes_), moved, start, duration); \
+        return result; \
+    }
+
+#define ON_FILE(call, symbol, type, parameters, arguments, offset) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        RECORDED_OR_RETURN(open_file, fd, ENSIO_REAL(symbol) arguments); \
+        type result; \
+        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        ensio_store(thread, CALL_##call, file, (offset), 0, result < 0 ? -(int64_t)errno : 0, start, duration); \
+        return result; \
+    }
+
+#define SEEK(call, symbol, type) \
+    ENSIO_WRAPPER(type, symbol, (int fd, type to, int whence)) \
+    { \
+        RECORDED_OR_RETURN(open_file, fd, ENSIO_REAL(symbol)(fd, to, whence)); \
+        type result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(fd, to, whence)); \
+        if (result >= 0) \
+            __atomic_store_n(&open_file->position, (int64_t)result, __ATOMIC_RELAXED); \
+        ensio_store(thread, CALL_##call, file, result < 0 ? -1 : result, 0, result < 0 ? -(int64_t)errno : 0, start, \
+                    duration); \
+        return result; \
+    }
+
+#define OPEN_BODY(call, symbol, arguments, folder, path, flags) \
+    struct ensio_thread *thread = &ensio_thread; \
+    if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+        return ENSIO_REAL(symbol) arguments; \
+    int result; \
+    TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+    ensio_opened(thread, CALL_##call, folder, path, flags, result, start, duration); \
+    return result;
+
+#define OPEN(call, symbol, parameters, arguments, folder, path, flags) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        OPEN_BODY(call, symbol, arguments, folder, path, flags) \
+    }
+
+/* The mode is there only where a file may be made. */
+#define OPEN_MODE(call, symbol, parameters, arguments, folder, path, flags) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        mode_t mode = 0; \
+        if ((flags) & O_CREAT || ((flags) & O_TMPFILE) == O_TMPFILE) { \
+            va_list variable; \
+            va_start(variable, flags); \
+            mode = va_arg(variable, mode_t); \
+            va_end(variable); \
+        } \
+        OPEN_BODY(call, symbol, arguments, folder, path, flags) \
+    }
+
+#define CLOSE(call, symbol) \
+    ENSIO_WRAPPER(int, symbol, (int fd)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        uint32_t file; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread)) || !ensio_closing(thread, fd, &file)) \
+            return ENSIO_REAL(symbol)(fd); \
+        int result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(fd)); \
+        ensio_store(thread, CALL_##call, file, -1, 0, result < 0 ? -(int64_t)errno : 0, start, duration); \
+        return result; \
+    }
+
+#define DUP(call, symbol, parameters, arguments) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread) || !ensio_own_memory())) \
+            return ENSIO_REAL(symbol) arguments; \
+        const uint32_t number = ensio_descriptor(fd); \
+        int result; \
+        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        ensio_duplicated(thread, CALL_##call, fd, number, result, start, duration); \
+        return result; \
+    }
+
+#define FORGET(symbol, type, parameters, arguments, first_, last_) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
+            const int error = errno, first = (first_); \
+            ensio_forget(first, (last_)); \
+            errno = error; \
+        } \
+        return ENSIO_REAL(symbol) arguments; \
+    }
+
+/* The child runs while the call is under way, hence both before and after. */
+#define SPAWN(symbol, type, parameters, arguments) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) \
+            ensio_spawned(); \
+        return ENSIO_REAL(symbol) arguments; \
+    }
+
+#define END(symbol, parameters, arguments) \
+    ENSIO_WRAPPER(void, symbol, parameters) \
+    { \
+        ensio_end(); \
+        ENSIO_REAL(symbol) arguments; \
+    }
+
+#include "posix.def"
+
+void ensio_calls_resolve(void)
+{
+#ifdef ENSIO_PRELOAD
+#define TRANSFER(call, symbol, ...) (void)ENSIO_REAL(symbol);
+#define ON_FILE(call, symbol, ...) (void)ENSIO_REAL(symbol);
+#define SEEK(call, symbol, ...) (void)ENSIO_REAL(symbol);
+#define OPEN(call, symbol, ...) (void)ENSIO_REAL(symbol);
+#define OPEN_MODE(call, symbol, ...) (void)ENSIO_REAL(symbol);
+#define CLOSE(call, symbol) (void)ENSIO_REAL(symbol);
+#define DUP(call, symbol, ...) (void)ENSIO_REAL(symbol);
+#define FORGET(symbol, ...) (void)ENSIO_REAL(symbol);
+#define SPAWN(symbol, ...) (void)ENSIO_REAL(symbol);
+#define END(symbol, ...) (void)ENSIO_REAL(symbol);
+#include "posix.def"
+#endif
+}

@@ -1,0 +1,112 @@
+#include "files.h"
+
+#include "life.h"
+#include "spool.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Paths lie in blocks of memory of the recorder's own: malloc may be in the middle of something when a signal handler opens
+ * a file. The table holds file numbers by the hash of the path, at most half full. */
+#define BLOCK_BYTES 65536
+
+struct entry {
+    uint64_t hash;
+    const char *path;
+};
+
+static struct entry *entries; /* by number; entry 0 is not used */
+static uint32_t *table;
+static uint32_t count = 1, room; /* room: entries, and half the slots of the table */
+static char *block;
+static uint32_t block_left;
+
+static void *memory(uint64_t bytes)
+{
+    void *got = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return got == MAP_FAILED ? NULL : got;
+}
+
+static uint64_t hash_of(const char *path, uint32_t length)
+{
+    uint64_t hash = 14695981039346656037U;
+    for (uint32_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)path[i]) * 1099511628211U;
+    return hash ^ hash >> 32;
+}
+
+static uint32_t *slot_for(uint64_t hash, const char *path)
+{
+    uint32_t mask = 2 * room - 1, at = (uint32_t)hash & mask;
+    while (table[at] && (entries[table[at]].hash != hash || strcmp(entries[table[at]].path, path) != 0))
+        at = (at + 1) & mask;
+    return &table[at];
+}
+
+static int grow(void)
+{
+    uint32_t more = room ? 2 * room : 512;
+    struct entry *new_entries = memory(more * sizeof *entries);
+    uint32_t *new_table = memory(2UL * more * sizeof *table);
+    if (!new_entries || !new_table) {
+        if (new_entries)
+            munmap(new_entries, more * sizeof *entries);
+        if (new_table)
+            munmap(new_table, 2UL * more * sizeof *table);
+        return -1;
+    }
+    struct entry *old_entries = entries;
+    uint32_t *old_table = table, old_room = room;
+    if (old_room)
+        memcpy(new_entries, old_entries, old_room * sizeof *entries);
+    entries = new_entries;
+    table = new_table;
+    room = more;
+    for (uint32_t number = 1; number < count; number++)
+        *slot_for(entries[number].hash, entries[number].path) = number;
+    if (old_room) {
+        munmap(old_entries, old_room * sizeof *entries);
+        munmap(old_table, 2UL * old_room * sizeof *table);
+    }
+    return 0;
+}
+
+static const char *keep(const char *path, uint32_t length)
+{
+    if (block_left < length + 1) {
+        uint32_t bytes = length + 1 > BLOCK_BYTES ? length + 1 : BLOCK_BYTES;
+        char *fresh = memory(bytes);
+        if (!fresh)
+            return NULL;
+        block = fresh;
+        block_left = bytes;
+    }
+    char *kept = memcpy(block, path, length + 1);
+    block += length + 1;
+    block_left -= length + 1;
+    return kept;
+}
+
+uint32_t ensio_file_number(const char *path)
+{
+    uint32_t length = (uint32_t)strlen(path);
+    uint64_t hash = hash_of(path, length);
+    if ((count >= room && grow() != 0) || ensio_recording() != 0)
+        return 0;
+    uint32_t *slot = slot_for(hash, path);
+    if (*slot)
+        return *slot;
+    const char *kept = keep(path, length);
+    if (!kept || ensio_text_store(ENSIO_TEXT_FILE, count, path, length) != 0)
+        return 0;
+    entries[count] = (struct entry){hash, kept};
+    *slot = count;
+    return count++;
+}
+
+void ensio_files_store_again(void)
+{
+    for (uint32_t number = 1; number < count; number++)
+        ensio_text_store(ENSIO_TEXT_FILE, number, entries[number].path, (uint32_t)strlen(entries[number].path));
+}

@@ -1,0 +1,25 @@
+/* life.h: the recorder's beginning and end in a process. */
+#ifndef ENSIO_LIFE_H
+#define ENSIO_LIFE_H
+
+#include <stdint.h>
+
+/* Sees to it that this process has a spool: 0, or minus an errno. The caller holds the lock. */
+int ensio_recording(void);
+
+/* Begins in this process, if it is one that is recorded. Returns whether it is. The caller holds the lock. */
+int ensio_begin(void);
+
+/* Marks the recording as whole. Calls that follow are recorded all the same. */
+void ensio_end(void);
+
+/* Another process was started that shares this one's open files. */
+void ensio_spawned(void);
+
+/* Whether this is the process that the state in memory belongs to: not so between vfork and exec. */
+int ensio_own_memory(void);
+
+/* MPI says which task this process is. */
+void ensio_set_rank(int rank, int tasks);
+
+#endif

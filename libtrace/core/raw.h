@@ -1,0 +1,48 @@
+/* raw.h: system calls of the recorder's own, which no wrapper sees.
+ *
+ * Each returns what the kernel returns: a result, or minus an errno. They change the caller's errno, which whoever enters
+ * the recorder's slow paths therefore saves and puts back.
+ */
+#ifndef ENSIO_RAW_H
+#define ENSIO_RAW_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ENSIO_RAW(...) ensio_raw_result(syscall(__VA_ARGS__))
+
+static inline long ensio_raw_result(long result)
+{
+    return result == -1 ? -errno : result;
+}
+
+static inline int ensio_raw_open(const char *path, int flags, unsigned mode)
+{
+    return (int)ENSIO_RAW(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, mode);
+}
+
+static inline void ensio_raw_close(int fd)
+{
+    syscall(SYS_close, fd);
+}
+
+static inline long ensio_raw_readlink(const char *path, char *to, size_t room)
+{
+    return ENSIO_RAW(SYS_readlinkat, AT_FDCWD, path, to, room);
+}
+
+static inline int64_t ensio_raw_position(int fd)
+{
+    return ENSIO_RAW(SYS_lseek, fd, 0L, SEEK_CUR);
+}
+
+static inline uint32_t ensio_raw_pid(void)
+{
+    return (uint32_t)syscall(SYS_getpid);
+}
+
+#endif

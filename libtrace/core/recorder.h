@@ -1,0 +1,101 @@
+/* recorder.h: the state of the recorder, and the path that every recorded call takes.
+ *
+ * What a wrapper does is: ensio_enter, the real call between two readings of the clock, ensio_leave. Nothing on that path
+ * locks, allocates, makes a system call or touches errno. All else (a thread's first call, a full window, an unknown
+ * descriptor, opening and closing) is a slow path: signals blocked, one lock, errno put back.
+ */
+#ifndef ENSIO_RECORDER_H
+#define ENSIO_RECORDER_H
+
+#include "clock.h"
+
+#include <ensio/event.h>
+#include <signal.h>
+#include <stdint.h>
+
+#define ENSIO_LIKELY(x) __builtin_expect(!!(x), 1)
+#define ENSIO_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* The process to which the recorder's state belongs. It lies in a page that the kernel wipes in a forked child, so that a
+ * child, however it came about, finds 0 here and starts a recording of its own. */
+struct ensio_process {
+    uint32_t generation; /* the pid; 0: nothing is recorded (yet, or at all) in this process */
+};
+extern struct ensio_process *ensio_process;
+
+struct ensio_thread {
+    struct ensio_event *slots; /* of the thread's window */
+    uint32_t next;             /* the next slot to claim; at or over capacity: the window is full */
+    uint32_t capacity;
+    uint32_t generation; /* of the process for which the members above were set */
+    uint32_t depth;      /* recorded calls that this thread is in */
+    uint32_t storing;    /* events that this thread is in the middle of storing: over 1 only in signal handlers */
+    uint32_t number;     /* in the process, from 0 */
+    uint32_t excluded_calls;   /* not yet added to the spool's head */
+    uint32_t drops_before_retry;
+    struct ensio_window *window;
+    struct ensio_window *retired; /* an older window that an interrupted store may still be writing to */
+};
+extern _Thread_local struct ensio_thread ensio_thread;
+
+/* Slow paths. */
+int ensio_prepare(struct ensio_thread *thread);
+struct ensio_event *ensio_next_window(struct ensio_thread *thread);
+
+/* The recorder's one lock. Signals are blocked while it is held, so that no handler can wait for its own thread. */
+struct ensio_held {
+    sigset_t signals;
+    int error;
+};
+struct ensio_held ensio_lock(void);
+void ensio_unlock(struct ensio_held held);
+
+/* Whether calls of this thread are recorded; makes the thread ready at its first call. */
+static inline int ensio_ready(struct ensio_thread *thread)
+{
+    return ENSIO_LIKELY(thread->generation == ensio_process->generation) || ensio_prepare(thread);
+}
+
+/* Claims a slot. The addition is one instruction, so that a signal handler that records calls of its own finds the slot
+ * either unclaimed or claimed; other threads never touch this counter, hence no lock prefix. */
+static inline uint32_t ensio_claim(struct ensio_thread *thread)
+{
+    uint32_t slot = 1;
+#if defined(__x86_64__)
+    __asm__ volatile("xaddl %0, %1" : "+r"(slot), "+m"(thread->next) : : "memory", "cc");
+#else
+    slot = __atomic_fetch_add(&thread->next, 1, __ATOMIC_RELAXED);
+#endif
+    return slot;
+}
+
+/* Stores one completed call. `moved` is a count of bytes, or minus an errno. */
+static inline void ensio_store(struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset,
+                               uint64_t requested, int64_t moved, uint64_t start, uint64_t duration)
+{
+    thread->storing++;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    uint32_t slot = ensio_claim(thread);
+    struct ensio_event *event =
+        ENSIO_LIKELY(slot < thread->capacity) ? thread->slots + slot : ensio_next_window(thread);
+    if (ENSIO_LIKELY(event != NULL)) {
+        event->start = start;
+        event->duration = duration;
+        event->offset = offset;
+        event->requested = requested;
+        event->moved = moved;
+        union {
+            struct {
+                uint32_t file;
+                uint16_t call;
+                uint8_t depth, flags;
+            } part;
+            uint64_t whole;
+        } last = {.part = {file, call, (uint8_t)thread->depth, 0}};
+        __atomic_store_n((uint64_t *)(void *)&event->file, last.whole, __ATOMIC_RELEASE);
+    }
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    thread->storing--;
+}
+
+#endif

@@ -1,0 +1,193 @@
+#include "settings.h"
+
+#include "raw.h"
+#include "text.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+struct ensio_settings ensio_settings;
+
+/* What is no user's data. Open MPI, MPICH and PMIx keep their sessions in files of their own. */
+static const char left_out[] = "/dev/shm/vader_segment.*:/dev/shm/mpich*:/dev/shm/sem.*:!/dev/shm/*:/dev/*:/proc/*:/sys/*:"
+                               "*.so:*.so.*:*/lib/python3*:*.pyc:*/pyvenv.cfg:*/ompi.*/*:*/pmix-*:*/prte.*/*";
+
+/* Programs on the way from the user's command to the tasks. */
+static const char launchers[] =
+    "mpirun mpiexec orterun orted prte prted prterun prun mpirun.openmpi mpiexec.openmpi mpirun.mpich mpiexec.mpich "
+    "mpiexec.hydra mpirun.hydra hydra_pmi_proxy hydra_bstrap_proxy srun slurmstepd aprun jsrun ssh sh bash dash zsh ksh "
+    "csh tcsh env time timeout nohup nice ionice numactl taskset setsid stdbuf sudo";
+
+/* Rank and number of ranks, by launcher. Those that a batch script inherits from its job come last: inside a job, mpiexec's
+ * own variables are the right ones. */
+static const char *const rank_names[][2] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+    {"PMI_RANK", "PMI_SIZE"},
+    {"PMIX_RANK", NULL},
+    {"ALPS_APP_PE", NULL},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+};
+
+/* A whole decimal number from the environment, or -1. */
+static int64_t number_from(const char *name)
+{
+    const char *text = name ? getenv(name) : NULL;
+    if (!text || !*text || strlen(text) > 9)
+        return -1;
+    int64_t number = 0;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9')
+            return -1;
+        number = number * 10 + (*text - '0');
+    }
+    return number;
+}
+
+static void find_rank(void)
+{
+    ensio_settings.rank = -1;
+    for (size_t i = 0; i < sizeof rank_names / sizeof *rank_names; i++) {
+        if (strcmp(rank_names[i][0], "SLURM_PROCID") == 0 && number_from("SLURM_STEP_ID") < 0)
+            continue; /* a batch script is not a task of a step */
+        int64_t rank = number_from(rank_names[i][0]), tasks = number_from(rank_names[i][1]);
+        if (rank < 0)
+            continue;
+        if (tasks < 0 && number_from("SLURM_STEP_ID") >= 0)
+            tasks = number_from("SLURM_STEP_NUM_TASKS");
+        ensio_settings.rank = (int32_t)rank;
+        ensio_settings.tasks = tasks > rank ? (uint32_t)tasks : 0;
+        return;
+    }
+}
+
+/* The contents of a small file of /proc; at least one NUL at the end. */
+static long read_small(const char *path, char *to, size_t room)
+{
+    int fd = ensio_raw_open(path, O_RDONLY, 0);
+    if (fd < 0)
+        return fd;
+    long got = ENSIO_RAW(SYS_read, fd, to, room - 1);
+    ensio_raw_close(fd);
+    to[got > 0 ? got : 0] = '\0';
+    return got;
+}
+
+static struct ensio_string proc_path(char *buffer, uint32_t room, uint32_t pid, const char *leaf)
+{
+    struct ensio_string path = ensio_string_in(buffer, room);
+    ensio_add(&path, "/proc/");
+    ensio_add_number(&path, pid);
+    ensio_add(&path, leaf);
+    return path;
+}
+
+uint64_t ensio_process_start(uint32_t pid)
+{
+    char path[64], line[1024];
+    proc_path(path, sizeof path, pid, "/stat");
+    if (read_small(path, line, sizeof line) <= 0)
+        return 0;
+    const char *at = strrchr(line, ')'); /* the command's name may hold anything */
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoull(at, NULL, 10) : 0;
+}
+
+/* MPICH's process manager gives its tasks no name of the job, but every proxy has the address of its mpiexec among its
+ * arguments. */
+static int hydra_address(uint32_t parent, struct ensio_string *key)
+{
+    char path[64], arguments[1024];
+    proc_path(path, sizeof path, parent, "/cmdline");
+    long length = read_small(path, arguments, sizeof arguments);
+    for (long at = 0; at < length; at += (long)strlen(arguments + at) + 1) {
+        if (strcmp(arguments + at, "--control-port") == 0) {
+            ensio_add(key, arguments + at + strlen(arguments + at) + 1);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Finds what all processes of this launch have in common: the launcher's name of the job, else its address, else the
+ * parent's pid and start time. A program that nobody launched as a task is a job by itself. */
+static void find_job(void)
+{
+    struct ensio_string job = ensio_string_in(ensio_settings.job, sizeof ensio_settings.job);
+    struct ensio_string key = ensio_string_in(ensio_settings.key, sizeof ensio_settings.key);
+    static const char *const batch[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "COBALT_JOBID"};
+    for (size_t i = 0; i < sizeof batch / sizeof *batch && !job.length; i++)
+        if (getenv(batch[i]))
+            ensio_add_name(&job, getenv(batch[i]));
+
+    uint32_t pid = ensio_raw_pid(), parent = (uint32_t)syscall(SYS_getppid);
+    const char *space = getenv("PMIX_NAMESPACE"), *launcher = getenv("OMPI_MCA_orte_hnp_uri");
+    const char *step = getenv("SLURM_STEP_ID"), *application = getenv("ALPS_APP_ID");
+    ensio_add_name(&key, ensio_settings.job);
+    ensio_add(&key, "-");
+    if (ensio_settings.rank < 0) {
+        ensio_add_number(&key, pid);
+        ensio_add(&key, "-");
+        ensio_add_number(&key, ensio_process_start(pid));
+        parent = pid;
+    } else if (space) {
+        ensio_add_name(&key, space);
+        if (launcher) /* with the port of this very mpiexec: namespaces alone come back */
+            ensio_add_name(&key, launcher);
+    } else if (step && job.length) {
+        ensio_add_name(&key, step);
+        ensio_add(&job, ".");
+        ensio_add_name(&job, step);
+    } else if (application) {
+        ensio_add_name(&key, application);
+    } else if (!hydra_address(parent, &key)) {
+        ensio_add_number(&key, parent);
+        ensio_add(&key, "-");
+        ensio_add_number(&key, ensio_process_start(parent));
+    }
+    if (!job.length)
+        ensio_add_number(&job, parent);
+}
+
+/* The program may change its environment, and the memory in which it lies. */
+static const char *kept(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return copy == MAP_FAILED ? NULL : memcpy(copy, text, bytes);
+}
+
+static int is_launcher(void)
+{
+    char first[256];
+    long got = read_small("/proc/self/cmdline", first, sizeof first);
+    return ensio_word_in(ensio_base_name(ensio_settings.program), launchers) ||
+           (got > 0 && ensio_word_in(ensio_base_name(first), launchers));
+}
+
+void ensio_settings_read(void)
+{
+    const char *disable = getenv("ENSIO_DISABLE"), *folder = getenv("ENSIO_DIR"), *exclude = getenv("ENSIO_EXCLUDE");
+    ensio_settings.off = getauxval(AT_SECURE) || (disable && *disable && strcmp(disable, "0") != 0);
+    if (ensio_settings.off)
+        return;
+    long length = ensio_raw_readlink("/proc/self/exe", ensio_settings.program, sizeof ensio_settings.program - 1);
+    ensio_settings.program[length > 0 ? length : 0] = '\0';
+    if (is_launcher()) {
+        ensio_settings.off = 1;
+        return;
+    }
+    ensio_settings.folder = folder && *folder ? kept(folder) : NULL;
+    ensio_settings.exclude = exclude ? kept(exclude) : left_out;
+    if (!ensio_settings.exclude || (folder && *folder && !ensio_settings.folder)) {
+        ensio_settings.off = 1; /* not even a page of memory is left */
+        return;
+    }
+    if (gethostname(ensio_settings.host, sizeof ensio_settings.host - 1) != 0)
+        strcpy(ensio_settings.host, "unknown-host");
+    find_rank();
+    find_job();
+}

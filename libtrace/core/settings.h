@@ -1,0 +1,28 @@
+/* settings.h: what the environment asks of the recorder, and what it tells of the process. */
+#ifndef ENSIO_SETTINGS_H
+#define ENSIO_SETTINGS_H
+
+#include <stdint.h>
+
+#define ENSIO_PATH_ROOM 4352 /* a path as long as the kernel takes, and a name */
+
+struct ensio_settings {
+    int off;             /* record nothing */
+    const char *folder;  /* ENSIO_DIR, or NULL: make a run directory in the current folder */
+    const char *exclude; /* ENSIO_EXCLUDE, or the built-in list */
+    int32_t rank;        /* from the launcher; -1: none */
+    uint32_t tasks;      /* 0: not known */
+    char job[128];       /* the job's name for people: batch job, namespace, or pid of the launcher */
+    char key[256];       /* what all processes of one launch, and no others, have in common */
+    char host[65];
+    char program[ENSIO_PATH_ROOM];
+};
+extern struct ensio_settings ensio_settings;
+
+/* Reads the environment. A launcher, a shell, or a program with another user's rights is not recorded. */
+void ensio_settings_read(void);
+
+/* When a process was started, in clock ticks since boot; 0 where it cannot be known. */
+uint64_t ensio_process_start(uint32_t pid);
+
+#endif

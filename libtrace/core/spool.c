@@ -1,0 +1,199 @@
+#include "spool.h"
+
+#include "clock.h"
+#include "raw.h"
+#include "run_directory.h"
+#include "settings.h"
+#include "text.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+struct ensio_spool *ensio_spool;
+
+static char spool_path[ENSIO_PATH_ROOM];
+static struct ensio_window *text_window; /* where text entries go when the first window is full */
+
+static uint64_t whole_units(uint64_t bytes)
+{
+    return (bytes + ENSIO_WINDOW_UNIT_BYTES - 1) / ENSIO_WINDOW_UNIT_BYTES * ENSIO_WINDOW_UNIT_BYTES;
+}
+
+/* Space that is not reserved would be missed only when a page is touched, as SIGBUS. Where the file system cannot
+ * reserve, writing zeros does it. */
+static long reserve(int fd, uint64_t offset, uint64_t bytes)
+{
+    struct rlimit limit;
+    if (ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 && offset + bytes > limit.rlim_cur)
+        return -EFBIG; /* going over it would raise SIGXFSZ in the program */
+    long result = ENSIO_RAW(SYS_fallocate, fd, 0, offset, bytes);
+    static const char zeros[16384];
+    if (result != -EOPNOTSUPP && result != -ENOSYS)
+        return result;
+    for (uint64_t done = 0; done < bytes; done += (uint64_t)result) {
+        uint64_t left = bytes - done;
+        result = ENSIO_RAW(SYS_pwrite64, fd, zeros, left < sizeof zeros ? left : sizeof zeros, offset + done);
+        if (result <= 0)
+            return result ? result : -ENOSPC;
+    }
+    return 0;
+}
+
+/* The descriptor is closed again at once: the program may close or replace any descriptor that it finds, and must not find
+ * one that it did not open. */
+static void *map_part(int fd, uint64_t offset, uint64_t bytes)
+{
+    long reserved = reserve(fd, offset, bytes);
+    if (reserved < 0)
+        return NULL;
+    void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+static void store_properties(void)
+{
+    static char text[32768];
+    static char number[24], command[16384], folder[ENSIO_PATH_ROOM]; /* a signal handler's stack may be small */
+    struct ensio_string all = ensio_string_in(text, sizeof text), start = ensio_string_in(number, sizeof number);
+    ensio_add_number(&start, ensio_clock_ns(CLOCK_REALTIME));
+    int fd = ensio_raw_open("/proc/self/cmdline", O_RDONLY, 0);
+    long length = fd < 0 ? 0 : ENSIO_RAW(SYS_read, fd, command, sizeof command - 1);
+    if (fd >= 0)
+        ensio_raw_close(fd);
+    command[length > 0 ? length - 1 : 0] = '\0';
+    for (long i = 0; i + 1 < length; i++)
+        if (command[i] == '\0')
+            command[i] = '\x1f';
+    folder[0] = '\0';
+    if (ENSIO_RAW(SYS_getcwd, folder, sizeof folder) < 0)
+        folder[0] = '\0';
+    const char *const properties[][2] = {
+        {"host", ensio_settings.host},   {"program", ensio_settings.program}, {"command", command},
+        {"cwd", folder},                 {"job", ensio_settings.job},         {"mode", "trace"},
+        {"recorder", ENSIO_VERSION},     {"start_unix_ns", number},           {"exclude", ensio_settings.exclude},
+    };
+    for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
+        ensio_add(&all, properties[i][0]);
+        ensio_add(&all, "=");
+        ensio_add(&all, properties[i][1]);
+        ensio_add_bytes(&all, "", 1);
+    }
+    ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, all.length);
+}
+
+int ensio_spool_make(void)
+{
+    uint32_t pid = ensio_raw_pid();
+    struct ensio_string path = ensio_string_in(spool_path, sizeof spool_path);
+    ensio_add(&path, ensio_run_directory);
+    ensio_add(&path, "/");
+    ensio_add_name(&path, ensio_settings.host);
+    ensio_add(&path, "-");
+    ensio_add_number(&path, pid);
+    ensio_add(&path, "-");
+    ensio_add_number(&path, ensio_clock_ns(CLOCK_MONOTONIC));
+    ensio_add(&path, ".spool");
+    if (path.full)
+        return -ENAMETOOLONG;
+    int fd = ensio_raw_open(spool_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return fd;
+    struct ensio_clock_reading now = ensio_clock_read();
+    struct ensio_spool *head = map_part(fd, 0, ENSIO_WINDOW_UNIT_BYTES);
+    ensio_raw_close(fd);
+    if (!head) {
+        ENSIO_RAW(SYS_unlinkat, AT_FDCWD, spool_path, 0);
+        return -ENOSPC;
+    }
+    *head = (struct ensio_spool){
+        .version = ENSIO_SPOOL_VERSION,
+        .event_bytes = sizeof(struct ensio_event),
+        .allocated_bytes = ENSIO_WINDOW_UNIT_BYTES,
+        .clock = ensio_clock_kind,
+        .pid = pid,
+        .parent_pid = (uint32_t)syscall(SYS_getppid),
+        .rank = ensio_settings.rank,
+        .tasks = ensio_settings.tasks,
+        .first = now,
+        .last = now,
+    };
+    ensio_spool = head;
+    text_window = NULL;
+    store_properties();
+    ensio_spool_touch();
+    __atomic_store_n(&head->magic, ENSIO_SPOOL_MAGIC, __ATOMIC_RELEASE);
+    return 0;
+}
+
+void ensio_spool_forget(void)
+{
+    ensio_spool = NULL;
+    text_window = NULL;
+}
+
+struct ensio_window *ensio_window_make(uint16_t kind, uint64_t bytes)
+{
+    int fd = ensio_raw_open(spool_path, O_RDWR | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return NULL;
+    bytes = whole_units(bytes);
+    struct ensio_window *window = map_part(fd, ensio_spool->allocated_bytes, bytes);
+    ensio_raw_close(fd);
+    if (!window)
+        return NULL;
+    window->kind = kind;
+    window->bytes = bytes;
+    __atomic_store_n(&window->magic, ENSIO_WINDOW_MAGIC, __ATOMIC_RELEASE);
+    __atomic_store_n(&ensio_spool->allocated_bytes, ensio_spool->allocated_bytes + bytes, __ATOMIC_RELEASE);
+    return window;
+}
+
+/* Puts an entry behind those that a window has, if there is room. */
+static int store_in(char *first, uint64_t room, uint32_t *used, const struct ensio_text *head, const char *text)
+{
+    uint64_t needed = (sizeof *head + head->length + 7) / 8 * 8;
+    if (*used + needed > room)
+        return -1;
+    struct ensio_text *entry = (struct ensio_text *)(void *)(first + *used);
+    entry->id = head->id;
+    entry->length = head->length;
+    memcpy(entry + 1, text, head->length);
+    __atomic_store_n(&entry->kind, head->kind, __ATOMIC_RELEASE);
+    __atomic_store_n(used, *used + (uint32_t)needed, __ATOMIC_RELEASE);
+    return 0;
+}
+
+int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t length)
+{
+    struct ensio_text head = {.kind = kind, .id = id, .length = length};
+    if (!text_window && store_in((char *)ensio_spool + ENSIO_SPOOL_TEXT_BYTES,
+                                 ENSIO_WINDOW_UNIT_BYTES - ENSIO_SPOOL_TEXT_BYTES, &ensio_spool->text_bytes, &head,
+                                 text) == 0)
+        return 0;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (text_window && store_in((char *)text_window + ENSIO_WINDOW_HEADER_BYTES,
+                                    text_window->bytes - ENSIO_WINDOW_HEADER_BYTES, &text_window->text_bytes, &head,
+                                    text) == 0)
+            return 0;
+        struct ensio_window *next =
+            ensio_window_make(ENSIO_WINDOW_TEXT, ENSIO_WINDOW_HEADER_BYTES + sizeof head + length + 8U);
+        if (!next)
+            return -1;
+        if (text_window)
+            munmap(text_window, text_window->bytes);
+        text_window = next;
+    }
+    return -1;
+}
+
+void ensio_spool_touch(void)
+{
+    ensio_spool->last = ensio_clock_read();
+}
+
+void ensio_spool_end(void)
+{
+    ensio_spool_touch();
+    __atomic_store_n(&ensio_spool->state, ENSIO_STATE_ENDED, __ATOMIC_RELEASE);
+}

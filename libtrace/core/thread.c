@@ -1,0 +1,106 @@
+#include "thread.h"
+
+#include "life.h"
+#include "raw.h"
+#include "settings.h"
+#include "spool.h"
+
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define DROPS_BEFORE_RETRY 1024
+
+_Thread_local struct ensio_thread ensio_thread = {.generation = UINT32_MAX};
+
+static uint32_t lock;
+static _Thread_local int holding;
+
+struct ensio_held ensio_lock(void)
+{
+    struct ensio_held held = {.error = errno};
+    sigset_t all;
+    memset(&all, 0xff, sizeof all);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &held.signals, _NSIG / 8);
+    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+        syscall(SYS_sched_yield);
+    holding = 1;
+    return held;
+}
+
+void ensio_unlock(struct ensio_held held)
+{
+    holding = 0;
+    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &held.signals, NULL, _NSIG / 8);
+    errno = held.error;
+}
+
+int ensio_prepare(struct ensio_thread *thread)
+{
+    if (ensio_settings.off || holding) /* a library that the recorder's beginning called has come back here */
+        return 0;
+    struct ensio_held held = ensio_lock();
+    int recorded = (ensio_process->generation || ensio_begin()) && !ensio_settings.off;
+    if (recorded)
+        *thread = (struct ensio_thread){.generation = ensio_process->generation, .number = UINT32_MAX};
+    ensio_unlock(held);
+    return recorded;
+}
+
+/* Puts a new window under a thread. Its old one is unmapped, unless this happens in a signal handler that interrupted the
+ * storing of an event. */
+static int change_window(struct ensio_thread *thread)
+{
+    if (ensio_recording() != 0)
+        return -1;
+    uint64_t bytes = thread->window ? 2 * thread->window->bytes : ENSIO_FIRST_WINDOW_BYTES;
+    struct ensio_window *window = ensio_window_make(
+        ENSIO_WINDOW_EVENTS, bytes < ENSIO_LARGEST_WINDOW_BYTES ? bytes : ENSIO_LARGEST_WINDOW_BYTES);
+    if (!window)
+        return -1;
+    if (thread->number == UINT32_MAX)
+        thread->number = ensio_spool->threads++;
+    window->thread = (uint16_t)thread->number;
+    window->tid = (uint32_t)syscall(SYS_gettid);
+    if (thread->storing <= 1 && thread->retired) {
+        munmap(thread->retired, thread->retired->bytes);
+        thread->retired = NULL;
+    }
+    if (thread->window && thread->storing <= 1)
+        munmap(thread->window, thread->window->bytes);
+    else if (thread->window)
+        thread->retired = thread->window;
+    thread->window = window;
+    thread->slots = (struct ensio_event *)(void *)((char *)window + ENSIO_WINDOW_HEADER_BYTES);
+    thread->next = 0;
+    thread->capacity = (uint32_t)((window->bytes - ENSIO_WINDOW_HEADER_BYTES) / sizeof(struct ensio_event));
+    ensio_spool->excluded_calls += thread->excluded_calls;
+    thread->excluded_calls = 0;
+    ensio_spool_touch();
+    return 0;
+}
+
+/* Where there is no space, the event is counted and dropped, and only now and then is space asked for again. */
+struct ensio_event *ensio_next_window(struct ensio_thread *thread)
+{
+    if (thread->drops_before_retry > 0 && ensio_spool) {
+        thread->drops_before_retry--;
+        thread->next = thread->capacity;
+        __atomic_fetch_add(&ensio_spool->dropped_events, 1, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    struct ensio_held held = ensio_lock();
+    struct ensio_event *event = NULL;
+    /* A signal handler may have changed the window since the claim. */
+    if (thread->next < thread->capacity || change_window(thread) == 0) {
+        event = thread->slots + thread->next++;
+    } else {
+        thread->next = thread->capacity;
+        thread->drops_before_retry = DROPS_BEFORE_RETRY;
+        if (ensio_spool)
+            __atomic_fetch_add(&ensio_spool->dropped_events, 1, __ATOMIC_RELAXED);
+    }
+    ensio_unlock(held);
+    return event;
+}

@@ -1,0 +1,87 @@
+#include "posix.h"
+
+#include <core/descriptors.h>
+#include <core/files.h>
+#include <core/life.h>
+#include <core/raw.h>
+#include <core/settings.h>
+#include <core/spool.h>
+#include <core/text.h>
+
+#include <string.h>
+
+#define TOUCH_AFTER_TICKS (1U << 24) /* some 5 to 20 ms */
+
+uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved)
+{
+    uint64_t bytes = 0;
+    if (moved == -EFAULT || moved == -EINVAL)
+        return 0;
+    for (int i = 0; i < count; i++)
+        bytes += parts[i].iov_len;
+    return bytes;
+}
+
+void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const char *path, int flags, int result,
+                  uint64_t start, uint64_t duration)
+{
+    int error = errno;
+    if ((result < 0 && error == EFAULT) || !ensio_own_memory())
+        return;
+    struct ensio_held held = ensio_lock();
+    const char *absolute = ensio_absolute_path(folder, path);
+    int recorded = !ensio_listed(absolute, ensio_settings.exclude);
+    uint32_t file = 0;
+    if (result >= 0) {
+        uint32_t number = ensio_descriptor_opened(result, absolute, flags);
+        recorded = number > ENSIO_LEFT_OUT;
+        file = recorded ? ensio_open_files[number].file : 0;
+    } else if (recorded) {
+        file = ensio_file_number(absolute);
+    }
+    if (ensio_spool && start - ensio_spool->last.ticks > TOUCH_AFTER_TICKS)
+        ensio_spool_touch();
+    ensio_unlock(held);
+    if (recorded)
+        ensio_store(thread, call, file, -1, 0, result < 0 ? -(int64_t)error : 0, start, duration);
+    else
+        thread->excluded_calls++;
+}
+
+int ensio_closing(struct ensio_thread *thread, int fd, uint32_t *file)
+{
+    if (!ensio_own_memory())
+        return 0;
+    uint32_t number = ensio_descriptor(fd);
+    if (number > ENSIO_LEFT_OUT)
+        *file = ensio_open_files[number].file;
+    else
+        thread->excluded_calls++;
+    ensio_forget(fd, fd);
+    return number > ENSIO_LEFT_OUT;
+}
+
+void ensio_duplicated(struct ensio_thread *thread, uint16_t call, int old, uint32_t number, int result, uint64_t start,
+                      uint64_t duration)
+{
+    int error = errno;
+    if (result >= 0) {
+        struct ensio_held held = ensio_lock();
+        ensio_descriptor_duplicated(old, result);
+        ensio_unlock(held);
+    }
+    if (number > ENSIO_LEFT_OUT)
+        ensio_store(thread, call, ensio_open_files[number].file, -1, 0, result < 0 ? -(int64_t)error : 0, start,
+                    duration);
+    else
+        thread->excluded_calls++;
+}
+
+void ensio_forget(int first, int last)
+{
+    if (first < 0 || last < first || !ensio_own_memory())
+        return;
+    struct ensio_held held = ensio_lock();
+    ensio_descriptors_forget((unsigned)first, (unsigned)last);
+    ensio_unlock(held);
+}
