@@ -1,7 +1,8 @@
 """The command ``ensio``.
 
-A subcommand is a module of this package with ``NAME``, ``HELP``, ``add_arguments(parser)`` and ``execute(args)``,
-which returns the exit code. Modules import what is heavy inside ``execute``, so that ``ensio --help`` is quick.
+A subcommand is a module of this package with ``NAME``, ``HELP``, ``add_arguments(parser)`` and
+``execute(args)``, which returns the exit code. Modules import what is heavy inside ``execute``, so that
+``ensio --help`` is quick.
 """
 
 from __future__ import annotations
@@ -60,9 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ensio: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # The reader of our output (head, less) has seen enough; the interpreter's last flush must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        # The reader of our output (head, less) has seen enough; the interpreter's last flush must not
+        complain. os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()) return 0
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         print(f"ensio: {where}{error.strerror or error}", file=sys.stderr)

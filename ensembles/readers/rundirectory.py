@@ -1,0 +1,317 @@
+"""Reads a run directory: the spools of all processes of a job, as one run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ensembles.errors import EnsioError
+from ensembles.events import OPS, Call, Events
+from ensembles.metadata import Process, RunMetadata
+from ensembles.readers.clock import Clocks
+from ensembles.readers.decode import BlockReader, Decoding, empty_columns, sort_by_rank_and_start
+from ensembles.readers.layout import CONSTANTS
+from ensembles.readers.ranks import Member, assign_ranks
+from ensembles.readers.spool import Spool, is_spool, read_spool
+
+SUFFIX = ".spool"
+
+UNKNOWN_CALL = Call("unknown", "unknown", "meta")
+"""The first of a run's calls: stands for functions that no table of calls names."""
+
+
+class SpoolSource:
+    """The spools of a run.
+
+    Parameters
+    ----------
+    spools : sequence of Spool
+        At least one.
+    notes : sequence of str
+        What is already known to be missing.
+
+    Attributes
+    ----------
+    metadata : RunMetadata
+    complete : bool
+        Every process has ended: its spool will not change any more.
+    """
+
+    def __init__(self, spools: Sequence[Spool], notes: Sequence[str] = ()) -> None:
+        clocks = Clocks(spools)
+        members = assign_ranks(spools)
+        members.sort(key=lambda member: (member.rank, member.first_thread, member.spool.path))
+        dictionary = _Dictionary()
+        origin_ns = min(spool.head.first_realtime_ns for spool in spools)
+        self._decodings = [
+            Decoding(
+                path=member.spool.path,
+                windows=member.spool.windows,
+                rank=member.rank,
+                first_thread=member.first_thread,
+                call_numbers=dictionary.call_numbers(member.spool.calls_text),
+                file_numbers=dictionary.file_numbers(member.spool.files),
+                first_ticks=member.spool.head.first_ticks,
+                ns_per_tick=clocks.ns_per_tick(member.spool),
+                start_ns=member.spool.head.first_realtime_ns - origin_ns,
+            )
+            for member in members
+            if member.spool.windows
+        ]
+        processes = [_process(member) for member in members]
+        self.metadata = _describe(spools, processes, origin_ns)
+        self.metadata.calls = tuple(dictionary.calls)
+        self.metadata.files = list(dictionary.files)
+        self.complete = all(process.ended for process in processes)
+        tasks, rank_notes = _count_tasks(spools, members)
+        self.metadata.tasks = tasks
+        for sentence in (
+            *notes,
+            *(sentence for spool in spools for sentence in spool.notes),
+            *rank_notes,
+            *clocks.notes,
+            *_notes_on_ends(processes),
+            *dictionary.notes,
+        ):
+            self.metadata.note(sentence)
+
+    def chunks(self, max_events: int) -> Iterator[Events]:
+        """The events, at most `max_events` at a time, in the order of ranks; a thread's in order of completion."""
+        reader = BlockReader(self._decodings)
+        while True:
+            columns, count = empty_columns(max_events), 0
+            while count < max_events:
+                more = reader.read(columns, count, max_events - count)
+                if more == 0:
+                    break
+                count += more
+            if count:
+                yield self._events(columns, count)
+            if count < max_events:
+                break
+        self._note_flaws(reader)
+
+    def events(self) -> Events:
+        """All events, by rank and start."""
+        reader = BlockReader(self._decodings)
+        slots = sum(decoding.slots for decoding in self._decodings)
+        try:
+            columns = empty_columns(slots)
+        except MemoryError as error:
+            raise EnsioError(
+                f"{slots:,} events do not fit into memory at once: go through Run.chunks() instead of Run.events"
+            ) from error
+        count = 0
+        while count < slots:
+            more = reader.read(columns, count, slots - count)
+            if more == 0:
+                break
+            count += more
+        self._note_flaws(reader)
+        events = self._events(columns, count)
+        sort_by_rank_and_start(events.columns)
+        return events
+
+    def _events(self, columns: dict[str, np.ndarray], count: int) -> Events:
+        columns = {name: column[:count] for name, column in columns.items()}
+        return Events(columns, self.metadata.calls, self.metadata.files)
+
+    def _note_flaws(self, reader: BlockReader) -> None:
+        for path, count in reader.damaged.items():
+            self.metadata.note(f"{path} is damaged: {count} events with impossible times are left out")
+        if reader.unknown_calls:
+            self.metadata.note(f"{reader.unknown_calls} calls are of functions that no table of calls names")
+        if reader.unknown_files:
+            self.metadata.note(f"{reader.unknown_files} calls are on files whose names are missing in the spools")
+
+
+def open_spool(path: str) -> SpoolSource:
+    """A single spool as a run.
+
+    Raises
+    ------
+    EnsioError
+        The file cannot be read, or is no sound spool.
+    """
+    return SpoolSource([read_spool(path)])
+
+
+def open_run_directory(path: str) -> SpoolSource:
+    """All spools of a directory as a run. Those that cannot be read are named in its notes.
+
+    Raises
+    ------
+    EnsioError
+        The directory cannot be read, or there is no spool in it that can.
+    """
+    spools, notes = [], []
+    paths = spool_paths(path)
+    for spool_path in paths:
+        try:
+            spools.append(read_spool(spool_path))
+        except EnsioError as error:
+            notes.append(str(error))
+    if not spools:
+        if len(notes) == 1:
+            raise EnsioError(notes[0])
+        what = f"none of its {len(paths)} spools can be read: {notes[0]}" if notes else "there is no spool in it"
+        raise EnsioError(f"{path} is not a run directory that can be read: {what}")
+    return SpoolSource(spools, _few(notes, "spools cannot be read"))
+
+
+def spool_paths(directory: str) -> list[str]:
+    """The files in a directory that are spools by their name or by their first bytes, sorted.
+
+    Raises
+    ------
+    EnsioError
+        The directory cannot be read.
+    """
+    paths = []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.name.endswith(SUFFIX) or (entry.is_file() and _begins_like_spool(entry.path)):
+                    paths.append(entry.path)
+    except OSError as error:
+        raise EnsioError(f"{directory} cannot be read: {error.strerror}") from error
+    return sorted(paths)
+
+
+def _begins_like_spool(path: str) -> bool:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return is_spool(file.read(8))
+    except OSError:
+        return False
+
+
+class _Dictionary:
+    """Calls and files of all spools under common numbers. Number 0 is a call or file that is not known.
+
+    In the arrays that translate a spool's numbers, the last entry stands for all larger ones, and is 0.
+    """
+
+    def __init__(self) -> None:
+        self.calls: dict[Call, int] = {UNKNOWN_CALL: 0}
+        self.files: dict[str, int] = {"": 0}
+        self.notes: list[str] = []
+        self._numbers_of_text: dict[bytes, np.ndarray] = {}
+
+    def call_numbers(self, text: bytes) -> np.ndarray:
+        """Number in a spool with this calls entry → number in the run, u2."""
+        if text not in self._numbers_of_text:
+            self._numbers_of_text[text] = self._parse_calls(text)
+        return self._numbers_of_text[text]
+
+    def _parse_calls(self, text: bytes) -> np.ndarray:
+        calls = {}
+        for line in text.decode("utf-8", "replace").splitlines():
+            words = line.split()
+            if len(words) == 4 and words[0].isascii() and words[0].isdigit() and words[3] in OPS:
+                calls[min(int(words[0]), 0xFFFF)] = Call(*words[1:])
+            else:
+                self.notes.append(f"a line of a spool's table of calls makes no sense: {line[:80]!r}")
+        numbers = np.zeros(max(calls, default=0) + 2, "u2")
+        for number, call in calls.items():
+            numbers[number] = self.calls.setdefault(call, len(self.calls))
+        return numbers
+
+    def file_numbers(self, files: Sequence[tuple[int, bytes]]) -> np.ndarray:
+        """Number in a spool → number in the run, u4."""
+        known = [(number, name) for number, name in files if number < 1 << 28]
+        numbers = np.zeros(max((number for number, _ in known), default=0) + 2, "u4")
+        for number, name in known:
+            numbers[number] = self.files.setdefault(os.fsdecode(name), len(self.files))
+        return numbers
+
+
+def _process(member: Member) -> Process:
+    spool, head = member.spool, member.spool.head
+    text = {key.decode("utf-8", "replace"): os.fsdecode(value) for key, value in spool.properties.items()}
+    return Process(
+        rank=member.rank,
+        host=text.get("host", ""),
+        pid=head.pid,
+        parent_pid=head.parent_pid,
+        program=text.get("program", ""),
+        command=tuple(text["command"].split("\x1f")) if text.get("command") else (),
+        cwd=text.get("cwd", ""),
+        user=text.get("user", ""),
+        start_unix_ns=head.first_realtime_ns,
+        end_unix_ns=head.last_realtime_ns,
+        ended=member.replaced or head.state == CONSTANTS["ENSIO_STATE_ENDED"],
+        threads=member.threads,
+        first_thread=member.first_thread,
+        dropped_events=head.dropped_events,
+        excluded_calls=head.excluded_calls,
+        source=os.path.basename(spool.path),
+    )
+
+
+def _describe(spools: Sequence[Spool], processes: list[Process], origin_ns: int) -> RunMetadata:
+    def first(key: str) -> str:
+        values = (spool.properties.get(key.encode(), b"") for spool in spools)
+        return os.fsdecode(next((value for value in values if value), b""))
+
+    return RunMetadata(
+        tasks=0,
+        threads=sum(process.threads for process in processes),
+        origin_unix_ns=origin_ns,
+        calls=(),
+        files=[],
+        processes=processes,
+        notes=[],
+        mode=first("mode"),
+        job=first("job"),
+        launcher=first("launcher"),
+        recorder=first("recorder"),
+        exclude=first("exclude"),
+        hosts=sorted({process.host for process in processes if process.host}),
+    )
+
+
+def _count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[int, list[str]]:
+    """The number of tasks, and what is to be said about ranks."""
+    notes = list(dict.fromkeys(member.note for member in members if member.note))
+    ranks = {member.rank for member in members if member.rank >= 0}
+    expected = max(spool.head.tasks for spool in spools)
+    tasks = max(expected, len(ranks), max(ranks, default=-1) + 1, 1)
+    if ranks and len(ranks) < tasks:
+        missing = tasks - len(ranks)
+        notes.append(f"{missing} of {tasks} ranks left no spool: their calls are missing, or they made none")
+    return tasks, _few(notes, "processes without a rank made calls")
+
+
+def _notes_on_ends(processes: Sequence[Process]) -> list[str]:
+    notes = []
+    running = [process for process in processes if not process.ended]
+    if 0 < len(running) <= 3:
+        for process in running:
+            rank = f" (rank {process.rank})" if process.rank >= 0 else ""
+            notes.append(
+                f"process {process.pid}{rank} on {process.host or 'an unknown host'} did not end its recording (still "
+                "running, or killed); every call that it had completed is here"
+            )
+    elif running:
+        notes.append(
+            f"{len(running)} of {len(processes)} processes did not end their recording (still running, or killed); "
+            "every call that they had completed is here"
+        )
+    dropped = sum(process.dropped_events for process in processes)
+    if dropped:
+        count = sum(process.dropped_events > 0 for process in processes)
+        notes.append(
+            f"{dropped} calls of {count} process{'es' if count > 1 else ''} were not recorded for want of space: "
+            "counts, times and bytes are too low by them"
+        )
+    return notes
+
+
+def _few(sentences: Sequence[str], what: str) -> list[str]:
+    """The first sentences, and how many more there are."""
+    if len(sentences) <= 3:
+        return list(sentences)
+    return [*sentences[:2], f"{len(sentences) - 2} more {what}"]

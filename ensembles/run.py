@@ -1,0 +1,174 @@
+"""Run: everything that is known about one job."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Protocol
+
+from ensembles.events import Call, Events
+from ensembles.metadata import Process, RunMetadata
+from ensembles.readers import rundirectory
+
+__all__ = ["Process", "Run", "open"]
+
+
+class _Source(Protocol):
+    """What a reader gives."""
+
+    metadata: RunMetadata
+
+    def chunks(self, max_events: int) -> Iterator[Events]: ...
+
+    def events(self) -> Events: ...
+
+
+class Run:
+    """One job: its metadata, and its events on demand.
+
+    Attributes
+    ----------
+    path : str
+        Where it was read from.
+    """
+
+    def __init__(self, path: str, source: _Source) -> None:
+        self.path = path
+        self._source = source
+        self._metadata = source.metadata
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks (ranks); ranks in events are below it."""
+        return self._metadata.tasks
+
+    @property
+    def threads(self) -> int:
+        """Number of threads that recorded, of all tasks together."""
+        return self._metadata.threads
+
+    @property
+    def origin_unix_ns(self) -> int:
+        """The run's time 0: ns since 1970-01-01 UTC."""
+        return self._metadata.origin_unix_ns
+
+    @property
+    def start(self) -> datetime.datetime:
+        """The run's time 0, in UTC."""
+        epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+        return epoch + datetime.timedelta(microseconds=self.origin_unix_ns // 1000)
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Traced functions; the events' ``call`` column indexes it. The first is ``unknown``."""
+        return self._metadata.calls
+
+    @property
+    def files(self) -> list[str]:
+        """Absolute paths; the events' ``file`` column indexes it. The first is ``""``: no file, or not known."""
+        return self._metadata.files
+
+    @property
+    def processes(self) -> list[Process]:
+        """All processes that were recorded, by rank."""
+        return self._metadata.processes
+
+    @property
+    def dropped_events(self) -> int:
+        """Completed calls that were not recorded for want of space."""
+        return sum(process.dropped_events for process in self.processes)
+
+    @property
+    def excluded_calls(self) -> int:
+        """Calls on files that are left out, as far as they were counted."""
+        return sum(process.excluded_calls for process in self.processes)
+
+    @property
+    def notes(self) -> list[str]:
+        """What is partial or doubtful about this run, in plain sentences."""
+        return self._metadata.notes
+
+    @property
+    def hosts(self) -> list[str]:
+        """Names of the nodes."""
+        return self._metadata.hosts
+
+    @property
+    def mode(self) -> str:
+        """How it was recorded: ``trace``, or ``""`` where that is not known."""
+        return self._metadata.mode
+
+    @property
+    def job(self) -> str:
+        """The batch system's name for the job, or ``""``."""
+        return self._metadata.job
+
+    @property
+    def program(self) -> str:
+        """The program of the first task, an absolute path, or ``""``."""
+        return next((process.program for process in self._by_weight() if process.program), "")
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The arguments of the first task's program."""
+        return next((process.command for process in self._by_weight() if process.command), ())
+
+    def _by_weight(self) -> list[Process]:
+        """Processes, those with a rank and with recorded calls first."""
+        return sorted(self.processes, key=lambda process: (process.rank < 0, process.threads == 0))
+
+    def chunks(self, max_events: int = 1 << 20) -> Iterator[Events]:
+        """Go through the events, holding only `max_events` at a time.
+
+        Chunks come in the order of ranks. The calls of one thread are in the order of their completion, so that
+        an inner call comes before the one around it.
+
+        Raises
+        ------
+        EnsioError
+            A file cannot be read any more.
+        """
+        if max_events < 1:
+            raise ValueError("a chunk holds at least one event")
+        return self._source.chunks(max_events)
+
+    @cached_property
+    def events(self) -> Events:
+        """All events, sorted by (rank, start). Takes 55 bytes of memory an event."""
+        return self._source.events()
+
+    def __repr__(self) -> str:
+        return f"Run {self.path}: {self._summary()}" + "".join(f"\n  note: {note}" for note in self.notes)
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return (
+            f"<p><b>{html.escape(os.path.basename(self.program) or self.path)}</b>: "
+            f"{html.escape(self._summary())}<br><code>{html.escape(self.path)}</code></p>"
+            + (f"<ul>{notes}</ul>" if notes else "")
+        )
+
+    def _summary(self) -> str:
+        command = " ".join(self.command) or self.program or "unknown program"
+        if len(command) > 80:
+            command = command[:77] + "..."
+        on = self.hosts[0] if len(self.hosts) == 1 else f"{len(self.hosts)} nodes"
+        tasks = f"{self.tasks} task{'s' * (self.tasks != 1)}"
+        return f"{command}, {tasks} on {on}, {self.start:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def open(path: str | os.PathLike[str]) -> Run:
+    """Open what was recorded: a run directory, a single spool, or a ``trace.h5``, recognised by content.
+
+    Raises
+    ------
+    EnsioError
+        There is nothing at `path`, or it is none of these, or it cannot be read.
+    """
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        return Run(path, rundirectory.open_run_directory(path))
+    return Run(path, rundirectory.open_spool(path))
