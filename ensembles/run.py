@@ -68,7 +68,7 @@ class Run:
 
     @property
     def files(self) -> list[str]:
-        """Absolute paths; the events' ``file`` column indexes it. The first is ``""``: no file, or not known."""
+        """Absolute paths, which the events' ``file`` column indexes. The first is ``""``: none, or unknown."""
         return self._metadata.files
 
     @property
@@ -123,8 +123,8 @@ class Run:
     def chunks(self, max_events: int = 1 << 20) -> Iterator[Events]:
         """Go through the events, holding only `max_events` at a time.
 
-        Chunks come in the order of ranks. The calls of one thread are in the order of their completion, so that
-        an inner call comes before the one around it.
+        Chunks come in the order of ranks. The calls of one thread are in the order of their completion, so
+        that an inner call comes before the one around it.
 
         Raises
         ------

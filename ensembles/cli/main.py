@@ -61,8 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ensio: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # The reader of our output (head, less) has seen enough; the interpreter's last flush must not
-        complain. os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()) return 0
+        # The reader of our output has seen enough: the interpreter's last flush must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         print(f"ensio: {where}{error.strerror or error}", file=sys.stderr)

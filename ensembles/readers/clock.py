@@ -14,9 +14,9 @@ from ensembles.readers.spool import Spool
 class Clocks:
     """The tick rates of the processes of a run.
 
-    A process reads its tick counter and the system's clock together when it begins and when it ends. One that was
-    killed soon after its start has only one reading: it borrows the rate of another process of its host, whose
-    counter ticks alike.
+    A process reads its tick counter and the system's clock together when it begins and when it ends. One that
+    was killed soon after its start has only one reading: it borrows the rate of another process of its host,
+    whose counter ticks alike.
 
     Attributes
     ----------

@@ -187,8 +187,8 @@ class BlockReader:
     ) -> bool:
         """Ticks to nanoseconds; whether any of them is impossible.
 
-        The base is subtracted in integers: what is left is below 2**55 ticks, so that a float64 holds it exactly
-        within the first weeks of a run, and to a few ticks ever after.
+        The base is subtracted in integers: what is left is below 2**55 ticks, so that a float64 holds it
+        exactly within the first weeks of a run, and to a few ticks ever after.
         """
         start, duration, real = out["start"][low:high], out["duration"][low:high], self._real[low:high]
         np.subtract(raw["start"][low:high], np.uint64(decoding.first_ticks), out=start.view("u8"))

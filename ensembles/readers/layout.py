@@ -1,7 +1,8 @@
 """The layout of spools and the bin law, read from the C headers that define them.
 
 ``event.h`` and ``bins.h`` are installed as resources of the package ``ensembles.headers``. No number of
-theirs is typed again in Python: a change of the headers changes the reader, and one that makes no sense is an error.
+theirs is typed again in Python: a change of the headers changes the reader, and one that makes no sense is an
+error.
 """
 
 from __future__ import annotations

@@ -41,9 +41,10 @@ class Member:
 def assign_ranks(spools: Sequence[Spool]) -> list[Member]:
     """Give every process its rank, and the threads of one rank distinct numbers.
 
-    A process keeps the rank that it recorded. Where no process has one, tasks are numbered in the order of their
-    start, a chain of programs that replaced each other by exec being one task, and processes that made no call
-    being none. Where only some have one, the others that made calls come after the largest, each with a note.
+    A process keeps the rank that it recorded. Where no process has one, tasks are numbered in the order of
+    their start, a chain of programs that replaced each other by exec being one task, and processes that made
+    no call being none. Where only some have one, the others that made calls come after the largest, each with
+    a note.
     """
     members = [Member(spool, spool.head.rank, _threads(spool)) for spool in spools]
     members.sort(key=lambda member: (member.spool.head.first_realtime_ns, member.spool.path))
@@ -79,9 +80,10 @@ def _number(members: Sequence[Member], first_rank: int, with_notes: bool) -> Non
     for member in members:
         member.rank = rank_of.setdefault(_identity(member), first_rank + len(rank_of))
         if with_notes:
-            program = os.path.basename(os.fsdecode(member.spool.properties.get(b"program", b""))) or "a process"
+            program = os.path.basename(os.fsdecode(member.spool.properties.get(b"program", b"")))
             member.note = (
-                f"{program} (pid {member.spool.head.pid}) made calls without a rank: it is listed as rank {member.rank}"
+                f"{program or 'a process'} (pid {member.spool.head.pid}) made calls without having a rank: "
+                f"it is listed as rank {member.rank}"
             )
 
 

@@ -8,18 +8,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ensembles.errors import EnsioError
-from ensembles.events import OPS, Call, Events
+from ensembles.events import Events
 from ensembles.metadata import Process, RunMetadata
 from ensembles.readers.clock import Clocks
 from ensembles.readers.decode import BlockReader, Decoding, empty_columns, sort_by_rank_and_start
+from ensembles.readers.dictionary import Dictionary
 from ensembles.readers.layout import CONSTANTS
 from ensembles.readers.ranks import Member, assign_ranks
 from ensembles.readers.spool import Spool, is_spool, read_spool
 
 SUFFIX = ".spool"
-
-UNKNOWN_CALL = Call("unknown", "unknown", "meta")
-"""The first of a run's calls: stands for functions that no table of calls names."""
 
 
 class SpoolSource:
@@ -43,7 +41,7 @@ class SpoolSource:
         clocks = Clocks(spools)
         members = assign_ranks(spools)
         members.sort(key=lambda member: (member.rank, member.first_thread, member.spool.path))
-        dictionary = _Dictionary()
+        dictionary = Dictionary()
         origin_ns = min(spool.head.first_realtime_ns for spool in spools)
         self._decodings = [
             Decoding(
@@ -78,7 +76,7 @@ class SpoolSource:
             self.metadata.note(sentence)
 
     def chunks(self, max_events: int) -> Iterator[Events]:
-        """The events, at most `max_events` at a time, in the order of ranks; a thread's in order of completion."""
+        """At most `max_events` at a time, in the order of ranks, those of a thread in order of completion."""
         reader = BlockReader(self._decodings)
         while True:
             columns, count = empty_columns(max_events), 0
@@ -101,7 +99,7 @@ class SpoolSource:
             columns = empty_columns(slots)
         except MemoryError as error:
             raise EnsioError(
-                f"{slots:,} events do not fit into memory at once: go through Run.chunks() instead of Run.events"
+                f"{slots:,} events do not fit into memory at once: use Run.chunks() instead of Run.events"
             ) from error
         count = 0
         while count < slots:
@@ -124,7 +122,7 @@ class SpoolSource:
         if reader.unknown_calls:
             self.metadata.note(f"{reader.unknown_calls} calls are of functions that no table of calls names")
         if reader.unknown_files:
-            self.metadata.note(f"{reader.unknown_files} calls are on files whose names are missing in the spools")
+            self.metadata.note(f"{reader.unknown_files} calls are on files that no spool names")
 
 
 def open_spool(path: str) -> SpoolSource:
@@ -186,46 +184,6 @@ def _begins_like_spool(path: str) -> bool:
             return is_spool(file.read(8))
     except OSError:
         return False
-
-
-class _Dictionary:
-    """Calls and files of all spools under common numbers. Number 0 is a call or file that is not known.
-
-    In the arrays that translate a spool's numbers, the last entry stands for all larger ones, and is 0.
-    """
-
-    def __init__(self) -> None:
-        self.calls: dict[Call, int] = {UNKNOWN_CALL: 0}
-        self.files: dict[str, int] = {"": 0}
-        self.notes: list[str] = []
-        self._numbers_of_text: dict[bytes, np.ndarray] = {}
-
-    def call_numbers(self, text: bytes) -> np.ndarray:
-        """Number in a spool with this calls entry → number in the run, u2."""
-        if text not in self._numbers_of_text:
-            self._numbers_of_text[text] = self._parse_calls(text)
-        return self._numbers_of_text[text]
-
-    def _parse_calls(self, text: bytes) -> np.ndarray:
-        calls = {}
-        for line in text.decode("utf-8", "replace").splitlines():
-            words = line.split()
-            if len(words) == 4 and words[0].isascii() and words[0].isdigit() and words[3] in OPS:
-                calls[min(int(words[0]), 0xFFFF)] = Call(*words[1:])
-            else:
-                self.notes.append(f"a line of a spool's table of calls makes no sense: {line[:80]!r}")
-        numbers = np.zeros(max(calls, default=0) + 2, "u2")
-        for number, call in calls.items():
-            numbers[number] = self.calls.setdefault(call, len(self.calls))
-        return numbers
-
-    def file_numbers(self, files: Sequence[tuple[int, bytes]]) -> np.ndarray:
-        """Number in a spool → number in the run, u4."""
-        known = [(number, name) for number, name in files if number < 1 << 28]
-        numbers = np.zeros(max((number for number, _ in known), default=0) + 2, "u4")
-        for number, name in known:
-            numbers[number] = self.files.setdefault(os.fsdecode(name), len(self.files))
-        return numbers
 
 
 def _process(member: Member) -> Process:
@@ -291,21 +249,22 @@ def _notes_on_ends(processes: Sequence[Process]) -> list[str]:
     if 0 < len(running) <= 3:
         for process in running:
             rank = f" (rank {process.rank})" if process.rank >= 0 else ""
+            host = process.host or "an unknown host"
             notes.append(
-                f"process {process.pid}{rank} on {process.host or 'an unknown host'} did not end its recording (still "
-                "running, or killed); every call that it had completed is here"
+                f"process {process.pid}{rank} on {host} did not end its recording (still running, or killed); "
+                "every call that it had completed is here"
             )
     elif running:
         notes.append(
-            f"{len(running)} of {len(processes)} processes did not end their recording (still running, or killed); "
-            "every call that they had completed is here"
+            f"{len(running)} of {len(processes)} processes did not end their recording "
+            "(still running, or killed); every call that they had completed is here"
         )
     dropped = sum(process.dropped_events for process in processes)
     if dropped:
         count = sum(process.dropped_events > 0 for process in processes)
         notes.append(
-            f"{dropped} calls of {count} process{'es' if count > 1 else ''} were not recorded for want of space: "
-            "counts, times and bytes are too low by them"
+            f"{dropped} calls of {count} process{'es' if count > 1 else ''} were not recorded for want of "
+            "space: counts, times and bytes are too low by them"
         )
     return notes
 

@@ -1,7 +1,7 @@
 """Reads one spool: its head, its texts, and where its events are.
 
-Nothing in a spool is trusted: a process may have been killed while it wrote, and the file may be cut short, or
-no spool at all.
+Nothing in a spool is trusted: a process may have been killed while it wrote, and the file may be cut short,
+or no spool at all.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def _checked_head(path: str, beginning: bytes) -> Any:
     head = SPOOL.unpack(beginning)
     if head.version != CONSTANTS["ENSIO_SPOOL_VERSION"] or head.event_bytes != EVENT.size:
         raise EnsioError(
-            f"{path} has layout version {head.version} and events of {head.event_bytes} bytes, this ensio reads "
-            f"version {CONSTANTS['ENSIO_SPOOL_VERSION']} and {EVENT.size}: use the ensio that recorded it"
+            f"{path} has layout version {head.version} and events of {head.event_bytes} bytes, not "
+            f"{CONSTANTS['ENSIO_SPOOL_VERSION']} and {EVENT.size}: use the ensio that recorded it"
         )
     plausible = (
         head.allocated_bytes >= UNIT_BYTES
@@ -180,7 +180,7 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
         position += length
     if damaged_at >= 0:
         spool.notes.append(
-            f"{spool.path} is damaged: no sound window begins at byte {damaged_at}, calls stored there are missing"
+            f"{spool.path} is damaged: no sound window begins at byte {damaged_at}, calls there are missing"
         )
     if spool.windows and not spool.has_events:
         spool.has_events = any(_holds_events(descriptor, window) for window in spool.windows)
