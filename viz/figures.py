@@ -1,0 +1,113 @@
+"""What all figures have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from bokeh.models import Legend, LegendItem, Range1d, WheelZoomTool
+from bokeh.plotting import figure
+from ensembles.viz.units import scaled_ticks, time_unit
+
+LEFT_BORDER = 76
+"""Room for the labels of the vertical axis, in pixels: the same everywhere, so that linked time axes are
+aligned."""
+
+RIGHT_BORDER = 18
+
+
+def new_figure(title: str, height: int, **options: Any) -> figure:
+    """A figure that fills the width it gets.
+
+    The wheel zooms with Ctrl held, so that a page with the figure can still be scrolled.
+    """
+    fig = figure(
+        title=title,
+        height=height,
+        sizing_mode="stretch_width",
+        tools="pan,box_zoom,reset,save",
+        active_drag="box_zoom",
+        min_border_left=LEFT_BORDER,
+        min_border_right=RIGHT_BORDER,
+        **options,
+    )
+    wheel = WheelZoomTool(modifiers={"ctrl": True})
+    fig.add_tools(wheel)
+    fig.toolbar.active_scroll = wheel
+    fig.toolbar.logo = None
+    fig.toolbar.autohide = False
+    fig.title.text_font_size = "11pt"
+    fig.title.text_font_style = "bold"
+    fig.xgrid.grid_line_color = "#e6e6e6"
+    fig.ygrid.grid_line_color = "#e6e6e6"
+    fig.outline_line_color = "#999999"
+    for axis in fig.axis:
+        axis.axis_label_text_font_style = "normal"
+        axis.minor_tick_line_color = None
+    return fig
+
+
+def time_range(low_ns: int, high_ns: int) -> Range1d:
+    """The time that a picture shows at first, in seconds.
+
+    It begins with the run, unless all that happened lies far behind its beginning.
+    """
+    low, high = low_ns * 1e-9, high_ns * 1e-9
+    if high_ns <= low_ns:
+        return Range1d(0.0, 1.0)
+    pad = 0.01 * (high - low)
+    begin = low - pad if low < 0 or low > 0.3 * high else -pad
+    return Range1d(begin, high + pad, min_interval=1e-9)
+
+
+def label_time_axis(fig: figure) -> None:
+    """Name a time axis and give its ticks the unit that suits the range it shows at first."""
+    unit_s, name = time_unit(float(fig.x_range.end) - float(fig.x_range.start))
+    fig.xaxis.axis_label = f"time since the run began ({name})"
+    fig.xaxis.formatter = scaled_ticks(unit_s)
+    fig.xaxis.ticker.desired_num_ticks = 10
+
+
+def label_duration_axis(fig: figure) -> None:
+    """Name an axis of durations and give its ticks the unit that suits the range it shows at first."""
+    unit_s, name = time_unit(float(fig.x_range.end))
+    fig.xaxis.axis_label = f"duration of a call ({name})"
+    fig.xaxis.formatter = scaled_ticks(unit_s)
+    fig.xaxis.ticker.desired_num_ticks = 10
+
+
+def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> None:
+    """Put a legend above the picture, where it hides nothing."""
+    legend = Legend(
+        items=items,
+        orientation="horizontal",
+        border_line_color=None,
+        padding=2,
+        margin=0,
+        spacing=14,
+        label_text_font_size="10pt",
+        **options,
+    )
+    fig.add_layout(legend, "above")
+
+
+def say_empty(fig: figure, sentence: str) -> None:
+    """Write in the middle of a picture why there is nothing in it."""
+    from bokeh.models import Label
+
+    fig.add_layout(
+        Label(
+            x=0.5,
+            y=0.5,
+            x_units="screen",
+            y_units="screen",
+            text=sentence,
+            text_color="#666666",
+            name="empty",
+        )
+    )
+
+
+def steps(values: np.ndarray) -> np.ndarray:
+    """One value per cell as one per edge, for glyphs that draw a step after each edge."""
+    return np.append(values, values[-1:])

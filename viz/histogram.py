@@ -1,0 +1,221 @@
+"""Distributions of durations, one per call, on linear and on logarithmic axes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJSHover,
+    DataRange1d,
+    FixedTicker,
+    HoverTool,
+    Legend,
+    LegendItem,
+    NumeralTickFormatter,
+    Range1d,
+    TabPanel,
+    Tabs,
+)
+from bokeh.plotting import figure
+from ensembles.viz.colours import CLASS_OF_OP, COLOURS, shade
+from ensembles.viz.figures import label_duration_axis, new_figure, say_empty, steps
+from ensembles.viz.summarise import summarise
+from ensembles.viz.units import TIME_JS, time_text, time_ticks
+
+from ensembles.events import Call
+from ensembles.summaries.histogram import LogHistogram
+
+_LINEAR_BINS = 120
+_LEAST_SHARE_OF_TIME = 0.05
+_SHOWN_LEVEL = 0.995
+_BELOW_1_NS_S = 0.5e-9
+_HEIGHT = 380
+
+
+def histogram(
+    data: Any, *, title: str | None = None, scale: Literal["linear", "log"] | None = None
+) -> Tabs | figure:
+    """Draw how long calls took: one distribution per call.
+
+    On linear axes the bins are equally wide in time; calls that take up little of the time are hidden until
+    they are clicked in the legend. On logarithmic axes the bins are of nearly equal ratio, and all calls are
+    shown.
+
+    Parameters
+    ----------
+    data : Run, Events or LogHistogram
+    title : str, optional
+    scale : {"linear", "log"}, optional
+        Default: both, on two tabs.
+
+    Returns
+    -------
+    Tabs or figure
+        A figure if `scale` is given.
+    """
+    counts = summarise(data, LogHistogram, LogHistogram)
+    pictures = {"linear": _linear, "log": _logarithmic}
+    if scale is not None:
+        return pictures[scale](counts, title)
+    return Tabs(
+        tabs=[
+            TabPanel(child=_linear(counts, title), title="linear"),
+            TabPanel(child=_logarithmic(counts, title), title="log–log"),
+        ],
+        sizing_mode="stretch_width",
+        name="histogram",
+    )
+
+
+def _linear(histogram: LogHistogram, title: str | None) -> figure:
+    shown = _calls_that_matter(histogram)
+    end_s = _linear_end_s(histogram, shown)
+    fig = new_figure(
+        title or "Durations of calls",
+        _HEIGHT,
+        x_range=Range1d(0, end_s),
+        y_range=DataRange1d(start=0, only_visible=True, range_padding=0.08),
+        name="histogram_linear",
+    )
+    fig.yaxis.axis_label = f"calls per bin of {time_text(end_s / _LINEAR_BINS)}"
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[0]")
+    label_duration_axis(fig)
+    edges_s = np.linspace(0, end_s, _LINEAR_BINS + 1)
+    items = []
+    for call, colour in _colours(histogram).items():
+        counts = histogram.rebinned(call, edges_s)
+        renderers = _draw(fig, call, colour, edges_s, counts, base=0.0)
+        for renderer in renderers:
+            renderer.visible = call in shown
+        items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
+    _finish(fig, histogram, items)
+    beyond = sum(histogram.n(call) - histogram.rebinned(call, edges_s).sum() for call in shown)
+    if beyond >= 0.5:
+        fig.title.text += (
+            f" ({round(beyond):,} of the calls shown took longer than {time_text(end_s)}: see log–log)"
+        )
+    return fig
+
+
+def _logarithmic(histogram: LogHistogram, title: str | None) -> figure:
+    coarse = {call: histogram.coarse(call) for call in histogram.counts}
+    edges = [_on_log_axis(edges_s) for edges_s, _ in coarse.values()]
+    low = min((values[0] for values in edges), default=1e-6) / 1.5
+    high = max((values[-1] for values in edges), default=1.0) * 1.5
+    top = max((int(counts.max()) for _, counts in coarse.values()), default=1)
+    fig = new_figure(
+        title or "Durations of calls",
+        _HEIGHT,
+        x_range=Range1d(low, high),
+        y_range=Range1d(0.5, 2.0 * max(top, 5)),
+        x_axis_type="log",
+        y_axis_type="log",
+        name="histogram_log",
+    )
+    fig.xaxis.axis_label = "duration of a call (unit at each tick)"
+    fig.xaxis.formatter = time_ticks()
+    fig.yaxis.axis_label = "calls per bin (about 9 % wide)"
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
+    fig.yaxis.ticker = FixedTicker(ticks=[10.0**power for power in range(19)])
+    items = []
+    for call, colour in _colours(histogram).items():
+        edges_s, counts = coarse[call]
+        renderers = _draw(fig, call, colour, _on_log_axis(edges_s), counts, base=0.5)
+        items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
+    if any(counts[0] for counts in histogram.counts.values()):
+        fig.title.text += " (calls of 0 ns are drawn below 1 ns)"
+    _finish(fig, histogram, items)
+    return fig
+
+
+def _on_log_axis(edges_s: np.ndarray) -> np.ndarray:
+    return np.where(edges_s == 0, _BELOW_1_NS_S, edges_s)
+
+
+def _draw(
+    fig: figure, call: Call, colour: str, edges_s: np.ndarray, counts: np.ndarray, base: float
+) -> list[Any]:
+    """The outline and the area of one distribution, and what answers to the mouse."""
+    heights = np.maximum(counts, base)
+    outline_x = np.concatenate([edges_s[:1], edges_s, edges_s[-1:]])
+    outline_y = np.concatenate([[base], steps(heights), [base]])
+    area = fig.varea_step(
+        x=edges_s,
+        y1=np.full(len(edges_s), base),
+        y2=steps(heights),
+        step_mode="after",
+        fill_color=colour,
+        fill_alpha=0.25,
+    )
+    line = fig.step(x=outline_x, y=outline_y, mode="after", line_color=colour, line_width=1.6)
+    columns = {"left": edges_s[:-1], "right": edges_s[1:], "top": heights, "n": counts.astype(np.float64)}
+    source = ColumnDataSource({name: values[counts > 0] for name, values in columns.items()})
+    target = fig.quad(
+        left="left", right="right", bottom=base, top="top", source=source, fill_alpha=0, line_alpha=0
+    )
+    time = CustomJSHover(code=TIME_JS + "return time_text(value);")
+    number = CustomJSHover(code="return Number(value.toFixed(1)).toLocaleString('en-US');")
+    fig.add_tools(
+        HoverTool(
+            renderers=[target],
+            visible=False,
+            tooltips=[("call", call.name), ("duration", "@left{0} – @right{0}"), ("calls", "@n{0}")],
+            formatters={"@left": time, "@right": time, "@n": number},
+        )
+    )
+    return [area, line, target]
+
+
+def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> None:
+    if not items:
+        say_empty(fig, "no calls were recorded")
+        return
+    fig.add_layout(
+        Legend(
+            items=items,
+            click_policy="hide",
+            border_line_color=None,
+            title="click to hide or show",
+            title_text_font_style="normal",
+            title_text_font_size="9pt",
+            label_text_font_size="10pt",
+            margin=4,
+        ),
+        "right",
+    )
+
+
+def _label(histogram: LogHistogram, call: Call) -> str:
+    names = [other.name for other in histogram.counts]
+    name = call.name if names.count(call.name) == 1 else f"{call.layer} {call.name}"
+    return f"{name} (n = {histogram.n(call):,})"
+
+
+def _colours(histogram: LogHistogram) -> dict[Call, str]:
+    """A colour for each call, calls of one class in shades of its colour, those that took the most time
+    first."""
+    used: dict[str, int] = {}
+    colours = {}
+    for call in sorted(histogram.counts, key=lambda call: -histogram.time_s(call)):
+        name = CLASS_OF_OP[call.op]
+        colours[call] = shade(COLOURS[name], used.get(name, 0))
+        used[name] = used.get(name, 0) + 1
+    return colours
+
+
+def _calls_that_matter(histogram: LogHistogram) -> list[Call]:
+    """Calls that took up a good part of the time of all calls."""
+    times_s = {call: histogram.time_s(call) for call in histogram.counts}
+    least = _LEAST_SHARE_OF_TIME * sum(times_s.values())
+    return [call for call, time_s in times_s.items() if time_s >= least]
+
+
+def _linear_end_s(histogram: LogHistogram, shown: list[Call]) -> float:
+    """Where the linear axis ends: with the longest call, unless few calls are much longer than all others."""
+    ends = [1e-9]
+    for call in shown:
+        level, largest = histogram.quantile_s(call, [_SHOWN_LEVEL, 1.0])
+        ends.append(min(1.3 * level, 1.03 * largest))
+    return float(max(ends))

@@ -1,0 +1,111 @@
+"""Aggregate read and write rates over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, LegendItem, NumeralTickFormatter, Range1d
+from bokeh.plotting import figure
+from ensembles.viz.colours import COLOURS
+from ensembles.viz.figures import (
+    horizontal_legend,
+    label_time_axis,
+    new_figure,
+    say_empty,
+    steps,
+    time_range,
+)
+from ensembles.viz.summarise import summarise
+from ensembles.viz.units import TIME_JS, byte_unit, bytes_text, time_text
+
+from ensembles.summaries.rate import DIRECTIONS, RateCurve
+
+
+def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> figure:
+    """Draw how many bytes all tasks together read and wrote per second, over time.
+
+    The bytes of a call are spread evenly over its duration, so the area under each curve is exactly the bytes
+    moved.
+
+    Parameters
+    ----------
+    data : Run, Events or RateCurve
+    title : str, optional
+    x_range : Range1d, optional
+        Time axis of another picture, to be shared, in seconds.
+
+    Returns
+    -------
+    figure
+    """
+    curve = summarise(data, RateCurve, RateCurve)
+    edges_s = curve.edges_ns * 1e-9
+    present = [direction for direction in reversed(DIRECTIONS) if curve.total_bytes(direction)]
+    low_ns, high_ns = (int(curve.edges_ns[0]), int(curve.edges_ns[-1])) if present else (0, 0)
+    fig = new_figure(
+        title or "Data rate of all tasks together: the area under a curve is the bytes moved",
+        height=260,
+        x_range=x_range or time_range(low_ns, high_ns),
+        name="rate",
+    )
+    label_time_axis(fig)
+    if not present:
+        fig.y_range = Range1d(0, 1)
+        fig.yaxis.axis_label = "rate (MiB/s)"
+        say_empty(fig, "no bytes were read or written")
+        return fig
+    rates = {direction: curve.rate_bytes_per_s(direction) for direction in present}
+    top = max(float(values.max()) for values in rates.values())
+    unit_bytes, unit = byte_unit(max(top, 1024.0))
+    items = []
+    for direction in present:
+        outline = steps(rates[direction]) / unit_bytes
+        style = {"fill_color": COLOURS[direction], "fill_alpha": 0.4}
+        area = fig.varea_step(x=edges_s, y1=np.zeros(len(edges_s)), y2=outline, step_mode="after", **style)
+        line = fig.step(x=edges_s, y=outline, mode="after", line_color=COLOURS[direction], line_width=1.3)
+        items.append(LegendItem(label=_legend_label(curve, direction), renderers=[area, line]))
+    horizontal_legend(fig, items, click_policy="hide")
+    fig.y_range = Range1d(0, 1.08 * top / unit_bytes)
+    fig.yaxis.axis_label = f"rate ({unit}/s)"
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    _add_hover(fig, edges_s, {name: values / unit_bytes for name, values in rates.items()}, unit)
+    return fig
+
+
+def _legend_label(curve: RateCurve, direction: str) -> str:
+    total = curve.total_bytes(direction)
+    doing = {"write": "writing", "read": "reading"}[direction]
+    average = bytes_text(total / curve.active_s(direction))
+    return f"{direction}s: {bytes_text(total)}, {average}/s on average while {doing}"
+
+
+def _add_hover(fig: figure, edges_s: np.ndarray, rates: dict[str, np.ndarray], unit: str) -> None:
+    columns = {"left": edges_s[:-1], "right": edges_s[1:], **rates}
+    target = fig.quad(
+        left="left",
+        right="right",
+        bottom=0,
+        top=fig.y_range.end,
+        source=ColumnDataSource(columns),
+        fill_alpha=0,
+        line_alpha=0,
+    )
+    value = CustomJSHover(
+        args={"unit": unit},
+        code="return Number(value.toPrecision(4)).toLocaleString('en-US') + ` ${unit}/s`;",
+    )
+    time = CustomJSHover(code=TIME_JS + "return time_text(value);")
+    fig.add_tools(
+        HoverTool(
+            renderers=[target],
+            mode="vline",
+            point_policy="follow_mouse",
+            description="Values of the rate curves",
+            tooltips=[
+                ("time", f"@left{{0}}, {time_text(edges_s[1] - edges_s[0])} long"),
+                *((f"{name} rate", f"@{name}{{0}}") for name in rates),
+            ],
+            formatters={"@left": time, **{f"@{name}": value for name in rates}},
+        )
+    )
