@@ -68,7 +68,7 @@ class Run:
 
     @property
     def files(self) -> list[str]:
-        """Absolute paths, which the events' ``file`` column indexes. The first is ``""``: none, or unknown."""
+        """Absolute paths, which the events' ``file`` column indexes. The first is ``""``: none or unknown."""
         return self._metadata.files
 
     @property

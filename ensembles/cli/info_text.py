@@ -1,0 +1,124 @@
+"""The information of ``ensio info`` as text for people."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import textwrap
+from typing import Any
+
+from tabulate import tabulate
+
+from ensembles.cli.units import bytes_text, count_text, seconds_text, size_text
+
+_WIDTH = 96
+_LABEL = 11
+
+
+def information_text(information: dict[str, Any]) -> str:
+    """What `ensembles.cli.info.collect_information` found out, in at most 96 columns where names allow it."""
+    parts = [_notes(information), _what_ran(information), _transfers(information), _call_table(information)]
+    if len(information["layers"]) > 1:
+        parts.append(_layer_table(information))
+    parts.append(_sizes(information))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _line(label: str, text: str) -> str:
+    return f"{label:<{_LABEL}}{text}"
+
+
+def _notes(information: dict[str, Any]) -> str:
+    if not information["notes"]:
+        return ""
+    lines = ["This run is partial or doubtful:"]
+    for note in information["notes"]:
+        lines.append(textwrap.fill(note, _WIDTH, initial_indent="  ! ", subsequent_indent="    "))
+    return "\n".join(lines)
+
+
+def _what_ran(information: dict[str, Any]) -> str:
+    command = shlex.join(information["command"]) or information["program"] or "(not known)"
+    lines = [_line("command", textwrap.shorten(command, _WIDTH - _LABEL, placeholder=" ..."))]
+    if information["program"] and information["program"] != command:
+        lines.append(_line("program", information["program"]))
+    hosts = information["hosts"]
+    on = ", ".join(hosts) if len(hosts) <= 4 else f"{hosts[0]} ... {hosts[-1]} ({len(hosts)} nodes)"
+    if hosts:
+        lines.append(_line("hosts", on))
+    if information["job"]:
+        lines.append(_line("job", information["job"]))
+    start = information["start"].replace("T", " ")[:19]
+    lines.append(_line("start", f"{start} UTC"))
+    counts = [count_text(information["tasks"], "task"), count_text(information["threads"], "thread")]
+    counts += [count_text(information["files"], "file"), count_text(information["events"], "call")]
+    lines.append(_line("recorded", " · ".join(counts)))
+    if information["dropped_events"]:
+        lines.append(_line("lost", count_text(information["dropped_events"], "call")))
+    if information["excluded_calls"]:
+        calls = count_text(information["excluded_calls"], "call")
+        lines.append(_line("left out", f"{calls} on files of the system (ENSIO_EXCLUDE)"))
+    return "\n".join(lines)
+
+
+def _transfers(information: dict[str, Any]) -> str:
+    if not information["events"]:
+        return "No call was recorded."
+    span_s, io_time_s = information["span_s"], information["io_time_s"]
+    threads = max(information["threads"], 1)
+    lines = [_line("span", f"{seconds_text(span_s)} from the first call to the end of the last")]
+    if span_s > 0:
+        share = io_time_s / (span_s * threads)
+        lines.append(_line("in I/O", f"{seconds_text(io_time_s)} of all threads, {share:.1%} of their span"))
+    for label, key in (("read", "bytes_read"), ("written", "bytes_written")):
+        rate = f" · {bytes_text(information[key] / span_s)}/s over the span" if span_s > 0 else ""
+        lines.append(_line(label, bytes_text(information[key]) + (rate if information[key] else "")))
+    slowest = information["slowest_call"]
+    where = f"{slowest['call']} of rank {slowest['rank']} at {seconds_text(slowest['start_s'])}"
+    file = f" on {os.path.basename(slowest['file'])}" if slowest["file"] else ""
+    lines.append(_line("slowest", f"{seconds_text(slowest['duration_s'])}: {where}{file}"))
+    return "\n".join(lines)
+
+
+def _call_table(information: dict[str, Any]) -> str:
+    rows = [
+        (
+            name,
+            f"{call['count']:,}",
+            bytes_text(call["bytes"]) if call["op"] in ("read", "write") else "",
+            seconds_text(call["time_s"]),
+            f"{call['time_s'] / max(_all_time_s(information), 1e-30):.1%}",
+            seconds_text(call["time_s"] / call["count"]),
+            seconds_text(call["max_s"]),
+            f"{call['errors']:,}" if call["errors"] else "",
+        )
+        for name, call in sorted(information["calls"].items(), key=lambda item: -item[1]["time_s"])
+    ]
+    if not rows:
+        return ""
+    headers = ("call", "count", "bytes", "time", "share", "mean", "longest", "errors")
+    return tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 7))
+
+
+def _all_time_s(information: dict[str, Any]) -> float:
+    return sum(call["time_s"] for call in information["calls"].values())
+
+
+def _layer_table(information: dict[str, Any]) -> str:
+    rows = [
+        (name, f"{layer['calls']:,}", seconds_text(layer["time_s"]), seconds_text(layer["exclusive_time_s"]))
+        for name, layer in information["layers"].items()
+    ]
+    headers = ("layer", "calls", "time", "of its own")
+    return tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 3))
+
+
+def _sizes(information: dict[str, Any]) -> str:
+    blocks = []
+    for layer, sizes in information["frequent_sizes"].items():
+        shown = [f"{size_text(entry['bytes'])} × {entry['count']:,}" for entry in sizes]
+        text = f"frequent sizes of {layer} reads and writes: " + ", ".join(shown)
+        if information["uncertain_counts"].get(layer):
+            text += f" (each may be too low by up to {information['uncertain_counts'][layer]:,})"
+        blocks.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))
+    return "\n".join(blocks)
