@@ -15,9 +15,11 @@ struct ensio_spool *ensio_spool;
 static char spool_path[ENSIO_PATH_ROOM];
 static struct ensio_window *text_window; /* where text entries go when the first window is full */
 
-static uint64_t whole_units(uint64_t bytes)
+#define LARGE_PAGE_BYTES (2 << 20)
+
+static uint64_t round_up(uint64_t bytes, uint64_t unit)
 {
-    return (bytes + ENSIO_WINDOW_UNIT_BYTES - 1) / ENSIO_WINDOW_UNIT_BYTES * ENSIO_WINDOW_UNIT_BYTES;
+    return (bytes + unit - 1) / unit * unit;
 }
 
 /* Space that is not reserved would be missed only when a page is touched, as SIGBUS. Where the file system cannot
@@ -48,7 +50,11 @@ static void *map_part(int fd, uint64_t offset, uint64_t bytes)
     if (reserved < 0)
         return NULL;
     void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
-    return mapped == MAP_FAILED ? NULL : mapped;
+    if (mapped == MAP_FAILED)
+        return NULL;
+    if (bytes >= LARGE_PAGE_BYTES)
+        madvise(mapped, bytes, MADV_HUGEPAGE); /* a wish: refused, the window works as well */
+    return mapped;
 }
 
 static void store_properties(void)
@@ -137,15 +143,18 @@ struct ensio_window *ensio_window_make(uint16_t kind, uint64_t bytes)
     int fd = ensio_raw_open(spool_path, O_RDWR | O_NOFOLLOW, 0);
     if (fd < 0)
         return NULL;
-    bytes = whole_units(bytes);
-    struct ensio_window *window = map_part(fd, ensio_spool->allocated_bytes, bytes);
+    bytes = round_up(bytes, ENSIO_WINDOW_UNIT_BYTES);
+    uint64_t offset = ensio_spool->allocated_bytes;
+    if (bytes >= LARGE_PAGE_BYTES)
+        offset = round_up(offset, LARGE_PAGE_BYTES); /* readers pass over the hole */
+    struct ensio_window *window = map_part(fd, offset, bytes);
     ensio_raw_close(fd);
     if (!window)
         return NULL;
     window->kind = kind;
     window->bytes = bytes;
     __atomic_store_n(&window->magic, ENSIO_WINDOW_MAGIC, __ATOMIC_RELEASE);
-    __atomic_store_n(&ensio_spool->allocated_bytes, ensio_spool->allocated_bytes + bytes, __ATOMIC_RELEASE);
+    __atomic_store_n(&ensio_spool->allocated_bytes, offset + bytes, __ATOMIC_RELEASE);
     return window;
 }
 

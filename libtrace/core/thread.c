@@ -54,7 +54,7 @@ static int change_window(struct ensio_thread *thread)
 {
     if (ensio_recording() != 0)
         return -1;
-    uint64_t bytes = thread->window ? 2 * thread->window->bytes : ENSIO_FIRST_WINDOW_BYTES;
+    uint64_t bytes = thread->window ? ENSIO_WINDOW_GROWTH * thread->window->bytes : ENSIO_FIRST_WINDOW_BYTES;
     struct ensio_window *window = ensio_window_make(
         ENSIO_WINDOW_EVENTS, bytes < ENSIO_LARGEST_WINDOW_BYTES ? bytes : ENSIO_LARGEST_WINDOW_BYTES);
     if (!window)
