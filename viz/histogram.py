@@ -22,8 +22,9 @@ from bokeh.plotting import figure
 from ensembles.viz.colours import CLASS_OF_OP, COLOURS, shade
 from ensembles.viz.figures import label_duration_axis, new_figure, say_empty, steps
 from ensembles.viz.summarise import summarise
-from ensembles.viz.units import TIME_JS, time_text, time_ticks
+from ensembles.viz.units import time_hover, time_ticks
 
+from ensembles.cli.units import seconds_text
 from ensembles.events import Call
 from ensembles.summaries.histogram import LogHistogram
 
@@ -79,7 +80,7 @@ def _linear(histogram: LogHistogram, title: str | None) -> figure:
         y_range=DataRange1d(start=0, only_visible=True, range_padding=0.08),
         name="histogram_linear",
     )
-    fig.yaxis.axis_label = f"calls per bin of {time_text(end_s / _LINEAR_BINS)}"
+    fig.yaxis.axis_label = f"calls per bin of {seconds_text(end_s / _LINEAR_BINS)}"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[0]")
     label_duration_axis(fig)
     edges_s = np.linspace(0, end_s, _LINEAR_BINS + 1)
@@ -94,7 +95,7 @@ def _linear(histogram: LogHistogram, title: str | None) -> figure:
     beyond = sum(histogram.n(call) - histogram.rebinned(call, edges_s).sum() for call in shown)
     if beyond >= 0.5:
         fig.title.text += (
-            f" ({round(beyond):,} of the calls shown took longer than {time_text(end_s)}: see log–log)"
+            f" ({round(beyond):,} of the calls shown took longer than {seconds_text(end_s)}: see log–log)"
         )
     return fig
 
@@ -155,14 +156,13 @@ def _draw(
     target = fig.quad(
         left="left", right="right", bottom=base, top="top", source=source, fill_alpha=0, line_alpha=0
     )
-    time = CustomJSHover(code=TIME_JS + "return time_text(value);")
     number = CustomJSHover(code="return Number(value.toFixed(1)).toLocaleString('en-US');")
     fig.add_tools(
         HoverTool(
             renderers=[target],
             visible=False,
             tooltips=[("call", call.name), ("duration", "@left{0} – @right{0}"), ("calls", "@n{0}")],
-            formatters={"@left": time, "@right": time, "@n": number},
+            formatters={"@left": time_hover(), "@right": time_hover(), "@n": number},
         )
     )
     return [area, line, target]
@@ -177,6 +177,7 @@ def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> No
             items=items,
             click_policy="hide",
             border_line_color=None,
+            background_fill_alpha=0,
             title="click to hide or show",
             title_text_font_style="normal",
             title_text_font_size="9pt",

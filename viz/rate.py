@@ -17,8 +17,9 @@ from ensembles.viz.figures import (
     time_range,
 )
 from ensembles.viz.summarise import summarise
-from ensembles.viz.units import TIME_JS, byte_unit, bytes_text, time_text
+from ensembles.viz.units import byte_unit, time_hover
 
+from ensembles.cli.units import bytes_text, seconds_text
 from ensembles.summaries.rate import DIRECTIONS, RateCurve
 
 
@@ -95,7 +96,6 @@ def _add_hover(fig: figure, edges_s: np.ndarray, rates: dict[str, np.ndarray], u
         args={"unit": unit},
         code="return Number(value.toPrecision(4)).toLocaleString('en-US') + ` ${unit}/s`;",
     )
-    time = CustomJSHover(code=TIME_JS + "return time_text(value);")
     fig.add_tools(
         HoverTool(
             renderers=[target],
@@ -103,9 +103,9 @@ def _add_hover(fig: figure, edges_s: np.ndarray, rates: dict[str, np.ndarray], u
             point_policy="follow_mouse",
             description="Values of the rate curves",
             tooltips=[
-                ("time", f"@left{{0}}, {time_text(edges_s[1] - edges_s[0])} long"),
+                ("time", f"@left{{0}}, {seconds_text(edges_s[1] - edges_s[0])} long"),
                 *((f"{name} rate", f"@{name}{{0}}") for name in rates),
             ],
-            formatters={"@left": time, **{f"@{name}": value for name in rates}},
+            formatters={"@left": time_hover(), **{f"@{name}": value for name in rates}},
         )
     )

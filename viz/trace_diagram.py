@@ -5,26 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from bokeh.layouts import gridplot
+from bokeh.layouts import column, gridplot
 from bokeh.models import (
     BasicTicker,
+    Column,
     ColumnDataSource,
-    CustomAction,
     CustomJS,
     CustomJSHover,
     GlyphRenderer,
-    GridPlot,
     HoverTool,
     ImageStack,
     LegendItem,
     LinearColorMapper,
     NumeralTickFormatter,
+    RadioButtonGroup,
     Range1d,
     WeightedStackColorMapper,
 )
 from bokeh.plotting import figure
 from ensembles.viz.colours import COLOURS, LABELS
 from ensembles.viz.figures import (
+    LEFT_BORDER,
     horizontal_legend,
     label_time_axis,
     new_figure,
@@ -33,13 +34,14 @@ from ensembles.viz.figures import (
     time_range,
 )
 from ensembles.viz.summarise import summarise, tasks_of
-from ensembles.viz.units import TIME_JS, significant
+from ensembles.viz.units import time_hover
 
 from ensembles.summaries.raster import CLASSES, Raster
 
-# A canvas draws the nearest pixel of an image: one with more pixels than the screen would lose whole tasks. So a
-# coarser image, of averages, is drawn until the reader zooms in.
-_SCREEN_ROWS, _SCREEN_CELLS = 420, 1024
+# A canvas draws the nearest pixel of an image: one with more pixels than the screen would lose whole tasks.
+# So a coarser image, of averages, is drawn until the reader zooms in.
+_SCREEN_ROWS = 420
+_SCREEN_CELLS = 1024
 
 _SEPARATED_TASKS = 48
 
@@ -47,6 +49,12 @@ _TASKS_JS = """
     const first = Math.floor(Math.min(Math.max(value + 0.5, 0), tasks - 1) / per_row) * per_row;
     const last = Math.min(first + per_row, tasks) - 1;
     return first == last ? `task ${first}` : `tasks ${first}–${last}`;
+"""
+
+_COUNT_JS = """
+    const number = Number(value.toPrecision(4)).toLocaleString('en-US');
+    const percent = Number((100 * value / tasks).toPrecision(3));
+    return `${number} of ${tasks.toLocaleString('en-US')} tasks (${percent} %)`;
 """
 
 _SHARE_JS = """
@@ -57,7 +65,7 @@ _SHARE_JS = """
 """
 
 
-def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> GridPlot:
+def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> Column:
     """Draw tasks × time, and below it how many tasks were inside a call at each time.
 
     The colour of a pixel is the true mixture of what it covers: white where its tasks were outside of
@@ -74,16 +82,20 @@ def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | Non
 
     Returns
     -------
-    GridPlot
-        ``children[0][0]`` is the diagram, ``children[1][0]`` the curve.
+    Column
+        The figures in it are called ``trace_diagram`` and ``tasks_inside``.
     """
     raster = summarise(data, Raster, lambda: Raster(tasks_of(data)))
     shared = x_range or time_range(*raster.extent_ns)
-    diagram = _diagram(raster, title or _title(raster), shared)
-    inside = _tasks_inside(raster, shared)
-    return gridplot(
+    present = raster.present()
+    mapper = _mapper(present)
+    diagram = _diagram(raster, present, mapper, title or _title(raster), shared)
+    inside = _tasks_inside(raster, present, shared)
+    figures = gridplot(
         [[diagram], [inside]], sizing_mode="stretch_width", toolbar_location="right", merge_tools=True
     )
+    parts = [_emphasis(mapper), figures] if present else [figures]
+    return column(parts, sizing_mode="stretch_width", name="trace")
 
 
 def _title(raster: Raster) -> str:
@@ -96,7 +108,9 @@ def _title(raster: Raster) -> str:
     )
 
 
-def _diagram(raster: Raster, title: str, x_range: Range1d) -> figure:
+def _diagram(
+    raster: Raster, present: list[str], mapper: WeightedStackColorMapper, title: str, x_range: Range1d
+) -> figure:
     fig = new_figure(
         title,
         height=int(np.clip(150 + 26 * raster.tasks, 200, 560)),
@@ -109,11 +123,9 @@ def _diagram(raster: Raster, title: str, x_range: Range1d) -> figure:
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
     fig.xaxis.visible = False
     fig.grid.visible = False
-    present = raster.present()
     if not present:
         say_empty(fig, "no time was spent in recorded calls")
         return fig
-    mapper = _mapper(present)
     fine = _shares(raster.time_ns, raster.tasks_of_row, raster.cell_ns, present)
     images = [_add_image(fig, raster, fine, raster.ranks_per_row, raster.cell_ns, mapper)]
     rows_joined = 2 if raster.rows > _SCREEN_ROWS else 1
@@ -126,7 +138,6 @@ def _diagram(raster: Raster, title: str, x_range: Range1d) -> figure:
         images.append(_add_image(fig, raster, coarse, raster.ranks_per_row * rows_joined, cell_ns, mapper))
         _switch_by_zoom(fig, *images)
     _add_hover(fig, raster, images, present)
-    _add_emphasis(fig, mapper)
     if raster.tasks <= _SEPARATED_TASKS:
         fig.hspan(
             y=np.arange(1, raster.tasks) - 0.5, line_color="white", line_width=3 if raster.tasks <= 16 else 1
@@ -219,7 +230,7 @@ def _add_hover(fig: figure, raster: Raster, images: list[GlyphRenderer], present
                 tooltips=[("", "$y{0}"), ("time", "$x{0}"), *shares],
                 formatters={
                     "$y": CustomJSHover(args={"tasks": raster.tasks, "per_row": per_row}, code=_TASKS_JS),
-                    "$x": CustomJSHover(code=TIME_JS + "return time_text(value);"),
+                    "$x": time_hover(),
                     "@image": CustomJSHover(code=_SHARE_JS),
                 },
             )
@@ -230,22 +241,22 @@ def _rows(image: GlyphRenderer) -> int:
     return image.data_source.data["image"][0].shape[0]
 
 
-def _add_emphasis(fig: figure, mapper: WeightedStackColorMapper) -> None:
-    """A button that draws small shares more strongly, and back."""
+def _emphasis(mapper: WeightedStackColorMapper) -> RadioButtonGroup:
+    """A choice between true areas and one that draws small shares more strongly."""
     strong = [f"#000000{round(255 * (alpha / 255) ** 0.4):02x}" for alpha in range(256)]
+    buttons = RadioButtonGroup(
+        labels=["true areas", "short calls stronger"],
+        active=0,
+        name="emphasis",
+        margin=(0, 0, 2, LEFT_BORDER),
+    )
     code = """
-        const palette = mapper.alpha_mapper.palette;
-        mapper.alpha_mapper.palette = other[0];
-        other[0] = palette;
+        mapper.alpha_mapper.palette = palettes[cb_obj.active];
         mapper.change.emit();
     """
-    fig.add_tools(
-        CustomAction(
-            description="Draw short calls more strongly, and back to true areas",
-            icon=".bk-tool-icon-spot-light",
-            callback=CustomJS(args={"mapper": mapper, "other": [strong]}, code=code),
-        )
-    )
+    args = {"mapper": mapper, "palettes": [mapper.alpha_mapper.palette, strong]}
+    buttons.js_on_change("active", CustomJS(args=args, code=code))
+    return buttons
 
 
 def _add_legend(fig: figure, present: list[str]) -> None:
@@ -258,12 +269,11 @@ def _add_legend(fig: figure, present: list[str]) -> None:
     horizontal_legend(fig, items)
 
 
-def _tasks_inside(raster: Raster, x_range: Range1d) -> figure:
+def _tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure:
     fig = new_figure("Tasks inside a call at the same time", height=190, x_range=x_range, name="tasks_inside")
     fig.yaxis.axis_label = "tasks"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
     label_time_axis(fig)
-    present = raster.present()
     if not present:
         fig.y_range = Range1d(0, max(raster.tasks, 1))
         return fig
@@ -282,12 +292,7 @@ def _tasks_inside(raster: Raster, x_range: Range1d) -> figure:
     target = fig.quad(
         left="left", right="right", bottom=0, top=1.08 * top, source=ColumnDataSource(columns), alpha=0
     )
-    counts = CustomJSHover(
-        args={"tasks": raster.tasks},
-        code="const n = value; return `${Number(n.toPrecision(4)).toLocaleString('en-US')} of ${tasks.toLocaleString("
-        "'en-US')} tasks (${Number((100 * n / tasks).toPrecision(3))} %)`;",
-    )
-    time = CustomJSHover(code=TIME_JS + "return time_text(value);")
+    counts = CustomJSHover(args={"tasks": raster.tasks}, code=_COUNT_JS)
     fig.add_tools(
         HoverTool(
             renderers=[target],
@@ -298,8 +303,13 @@ def _tasks_inside(raster: Raster, x_range: Range1d) -> figure:
                 ("time", "@left{0} – @right{0}"),
                 *((LABELS[name], f"@n_{name}{{0}}") for name in present),
             ],
-            formatters={"@left": time, "@right": time, **{f"@n_{name}": counts for name in present}},
+            formatters={
+                "@left": time_hover(),
+                "@right": time_hover(),
+                **{f"@n_{name}": counts for name in present},
+            },
         )
     )
-    fig.title.text = f"Tasks inside a call at the same time (at most {significant(top)} of {raster.tasks:,})"
+    most = f"{top:,.0f}" if top >= 10 else f"{top:.2g}"
+    fig.title.text = f"Tasks inside a call at the same time (at most {most} of {raster.tasks:,})"
     return fig

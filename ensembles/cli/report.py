@@ -1,0 +1,34 @@
+"""``ensio report``: one HTML file about a run, that needs no network."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+NAME = "report"
+HELP = "one HTML file with the pictures and tables of a run, that needs no network"
+
+DEFAULT_OUTPUT = "report.html"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("run", metavar="RUN", help="run directory, spool or trace.h5")
+    help_output = "where to write it (default: %(default)s)"
+    parser.add_argument("-o", dest="output", metavar="FILE", default=DEFAULT_OUTPUT, help=help_output)
+    parser.add_argument("--json", action="store_true", help="print its path and size as one JSON object")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Write the report."""
+    import ensembles
+    from ensembles.viz.report import write_report
+
+    size_bytes = write_report(ensembles.open(args.run), args.output)
+    if args.json:
+        print(json.dumps({"report": args.output, "bytes": size_bytes}))
+    else:
+        from ensembles.cli.units import bytes_text
+
+        print(f"{args.output} ({bytes_text(size_bytes)}): open it in a browser")
+    return 0

@@ -1,0 +1,92 @@
+"""The moments and quantiles of the durations of each call, as a table."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ensembles.cli.units import seconds_text
+from ensembles.events import Call, Events
+from ensembles.summaries.bins import RELATIVE_WIDTH
+from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.moments import CallMoments
+
+_LEVELS = (0.5, 0.95, 0.99)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that shows itself in a notebook.
+
+    Attributes
+    ----------
+    headers : sequence of str
+    rows : sequence of sequence of str
+        The first cell of a row is its name, the others are numbers with units.
+    note : str
+        A sentence below the table, or ``""``.
+    """
+
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(header)}</th>" for header in self.headers)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
+        )
+        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+
+
+def moments(data: Any) -> Table:
+    """Tabulate count, moments and quantiles of the durations of each call, those that took the most time
+    first.
+
+    Parameters
+    ----------
+    data : Run, Events, or a pair of CallMoments and LogHistogram
+
+    Returns
+    -------
+    Table
+    """
+    if isinstance(data, tuple):
+        call_moments, histogram = data
+    else:
+        call_moments, histogram = CallMoments(), LogHistogram()
+        for chunk in [data] if isinstance(data, Events) else data.chunks():
+            call_moments.add(chunk)
+            histogram.add(chunk)
+    order = sorted(call_moments.moments.items(), key=lambda item: -item[1].n * item[1].mean_ns)
+    return Table(
+        ("call", "n", "mean", "std", "skewness", "excess kurtosis", "min", "median", "p95", "p99", "max"),
+        [_row(call, found, histogram) for call, found in order],
+        f"Median, p95 and p99 are read from a histogram: they are right within the width of a bin "
+        f"({100 * RELATIVE_WIDTH:.1f} %). Skewness and excess kurtosis have no unit; both are 0 for a normal "
+        f"distribution.",
+    )
+
+
+def _row(call: Call, found: Any, histogram: LogHistogram) -> list[str]:
+    # A quantile within a bin may lie outside of the durations that were really there.
+    quantiles_s = histogram.quantile_s(call, _LEVELS).clip(found.min_ns * 1e-9, found.max_ns * 1e-9)
+    return [
+        call.name,
+        f"{found.n:,}",
+        seconds_text(found.mean_ns * 1e-9),
+        _or_dash(found.std_ns, seconds_text(found.std_ns * 1e-9) if found.n > 1 else ""),
+        _or_dash(found.skewness, f"{found.skewness:.2f}"),
+        _or_dash(found.excess_kurtosis, f"{found.excess_kurtosis:.2f}"),
+        seconds_text(found.min_ns * 1e-9),
+        *(seconds_text(value) for value in quantiles_s),
+        seconds_text(found.max_ns * 1e-9),
+    ]
+
+
+def _or_dash(value: float, text: str) -> str:
+    return "–" if math.isnan(value) else text

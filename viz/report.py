@@ -1,0 +1,169 @@
+"""The report: one HTML file about one run, that needs nothing but a browser."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from ensembles import __version__
+from ensembles.errors import EnsioError
+from ensembles.events import Events
+from ensembles.summaries.calltable import CallTable
+from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.layers import LayerTimes
+from ensembles.summaries.moments import CallMoments
+from ensembles.summaries.raster import Raster
+from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.sizes import SizeTable
+
+
+@dataclass
+class Summaries:
+    """All that a report shows of the events of a run, filled in one pass.
+
+    Attributes
+    ----------
+    table, layers, sizes, histogram, moments, rate, raster
+        The summaries.
+    """
+
+    table: CallTable
+    layers: LayerTimes
+    sizes: SizeTable
+    histogram: LogHistogram
+    moments: CallMoments
+    rate: RateCurve
+    raster: Raster
+
+    @classmethod
+    def of(cls, chunks: Iterable[Events], tasks: int) -> Summaries:
+        """Go through the events once.
+
+        Parameters
+        ----------
+        chunks : iterable of Events
+            As `Run.chunks` gives them.
+        tasks : int
+            Number of tasks of the run.
+        """
+        summaries = cls(
+            CallTable(), LayerTimes(), SizeTable(), LogHistogram(), CallMoments(), RateCurve(), Raster(tasks)
+        )
+        parts = list(vars(summaries).values())
+        for chunk in chunks:
+            for part in parts:
+                part.add(chunk)
+        return summaries
+
+
+def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events] | None = None) -> int:
+    """Write the report of a run: under a temporary name first, renamed when it is whole.
+
+    Parameters
+    ----------
+    run : Run
+    path : path-like
+        The HTML file; one that is there is replaced.
+    chunks : iterable of Events, optional
+        The events to show; default: all of the run.
+
+    Returns
+    -------
+    int
+        Size of the file in bytes.
+
+    Raises
+    ------
+    EnsioError
+        The file cannot be written, or a file of the run cannot be read any more.
+    """
+    path = os.fspath(path)
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise EnsioError(
+            f"{path} is a folder: name a file in it, such as {os.path.join(path, 'report.html')}"
+        )
+    try:
+        # Found out before the work is done, not after it.
+        descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".ensio-report-", suffix=".html")
+    except OSError as error:
+        raise EnsioError(
+            f"the report cannot be written to {folder} ({error.strerror}): choose another place with -o"
+        ) from error
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+            summaries = Summaries.of(run.chunks() if chunks is None else chunks, run.tasks)
+            file.write(report_html(run, summaries))
+        os.chmod(temporary, 0o666 & ~_umask())
+        size = os.path.getsize(temporary)
+        os.replace(temporary, path)
+    except OSError as error:
+        _remove(temporary)
+        sentence = f"{path} cannot be written ({error.strerror}): choose another place with -o"
+        raise EnsioError(sentence) from error
+    except BaseException:
+        _remove(temporary)
+        raise
+    return size
+
+
+def report_html(run: Any, summaries: Summaries) -> str:
+    """The page as text.
+
+    Parameters
+    ----------
+    run : Run
+    summaries : Summaries
+    """
+    from bokeh.embed import components
+    from bokeh.resources import Resources
+    from ensembles.viz.figures import time_range
+    from ensembles.viz.histogram import histogram
+    from ensembles.viz.moments import moments
+    from ensembles.viz.rate import rate
+    from ensembles.viz.report_tables import call_colours, call_table, facts, headline, size_tables
+    from ensembles.viz.trace_diagram import trace_diagram
+    from jinja2 import Environment
+
+    x_range = time_range(*summaries.raster.extent_ns)
+    pictures = {
+        "trace": trace_diagram(summaries.raster, x_range=x_range),
+        "rate": rate(summaries.rate, x_range=x_range),
+        "histogram": histogram(summaries.histogram),
+    }
+    script, divisions = components(pictures)
+    library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
+    template = files("ensembles.viz").joinpath("report.html").read_text(encoding="utf-8")
+    return (
+        Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        .from_string(template)
+        .render(
+            headline=headline(run),
+            version=__version__,
+            colours=call_colours(summaries),
+            notes=run.notes,
+            facts=facts(run, summaries),
+            calls=call_table(summaries),
+            sizes=size_tables(summaries.sizes),
+            moments=moments((summaries.moments, summaries.histogram)),
+            bokeh=library.render_js(),
+            script=script,
+            divisions=divisions,
+        )
+    )
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
