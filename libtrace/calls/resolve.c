@@ -29,13 +29,23 @@ static int look_into(struct dl_phdr_info *object, size_t size, void *state)
     return 1;
 }
 
-void *ensio_resolve(const char *symbol)
+static void *resolve(void *first, const char *symbol)
 {
-    void *next = dlsym(RTLD_NEXT, symbol);
+    void *found = dlsym(first, symbol);
     Dl_info own;
-    if (next || !dladdr((void *)(size_t)ensio_resolve, &own))
-        return next;
+    if (found || !dladdr((void *)(size_t)ensio_resolve, &own))
+        return found;
     struct search search = {.symbol = symbol, .own = own.dli_fbase};
     dl_iterate_phdr(look_into, &search);
     return search.found;
+}
+
+void *ensio_resolve(const char *symbol)
+{
+    return resolve(RTLD_NEXT, symbol);
+}
+
+void *ensio_resolve_object(const char *symbol)
+{
+    return resolve(RTLD_DEFAULT, symbol);
 }

@@ -11,8 +11,11 @@
 
 #ifdef ENSIO_PRELOAD
 
-/* The next definition of a symbol in the process; NULL where there is none. */
+/* The next definition of a function in the process, behind the wrapper; NULL where there is none. */
 void *ensio_resolve(const char *symbol);
+
+/* A data object of the process; NULL where there is none. The program's own copy of it goes before the library's. */
+void *ensio_resolve_object(const char *symbol);
 
 /* Before the recorder has begun, and where a library was loaded after it had, the symbol is not looked up yet. */
 static inline void *ensio_bound(void **real, const char *symbol)

@@ -11,7 +11,7 @@
 
 #ifdef ENSIO_PRELOAD
 #define FUNCTION(name) ((int (*)(uintptr_t, int *))ensio_resolve(#name))
-#define OPEN_MPI_WORLD ensio_resolve("ompi_mpi_comm_world")
+#define OPEN_MPI_WORLD ensio_resolve_object("ompi_mpi_comm_world")
 #else
 extern int PMPI_Comm_rank(uintptr_t, int *);
 extern int PMPI_Comm_size(uintptr_t, int *);
