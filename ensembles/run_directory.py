@@ -16,7 +16,8 @@ def new_run_directory(wanted: str | None, program: str) -> Path:
     Parameters
     ----------
     wanted : str or None
-        A path that does not exist or is an empty folder; None: ``ensio-<program>-<pid>-<UTC time>`` in the current folder.
+        A path that does not exist or is an empty folder; None: ``ensio-<program>-<pid>-<UTC time>`` in the
+        current folder.
     program : str
         What the run is of.
 
@@ -41,7 +42,9 @@ def new_run_directory(wanted: str | None, program: str) -> Path:
             f"{path}: the run directory cannot be made: {error.strerror}; choose another with -o"
         ) from None
     if occupied:
-        raise EnsioError(f"{path}: is not empty, and a run needs a directory of its own: choose another with -o")
+        raise EnsioError(
+            f"{path}: is not empty, and a run needs a directory of its own: choose another with -o"
+        )
     return path
 
 

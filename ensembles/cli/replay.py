@@ -37,11 +37,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--block-size", type=_size, metavar="SIZE", help="bytes of a block, such as 1MiB")
     parser.add_argument("--repetitions", type=_count, metavar="N", help="how often a phase is repeated")
     parser.add_argument("--calls", type=_count, metavar="K", help="calls in which a block is moved")
-    parser.add_argument("--directory", metavar="DIR", default=".", help="where the data goes (default: this folder)")
-    parser.add_argument("--keep", action="store_true", help="leave the data there")
-    parser.add_argument("-o", metavar="RUN", dest="output", help="run directory (default: a new one in this folder)")
     parser.add_argument(
-        "--launcher", default="mpiexec", help='starts the tasks, given -n N and a program (default: "mpiexec")'
+        "--directory", metavar="DIR", default=".", help="where the data goes (default: this folder)"
+    )
+    parser.add_argument("--keep", action="store_true", help="leave the data there")
+    parser.add_argument(
+        "-o", metavar="RUN", dest="output", help="run directory (default: a new one in this folder)"
+    )
+    parser.add_argument(
+        "--launcher",
+        default="mpiexec",
+        help='starts the tasks, given -n N and a program (default: "mpiexec")',
     )
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
 
@@ -52,21 +58,30 @@ def execute(args: argparse.Namespace) -> int:
 
     program = shutil.which(PROGRAM)
     if not program:
-        raise EnsioError(f"{PROGRAM} is not on PATH: build it with ./dev setup, or put the bin folder of an installation there")
+        raise EnsioError(
+            f"{PROGRAM} is not on PATH: build it with ./dev setup, "
+            "or put the bin folder of an installation there"
+        )
     pattern = read_pattern(find_pattern(args.pattern, Path(program)))
     plan = expand(pattern, _overrides(args))
     launcher = _launcher(args.launcher)
     data = _data_paths(plan, args.directory)
     directory = new_run_directory(args.output, pattern.name)
     folder = data[0].parent  # all nodes see it, which is not so of /tmp
-    with tempfile.TemporaryDirectory(prefix=".ensio-replay-", dir=folder) as scratch, _removed(data, keep=args.keep):
+    with (
+        tempfile.TemporaryDirectory(prefix=".ensio-replay-", dir=folder) as scratch,
+        _removed(data, keep=args.keep),
+    ):
         plan_path = Path(scratch) / "plan"
         plan.write(plan_path, folder, secrets.randbits(64))
         command = [*launcher, "-n", str(plan.tasks), program, str(plan_path)]
         print(f"ensio: {shlex.join(command)}", file=sys.stderr)
         status, lines = _run(command, mpi_environment(directory), quiet=args.json)
     if status:
-        print(f"ensio: the replay failed (exit status {status}); what it did is in {shown(directory)}", file=sys.stderr)
+        print(
+            f"ensio: the replay failed (exit status {status}); what it did is in {shown(directory)}",
+            file=sys.stderr,
+        )
         return _INTERRUPTED if status == _INTERRUPTED else 1
     if args.json:
         print(json.dumps(_result(pattern, plan, directory, data if args.keep else [], lines)))
@@ -76,7 +91,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def find_pattern(name: str, program: Path) -> Path:
-    """The file of a pattern: a path, or the name of one in ``share/ensio/patterns`` beside the program's folder.
+    """The file of a pattern: a path, or the name of one in ``share/ensio/patterns`` of the program's prefix.
 
     Raises
     ------
@@ -94,7 +109,7 @@ def find_pattern(name: str, program: Path) -> Path:
 
 
 def mpi_environment(directory: Path) -> dict[str, str]:
-    """The environment for a launcher: more tasks than cores, and root, as in a container, are no reason to refuse."""
+    """The environment for a launcher, which shall not refuse root or more tasks than cores."""
     environment = {**os.environ, "ENSIO_DIR": str(directory)}
     environment.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
     environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
@@ -131,7 +146,8 @@ def _launcher(line: str) -> list[str]:
     words = shlex.split(line)
     if not words or not shutil.which(words[0]):
         raise EnsioError(
-            f'the launcher "{line}" is not found: install an MPI (Debian: openmpi-bin), or name yours with --launcher'
+            f'the launcher "{line}" is not found: install an MPI (Debian: openmpi-bin), '
+            "or name yours with --launcher"
         )
     return words
 
@@ -142,16 +158,20 @@ def _data_paths(plan: Plan, directory: str) -> list[Path]:
     if not os.access(folder, os.W_OK | os.X_OK) or not folder.is_dir():
         raise EnsioError(f"{folder}: is not a folder that can be written to: choose another with --directory")
     if not str(folder).isprintable():
-        raise EnsioError(f"{str(folder)!r}: a name with control characters cannot be used: choose another with --directory")
+        raise EnsioError(
+            f"{str(folder)!r}: a name with control characters cannot be used: choose another with --directory"
+        )
     paths = [folder / name for name in plan.files]
     for path in paths:
         if os.path.lexists(path):
-            raise EnsioError(f"{path}: is there already: remove it, or choose another folder with --directory")
+            raise EnsioError(
+                f"{path}: is there already: remove it, or choose another folder with --directory"
+            )
     needed, free = plan.written_bytes(), shutil.disk_usage(folder).free
     if needed > free:
         raise EnsioError(
-            f"{folder}: has {free} bytes free, the pattern writes {needed}: choose another with --directory, or a smaller "
-            "--block-size"
+            f"{folder}: has {free} bytes free, the pattern writes {needed}: "
+            "choose another with --directory, or a smaller --block-size"
         )
     return paths
 
@@ -171,7 +191,9 @@ def _run(command: list[str], environment: dict[str, str], quiet: bool) -> tuple[
     """Runs the launcher; returns its exit status and what it printed, which a person sees as it comes."""
     lines = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the data is removed then too
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, errors="replace") as process:
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, text=True, errors="replace"
+    ) as process:
         assert process.stdout is not None
         try:
             for line in process.stdout:
@@ -185,8 +207,10 @@ def _run(command: list[str], environment: dict[str, str], quiet: bool) -> tuple[
             return _INTERRUPTED, lines
 
 
-def _result(pattern: Pattern, plan: Plan, directory: Path, kept: list[Path], lines: list[str]) -> dict[str, object]:
-    """What was done, and what the program measured of itself: its table (testbed/replay/summary.c), parsed."""
+def _result(
+    pattern: Pattern, plan: Plan, directory: Path, kept: list[Path], lines: list[str]
+) -> dict[str, object]:
+    """What was done, and what the program measured of itself: the table of testbed/replay/summary.c."""
     rows = [fields for line in lines if len(fields := line.split()) == 8]
     steps = [
         {

@@ -20,8 +20,30 @@ HELP = "start a program under the preload library, and record its calls"
 
 PRELOAD_LIBRARY = "libensio-preload.so"
 LAUNCHERS = frozenset(
-    "mpiexec mpirun orterun prun prterun srun aprun jsrun env nice ionice time timeout stdbuf taskset numactl nohup setsid "
-    "xargs sh bash dash".split()
+    [
+        "mpiexec",
+        "mpirun",
+        "orterun",
+        "prun",
+        "prterun",
+        "srun",
+        "aprun",
+        "jsrun",
+        "env",
+        "nice",
+        "ionice",
+        "time",
+        "timeout",
+        "stdbuf",
+        "taskset",
+        "numactl",
+        "nohup",
+        "setsid",
+        "xargs",
+        "sh",
+        "bash",
+        "dash",
+    ]
 )
 
 _NOT_FOUND = 127
@@ -31,10 +53,14 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, sign
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "ensio run [-h] [-o DIR] [--mode MODE] [--layers LAYERS] -- COMMAND [ARGUMENT ...]"
-    parser.add_argument("-o", metavar="DIR", dest="output", help="run directory (default: a new one in this folder)")
+    parser.add_argument(
+        "-o", metavar="DIR", dest="output", help="run directory (default: a new one in this folder)"
+    )
     parser.add_argument("--mode", default="trace", help="what to record: trace, every call (the default)")
     parser.add_argument("--layers", default="posix", help="whose calls to record: posix (the default)")
-    parser.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="program and arguments, after --")
+    parser.add_argument(
+        "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="program and arguments, after --"
+    )
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -63,7 +89,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def find_preload_library() -> Path:
-    """The preload library: ``ENSIO_PRELOAD``, else that of the ``ensio-cc`` on PATH, else that of Python's own prefix.
+    """The preload library: ``ENSIO_PRELOAD``, or that of the ``ensio-cc`` on PATH, or of Python's own prefix.
 
     Raises
     ------
@@ -81,8 +107,8 @@ def find_preload_library() -> Path:
         if (library := prefix / "lib" / PRELOAD_LIBRARY).is_file():
             return library.absolute()
     raise EnsioError(
-        f"{PRELOAD_LIBRARY} is not found: put the bin folder of the installed recorder on PATH, or name the library in "
-        "ENSIO_PRELOAD"
+        f"{PRELOAD_LIBRARY} is not found: put the bin folder of the installed recorder on PATH, "
+        "or name the library in ENSIO_PRELOAD"
     )
 
 
@@ -143,7 +169,7 @@ def _tell(directory: Path) -> None:
         sentence = f"recorded in {place}: look at it with ensio info {shlex.quote(place)}"
     else:
         sentence = (
-            f"nothing was recorded in {place}: a statically linked program, or one without dynamic libc calls, must be "
-            "linked with ensio-cc"
+            f"nothing was recorded in {place}: either the program used no file, or it is linked statically "
+            "and must be linked again with ensio-cc"
         )
     print(f"ensio: {sentence}", file=sys.stderr)

@@ -56,7 +56,8 @@ class Expression:
         Raises
         ------
         EnsioError
-            For a name that is not in `names`, a division by zero or with a remainder, or a number of more than 63 bits.
+            For a name that is not in `names`, a division by zero or with a remainder, or a number of more
+            than 63 bits.
         """
         try:
             return _evaluate(self.tree, names)
@@ -64,7 +65,7 @@ class Expression:
             raise EnsioError(f'{self.where}: "{self.text}": {problem}') from None
 
     def evaluate_whole(self, names: Mapping[str, Number]) -> int:
-        """The value of a formula that is the same for all tasks: as `evaluate`, with names that are all int."""
+        """The value of a formula whose names are all int: as `evaluate`."""
         value = self.evaluate(names)
         assert isinstance(value, int)
         return value
@@ -188,7 +189,8 @@ def _check(node: ast.expr) -> None:
             _check(right)
         case _:
             raise _ExpressionProblem(
-                f'"{ast.unparse(node)}" is more than names, whole numbers, + - * / // %, comparisons, and, or, not'
+                f'"{ast.unparse(node)}" is more than names, whole numbers, + - * / // %, comparisons, '
+                "and, or, not"
             )
 
 
@@ -205,7 +207,9 @@ def _evaluate(node: ast.expr, names: Mapping[str, Number]) -> Number:
                 return names[name]
             if name in CONSTANTS:
                 return CONSTANTS[name]
-            raise _ExpressionProblem(f'"{name}" is not a name here: it may be one of {", ".join([*names, *CONSTANTS])}')
+            raise _ExpressionProblem(
+                f'"{name}" is not a name here: it may be one of {", ".join([*names, *CONSTANTS])}'
+            )
         case ast.BinOp(left=left, op=operator, right=right):
             return _ARITHMETIC[type(operator)](_evaluate(left, names), _evaluate(right, names))
         case ast.UnaryOp(op=ast.USub(), operand=operand):

@@ -14,7 +14,8 @@ _ASSIGNMENT = re.compile(r"\s*([A-Za-z0-9_-]+)\s*=")
 class Lines:
     """Line numbers of the tables and keys of a TOML text, as far as each key stands on a line of its own.
 
-    A place is a tuple of keys and, in arrays of tables, numbers from 0: ``("phases", 1, "operations", 0, "size")``.
+    A place is a tuple of keys and, in arrays of tables, numbers from 0: ``("phases", 1, "operations", 0,
+    "size")``.
     """
 
     def __init__(self, text: str) -> None:

@@ -31,8 +31,9 @@ def refuse_overlaps(
     order = np.lexsort((offset, file))
     for own in np.split(order, np.flatnonzero(np.diff(file[order])) + 1):
         starts, ends = offset[own], offset[own] + size[own]
-        # The region that reaches farthest among those before each. If two tasks overlap anywhere, then the first region
-        # that overlaps another task's overlaps that of the farthest too, so looking at the farthest alone is enough.
+        # The region that reaches farthest among those before each. If two tasks overlap anywhere, then the first
+        # region that overlaps another task's overlaps the farthest, and that is another task's too: were it of
+        # the same task, it would have overlapped before. So it is enough to look at the farthest.
         reached = np.maximum.accumulate(ends)
         farthest = np.maximum.accumulate(np.where(ends == reached, np.arange(len(own)), 0))[:-1]
         shared = (starts[1:] < reached[:-1]) & (rank[own][1:] != rank[own][farthest])
@@ -40,6 +41,6 @@ def refuse_overlaps(
             second = int(np.argmax(shared)) + 1
             first = int(farthest[second - 1])
             raise EnsioError(
-                f"{where}: tasks {rank[own[first]]} and {rank[own[second]]} both write byte {starts[second]} of "
-                f"{names[int(file[own[second]])]}: give each a region of its own"
+                f"{where}: tasks {rank[own[first]]} and {rank[own[second]]} both write byte {starts[second]} "
+                f"of {names[int(file[own[second]])]}: give each a region of its own"
             )

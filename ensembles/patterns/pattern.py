@@ -70,7 +70,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Phase:
-    """Operations between barriers: `barrier` is ``"repetition"`` (one after each) or ``"phase"`` (one at the end)."""
+    """Operations between barriers, one after each ``"repetition"`` or one at the end of the ``"phase"``."""
 
     name: str
     repetitions: Expression
@@ -138,7 +138,8 @@ class _Reader:
         layer = self._text(content, (), "layer")
         if layer not in CALL_KINDS:
             raise EnsioError(
-                f'{self.where("layer")}: layer "{layer}" cannot be replayed: it must be {" or ".join(CALL_KINDS)}'
+                f'{self.where("layer")}: layer "{layer}" cannot be replayed: '
+                f"it must be {' or '.join(CALL_KINDS)}"
             )
         files = {name: self._file(name, entry) for name, entry in self._table(content, "files").items()}
         phases = content["phases"]
@@ -157,7 +158,9 @@ class _Reader:
     def _parameters(self, entries: dict[str, Any]) -> dict[str, Expression]:
         for name in entries:
             if not _IDENTIFIER.fullmatch(name) or name in RESERVED_NAMES:
-                raise EnsioError(f'{self.where("parameters", name)}: "{name}" cannot be the name of a parameter')
+                raise EnsioError(
+                    f'{self.where("parameters", name)}: "{name}" cannot be the name of a parameter'
+                )
         if "tasks" not in entries:
             raise EnsioError(f"{self.where('parameters')}: the parameter tasks is missing")
         return {name: parse(source, self.where("parameters", name)) for name, source in entries.items()}
@@ -172,7 +175,8 @@ class _Reader:
         plain = path.replace("{rank}", "0")
         if not plain.isprintable() or plain in ("", ".", "..") or set(plain) & set("/{}"):
             raise EnsioError(
-                f"{self.where(*keys, 'path')}: \"{path}\" must be a plain file name, with {{rank}} in it for a file a task"
+                f'{self.where(*keys, "path")}: "{path}" must be a plain file name, '
+                "with {rank} in it for a file a task"
             )
         return File(path, shared)
 
@@ -183,13 +187,19 @@ class _Reader:
         self._keys(entry, keys, required=("name", "operations"), optional=("repetitions", "barrier"))
         name = self._text(entry, keys, "name")
         if not _PHASE_NAME.fullmatch(name):
-            raise EnsioError(f'{self.where(*keys, "name")}: "{name}" must be letters, digits, - and _, at most 63 of them')
+            raise EnsioError(
+                f'{self.where(*keys, "name")}: "{name}" must be letters, digits, - and _, at most 63 of them'
+            )
         barrier = self._text(entry, keys, "barrier") if "barrier" in entry else REPETITION
         if barrier not in (REPETITION, PHASE):
-            raise EnsioError(f'{self.where(*keys, "barrier")}: barrier is "{barrier}", not "{REPETITION}" or "{PHASE}"')
+            raise EnsioError(
+                f'{self.where(*keys, "barrier")}: barrier is "{barrier}", not "{REPETITION}" or "{PHASE}"'
+            )
         operations = entry["operations"]
         if not isinstance(operations, list) or not operations:
-            raise EnsioError(f"{self.where(*keys)}: operations must be [[phases.operations]] tables, at least one")
+            raise EnsioError(
+                f"{self.where(*keys)}: operations must be [[phases.operations]] tables, at least one"
+            )
         return Phase(
             name=name,
             repetitions=self._expression(entry, keys, "repetitions", 1),
@@ -200,7 +210,9 @@ class _Reader:
             ),
         )
 
-    def _operation(self, keys: tuple[str | int, ...], entry: Any, layer: str, files: Mapping[str, File]) -> Operation:
+    def _operation(
+        self, keys: tuple[str | int, ...], entry: Any, layer: str, files: Mapping[str, File]
+    ) -> Operation:
         if not isinstance(entry, dict):
             raise EnsioError(f"{self.where(*keys)}: an operation is a table: [[phases.operations]]")
         if "call" not in entry:
@@ -209,14 +221,15 @@ class _Reader:
         kinds = CALL_KINDS[layer]
         if call not in kinds:
             raise EnsioError(
-                f'{self.where(*keys, "call")}: "{call}" is not a call of layer {layer}: it must be one of {", ".join(kinds)}'
+                f'{self.where(*keys, "call")}: "{call}" is not a call of layer {layer}: '
+                f"it must be one of {', '.join(kinds)}"
             )
         kind = kinds[call]
         required = ["call", "file"] + ["offset"] * kind.takes_offset + ["size"] * kind.takes_size
         self._keys(entry, keys, required=required, optional=("times", "when"), of=f" of {call}")
         file = self._text(entry, keys, "file")
         if file not in files:
-            raise EnsioError(f'{self.where(*keys, "file")}: there is no [files.{file}]')
+            raise EnsioError(f"{self.where(*keys, 'file')}: there is no [files.{file}]")
         return Operation(
             call=call,
             kind=kind,
@@ -239,7 +252,9 @@ class _Reader:
         allowed = (*required, *optional)
         for key in entry:
             if key not in allowed:
-                raise EnsioError(f'{self.where(*keys, key)}: "{key}" is not a key{of}: it may be {", ".join(allowed)}')
+                raise EnsioError(
+                    f'{self.where(*keys, key)}: "{key}" is not a key{of}: it may be {", ".join(allowed)}'
+                )
         for key in required:
             if key not in entry:
                 raise EnsioError(f"{self.where(*keys)}: the key {key}{of} is missing")

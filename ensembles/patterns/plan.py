@@ -105,8 +105,8 @@ def expand(pattern: Pattern, overrides: Mapping[str, int] | None = None) -> Plan
     Raises
     ------
     EnsioError
-        If a number makes no sense: no tasks, a negative offset, a size below 1 byte, a call on a file that is not open,
-        or tasks that write to the same bytes within a phase.
+        If a number makes no sense: no tasks, a negative offset, a size below 1 byte, a call on a file that is
+        not open, or tasks that write to the same bytes within a phase.
     """
     parameters = _parameters(pattern, overrides or {})
     return _Expansion(pattern, parameters).plan()
@@ -115,7 +115,9 @@ def expand(pattern: Pattern, overrides: Mapping[str, int] | None = None) -> Plan
 def _parameters(pattern: Pattern, overrides: Mapping[str, int]) -> dict[str, int]:
     for name in overrides:
         if name not in pattern.parameters:
-            raise EnsioError(f"{pattern.path}: has no parameter {name}: it has {', '.join(pattern.parameters)}")
+            raise EnsioError(
+                f"{pattern.path}: has no parameter {name}: it has {', '.join(pattern.parameters)}"
+            )
     values: dict[str, int] = {}
     for name, expression in pattern.parameters.items():
         if name in overrides:
@@ -124,7 +126,9 @@ def _parameters(pattern: Pattern, overrides: Mapping[str, int]) -> dict[str, int
         if values[name] < 1:
             raise EnsioError(f"{expression.where}: {name} is {values[name]}, it must be at least 1")
     if values["tasks"] > MOST_TASKS:
-        raise EnsioError(f"{pattern.path}: {values['tasks']} tasks are more than the {MOST_TASKS} that can be planned")
+        raise EnsioError(
+            f"{pattern.path}: {values['tasks']} tasks are more than the {MOST_TASKS} that can be planned"
+        )
     return values
 
 
@@ -208,21 +212,39 @@ class _Expansion:
         if operation.size:
             size = self._column(operation.size, names)[ranks]
             _refuse_where(size < 1, size, ranks, operation.size, "the size is below 1 byte")
-            _refuse_where(offset > _MOST_BYTES - size, size, ranks, operation.size, "the file would have 2**63 bytes or more")
+            _refuse_where(
+                offset > _MOST_BYTES - size,
+                size,
+                ranks,
+                operation.size,
+                "the file would have 2**63 bytes or more",
+            )
         if operation.call == "lseek":
             position[ranks] = offset
         elif kind.moves_position:
             position[ranks] = offset + size
         file = self.first_file[key] + (0 if self.pattern.files[key].shared else ranks)
-        columns = (ranks, len(self.steps) - 1, self.calls.setdefault(operation.call, len(self.calls)), file, offset, size)
+        columns = (
+            ranks,
+            len(self.steps) - 1,
+            self.calls.setdefault(operation.call, len(self.calls)),
+            file,
+            offset,
+            size,
+        )
         return np.stack(np.broadcast_arrays(*(np.asarray(column, dtype=np.int64) for column in columns)))
 
-    def _follow_open(self, operation: Operation, is_open: np.ndarray, position: np.ndarray, ranks: np.ndarray) -> None:
+    def _follow_open(
+        self, operation: Operation, is_open: np.ndarray, position: np.ndarray, ranks: np.ndarray
+    ) -> None:
         opens = operation.call == "open"
         wrong = ranks[is_open[ranks] == opens]
         if wrong.size:
             state = "which is already open" if opens else "which is not open"
-            raise EnsioError(f"{operation.where}: task {wrong[0]} makes {operation.call} on {operation.file}, {state} there")
+            raise EnsioError(
+                f"{operation.where}: task {wrong[0]} makes {operation.call} on {operation.file}, "
+                f"{state} there"
+            )
         if opens:
             is_open[ranks] = True
             position[ranks] = 0
@@ -245,7 +267,11 @@ def _count(expression: Expression, names: Mapping[str, Number], what: str) -> in
     return count
 
 
-def _refuse_where(wrong: np.ndarray, value: np.ndarray, ranks: np.ndarray, expression: Expression, what: str) -> None:
+def _refuse_where(
+    wrong: np.ndarray, value: np.ndarray, ranks: np.ndarray, expression: Expression, what: str
+) -> None:
     if wrong.any():
         first = int(np.argmax(wrong))
-        raise EnsioError(f'{expression.where}: "{expression.text}" is {value[first]} for task {ranks[first]}: {what}')
+        raise EnsioError(
+            f'{expression.where}: "{expression.text}" is {value[first]} for task {ranks[first]}: {what}'
+        )
