@@ -16,6 +16,9 @@ aligned."""
 RIGHT_BORDER = 18
 
 
+_LEAST_SPAN_S = 1e-6
+
+
 def new_figure(title: str, height: int, **options: Any) -> figure:
     """A figure that fills the width it gets.
 
@@ -55,7 +58,7 @@ def time_range(low_ns: int, high_ns: int) -> Range1d:
     low, high = low_ns * 1e-9, high_ns * 1e-9
     if high_ns <= low_ns:
         return Range1d(0.0, 1.0)
-    pad = 0.01 * (high - low)
+    pad = max(0.01 * (high - low), (_LEAST_SPAN_S - (high - low)) / 2)
     begin = low - pad if low < 0 or low > 0.3 * high else -pad
     return Range1d(begin, high + pad, min_interval=1e-9)
 
@@ -92,19 +95,16 @@ def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> N
 
 
 def say_empty(fig: figure, sentence: str) -> None:
-    """Write in the middle of a picture why there is nothing in it."""
-    from bokeh.models import Label
-
-    fig.add_layout(
-        Label(
-            x=0.5,
-            y=0.5,
-            x_units="screen",
-            y_units="screen",
-            text=sentence,
-            text_color="#666666",
-            name="empty",
-        )
+    """Write in the middle of a picture, whose ranges are set, why there is nothing in it."""
+    middle = [(axis_range.start + axis_range.end) / 2 for axis_range in (fig.x_range, fig.y_range)]
+    fig.text(
+        x=middle[:1],
+        y=middle[1:],
+        text=[sentence],
+        text_align="center",
+        text_baseline="middle",
+        text_color="#666666",
+        name="empty",
     )
 
 

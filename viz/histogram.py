@@ -28,7 +28,8 @@ from ensembles.cli.units import seconds_text
 from ensembles.events import Call
 from ensembles.summaries.histogram import LogHistogram
 
-_LINEAR_BINS = 120
+_MOST_LINEAR_BINS = 120
+_LEAST_LINEAR_BINS = 24
 _LEAST_SHARE_OF_TIME = 0.05
 _SHOWN_LEVEL = 0.995
 _BELOW_1_NS_S = 0.5e-9
@@ -73,17 +74,17 @@ def histogram(
 def _linear(histogram: LogHistogram, title: str | None) -> figure:
     shown = _calls_that_matter(histogram)
     end_s = _linear_end_s(histogram, shown)
+    edges_s = np.linspace(0, end_s, _linear_bins(histogram, shown) + 1)
     fig = new_figure(
         title or "Durations of calls",
         _HEIGHT,
         x_range=Range1d(0, end_s),
-        y_range=DataRange1d(start=0, only_visible=True, range_padding=0.08),
+        y_range=DataRange1d(start=0, only_visible=True, range_padding=0.08) if shown else Range1d(0, 1),
         name="histogram_linear",
     )
-    fig.yaxis.axis_label = f"calls per bin of {seconds_text(end_s / _LINEAR_BINS)}"
+    fig.yaxis.axis_label = f"calls per bin of {seconds_text(edges_s[1])}"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[0]")
     label_duration_axis(fig)
-    edges_s = np.linspace(0, end_s, _LINEAR_BINS + 1)
     items = []
     for call, colour in _colours(histogram).items():
         counts = histogram.rebinned(call, edges_s)
@@ -182,7 +183,7 @@ def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> No
             title_text_font_style="normal",
             title_text_font_size="9pt",
             label_text_font_size="10pt",
-            margin=4,
+            padding=12,
         ),
         "right",
     )
@@ -220,3 +221,9 @@ def _linear_end_s(histogram: LogHistogram, shown: list[Call]) -> float:
         level, largest = histogram.quantile_s(call, [_SHOWN_LEVEL, 1.0])
         ends.append(min(1.3 * level, 1.03 * largest))
     return float(max(ends))
+
+
+def _linear_bins(histogram: LogHistogram, shown: list[Call]) -> int:
+    """As many bins as the calls can fill."""
+    most = max((histogram.n(call) for call in shown), default=0)
+    return int(np.clip(3 * most**0.5, _LEAST_LINEAR_BINS, _MOST_LINEAR_BINS))

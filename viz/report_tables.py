@@ -93,7 +93,7 @@ def call_table(summaries: Summaries) -> Table:
                 f"{each.errors:,}" if each.errors else "",
             )
         )
-    headers = ("call", "layer", "n", "bytes", "time in it", "share", "while in it", "failed")
+    headers = ("call", "layer", "n", "bytes", "time in it", "share", "rate while in it", "failed")
     note = "Time is that of all tasks together; the rate is that of one task while it is inside the call."
     return Table(headers, rows, note if rows else "")
 

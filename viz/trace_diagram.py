@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from bokeh.layouts import column, gridplot
+from bokeh.layouts import column
 from bokeh.models import (
     BasicTicker,
     Column,
@@ -91,10 +91,7 @@ def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | Non
     mapper = _mapper(present)
     diagram = _diagram(raster, present, mapper, title or _title(raster), shared)
     inside = _tasks_inside(raster, present, shared)
-    figures = gridplot(
-        [[diagram], [inside]], sizing_mode="stretch_width", toolbar_location="right", merge_tools=True
-    )
-    parts = [_emphasis(mapper), figures] if present else [figures]
+    parts = [_emphasis(mapper), diagram, inside] if present else [diagram, inside]
     return column(parts, sizing_mode="stretch_width", name="trace")
 
 
@@ -113,7 +110,7 @@ def _diagram(
 ) -> figure:
     fig = new_figure(
         title,
-        height=int(np.clip(150 + 26 * raster.tasks, 200, 560)),
+        height=int(np.clip(150 + 26 * raster.tasks, 220, 560)),
         x_range=x_range,
         y_range=Range1d(raster.tasks - 0.5, -0.5, bounds=(-0.5, raster.tasks - 0.5)),
         name="trace_diagram",
@@ -270,12 +267,13 @@ def _add_legend(fig: figure, present: list[str]) -> None:
 
 
 def _tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure:
-    fig = new_figure("Tasks inside a call at the same time", height=190, x_range=x_range, name="tasks_inside")
+    fig = new_figure("Tasks inside a call at the same time", height=200, x_range=x_range, name="tasks_inside")
     fig.yaxis.axis_label = "tasks"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
     label_time_axis(fig)
     if not present:
         fig.y_range = Range1d(0, max(raster.tasks, 1))
+        say_empty(fig, "")
         return fig
     edges_s = raster.edges_ns * 1e-9
     inside = {name: raster.tasks_inside(name) for name in present}

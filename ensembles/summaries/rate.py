@@ -10,11 +10,14 @@ from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 DIRECTIONS = ("read", "write")
 
+_FRACTION_BITS = 10
+"""Bytes are spread in units of 1/1024: where a call moves few per cell, whole ones would show as ripples."""
+
 
 class RateCurve:
     """Bytes read and bytes written per cell of time, over all tasks.
 
-    The bytes of a call are integers that always add up, so the area under a curve is exactly the bytes that
+    The parts of a call always add up to its bytes, so the area under a curve is exactly the bytes that
     were moved. Bytes of calls that were made inside another recorded call of their thread are not counted
     again.
 
@@ -42,9 +45,10 @@ class RateCurve:
         row = row_of_call[chunk.call]
         chosen = (row >= 0) & (chunk.moved > 0) & (chunk.depth == 0)
         if chosen.all():
-            self._grid.add(chunk.start, chunk.duration, row, chunk.moved)
+            self._grid.add(chunk.start, chunk.duration, row, chunk.moved << _FRACTION_BITS)
         elif chosen.any():
-            self._grid.add(chunk.start[chosen], chunk.duration[chosen], row[chosen], chunk.moved[chosen])
+            part = chunk[chosen]
+            self._grid.add(part.start, part.duration, row[chosen], part.moved << _FRACTION_BITS)
 
     def merge(self, other: RateCurve) -> None:
         """Add what another curve holds.
@@ -69,8 +73,8 @@ class RateCurve:
 
     @property
     def moved_bytes(self) -> np.ndarray:
-        """Bytes per cell: int64, shape (2, cells), in the order of `DIRECTIONS`."""
-        return self._grid.values
+        """Bytes per cell: float64, shape (2, cells), in the order of `DIRECTIONS`."""
+        return self._grid.values * 2.0**-_FRACTION_BITS
 
     def rate_bytes_per_s(self, direction: str) -> np.ndarray:
         """Rate in each cell: float64, shape (cells,)."""
@@ -78,7 +82,10 @@ class RateCurve:
 
     def total_bytes(self, direction: str) -> int:
         """All bytes read, or written: the area under the curve."""
-        return int(self.moved_bytes[DIRECTIONS.index(direction)].sum())
+        values = self._grid.values[DIRECTIONS.index(direction)]
+        # Whole bytes and fractions apart: together they would leave the 64-bit integers at 8 PiB.
+        whole, fractions = values >> _FRACTION_BITS, values & ((1 << _FRACTION_BITS) - 1)
+        return int(whole.sum()) + (int(fractions.sum()) >> _FRACTION_BITS)
 
     def active_s(self, direction: str) -> float:
         """Time in which any bytes were read, or written: all cells with bytes, seconds."""

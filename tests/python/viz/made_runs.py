@@ -1,0 +1,78 @@
+"""Runs made for tests of pictures: written as spools and opened as a user would open them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+import ensembles
+from ensembles.readers.layout import CONSTANTS, EVENT
+from ensembles.run import Run
+from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
+
+NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
+BEGAN_UNIX_NS = 1_700_000_000_000_000_000
+
+Call = tuple[str, float, float, int]
+"""Name, start in s, duration in s, bytes moved."""
+
+
+def run_of(
+    folder: Path,
+    tasks: Sequence[Sequence[Call]],
+    lasted_s: float = 1.0,
+    path: str = "/scratch/data.out",
+    properties: Mapping[str, str] | None = None,
+    head: Mapping[str, int] | None = None,
+) -> Run:
+    """A run whose tasks made these calls.
+
+    Parameters
+    ----------
+    folder : Path
+        The run directory, which need not be there.
+    tasks : sequence
+        The calls of each task.
+    lasted_s : float
+        How long the processes lived.
+    path : str
+        The one file.
+    properties, head : mapping, optional
+        As for `SpoolContent`; replace those that are made up here.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for rank, calls in enumerate(tasks):
+        events = np.zeros(len(calls), EVENT.dtype)
+        for event, (name, start_s, duration_s, moved) in zip(events, calls, strict=True):
+            event["call"] = NUMBER[name]
+            event["start"] = 10**12 + round(start_s * 1e9)
+            event["duration"] = round(duration_s * 1e9)
+            event["requested"] = event["moved"] = moved
+            event["offset"] = -1
+            event["file"] = 1
+        whole_head = {
+            "clock": CONSTANTS["ENSIO_CLOCK_MONOTONIC"],
+            "pid": 100 + rank,
+            "rank": rank,
+            "tasks": len(tasks),
+            "first_ticks": 10**12,
+            "first_monotonic_ns": 10**12,
+            "first_realtime_ns": BEGAN_UNIX_NS,
+            "last_ticks": 10**12 + round(lasted_s * 1e9),
+            "last_monotonic_ns": 10**12 + round(lasted_s * 1e9),
+            "last_realtime_ns": BEGAN_UNIX_NS + round(lasted_s * 1e9),
+            **(head or {}),
+        }
+        whole_properties = {
+            "host": "node0001",
+            "program": "/opt/bin/app",
+            "command": "app\x1f--input\x1fdeck.in",
+            "mode": "trace",
+            "start_unix_ns": str(BEGAN_UNIX_NS),
+            **(properties or {}),
+        }
+        content = SpoolContent([events], {1: path}, POSIX_CALLS, whole_properties, whole_head)
+        write_spool(folder / f"{rank}.spool", content)
+    return ensembles.open(folder)
