@@ -88,10 +88,11 @@ class Events:
     @classmethod
     def concatenate(cls, parts: Sequence[Events]) -> Events:
         """All calls of `parts` (at least one), which must share their dictionaries."""
-        if any(part.calls != parts[0].calls or part.files != parts[0].files for part in parts):
+        first = parts[0]
+        if any(part.calls != first.calls or not _same(part.files, first.files) for part in parts):
             raise ValueError("events of different runs cannot be put together: their calls or files differ")
         columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
-        return cls(columns, parts[0].calls, parts[0].files)
+        return cls(columns, first.calls, first.files)
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
@@ -155,8 +156,13 @@ def op_of_calls(calls: Sequence[Call]) -> np.ndarray:
     return np.array([OPS.index(call.op) for call in calls], dtype="u1")
 
 
+def _same(files: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether two dictionaries of files are equal: quick to tell of the same run's."""
+    return files is others or list(files) == list(others)
+
+
 def _categories(codes: np.ndarray, names: list[str]) -> Any:
-    """A pandas categorical of `names[codes]`; several codes may have the same name (calls of two layers)."""
+    """A pandas categorical of `names[codes]`; names may occur more than once."""
     import pandas as pd
 
     unique = list(dict.fromkeys(names))

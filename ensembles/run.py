@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import datetime
 import html
 import os
@@ -9,11 +10,16 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Protocol
 
+from ensembles.collection import open_directory
+from ensembles.errors import EnsioError
 from ensembles.events import Call, Events
 from ensembles.metadata import Process, RunMetadata
-from ensembles.readers import rundirectory
+from ensembles.readers.rundirectory import open_spool
+from ensembles.selection import Selection, Text
 
 __all__ = ["Process", "Run", "open"]
+
+HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 class _Source(Protocol):
@@ -140,6 +146,26 @@ class Run:
         """All events, sorted by (rank, start). Takes 55 bytes of memory an event."""
         return self._source.events()
 
+    def select(self, **filters: Text) -> Events:
+        """The events that filters choose, sorted by (rank, start).
+
+        Parameters
+        ----------
+        **filters
+            ``op``, ``call``, ``layer``, ``file``, ``rank``, ``size``, ``time``, as on the command line; see
+            `ensembles.selection.Selection.parse`.
+
+        Raises
+        ------
+        EnsioError
+            A filter makes no sense, or a file cannot be read any more.
+        """
+        selection = Selection.parse(**filters).checked(self.calls)
+        if "events" in self.__dict__:
+            return selection.of(self.events)
+        parts = [selection.of(chunk) for chunk in self.chunks()]
+        return Events.concatenate(parts or [Events.empty(self.calls, self.files)]).sorted()
+
     def __repr__(self) -> str:
         return f"Run {self.path}: {self._summary()}" + "".join(f"\n  note: {note}" for note in self.notes)
 
@@ -170,5 +196,14 @@ def open(path: str | os.PathLike[str]) -> Run:
     """
     path = os.fspath(path)
     if os.path.isdir(path):
-        return Run(path, rundirectory.open_run_directory(path))
-    return Run(path, rundirectory.open_spool(path))
+        return Run(path, open_directory(path))
+    try:
+        with builtins.open(path, "rb") as file:
+            beginning = file.read(8)
+    except OSError as error:
+        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+    if beginning == HDF5_SIGNATURE:
+        from ensembles.readers.tracefile import TraceFileSource
+
+        return Run(path, TraceFileSource(path))
+    return Run(path, open_spool(path))

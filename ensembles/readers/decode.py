@@ -53,11 +53,6 @@ class Decoding:
     ns_per_tick: float
     start_ns: int
 
-    @property
-    def slots(self) -> int:
-        """Places for events: at least as many as there are events."""
-        return sum(window.slots for window in self.windows)
-
 
 class _Piece(NamedTuple):
     """Events ``low`` to ``high`` of the buffer are of one thread of one spool."""

@@ -35,6 +35,10 @@ class SpoolSource:
     metadata : RunMetadata
     complete : bool
         Every process has ended: its spool will not change any more.
+    slots : int
+        Places for events: at least as many as there are events.
+    spools : dict of str to (int, int)
+        Name of each spool → its size in bytes and time of change in ns.
     """
 
     def __init__(self, spools: Sequence[Spool], notes: Sequence[str] = ()) -> None:
@@ -58,6 +62,8 @@ class SpoolSource:
             for member in members
             if member.spool.windows
         ]
+        self.slots = sum(window.slots for spool in spools for window in spool.windows)
+        self.spools = {os.path.basename(spool.path): identity(spool.status) for spool in spools}
         processes = [_process(member) for member in members]
         self.metadata = _describe(spools, processes, origin_ns)
         self.metadata.calls = tuple(dictionary.calls)
@@ -94,16 +100,15 @@ class SpoolSource:
     def events(self) -> Events:
         """All events, by rank and start."""
         reader = BlockReader(self._decodings)
-        slots = sum(decoding.slots for decoding in self._decodings)
         try:
-            columns = empty_columns(slots)
+            columns = empty_columns(self.slots)
         except MemoryError as error:
             raise EnsioError(
-                f"{slots:,} events do not fit into memory at once: use Run.chunks() instead of Run.events"
+                f"{self.slots:,} events do not fit into memory: use Run.chunks() instead of Run.events"
             ) from error
         count = 0
-        while count < slots:
-            more = reader.read(columns, count, slots - count)
+        while count < self.slots:
+            more = reader.read(columns, count, self.slots - count)
             if more == 0:
                 break
             count += more
@@ -154,9 +159,15 @@ def open_run_directory(path: str) -> SpoolSource:
     if not spools:
         if len(notes) == 1:
             raise EnsioError(notes[0])
-        what = f"none of its {len(paths)} spools can be read: {notes[0]}" if notes else "there is no spool in it"
-        raise EnsioError(f"{path} is not a run directory that can be read: {what}")
+        if notes:
+            raise EnsioError(f"none of the {len(paths)} spools in {path} can be read: {notes[0]}")
+        raise EnsioError(f"{path} is not a run directory: there is no spool in it")
     return SpoolSource(spools, _few(notes, "spools cannot be read"))
+
+
+def identity(status: os.stat_result) -> tuple[int, int]:
+    """What tells whether a spool has changed: its size in bytes and time of change in ns."""
+    return status.st_size, status.st_mtime_ns
 
 
 def spool_paths(directory: str) -> list[str]:
@@ -251,8 +262,8 @@ def _notes_on_ends(processes: Sequence[Process]) -> list[str]:
             rank = f" (rank {process.rank})" if process.rank >= 0 else ""
             host = process.host or "an unknown host"
             notes.append(
-                f"process {process.pid}{rank} on {host} did not end its recording (still running, or killed); "
-                "every call that it had completed is here"
+                f"process {process.pid}{rank} on {host} did not end its recording (still running, or "
+                "killed); every call that it had completed is here"
             )
     elif running:
         notes.append(

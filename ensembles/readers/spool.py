@@ -42,6 +42,8 @@ class Spool:
     path : str
     head : named tuple
         The members of ``struct ensio_spool``.
+    status : os.stat_result
+        Of the file.
     properties : dict of bytes to bytes
     calls_text : bytes
         Lines ``number name layer op``.
@@ -55,6 +57,7 @@ class Spool:
 
     path: str
     head: Any
+    status: os.stat_result
     properties: dict[bytes, bytes] = field(default_factory=dict)
     calls_text: bytes = b""
     files: list[tuple[int, bytes]] = field(default_factory=list)
@@ -88,7 +91,7 @@ def read_spool(path: str) -> Spool:
 
 def _read(path: str, descriptor: int) -> Spool:
     beginning = os.pread(descriptor, _FIRST_READ_BYTES, 0)
-    spool = Spool(path, _checked_head(path, beginning))
+    spool = Spool(path, _checked_head(path, beginning), os.fstat(descriptor))
     wanted = TEXT_BYTES + spool.head.text_bytes
     if wanted > len(beginning) == _FIRST_READ_BYTES:
         beginning += os.pread(descriptor, wanted - _FIRST_READ_BYTES, _FIRST_READ_BYTES)
@@ -121,6 +124,7 @@ def _checked_head(path: str, beginning: bytes) -> Any:
         and head.tasks <= _MOST_RANKS
         and head.threads <= 1 << 16
         and max(head.first_realtime_ns, head.last_realtime_ns) < 1 << 62
+        and max(head.dropped_events, head.excluded_calls) < 1 << 62
     )
     if not plausible:
         raise EnsioError(f"{path} is damaged: the numbers in its head make no sense")
@@ -147,7 +151,7 @@ def _read_texts(spool: Spool, text: bytes) -> None:
 
 
 def _find_windows(spool: Spool, descriptor: int) -> None:
-    size = os.fstat(descriptor).st_size
+    size = spool.status.st_size
     end = min(spool.head.allocated_bytes, size)
     if size < spool.head.allocated_bytes:
         spool.notes.append(

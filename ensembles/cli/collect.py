@@ -1,0 +1,27 @@
+"""``ensio collect``: puts a run directory into one file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+NAME = "collect"
+HELP = "put the spools of a run directory into one file, trace.h5"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("directory", metavar="DIR", help="run directory")
+    parser.add_argument("-o", "--output", metavar="FILE", help="file to write (default: DIR/trace.h5)")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Write the file, and say so on standard error."""
+    from ensembles.cli.units import bytes_text, count_text
+    from ensembles.collection import collect
+
+    path, events = collect(args.directory, args.output)
+    size = bytes_text(os.path.getsize(path))
+    print(f"ensio: {count_text(events, 'call')} in {path} ({size})", file=sys.stderr)
+    return 0

@@ -1,0 +1,107 @@
+"""``ensio events``: the events themselves."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ensembles.cli.filters import add_filter_arguments, selection_of
+from ensembles.errors import EnsioError
+from ensembles.writers.wholefile import whole_file
+
+if TYPE_CHECKING:
+    from ensembles.run import Run
+    from ensembles.selection import Selection
+
+NAME = "events"
+HELP = "the events: as a table, CSV, JSON lines or Parquet"
+
+TABLE_LIMIT = 50
+
+_PATHS = "surrogateescape"
+"""How paths that are no UTF-8 are written: byte for byte."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("run", metavar="RUN", help="run directory, spool or trace.h5")
+    parser.add_argument(
+        "--format",
+        choices=("table", "csv", "jsonl", "parquet"),
+        default="table",
+        help="default: table, with times in seconds; in the others times are in ns since the run's start",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="file to write (default: standard output)")
+    parser.add_argument(
+        "--limit", metavar="N", type=_limit, help=f"the first N only (default: all; as a table {TABLE_LIMIT})"
+    )
+    add_filter_arguments(parser)
+
+
+def _limit(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f'"{text}" is no number of events')
+    return int(text)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Write the events, by rank; those of a thread in the order of their completion."""
+    import ensembles
+
+    run = ensembles.open(args.run)
+    selection = selection_of(args).checked(run.calls)
+    limit = TABLE_LIMIT if args.limit is None and args.format == "table" else args.limit
+    with _destination(args.output) as (stream, path):
+        more = _write(run, selection, _writer(args.format, stream, path), limit)
+    if more:
+        print(f"ensio: {more:,} more events are not shown: see --limit", file=sys.stderr)
+    for note in run.notes:
+        print(f"ensio: note: {note}", file=sys.stderr)
+    return 0
+
+
+def _write(run: Run, selection: Selection, writer: Any, limit: int | None) -> int:
+    """Write up to `limit` events chunk by chunk; how many there are beyond."""
+    written = found = 0
+    for chunk in run.chunks():
+        events = selection.of(chunk)
+        found += len(events)
+        wanted = len(events) if limit is None else min(len(events), limit - written)
+        if wanted:
+            writer.write(events if wanted == len(events) else events[:wanted])
+            written += wanted
+    if hasattr(writer, "close"):
+        writer.close()
+    return found - written
+
+
+def _writer(kind: str, stream: Any, path: str | None) -> Any:
+    if kind == "parquet":
+        if path is None:
+            raise EnsioError("Parquet is not written to standard output: name a file with -o FILE")
+        from ensembles.writers.parquet import ParquetWriter
+
+        return ParquetWriter(path)
+    from ensembles.writers.text import CsvWriter, JsonLinesWriter, TableWriter
+
+    return {"table": TableWriter, "csv": CsvWriter, "jsonl": JsonLinesWriter}[kind](stream)
+
+
+@contextmanager
+def _destination(output: str | None) -> Iterator[tuple[Any, str | None]]:
+    """Standard output, or a file under a temporary name, which becomes `output` when it is whole."""
+    if output is None:
+        sys.stdout.reconfigure(errors=_PATHS)  # type: ignore[union-attr]
+        yield sys.stdout, None
+        return
+    try:
+        with (
+            whole_file(output) as path,
+            open(path, "w", encoding="utf-8", errors=_PATHS, newline="") as stream,
+        ):
+            yield stream, path
+    except OSError as error:
+        raise EnsioError(f"{output} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,97 @@
+"""Run directories: whether the spools or the ``trace.h5`` beside them is read, and when that is made."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ensembles.errors import EnsioError
+from ensembles.readers.rundirectory import SpoolSource, identity, open_run_directory, spool_paths
+
+if TYPE_CHECKING:
+    from ensembles.readers.tracefile import TraceFileSource
+
+TRACE_FILE = "trace.h5"
+
+AUTOMATIC_EVENTS = 1 << 22
+"""Runs with more room for events than this are put into ``trace.h5`` only by ``ensio collect``.
+
+Collecting takes about a fifth of a second for a million events on two processors, once. Spools are read at
+least as fast as ``trace.h5``, so nobody has to wait for it; but it is a tenth of their size, and one file.
+"""
+
+
+def open_directory(path: str) -> SpoolSource | TraceFileSource:
+    """Open a run directory.
+
+    A ``trace.h5`` is used if all processes had ended when it was written and every spool still there is one
+    of those it was made from, unchanged. Otherwise the spools are read; if all their processes have ended,
+    there is no ``trace.h5`` yet and the run is not too large (`AUTOMATIC_EVENTS`), it is written on the way,
+    where that is possible.
+
+    Raises
+    ------
+    EnsioError
+        There is no run in the directory, or it cannot be read.
+    """
+    trace_path = os.path.join(path, TRACE_FILE)
+    if os.path.exists(trace_path):
+        return _choose(path, trace_path)
+    source = open_run_directory(path)
+    if source.complete and 0 < source.slots <= AUTOMATIC_EVENTS and os.access(path, os.W_OK):
+        from ensembles.writers.tracefile import write_trace_file
+
+        with suppress(OSError):
+            write_trace_file(source, trace_path)
+    return source
+
+
+def _choose(path: str, trace_path: str) -> SpoolSource | TraceFileSource:
+    from ensembles.readers.tracefile import TraceFileSource
+
+    spools = spool_paths(path)
+    try:
+        stored = TraceFileSource(trace_path)
+    except EnsioError:
+        if spools:
+            return open_run_directory(path)
+        raise
+    if not spools or (stored.complete and _unchanged(spools, stored.spools)):
+        return stored
+    return open_run_directory(path)
+
+
+def _unchanged(paths: list[str], known: dict[str, tuple[int, int]]) -> bool:
+    return all(known.get(os.path.basename(path)) == identity(os.stat(path)) for path in paths)
+
+
+def collect(directory: str, output: str | None = None) -> tuple[str, int]:
+    """Put the spools of a run directory into one file.
+
+    Parameters
+    ----------
+    directory : str
+    output : str, optional
+        The file to write (default: ``trace.h5`` in the directory).
+
+    Returns
+    -------
+    path : str
+    events : int
+
+    Raises
+    ------
+    EnsioError
+        There is no run in the directory, or the file cannot be written.
+    """
+    from ensembles.writers.tracefile import write_trace_file
+
+    if not os.path.isdir(directory):
+        raise EnsioError(f"{directory} is not a run directory: name the directory that holds the spools")
+    path = output if output is not None else os.path.join(directory, TRACE_FILE)
+    source = open_run_directory(directory)
+    try:
+        return path, write_trace_file(source, path)
+    except OSError as error:
+        raise EnsioError(f"{path} cannot be written: {error.strerror or error}") from error

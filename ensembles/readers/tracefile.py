@@ -1,0 +1,187 @@
+"""Reads ``trace.h5``: a whole run in one HDF5 file, as `ensembles.writers.tracefile` writes it."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any
+
+import h5py
+import numpy as np
+
+from ensembles.errors import EnsioError
+from ensembles.events import COLUMNS, OPS, Call, Events
+from ensembles.metadata import Process, RunMetadata
+from ensembles.readers.decode import empty_columns, sort_by_rank_and_start
+
+FORMAT = "ensio trace"
+VERSION = 1
+TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude")
+THREADS = min(4, len(os.sched_getaffinity(0)))
+"""Threads that compress and decompress; zlib lets them run side by side."""
+
+
+@contextmanager
+def damage_told(path: str) -> Iterator[None]:
+    """Tell whatever HDF5, zlib or a missing part complains about in one sentence."""
+    try:
+        yield
+    except (OSError, KeyError, ValueError, TypeError, RuntimeError, IndexError, zlib.error) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise EnsioError(
+            f"{path} is not a whole trace.h5 of ensio ({reason}): make it again with ensio collect"
+        ) from error
+
+
+class TraceFileSource:
+    """A run in a ``trace.h5``.
+
+    Attributes
+    ----------
+    path : str
+    metadata : RunMetadata
+    complete : bool
+        Every process had ended when it was written.
+    spools : dict of str to (int, int)
+        What it was made from: name of each spool → its size in bytes and time of change in ns.
+
+    Raises
+    ------
+    EnsioError
+        The file cannot be read, is cut short, or is another kind of file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with damage_told(path), h5py.File(path, "r") as file:
+            if file.attrs.get("format") != FORMAT:
+                raise ValueError("it is an HDF5 file of something else")
+            if file.attrs["version"] != VERSION:
+                raise ValueError(f"its version is {file.attrs['version']}, and this ensio reads {VERSION}")
+            self.complete = bool(file.attrs["complete"])
+            self.metadata = _read_metadata(file)
+            spools = file["spools"]
+            identities = zip(spools["bytes"][:].tolist(), spools["mtime_ns"][:].tolist(), strict=True)
+            self.spools = dict(zip(_strings(spools["name"]), identities, strict=True))
+
+    def chunks(self, max_events: int) -> Iterator[Events]:
+        """At most `max_events` at a time, in the order of ranks, those of a thread in order of completion."""
+        with self._columns() as (columns, pool):
+            for low in range(0, columns.length, max_events):
+                yield self._read(columns, low, min(low + max_events, columns.length), pool)
+
+    def events(self) -> Events:
+        """All events, by rank and start."""
+        with self._columns() as (columns, pool):
+            events = self._read(columns, 0, columns.length, pool)
+        sort_by_rank_and_start(events.columns)
+        return events
+
+    @contextmanager
+    def _columns(self) -> Iterator[tuple[_Columns, ThreadPoolExecutor]]:
+        with damage_told(self.path), h5py.File(self.path, "r") as file, ThreadPoolExecutor(THREADS) as pool:
+            yield _Columns(file["events"]), pool
+
+    def _read(self, columns: _Columns, low: int, high: int, pool: ThreadPoolExecutor) -> Events:
+        out = columns.read(low, high, pool)
+        metadata = self.metadata
+        limits = {"rank": metadata.tasks, "call": len(metadata.calls), "file": len(metadata.files)}
+        for name, limit in limits.items():
+            if high > low and out[name].max() >= limit:
+                raise ValueError(f"its column {name} goes beyond {limit - 1}")
+        return Events(out, metadata.calls, metadata.files)
+
+
+class _Columns:
+    """The columns in the file, chunks of which several threads decompress."""
+
+    def __init__(self, group: h5py.Group) -> None:
+        self._datasets = {name: group[name] for name in COLUMNS}
+        lengths = {dataset.shape for dataset in self._datasets.values()}
+        if len(lengths) != 1:
+            raise ValueError("its columns have different lengths")
+        (self.length,) = lengths.pop()
+        for name, dataset in self._datasets.items():
+            if dataset.dtype != COLUMNS[name]:
+                raise ValueError(f"its column {name} has the type {dataset.dtype}")
+
+    def read(self, low: int, high: int, pool: ThreadPoolExecutor) -> dict[str, np.ndarray]:
+        """Rows `low` to `high` of all columns."""
+        out = empty_columns(high - low)
+        jobs = []
+        for name, dataset in self._datasets.items():
+            if not _is_plain_gzip(dataset):
+                dataset.read_direct(out[name], np.s_[low:high])
+                continue
+            rows = dataset.chunks[0]
+            for first in range(low // rows * rows, high, rows):
+                mask, raw = dataset.id.read_direct_chunk((first,))
+                if mask:
+                    raise ValueError(f"a part of its column {name} is stored without compression")
+                begin, end = max(first, low), min(first + rows, high)
+                place = out[name][begin - low : end - low]
+                jobs.append(pool.submit(_decompress, raw, rows, begin - first, place))
+        for job in jobs:
+            job.result()
+        return out
+
+
+def _is_plain_gzip(dataset: h5py.Dataset) -> bool:
+    """Whether a column is stored as ours are; another program may have repacked it."""
+    return (
+        dataset.chunks is not None
+        and dataset.compression == "gzip"
+        and dataset.shuffle
+        and not dataset.fletcher32
+        and dataset.scaleoffset is None
+    )
+
+
+def _decompress(raw: bytes, rows: int, first: int, place: np.ndarray) -> None:
+    """Decompress a chunk, and put its rows from `first` on into `place`, undoing HDF5's shuffle of bytes."""
+    width = place.itemsize
+    data = zlib.decompressobj().decompress(raw, rows * width)
+    shuffled = np.frombuffer(data, "u1").reshape(width, rows)
+    place.view("u1").reshape(len(place), width)[:] = shuffled[:, first : first + len(place)].T
+
+
+def _strings(dataset: h5py.Dataset) -> list[str]:
+    return [os.fsdecode(text) for text in dataset[:]]
+
+
+def _read_metadata(file: h5py.File) -> RunMetadata:
+    calls = file["calls"]
+    names, layers, ops = (_strings(calls[part]) for part in ("name", "layer", "op"))
+    if not set(ops) <= set(OPS):
+        raise ValueError("its calls have unknown kinds of operations")
+    text = {name: os.fsdecode(file.attrs[name]) for name in TEXT_ATTRIBUTES}
+    return RunMetadata(
+        tasks=int(file.attrs["tasks"]),
+        threads=int(file.attrs["threads"]),
+        origin_unix_ns=int(file.attrs["origin_unix_ns"]),
+        calls=tuple(Call(*call) for call in zip(names, layers, ops, strict=True)),
+        files=_strings(file["files"]),
+        processes=_read_processes(file["processes"]),
+        notes=_strings(file["notes"]),
+        hosts=_strings(file["hosts"]),
+        **text,
+    )
+
+
+def _read_processes(group: h5py.Group) -> list[Process]:
+    columns: list[Any] = []
+    for field in fields(Process):
+        dataset = group[field.name]
+        if field.name == "command":
+            columns.append([tuple(text.split("\x1f")) if text else () for text in _strings(dataset)])
+        elif field.name == "ended":
+            columns.append([bool(value) for value in dataset[:]])
+        elif dataset.dtype.kind == "O":
+            columns.append(_strings(dataset))
+        else:
+            columns.append(dataset[:].tolist())
+    return [Process(*row) for row in zip(*columns, strict=True)]

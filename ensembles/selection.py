@@ -1,0 +1,254 @@
+"""Filters: which calls of a run are meant.
+
+The same filters are understood by every command and by `Run.select`. Each is a text as on the command line
+(or a number, or a list of these); several choices are parted by commas.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from ensembles.errors import EnsioError
+from ensembles.events import OPS, Call, Events
+
+UNITS = {
+    "": 1,
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 1 << 10,
+    "MiB": 1 << 20,
+    "GiB": 1 << 30,
+    "TiB": 1 << 40,
+}
+"""Units of sizes, and how many bytes each has."""
+
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+_RANKS = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
+
+Text = str | int | float | Iterable[str | int | float] | None
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as ``4096``, ``1MiB`` or ``1.5 kB``.
+
+    Raises
+    ------
+    EnsioError
+        It is no size, or not a whole number of bytes.
+    """
+    match = _SIZE.fullmatch(text)
+    units = {unit.lower(): factor for unit, factor in UNITS.items()}
+    if match is None or match[2].lower() not in units:
+        known = ", ".join(unit for unit in UNITS if unit)
+        raise EnsioError(f'size "{text}" is no number of bytes: write it like 4096 or 1MiB ({known})')
+    whole, _, fraction = match[1].partition(".")
+    scaled = int(whole + fraction) * units[match[2].lower()]
+    size, rest = divmod(scaled, 10 ** len(fraction))
+    if rest:
+        raise EnsioError(f'size "{text}" is not a whole number of bytes')
+    return size
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which calls are meant; what is None is not looked at.
+
+    Attributes
+    ----------
+    ops, calls, layers : tuple of str or None
+        Kinds of operations, names of functions, layers.
+    file_globs : tuple of str or None
+        Patterns for absolute paths, where ``*`` stands for anything, ``/`` too.
+    ranks : tuple of (int, int) or None
+        Ranges, both ends included.
+    sizes : tuple of (int, int) or None
+        Ranges of requested bytes, both ends included.
+    times_s : tuple of (float, float) or None
+        Ranges of the call's start, seconds since the origin of the run, the end not included.
+    """
+
+    ops: tuple[str, ...] | None = None
+    calls: tuple[str, ...] | None = None
+    layers: tuple[str, ...] | None = None
+    file_globs: tuple[str, ...] | None = None
+    ranks: tuple[tuple[int, int], ...] | None = None
+    sizes: tuple[tuple[int, int], ...] | None = None
+    times_s: tuple[tuple[float, float], ...] | None = None
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        op: Text = None,
+        call: Text = None,
+        layer: Text = None,
+        file: Text = None,
+        rank: Text = None,
+        size: Text = None,
+        time: Text = None,
+    ) -> Selection:
+        """A selection from filters as they are written.
+
+        Parameters
+        ----------
+        op, call, layer : str or list of str
+            ``"write"``, ``"pread,pwrite"``, ``"posix"``.
+        file : str or list of str
+            A glob for absolute paths; a list where several are meant (a comma may be part of a path).
+        rank : str or int or list of these
+            ``"0-63"``, ``"0,5,8-15"``, both ends included.
+        size : str or int or list of these
+            Requested bytes: ``"1MiB"``, ``"1MiB..4MiB"`` (both ends included), ``"1MiB.."``, ``"..4096"``.
+        time : str or list of str
+            Seconds since the origin of the run in which a call starts: ``"10..20"`` (from 10, before 20),
+            ``"10.."``.
+
+        Raises
+        ------
+        EnsioError
+            A filter makes no sense.
+        """
+        return cls(
+            ops=_names(op, "op", OPS),
+            calls=_names(call, "call", None),
+            layers=_names(layer, "layer", None),
+            file_globs=None if file is None else tuple([file] if isinstance(file, str) else map(str, file)),
+            ranks=_each(rank, _parse_ranks),
+            sizes=_each(size, _parse_sizes),
+            times_s=_each(time, _parse_times),
+        )
+
+    def checked(self, calls: Sequence[Call]) -> Selection:
+        """This selection, once it is known that the functions and layers it names are known to a run.
+
+        Raises
+        ------
+        EnsioError
+            A name is unknown.
+        """
+        for wanted, known, what in (
+            (self.calls, {call.name for call in calls}, "call"),
+            (self.layers, {call.layer for call in calls}, "layer"),
+        ):
+            for name in wanted or ():
+                if name not in known:
+                    names = ", ".join(sorted(known - {"unknown"}))
+                    raise EnsioError(f'there is no {what} "{name}" in this run: it knows {names}')
+        return self
+
+    def mask(self, chunk: Events) -> np.ndarray:
+        """Which of these events are meant: bool, shape (n,)."""
+        mask = np.ones(len(chunk), dtype=bool)
+        wanted_calls = np.array([self._wants_call(call) for call in chunk.calls], dtype=bool)
+        if not wanted_calls.all():
+            mask &= wanted_calls[chunk.call]
+        if self.file_globs is not None:
+            mask &= self._wanted_files(chunk)[chunk.file]
+        for ranges, values in ((self.ranks, chunk.rank), (self.sizes, chunk.requested)):
+            if ranges is not None:
+                mask &= _within(values, ranges)
+        if self.times_s is not None:
+            mask &= _within(chunk.start, [(_ns(low), _ns(high) - 1) for low, high in self.times_s])
+        return mask
+
+    def of(self, chunk: Events) -> Events:
+        """Those of these events that are meant."""
+        mask = self.mask(chunk)
+        return chunk if mask.all() else chunk[mask]
+
+    def _wants_call(self, call: Call) -> bool:
+        return (
+            (self.ops is None or call.op in self.ops)
+            and (self.calls is None or call.name in self.calls)
+            and (self.layers is None or call.layer in self.layers)
+        )
+
+    def _wanted_files(self, chunk: Events) -> np.ndarray:
+        """Which entries of the dictionary of files match; only those that occur are looked at."""
+        wanted = np.zeros(len(chunk.files), dtype=bool)
+        for number in np.flatnonzero(np.bincount(chunk.file)):
+            path = chunk.files[number]
+            wanted[number] = any(fnmatchcase(path, glob) for glob in self.file_globs or ())
+        return wanted
+
+
+def _within(values: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.ndarray:
+    limits = np.iinfo(values.dtype)
+    mask = np.zeros(len(values), dtype=bool)
+    for low, high in ranges:
+        if low <= limits.max and high >= limits.min:
+            mask |= (values >= max(low, limits.min)) & (values <= min(high, limits.max))
+    return mask
+
+
+def _ns(seconds: float) -> int:
+    """Nanoseconds; infinities become the ends of int64."""
+    return round(max(min(seconds * 1e9, 2.0**62), -(2.0**62)))
+
+
+def _parts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return value.split(",")
+    if isinstance(value, (int, float, np.number)):
+        return [str(value)]
+    return [part for item in value for part in _parts(item)]
+
+
+def _names(value: Text, what: str, known: Sequence[str] | None) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    names = tuple(part.strip() for part in _parts(value))
+    for name in names:
+        if not name or (known is not None and name not in known):
+            remedy = f"it is one of {', '.join(known)}" if known else "give a name"
+            raise EnsioError(f'there is no {what} "{name}": {remedy}')
+    return names
+
+
+def _each(value: Text, parse: Any) -> tuple[Any, ...] | None:
+    return None if value is None else tuple(parse(part) for part in _parts(value))
+
+
+def _parse_ranks(text: str) -> tuple[int, int]:
+    match = _RANKS.fullmatch(text)
+    if match is None:
+        raise EnsioError(f'rank "{text}" is no number and no range: write it like 5 or 0-63')
+    low, high = int(match[1]), int(match[2] or match[1])
+    if high < low:
+        raise EnsioError(f'rank "{text}" is an empty range: write the smaller number first')
+    return low, high
+
+
+def _parse_sizes(text: str) -> tuple[int, int]:
+    low_text, range_sign, high_text = text.partition("..")
+    low = parse_size(low_text) if low_text.strip() or not range_sign else 0
+    if not range_sign:
+        return low, low
+    high = parse_size(high_text) if high_text.strip() else 2**64 - 1
+    if high < low:
+        raise EnsioError(f'size "{text}" is an empty range: write the smaller size first')
+    return low, high
+
+
+def _parse_times(text: str) -> tuple[float, float]:
+    low_text, range_sign, high_text = text.partition("..")
+    try:
+        low = float(low_text) if low_text.strip() else -math.inf
+        high = float(high_text) if high_text.strip() else math.inf
+    except ValueError:
+        range_sign = ""
+    if not range_sign:
+        raise EnsioError(f'time "{text}" is no range of seconds: write it like 10..20')
+    if not low < high:
+        raise EnsioError(f'time "{text}" is an empty range: write the earlier time first')
+    return low, high

@@ -1,0 +1,156 @@
+"""Writes ``trace.h5``: a whole run in one HDF5 file that every HDF5 from 1.10 on reads without a plugin.
+
+Columns are compressed as HDF5's own shuffle and gzip filters do it, but by several threads at once, and the
+result is handed to HDF5 as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import fields
+from typing import Any, Protocol
+
+import h5py
+import numpy as np
+
+from ensembles.events import COLUMN_MEANINGS, COLUMNS, Events
+from ensembles.metadata import Process, RunMetadata
+from ensembles.readers.tracefile import FORMAT, TEXT_ATTRIBUTES, THREADS, VERSION
+from ensembles.writers.wholefile import whole_file
+
+CHUNK_ROWS = 1 << 17
+_LEVEL = 1
+_TEXT = h5py.string_dtype("utf-8")
+_PROCESS_UNITS = {"start_unix_ns": "ns since 1970-01-01 UTC", "end_unix_ns": "ns since 1970-01-01 UTC"}
+
+
+class Collectable(Protocol):
+    """What can be written: a run read from spools."""
+
+    metadata: RunMetadata
+    complete: bool
+    slots: int
+    spools: dict[str, tuple[int, int]]
+
+    def chunks(self, max_events: int) -> Iterator[Events]: ...
+
+
+def write_trace_file(source: Collectable, path: str) -> int:
+    """Write a run, under a temporary name that becomes `path` when the file is whole.
+
+    Events keep the order in which the reader gives them: by rank, and a thread's in the order of their
+    completion.
+
+    Returns
+    -------
+    int
+        Number of events.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    EnsioError
+        A spool cannot be read any more.
+    """
+    with whole_file(path) as temporary, h5py.File(temporary, "w", libver=("earliest", "v110")) as file:
+        count = _write_events(file.create_group("events"), source)
+        _write_metadata(file, source)
+    return count
+
+
+def _write_events(group: h5py.Group, source: Collectable) -> int:
+    rows = min(CHUNK_ROWS, max(1024, source.slots))
+    datasets = {name: _create_column(group, name, rows) for name in COLUMNS}
+    count = 0
+    waiting: deque[tuple[int, dict[str, Future[bytes]]]] = deque()
+    with ThreadPoolExecutor(THREADS) as pool:
+        for chunk in source.chunks(rows):
+            jobs = {name: pool.submit(_compress, column, rows) for name, column in chunk.columns.items()}
+            waiting.append((count, jobs))
+            count += len(chunk)
+            if len(waiting) > 2:
+                _store(datasets, *waiting.popleft())
+        while waiting:
+            _store(datasets, *waiting.popleft())
+    for dataset in datasets.values():
+        dataset.resize((count,))
+    return count
+
+
+def _create_column(group: h5py.Group, name: str, rows: int) -> h5py.Dataset:
+    dataset = group.create_dataset(
+        name,
+        shape=(0,),
+        maxshape=(None,),
+        dtype=COLUMNS[name],
+        chunks=(rows,),
+        compression="gzip",
+        compression_opts=_LEVEL,
+        shuffle=True,
+    )
+    dataset.attrs["unit"], dataset.attrs["meaning"] = COLUMN_MEANINGS[name]
+    return dataset
+
+
+def _compress(column: np.ndarray, rows: int) -> bytes:
+    """A chunk as HDF5 stores it: of full length, bytes sorted by significance (shuffle), then deflated."""
+    shuffled = np.zeros((column.itemsize, rows), "u1")
+    shuffled[:, : len(column)] = column.view("u1").reshape(len(column), column.itemsize).T
+    return zlib.compress(shuffled, _LEVEL)
+
+
+def _store(datasets: dict[str, h5py.Dataset], position: int, jobs: dict[str, Future[bytes]]) -> None:
+    for name, job in jobs.items():
+        dataset = datasets[name]
+        dataset.resize((position + dataset.chunks[0],))
+        dataset.id.write_direct_chunk((position,), job.result())
+
+
+def _write_metadata(file: h5py.File, source: Collectable) -> None:
+    metadata = source.metadata
+    file.attrs["format"] = FORMAT
+    file.attrs["version"] = VERSION
+    file.attrs["complete"] = np.uint8(source.complete)
+    file.attrs["tasks"] = metadata.tasks
+    file.attrs["threads"] = metadata.threads
+    file.attrs["origin_unix_ns"] = metadata.origin_unix_ns
+    for name in TEXT_ATTRIBUTES:
+        file.attrs.create(name, os.fsencode(getattr(metadata, name)), dtype=_TEXT)
+    calls = file.create_group("calls")
+    for part in ("name", "layer", "op"):
+        _write_texts(calls, part, [getattr(call, part) for call in metadata.calls], f"{part} of each call")
+    _write_texts(file, "files", metadata.files, "absolute paths; the first: none or unknown")
+    _write_texts(file, "hosts", metadata.hosts, "nodes")
+    _write_texts(file, "notes", metadata.notes, "what is partial or doubtful about this run")
+    _write_processes(file.create_group("processes"), metadata.processes)
+    spools = file.create_group("spools")
+    identities = list(source.spools.values())
+    _write_texts(spools, "name", list(source.spools), "files that this one was made from")
+    _write_numbers(spools, "bytes", [size for size, _ in identities], "bytes")
+    _write_numbers(spools, "mtime_ns", [changed for _, changed in identities], "ns since 1970-01-01 UTC")
+
+
+def _write_processes(group: h5py.Group, processes: Sequence[Process]) -> None:
+    for field in fields(Process):
+        values: list[Any] = [getattr(process, field.name) for process in processes]
+        if field.name == "command":
+            commands = ["\x1f".join(words) for words in values]
+            _write_texts(group, "command", commands, "words parted by the byte 0x1f")
+        elif field.type == "str":
+            _write_texts(group, field.name, values, f"{field.name} of each process")
+        else:
+            _write_numbers(group, field.name, values, _PROCESS_UNITS.get(field.name, ""))
+
+
+def _write_texts(group: h5py.Group, name: str, texts: Sequence[str], meaning: str) -> None:
+    data = np.array([os.fsencode(text) for text in texts], dtype=object)
+    group.create_dataset(name, data=data, dtype=_TEXT).attrs["meaning"] = meaning
+
+
+def _write_numbers(group: h5py.Group, name: str, values: Sequence[int], unit: str) -> None:
+    group.create_dataset(name, data=np.array(values, dtype=np.int64)).attrs["unit"] = unit
