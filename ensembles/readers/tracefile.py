@@ -144,7 +144,11 @@ def _is_plain_gzip(dataset: h5py.Dataset) -> bool:
 def _decompress(raw: bytes, rows: int, first: int, place: np.ndarray) -> None:
     """Decompress a chunk, and put its rows from `first` on into `place`, undoing HDF5's shuffle of bytes."""
     width = place.itemsize
-    data = zlib.decompressobj().decompress(raw, rows * width)
+    # One byte more than there should be makes zlib go on to the checksum at the end, and keeps a bomb from growing.
+    decompressor = zlib.decompressobj()
+    data = decompressor.decompress(raw, rows * width + 1)
+    if not decompressor.eof:
+        raise ValueError("its compressed data are damaged")
     shuffled = np.frombuffer(data, "u1").reshape(width, rows)
     place.view("u1").reshape(len(place), width)[:] = shuffled[:, first : first + len(place)].T
 

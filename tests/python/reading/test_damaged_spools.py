@@ -1,0 +1,172 @@
+"""Files that are cut short, overwritten or foreign: one sentence, or the rest with a note; never a crash."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_spools import made_events, spool
+
+import ensembles as en
+from ensembles.readers.layout import CONSTANTS, SPOOL
+from ensembles.writers.spool import UNIT_BYTES
+
+FOREIGN = {
+    "empty": b"",
+    "text": b"the quick brown fox\n" * 100,
+    "zeros": bytes(200_000),
+    "elf": b"\x7fELF" + bytes(5000),
+    "short": b"ENSIO",
+    "magic alone": b"ENSIOSPL",
+    "half a head": b"ENSIOSPL" + bytes(SPOOL.size // 2),
+    "head of zeros": b"ENSIOSPL" + bytes(UNIT_BYTES),
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("whole") / "whole.spool"
+    spool(path, [made_events(3000, 1), made_events(500, 2)], rank=0)
+    return path.read_bytes()
+
+
+def read_all(path: Path) -> en.Run:
+    run = en.open(path)
+    assert sum(map(len, run.chunks(1000))) == len(run.events)
+    return run
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_foreign_file_is_refused_in_one_sentence_that_names_it(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "foreign.spool"
+    path.write_bytes(FOREIGN[kind])
+    for opened in (path, tmp_path):
+        with pytest.raises(en.EnsioError, match=r"foreign\.spool") as caught:
+            en.open(opened)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_beside_good_spools_a_foreign_one_is_a_note(tmp_path: Path, kind: str) -> None:
+    spool(tmp_path / "good.spool", [made_events(10)], rank=0)
+    (tmp_path / "foreign.spool").write_bytes(FOREIGN[kind])
+    run = en.open(tmp_path)
+    assert len(run.events) == 10
+    assert any("foreign.spool" in note for note in run.notes)
+
+
+def test_other_files_in_a_run_directory_are_no_ones_business(tmp_path: Path) -> None:
+    spool(tmp_path / "good.spool", [made_events(10)], rank=0)
+    (tmp_path / "job.out").write_text("hello")
+    (tmp_path / "core").mkdir()
+    run = en.open(tmp_path)
+    assert (len(run.events), run.notes) == (10, [])
+
+
+def test_a_spool_of_another_version_names_both_versions(tmp_path: Path) -> None:
+    path = spool(tmp_path / "s", rank=0, version=CONSTANTS["ENSIO_SPOOL_VERSION"] + 1)
+    with pytest.raises(en.EnsioError, match="layout version 2"):
+        en.open(path)
+
+
+def test_a_spool_of_the_other_byte_order_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    path.write_bytes(b"LPSOISNE" + bytes(5000))
+    with pytest.raises(en.EnsioError, match="byte order"):
+        en.open(path)
+
+
+def test_nothing_at_the_path_and_an_empty_directory_are_told(tmp_path: Path) -> None:
+    with pytest.raises(en.EnsioError, match="nowhere cannot be read: No such file"):
+        en.open(tmp_path / "nowhere")
+    with pytest.raises(en.EnsioError, match="there is no spool in it"):
+        en.open(tmp_path)
+
+
+@pytest.mark.parametrize("size", [UNIT_BYTES, UNIT_BYTES + 30, UNIT_BYTES + 64 + 48 * 7 + 11, 2 * UNIT_BYTES, 200_000])
+def test_what_is_left_of_a_truncated_spool_is_read_and_called_partial(tmp_path: Path, whole: bytes, size: int) -> None:
+    path = tmp_path / "cut.spool"
+    path.write_bytes(whole[:size])
+    run = read_all(path)
+    first = run.events[run.events.thread == 0]
+    np.testing.assert_array_equal(first.requested, made_events(3000, 1)["requested"][: len(first)])
+    assert len(first) >= (7 if size > UNIT_BYTES + 100 else 0)
+    assert any("cut short" in note for note in run.notes)
+
+
+def test_a_destroyed_window_loses_only_its_own_calls(tmp_path: Path, whole: bytes) -> None:
+    path = tmp_path / "hit.spool"
+    path.write_bytes(whole[:UNIT_BYTES] + b"\xaa" * UNIT_BYTES + whole[2 * UNIT_BYTES :])
+    run = read_all(path)
+    second = run.events[run.events.thread == 1]
+    np.testing.assert_array_equal(second.requested, made_events(500, 2)["requested"])
+    assert any(f"byte {UNIT_BYTES}" in note for note in run.notes)
+
+
+@given(size=st.integers(0, 400_000))
+def test_truncation_anywhere_never_crashes(tmp_path_factory: pytest.TempPathFactory, whole: bytes, size: int) -> None:
+    path = tmp_path_factory.mktemp("cut") / "s"
+    path.write_bytes(whole[:size])
+    try:
+        run = read_all(path)
+    except en.EnsioError as error:
+        assert str(path) in str(error)
+    else:
+        assert size >= len(whole) or run.notes
+    finally:
+        shutil.rmtree(path.parent)
+
+
+@given(
+    flips=st.lists(
+        st.tuples(
+            st.one_of(st.integers(0, 250), st.integers(4096, 4500), st.integers(65536, 65800), st.integers(0, 400_000)),
+            st.integers(0, 255),
+        ),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_bytes_changed_anywhere_never_crash(
+    tmp_path_factory: pytest.TempPathFactory, whole: bytes, flips: list[tuple[int, int]]
+) -> None:
+    data = bytearray(whole)
+    for position, value in flips:
+        data[position % len(data)] = value
+    folder = tmp_path_factory.mktemp("flipped")
+    path = folder / "s"
+    path.write_bytes(data)
+    try:
+        run = read_all(path)
+        assert len(run.events) <= 2 * len(whole) // 48
+        assert run.tasks <= 1 << 24
+    except en.EnsioError as error:
+        assert str(path) in str(error)
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_a_spool_that_claims_terabytes_needs_no_memory(tmp_path: Path) -> None:
+    """A window of nearly 1 TiB in a file with a hole: what is there is read within a limit on memory."""
+    path = spool(tmp_path / "s", [made_events(1364)], rank=0, allocated_bytes=1 << 40)
+    with path.open("r+b") as file:
+        file.seek(UNIT_BYTES + 8)
+        file.write(((1 << 40) - UNIT_BYTES).to_bytes(8, "little"))
+        file.truncate(1 << 40)
+    program = f"import ensembles; print(sum(map(len, ensembles.open({str(path)!r}).chunks())))"
+    limit = 4 << 30
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    assert done.stdout == "1364\n", done.stderr
