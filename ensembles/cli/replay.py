@@ -34,7 +34,7 @@ _INTERRUPTED = 130
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pattern", metavar="PATTERN", help="a file, or the name of a shipped pattern (ior)")
     parser.add_argument("--tasks", type=_count, metavar="N", help="number of MPI tasks")
-    parser.add_argument("--block-size", type=_size, metavar="SIZE", help="bytes of a block, such as 1MiB")
+    parser.add_argument("--block-size", metavar="SIZE", help="bytes of a block, such as 1MiB")
     parser.add_argument("--repetitions", type=_count, metavar="N", help="how often a phase is repeated")
     parser.add_argument("--calls", type=_count, metavar="K", help="calls in which a block is moved")
     parser.add_argument(
@@ -126,16 +126,12 @@ def _count(text: str) -> int:
     return number
 
 
-def _size(text: str) -> int:
+def _overrides(args: argparse.Namespace) -> dict[str, int]:
     from ensembles.selection import parse_size
 
-    return parse_size(text)
-
-
-def _overrides(args: argparse.Namespace) -> dict[str, int]:
     given = {
         "tasks": args.tasks,
-        "block_bytes": args.block_size,
+        "block_bytes": None if args.block_size is None else parse_size(args.block_size),
         "repetitions": args.repetitions,
         "calls": args.calls,
     }

@@ -31,9 +31,9 @@ def refuse_overlaps(
     order = np.lexsort((offset, file))
     for own in np.split(order, np.flatnonzero(np.diff(file[order])) + 1):
         starts, ends = offset[own], offset[own] + size[own]
-        # The region that reaches farthest among those before each. If two tasks overlap anywhere, then the first
-        # region that overlaps another task's overlaps the farthest, and that is another task's too: were it of
-        # the same task, it would have overlapped before. So it is enough to look at the farthest.
+        # The region that reaches farthest among those before each. If two tasks overlap anywhere, then the
+        # first region that overlaps another task's overlaps the farthest, which is another task's as well:
+        # were it of the same task, it would have overlapped before. So looking at the farthest is enough.
         reached = np.maximum.accumulate(ends)
         farthest = np.maximum.accumulate(np.where(ends == reached, np.arange(len(own)), 0))[:-1]
         shared = (starts[1:] < reached[:-1]) & (rank[own][1:] != rank[own][farthest])

@@ -1,0 +1,231 @@
+"""``ensio run`` stays out of its program's way."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ensembles.cli.run import program_name
+
+BUILD = Path(os.environ.get("ENSIO_BUILD", Path(__file__).resolve().parents[3] / "build"))
+LIBRARY = BUILD / "lib" / "libensio-preload.so"
+ENSIO = Path(sys.executable).with_name("ensio")
+
+
+@pytest.fixture
+def ensio(tmp_path, monkeypatch):
+    """Starts ``ensio`` in an empty folder; returns what came of it."""
+    if not LIBRARY.exists():
+        pytest.fail(f"{LIBRARY} is not built; run ./dev setup")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ENSIO_PRELOAD", str(LIBRARY))
+
+    def start(*arguments, **options):
+        return subprocess.run([ENSIO, *map(str, arguments)], capture_output=True, timeout=60, **options)
+
+    return start
+
+
+@pytest.fixture
+def ensio_running(ensio, tmp_path):
+    """Starts ``ensio run -- sh -c SCRIPT``, and waits until the script says that it is ready."""
+    started = []
+
+    def start(script):
+        command = [ENSIO, "run", "-o", "run", "--", "sh", "-c", script]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def sentence(result):
+    """What was told, which must be one line."""
+    lines = result.stderr.decode().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("ensio: ")
+    return lines[0]
+
+
+class TestTransparency:
+    @pytest.mark.parametrize("status", [0, 1, 7, 255])
+    def test_exit_status_is_the_programs(self, ensio, status):
+        assert ensio("run", "--", "bash", "-c", f"exit {status}").returncode == status
+
+    @pytest.mark.parametrize("name", ["KILL", "TERM", "SEGV"])
+    def test_death_by_a_signal_is_told_as_a_shell_tells_it(self, ensio, name):
+        result = ensio("run", "--", "bash", "-c", f"ulimit -c 0; kill -{name} $$")
+        assert result.returncode == 128 + getattr(signal, f"SIG{name}")
+
+    def test_streams_are_the_programs(self, ensio):
+        data = bytes(range(256)) * 1000
+        result = ensio("run", "--", "bash", "-c", "cat; printf 'to\\xffstderr\\n' >&2", input=data)
+        assert result.stdout == data
+        first, last = result.stderr.splitlines()
+        assert first == b"to\xffstderr"
+        assert last.startswith(b"ensio: ")
+
+    def test_arguments_and_folder_are_the_programs(self, ensio, tmp_path):
+        result = ensio(
+            "run", "--", "bash", "-c", 'pwd; printf "%s|" "$@"', "name", "--", "-o", "a b", "", "--mode=x"
+        )
+        assert result.stdout == f"{tmp_path}\n--|-o|a b||--mode=x|".encode()
+
+    @pytest.mark.parametrize("more", [{}, {"LANG": "C"}, {"LC_ALL": "C"}, {"ODD": "a=b\nc\udcff"}])
+    def test_environment_is_the_programs_apart_from_ours(self, ensio, more):
+        given = {"PATH": os.environ["PATH"], "ENSIO_PRELOAD": str(LIBRARY), **more}
+        environment = dict(
+            entry.split(b"=", 1)
+            for entry in ensio("run", "-o", "run", "--", "env", "-0", env=given).stdout.split(b"\0")
+            if entry
+        )
+        assert environment.pop(b"LD_PRELOAD") == os.fsencode(LIBRARY)
+        assert environment.pop(b"ENSIO_DIR") == os.fsencode(Path.cwd() / "run")
+        assert environment == {os.fsencode(key): os.fsencode(value) for key, value in given.items()}
+
+    def test_other_preloaded_libraries_stay(self, ensio):
+        result = ensio(
+            "run", "--", "bash", "-c", 'echo "$LD_PRELOAD"', env={**os.environ, "LD_PRELOAD": "libm.so.6"}
+        )
+        assert result.stdout.decode() == f"{LIBRARY}:libm.so.6\n"
+
+    def test_open_descriptors_are_passed_on(self, ensio):
+        reading, writing = os.pipe()
+        ensio("run", "--", "bash", "-c", f"echo through >&{writing}", pass_fds=[writing])
+        os.close(writing)
+        with os.fdopen(reading) as pipe:
+            assert pipe.read() == "through\n"
+
+    def test_ignored_signals_stay_ignored_and_blocked_ones_are_not_added(self, ensio):
+        script = "grep -E '^Sig(Blk|Ign)' /proc/self/status"
+        plain = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout
+        assert ensio("run", "--", "bash", "-c", script).stdout == plain
+
+
+class TestSignals:
+    @pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "USR1"])
+    def test_signal_reaches_the_program_once(self, ensio_running, name):
+        process = ensio_running(
+            f"trap 'echo got; n=$((n+1))' {name}; echo ready; "
+            "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.1; done; exit $((n))"
+        )
+        process.send_signal(getattr(signal, f"SIG{name}"))
+        out, _ = process.communicate(timeout=60)
+        assert out == "got\n"
+        assert process.returncode == 1
+
+    def test_interrupt_of_the_terminal_reaches_the_program_once(self, tmp_path, monkeypatch):
+        """A terminal interrupts its whole foreground group, so there is nothing to pass on."""
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("ENSIO_PRELOAD", str(LIBRARY))
+        script = "trap 'echo got' INT; echo ready; for i in 1 2 3 4 5 6 7 8 9; do sleep 0.1; done; exit 5"
+        pid, terminal = os.forkpty()
+        if pid == 0:
+            os.execv(ENSIO, [ENSIO, "run", "-o", "run", "--", "sh", "-c", script])
+        seen = b""
+        while b"ready" not in seen:
+            seen += os.read(terminal, 1000)
+        time.sleep(0.1)
+        os.write(terminal, b"\x03")
+        while True:
+            try:
+                more = os.read(terminal, 1000)
+            except OSError:  # how a terminal on Linux tells that nobody has it open any more
+                break
+            seen += more
+        _, status = os.waitpid(pid, 0)
+        os.close(terminal)
+        assert seen.count(b"got") == 1
+        assert os.waitstatus_to_exitcode(status) == 5
+
+
+class TestRunDirectory:
+    def test_is_new_private_and_named_after_the_program(self, ensio, tmp_path):
+        told = sentence(ensio("run", "--", "env", "FOO=1", "cat", "/dev/null"))
+        [folder] = tmp_path.iterdir()
+        assert folder.name.startswith("ensio-cat-")
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert folder.name in told
+
+    def test_is_the_one_asked_for(self, ensio, tmp_path):
+        assert "ensio info a/b" in sentence(
+            ensio("run", "-o", "a/b", "--", "dd", "if=/dev/zero", "of=data", "count=1", "status=none")
+        )
+        assert any((tmp_path / "a" / "b").iterdir())
+
+    def test_that_holds_something_is_refused_before_the_program_starts(self, ensio, tmp_path):
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "old").touch()
+        result = ensio("run", "-o", "run", "--", "touch", "started")
+        assert result.returncode == 2
+        assert "is not empty" in sentence(result)
+        assert not (tmp_path / "started").exists()
+
+    def test_that_cannot_be_made_is_refused(self, ensio):
+        result = ensio("run", "-o", "/proc/none/run", "--", "true")
+        assert result.returncode == 2
+        assert "/proc/none/run: the run directory cannot be made" in sentence(result)
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "problem"),
+    [
+        (["no-such-program"], 127, "no-such-program: is not on PATH"),
+        (["./no-such-program"], 127, "./no-such-program: does not exist"),
+        (["./plain-file"], 126, "./plain-file: cannot be started: Permission denied"),
+    ],
+)
+def test_program_that_cannot_be_started(ensio, tmp_path, command, status, problem):
+    (tmp_path / "plain-file").touch()
+    result = ensio("run", "--", *command)
+    assert result.returncode == status
+    assert problem in sentence(result)
+    assert [path.name for path in tmp_path.iterdir()] == ["plain-file"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--"], "there is no command to run"),
+        (["--mode", "profile", "--", "true"], 'mode "profile" cannot be recorded'),
+        (["--layers", "posix,stdio", "--", "true"], 'layers "posix,stdio" cannot be recorded'),
+    ],
+)
+def test_wrong_usage(ensio, tmp_path, arguments, problem):
+    result = ensio("run", *arguments)
+    assert result.returncode == 2
+    assert problem in sentence(result)
+    assert not any(tmp_path.iterdir())
+
+
+def test_missing_library_is_told_with_the_remedy(ensio):
+    result = ensio("run", "--", "true", env={**os.environ, "ENSIO_PRELOAD": "/no/such/library.so"})
+    assert result.returncode == 2
+    assert "/no/such/library.so: there is no such file, though ENSIO_PRELOAD names it" in sentence(result)
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("cat file", "cat"),
+        ("/bin/cat file", "cat"),
+        ("env A=b cat file", "cat"),
+        ("timeout -k 5 60 cat file", "cat"),
+        ("mpiexec -n 4 --bind-to none cat file", "cat"),
+        ("nice -n 5 env cat", "cat"),
+        ("mpiexec", "mpiexec"),
+        ("./not-there", "not-there"),
+    ],
+)
+def test_run_is_named_after_the_program_and_not_its_launchers(command, name):
+    assert program_name(command.split()) == name
