@@ -63,7 +63,7 @@ class SpoolSource:
             if member.spool.windows
         ]
         self.slots = sum(window.slots for spool in spools for window in spool.windows)
-        self.spools = {os.path.basename(spool.path): identity(spool.status) for spool in spools}
+        self.spools = {spool.name: identity(spool.status) for spool in spools}
         processes = [_process(member) for member in members]
         self.metadata = _describe(spools, processes, origin_ns)
         self.metadata.calls = tuple(dictionary.calls)
@@ -123,7 +123,8 @@ class SpoolSource:
 
     def _note_flaws(self, reader: BlockReader) -> None:
         for path, count in reader.damaged.items():
-            self.metadata.note(f"{path} is damaged: {count} events with impossible times are left out")
+            events = "1 event is" if count == 1 else f"{count} events are"
+            self.metadata.note(f"{os.path.basename(path)} is damaged: {events} left out for impossible times")
         if reader.unknown_calls:
             self.metadata.note(f"{reader.unknown_calls} calls are of functions that no table of calls names")
         if reader.unknown_files:
@@ -216,7 +217,7 @@ def _process(member: Member) -> Process:
         first_thread=member.first_thread,
         dropped_events=head.dropped_events,
         excluded_calls=head.excluded_calls,
-        source=os.path.basename(spool.path),
+        source=spool.name,
     )
 
 

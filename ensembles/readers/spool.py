@@ -65,6 +65,11 @@ class Spool:
     has_events: bool = False
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def name(self) -> str:
+        """Name of the file."""
+        return os.path.basename(self.path)
+
 
 def is_spool(beginning: bytes) -> bool:
     """Whether a file that begins with these (at least 8) bytes is a spool of this machine's byte order."""
@@ -137,7 +142,7 @@ def _read_texts(spool: Spool, text: bytes) -> None:
         entry = TEXT.unpack(text, position)
         end = position + TEXT.size + entry.length
         if entry.kind == 0 or end > len(text):
-            spool.notes.append(f"{spool.path} is damaged: a text in it is not whole, names may be missing")
+            spool.notes.append(f"{spool.name} is damaged: a text in it is not whole, names may be missing")
             return
         body = text[position + TEXT.size : end]
         if entry.kind == CONSTANTS["ENSIO_TEXT_FILE"]:
@@ -155,7 +160,7 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
     end = min(spool.head.allocated_bytes, size)
     if size < spool.head.allocated_bytes:
         spool.notes.append(
-            f"{spool.path} is cut short: it has {size} of {spool.head.allocated_bytes} bytes, "
+            f"{spool.name} is cut short: it has {size} of {spool.head.allocated_bytes} bytes, "
             "calls recorded in the others are missing"
         )
     position, damaged_at = UNIT_BYTES, -1
@@ -184,7 +189,7 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
         position += length
     if damaged_at >= 0:
         spool.notes.append(
-            f"{spool.path} is damaged: no sound window begins at byte {damaged_at}, calls there are missing"
+            f"{spool.name} is damaged: no sound window begins at byte {damaged_at}, calls there are missing"
         )
     if spool.windows and not spool.has_events:
         spool.has_events = any(_holds_events(descriptor, window) for window in spool.windows)

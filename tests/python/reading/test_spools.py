@@ -219,7 +219,7 @@ def test_an_event_of_impossible_duration_is_left_out_and_told(tmp_path: Path) ->
     written["start"][7] = 2**60
     run = en.open(spool(tmp_path / "s", [written], rank=0))
     np.testing.assert_array_equal(run.events.requested, np.delete(written["requested"], [3, 7]))
-    assert any("2 events with impossible times" in note for note in run.notes)
+    assert any("2 events are left out for impossible times" in note for note in run.notes)
 
 
 def test_events_are_sorted_by_rank_and_start(tmp_path: Path) -> None:
