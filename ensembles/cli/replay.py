@@ -139,7 +139,10 @@ def _overrides(args: argparse.Namespace) -> dict[str, int]:
 
 
 def _launcher(line: str) -> list[str]:
-    words = shlex.split(line)
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise EnsioError(f"the launcher {line} is no command line: {error}") from None
     if not words or not shutil.which(words[0]):
         raise EnsioError(
             f'the launcher "{line}" is not found: install an MPI (Debian: openmpi-bin), '
@@ -163,7 +166,7 @@ def _data_paths(plan: Plan, directory: str) -> list[Path]:
             raise EnsioError(
                 f"{path}: is there already: remove it, or choose another folder with --directory"
             )
-    needed, free = plan.written_bytes(), shutil.disk_usage(folder).free
+    needed, free = plan.needed_bytes(), shutil.disk_usage(folder).free
     if needed > free:
         raise EnsioError(
             f"{folder}: has {free} bytes free, the pattern writes {needed}: "

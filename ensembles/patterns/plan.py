@@ -57,10 +57,11 @@ class Plan:
     offset: np.ndarray
     size: np.ndarray
 
-    def written_bytes(self) -> int:
+    def needed_bytes(self) -> int:
         """Bytes of the file system that the files need, had they no holes: the sum of their ends."""
         ends = np.zeros(len(self.files), dtype=np.int64)
-        np.maximum.at(ends, self.file, self.offset + self.size)
+        moves = self.size > 0
+        np.maximum.at(ends, self.file[moves], self.offset[moves] + self.size[moves])
         return sum(int(end) for end in ends)
 
     def write(self, path: Path, directory: Path, seed: int) -> None:

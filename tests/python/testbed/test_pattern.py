@@ -106,7 +106,7 @@ class TestExpansion:
                     expected.append(("sync", 0, "fsync", start + 512 * MIB, 0))
             expected.append(("close", 0, "close", start + 512 * MIB, 0))
             assert calls_of(plan, rank) == expected
-        assert plan.written_bytes() == 5 * 1024 * 512 * MIB
+        assert plan.needed_bytes() == 5 * 1024 * 512 * MIB
 
     @pytest.mark.parametrize("calls", [1, 2, 4, 8])
     def test_ior_blocks_are_covered_without_gap_whatever_the_number_of_calls(self, calls):
@@ -140,7 +140,7 @@ class TestExpansion:
         text = (PATTERNS / "README.md").read_text()
         example = re.search(r"## An example\n.*?\n\n((?:    .*\n|\n)+)## Keys", text, re.DOTALL)[1]
         plan = expand(pattern_of(re.sub("^    ", "", example, flags=re.MULTILINE)))
-        assert plan.written_bytes() == 4 * (4096 + 3 * MIB)
+        assert plan.needed_bytes() == 4 * (4096 + 3 * MIB)
 
 
 class TestRefusals:
