@@ -49,13 +49,13 @@ class Clocks:
         if self._best:
             other, (_, rate) = max(self._best.items(), key=lambda item: item[1][0])
             self.notes.append(
-                f"the clock rate of {spool.name} is not known (it was killed at once) and taken from host "
-                f"{os.fsdecode(other)}: its times may be wrong by a factor"
+                f"the clock rate of {spool.name} is not known (it was killed at once) and taken from "
+                f"host {os.fsdecode(other)}: its times may be wrong by a factor"
             )
             return rate
         self.notes.append(
-            f"the clock rate of {spool.name} is not known (it was killed at once): its times are in ticks of the "
-            "processor's counter as if these were nanoseconds, too long by a factor of about 2 to 4"
+            f"the clock rate of {spool.name} is not known (it was killed at once): its times are in ticks of "
+            "the processor's counter as if these were nanoseconds, too long by a factor of about 2 to 4"
         )
         return 1.0
 

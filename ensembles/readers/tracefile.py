@@ -144,7 +144,7 @@ def _is_plain_gzip(dataset: h5py.Dataset) -> bool:
 def _decompress(raw: bytes, rows: int, first: int, place: np.ndarray) -> None:
     """Decompress a chunk, and put its rows from `first` on into `place`, undoing HDF5's shuffle of bytes."""
     width = place.itemsize
-    # One byte more than there should be makes zlib go on to the checksum at the end, and keeps a bomb from growing.
+    # Asked for one byte more than there is, zlib goes on to the checksum; the limit keeps bombs small.
     decompressor = zlib.decompressobj()
     data = decompressor.decompress(raw, rows * width + 1)
     if not decompressor.eof:
