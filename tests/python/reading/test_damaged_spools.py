@@ -18,6 +18,9 @@ import ensembles as en
 from ensembles.readers.layout import CONSTANTS, SPOOL
 from ensembles.writers.spool import UNIT_BYTES
 
+INTERESTING = ((0, 250), (4096, 4500), (65536, 65800), (0, 400_000))
+"""Ranges of bytes: the head, texts, the head of the second window, everything."""
+
 FOREIGN = {
     "empty": b"",
     "text": b"the quick brown fox\n" * 100,
@@ -90,14 +93,16 @@ def test_nothing_at_the_path_and_an_empty_directory_are_told(tmp_path: Path) -> 
         en.open(tmp_path)
 
 
-@pytest.mark.parametrize("size", [UNIT_BYTES, UNIT_BYTES + 30, UNIT_BYTES + 64 + 48 * 7 + 11, 2 * UNIT_BYTES, 200_000])
-def test_what_is_left_of_a_truncated_spool_is_read_and_called_partial(tmp_path: Path, whole: bytes, size: int) -> None:
+@pytest.mark.parametrize("beyond", [0, 30, 64 + 48 * 7 + 11, UNIT_BYTES, 2 * UNIT_BYTES + 1000])
+def test_what_is_left_of_a_truncated_spool_is_called_partial(
+    tmp_path: Path, whole: bytes, beyond: int
+) -> None:
     path = tmp_path / "cut.spool"
-    path.write_bytes(whole[:size])
+    path.write_bytes(whole[: UNIT_BYTES + beyond])
     run = read_all(path)
     first = run.events[run.events.thread == 0]
     np.testing.assert_array_equal(first.requested, made_events(3000, 1)["requested"][: len(first)])
-    assert len(first) >= (7 if size > UNIT_BYTES + 100 else 0)
+    assert len(first) >= (7 if beyond > 100 else 0)
     assert any("cut short" in note for note in run.notes)
 
 
@@ -111,23 +116,25 @@ def test_a_destroyed_window_loses_only_its_own_calls(tmp_path: Path, whole: byte
 
 
 @given(size=st.integers(0, 400_000))
-def test_truncation_anywhere_never_crashes(tmp_path_factory: pytest.TempPathFactory, whole: bytes, size: int) -> None:
+def test_truncation_anywhere_never_crashes(
+    tmp_path_factory: pytest.TempPathFactory, whole: bytes, size: int
+) -> None:
     path = tmp_path_factory.mktemp("cut") / "s"
     path.write_bytes(whole[:size])
     try:
         run = read_all(path)
     except en.EnsioError as error:
-        assert str(path) in str(error)
+        sentence = str(error)
     else:
-        assert size >= len(whole) or run.notes
-    finally:
-        shutil.rmtree(path.parent)
+        sentence = " ".join(run.notes) or "whole"
+    shutil.rmtree(path.parent)
+    assert str(path) in sentence or "s is cut short" in sentence or size >= len(whole)
 
 
 @given(
     flips=st.lists(
         st.tuples(
-            st.one_of(st.integers(0, 250), st.integers(4096, 4500), st.integers(65536, 65800), st.integers(0, 400_000)),
+            st.one_of(*(st.integers(*range_) for range_ in INTERESTING)),
             st.integers(0, 255),
         ),
         min_size=1,
@@ -145,12 +152,13 @@ def test_bytes_changed_anywhere_never_crash(
     path.write_bytes(data)
     try:
         run = read_all(path)
-        assert len(run.events) <= 2 * len(whole) // 48
-        assert run.tasks <= 1 << 24
     except en.EnsioError as error:
-        assert str(path) in str(error)
-    finally:
-        shutil.rmtree(folder)
+        outcome = str(error)
+    else:
+        assert len(run.events) <= len(whole) // 48
+        outcome = repr(run)
+    shutil.rmtree(folder)
+    assert str(path) in outcome
 
 
 def test_a_spool_that_claims_terabytes_needs_no_memory(tmp_path: Path) -> None:

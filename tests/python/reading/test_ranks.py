@@ -17,7 +17,9 @@ def ranks_by_pid(run: en.Run) -> dict[int, list[int]]:
     return ranks
 
 
-def add(folder: Path, pid: int, events: int = 10, start: int = 0, seed: int = 0, **members: int | str) -> None:
+def add(
+    folder: Path, pid: int, events: int = 10, start: int = 0, seed: int = 0, **members: int | str
+) -> None:
     name = f"{pid}-{len(list(folder.glob('*')))}.spool"
     recorded = [made_events(events, seed)] if events else []
     spool(folder / name, recorded, pid=pid, first_realtime_ns=UNIX_NS + start, **members)

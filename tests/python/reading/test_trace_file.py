@@ -48,10 +48,20 @@ def rich(tmp_path: Path) -> Path:
     first["file"][::3] = 2
     first["depth"] = np.arange(2000) % 3
     files = {1: "/data/straße", 2: b"/data/\xff\xfe"}
-    properties = {"command": "solver\x1f-o\x1fa b", "job": "42", "mode": "trace", "cwd": "/scratch", "user": "me"}
-    spool(folder / "a.spool", [first, made_events(300, 2)], rank=0, tasks=4, files=files, properties=properties)
+    properties = {
+        "command": "solver\x1f-o\x1fa b",
+        "job": "42",
+        "mode": "trace",
+        "cwd": "/scratch",
+        "user": "me",
+    }
+    spool(
+        folder / "a.spool", [first, made_events(300, 2)], rank=0, tasks=4, files=files, properties=properties
+    )
     spool(folder / "b.spool", [made_events(50, 3)], rank=1, pid=7, dropped_events=5, excluded_calls=9)
-    spool(folder / "child.spool", [made_events(60, 4)], rank=1, pid=8, clock=TSC, first_realtime_ns=UNIX_NS + 99)
+    spool(
+        folder / "child.spool", [made_events(60, 4)], rank=1, pid=8, clock=TSC, first_realtime_ns=UNIX_NS + 99
+    )
     damaged = made_events(10, 5)
     damaged["duration"][4] = 2**63
     spool(folder / "d.spool", [damaged], rank=2, pid=9, host="beta")
@@ -77,7 +87,10 @@ def test_columns_tell_their_unit_and_meaning(rich: Path, tmp_path: Path) -> None
     collect(str(rich), str(tmp_path / "out.h5"))
     with h5py.File(tmp_path / "out.h5") as file:
         for name, (unit, meaning) in COLUMN_MEANINGS.items():
-            assert (file["events"][name].attrs["unit"], file["events"][name].attrs["meaning"]) == (unit, meaning)
+            assert (file["events"][name].attrs["unit"], file["events"][name].attrs["meaning"]) == (
+                unit,
+                meaning,
+            )
 
 
 def test_the_hdf5_tools_read_the_same_numbers(rich: Path, tmp_path: Path) -> None:
@@ -197,7 +210,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @given(share=st.floats(0, 1, exclude_max=True))
-def test_a_truncated_file_is_refused(tmp_path_factory: pytest.TempPathFactory, whole: bytes, share: float) -> None:
+def test_a_truncated_file_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, whole: bytes, share: float
+) -> None:
     path = tmp_path_factory.mktemp("cut") / "trace.h5"
     path.write_bytes(whole[: int(share * len(whole))])
     with pytest.raises(en.EnsioError, match=r"trace\.h5"):
