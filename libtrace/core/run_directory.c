@@ -98,33 +98,76 @@ static int marker_is_ours(const char *marker, uint64_t launched_s)
            (uint64_t)found.st_mtim.tv_sec + MARKER_SLACK_S >= launched_s;
 }
 
-/* All processes of a launch name the same marker; the first to make it decides what the run directory is called. A marker
- * that an older launch left under the same name is passed over by all of them alike. */
-static int agree_on_name(const struct ensio_string *folder, struct ensio_string *name, uint64_t now_s)
+/* What the marker of a launch says, if it is one of ours: 0, -ENOENT where there is none yet, -EEXIST where another launch
+ * left it. */
+static int read_marker(const char *marker, uint64_t launched_s, struct ensio_string *name)
+{
+    char chosen[256];
+    long length = ensio_raw_readlink(marker, chosen, sizeof chosen - 1);
+    if (length == -ENOENT)
+        return -ENOENT;
+    if (length < 0 || !marker_is_ours(marker, launched_s))
+        return -EEXIST;
+    chosen[length] = '\0';
+    if (strncmp(chosen, "ensio-", 6) != 0 || strchr(chosen, '/'))
+        return -EEXIST;
+    name->length = 0;
+    ensio_add(name, chosen);
+    return 0;
+}
+
+/* Makes a folder of this name that was not there before; if need be, with a number behind the name. */
+static int make_new_folder(struct ensio_string *path, struct ensio_string *name)
+{
+    uint32_t stem = path->length, length = name->length;
+    for (uint64_t number = 1; number < 1000; number++) {
+        name->length = length;
+        if (number > 1) {
+            ensio_add(name, "-");
+            ensio_add_number(name, number);
+        }
+        path->length = stem;
+        ensio_add(path, name->text);
+        long made = ENSIO_RAW(SYS_mkdirat, AT_FDCWD, path->text, 0700);
+        if (made != -EEXIST)
+            return (int)made;
+    }
+    return -EEXIST;
+}
+
+/* All processes of a launch name the same marker, a symbolic link; the first to lay it decides what the run directory is
+ * called. A marker that an older launch left under the same name is passed over by all of them alike. */
+static int agree_on_folder(struct ensio_string *path, struct ensio_string *name, uint64_t now_s)
 {
     uint64_t launched_s = launch_unix_s(now_s);
-    char path[ENSIO_PATH_ROOM], chosen[256];
+    uint32_t stem = path->length;
+    char buffer[ENSIO_PATH_ROOM];
     for (uint64_t attempt = 0; attempt < 1000; attempt++) {
-        struct ensio_string marker = ensio_string_in(path, sizeof path);
-        ensio_add(&marker, folder->text);
+        struct ensio_string marker = ensio_string_in(buffer, sizeof buffer);
+        ensio_add_bytes(&marker, path->text, stem);
         ensio_add(&marker, ".ensio-");
         ensio_add_number(&marker, hash_of(ensio_settings.key));
         ensio_add(&marker, "-");
         ensio_add_number(&marker, attempt);
-        long made = ENSIO_RAW(SYS_symlinkat, name->text, AT_FDCWD, marker.text);
-        if (made != -EEXIST)
-            return (int)made;
-        if (!marker_is_ours(marker.text, launched_s))
-            continue;
-        long length = ensio_raw_readlink(marker.text, chosen, sizeof chosen - 1);
-        if (length < 0)
-            return (int)length;
-        chosen[length] = '\0';
-        if (strncmp(chosen, "ensio-", 6) != 0 || strchr(chosen, '/'))
-            continue;
-        name->length = 0;
-        ensio_add(name, chosen);
-        return 0;
+        int found = read_marker(marker.text, launched_s, name);
+        if (found == -ENOENT) {
+            path->length = stem;
+            int made = make_new_folder(path, name);
+            if (made)
+                return made;
+            long laid = ENSIO_RAW(SYS_symlinkat, name->text, AT_FDCWD, marker.text);
+            if (laid == 0)
+                return 0;
+            ENSIO_RAW(SYS_unlinkat, AT_FDCWD, path->text, AT_REMOVEDIR);
+            if (laid != -EEXIST)
+                return (int)laid;
+            found = read_marker(marker.text, launched_s, name); /* another process was quicker */
+        }
+        path->length = stem;
+        if (found == 0) {
+            ensio_add(path, name->text);
+            return 0;
+        }
     }
     return -EEXIST;
 }
@@ -147,17 +190,14 @@ int ensio_run_directory_join(void)
     ensio_add(&name, "-");
     add_utc(&name, now_s);
     int placed = current_folder(&path);
-    if (!placed && ensio_settings.rank >= 0)
-        placed = agree_on_name(&path, &name, now_s);
-    ensio_add(&path, name.text);
+    if (!placed)
+        placed = ensio_settings.rank >= 0 ? agree_on_folder(&path, &name, now_s) : make_new_folder(&path, &name);
     if (placed || path.full || name.full)
         return placed ? placed : -ENAMETOOLONG;
     /* Joined or made, it must be a folder of this user's own, not a link that somebody laid here. */
-    int made = make_folder(ensio_run_directory, 0700);
     struct stat found;
-    if (!made)
-        made = (int)ENSIO_RAW(SYS_newfstatat, AT_FDCWD, ensio_run_directory, &found, AT_SYMLINK_NOFOLLOW);
-    if (!made && (!S_ISDIR(found.st_mode) || found.st_uid != (uid_t)syscall(SYS_geteuid)))
-        made = -EPERM;
-    return made;
+    int seen = (int)ENSIO_RAW(SYS_newfstatat, AT_FDCWD, ensio_run_directory, &found, AT_SYMLINK_NOFOLLOW);
+    if (!seen && (!S_ISDIR(found.st_mode) || found.st_uid != (uid_t)syscall(SYS_geteuid)))
+        seen = -EPERM;
+    return seen;
 }

@@ -1,0 +1,51 @@
+"""What the kernel saw: calls counted by strace, by call and file."""
+
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+# The system calls under the recorded functions of the C library.
+SYSTEM_CALLS = {
+    "openat": "open", "open": "open", "creat": "creat", "close": "close", "read": "read", "write": "write",
+    "pread64": "pread", "pwrite64": "pwrite", "readv": "readv", "writev": "writev", "preadv": "preadv",
+    "pwritev": "pwritev", "preadv2": "preadv2", "pwritev2": "pwritev2", "lseek": "lseek", "fsync": "fsync",
+    "fdatasync": "fdatasync", "ftruncate": "ftruncate", "dup": "dup", "dup2": "dup2", "dup3": "dup3",
+}  # fmt: skip
+
+LINE = re.compile(r"^(?:\d+ +)?(\w+)\((?:AT_FDCWD(?:<[^>]*>)?, )?(?:\d+<([^>]*)>, )?(?:\"([^\"]*)\"|\d+<([^>]*)>)?")
+
+
+def counted(command: list[str], log: Path, folder: Path, **options) -> Counter:
+    """Run a command under strace and count its calls on files of a folder.
+
+    Parameters
+    ----------
+    command : list of str
+    log : Path
+        Where strace writes.
+    folder : Path
+        Calls on files elsewhere are not counted; relative paths count as inside.
+
+    Returns
+    -------
+    Counter
+        By name of the recorded call; ``openat`` counts as ``open``, for the C library makes no difference.
+    """
+    trace = "trace=" + ",".join(SYSTEM_CALLS)
+    subprocess.run(["strace", "-f", "-y", "-e", trace, "-o", str(log), *command], check=False, **options)
+    counts: Counter = Counter()
+    for line in log.read_text(errors="replace").splitlines():
+        if "resumed>" in line:
+            continue
+        match = LINE.match(line)
+        if not match or match[1] not in SYSTEM_CALLS:
+            continue
+        base, path, target = match[2], match[3], match[4]
+        if path is not None and match[1] in ("openat", "open", "creat"):
+            where = path if path.startswith("/") else f"{base or folder}/{path}"
+        else:
+            where = base or target or ""
+        if where.startswith(str(folder)):
+            counts[SYSTEM_CALLS[match[1]]] += 1
+    return counts

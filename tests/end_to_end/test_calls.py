@@ -1,0 +1,142 @@
+"""Every call of the table is recorded as it happened, and happens as it would have without us."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import strace
+
+import ensembles
+
+BUILDS = {
+    "plain": (),
+    "64-bit names": ("-D_FILE_OFFSET_BITS=64", "-D_LARGEFILE64_SOURCE"),
+    "fortified names": ("-D_FORTIFY_SOURCE=2",),
+    "fortified 64-bit names": ("-D_FORTIFY_SOURCE=2", "-D_FILE_OFFSET_BITS=64"),
+}
+
+
+def names(events) -> list[str]:
+    return [events.calls[call].name for call in events.call]
+
+
+@pytest.mark.parametrize("options", BUILDS.values(), ids=BUILDS.keys())
+def test_every_call_is_recorded_and_nothing_changes(recorder, tmp_path, options):
+    program = recorder.build("every_call", *options)
+    folders = [tmp_path / name for name in ("traced", "untraced", "counted")]
+    for folder in folders:
+        folder.mkdir()
+    traced = recorder.execute(program, folders[0])
+    untraced = recorder.untraced(program, folders[1])
+    assert traced.stdout == untraced.stdout
+    assert traced.stderr == untraced.stderr == b""
+    assert traced.returncode == untraced.returncode == 7
+    for name in ("a.data", "b.data", "c.data"):
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
+
+    kernel = strace.counted(
+        [str(program), str(folders[2])], tmp_path / "log", folders[2],
+        env=recorder.environment(ENSIO_DISABLE="1"), capture_output=True,
+    )  # fmt: skip
+    events = ensembles.open(recorder.run).events
+    ours = Counter("open" if name == "openat" else name for name in names(events))
+    assert ours == kernel
+    assert set(names(events)) >= {"open", "openat", "creat", "preadv2", "pwritev2", "dup3", "fdatasync"}
+
+
+def test_events_hold_what_the_calls_did(recorder, tmp_path):
+    program = recorder.build("every_call")
+    recorder.execute(program, tmp_path)
+    events = ensembles.open(recorder.run).select(file="*/a.data")
+    done = list(zip(names(events), events.offset, events.requested, events.moved, events.error, strict=True))
+    assert done == [
+        ("open", -1, 0, 0, 0),
+        ("write", 0, 100, 100, 0),
+        ("pwrite", 1000, 10, 10, 0),
+        ("writev", 100, 110, 110, 0),
+        ("pwritev", 2000, 110, 110, 0),
+        ("pwritev2", 3000, 110, 110, 0),
+        ("pwritev2", 210, 100, 100, 0),
+        ("lseek", 310, 0, 0, 0),
+        ("lseek", 5, 0, 0, 0),
+        ("read", 5, 100, 100, 0),
+        ("pread", 1000, 10, 10, 0),
+        ("readv", 105, 110, 110, 0),
+        ("preadv", 2000, 110, 110, 0),
+        ("preadv2", 3000, 110, 110, 0),
+        ("preadv2", 215, 100, 100, 0),
+        ("lseek", 315, 0, 0, 0),
+        ("fsync", -1, 0, 0, 0),
+        ("fdatasync", -1, 0, 0, 0),
+        ("ftruncate", 500, 0, 0, 0),
+        ("dup", -1, 0, 0, 0),
+        ("dup2", -1, 0, 0, 0),
+        ("dup3", -1, 0, 0, 0),
+        ("read", 315, 10, 10, 0),
+        ("lseek", 325, 0, 0, 0),
+        ("close", -1, 0, 0, 0),
+        ("close", -1, 0, 0, 0),
+        ("close", -1, 0, 0, 0),
+        ("pwrite", 0, 10, 10, 0),
+        ("close", -1, 0, 0, 0),
+    ]
+    appended = ensembles.open(recorder.run).select(file="*/b.data", call="write")
+    assert appended.offset.tolist() == [0, 100]
+
+
+def test_failures_hold_the_errno_that_the_program_saw(recorder, tmp_path):
+    program = recorder.build("every_call")
+    said = [line.rsplit(maxsplit=2) for line in recorder.execute(program, tmp_path).stdout.decode().splitlines()]
+    nowhere = ("read(-1", "close(999", "dup2(999", "open((char *)8")  # no file is meant that could be named
+    seen = Counter(int(error) for call, _, error in said if int(error) and not call.startswith(nowhere))
+    events = ensembles.open(recorder.run).events
+    failed = events[events.error > 0]
+    assert Counter(failed.error.tolist()) == seen
+    assert len(seen) >= 4
+    assert np.all(failed.moved == -1)
+    assert np.all(events.moved[events.error == 0] >= 0)
+
+
+def test_time_stamps_are_ordered_and_inside_the_run(recorder, tmp_path):
+    program = recorder.build("every_call")
+    recorder.execute(program, tmp_path)
+    events = ensembles.open(recorder.run).events
+    assert np.all(events.duration > 0)
+    assert np.all(np.diff(events.start) > 0)
+    assert np.all(events.start[1:] >= events.end[:-1] - 1)
+    assert np.all(events.depth == 0)
+
+
+# Files that a program opens by fopen are opened inside the C library, where no wrapper sees it.
+OPENED_BY_STDIO = {"fio": 1, "sqlite3": 1}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["dd", "if=/dev/zero", "of={folder}/out", "bs=4096", "count=200", "conv=fsync"],
+        ["dd", "if={folder}/in", "of={folder}/out", "bs=1000", "iflag=fullblock", "seek=3"],
+        ["fio", "--name=job", "--directory={folder}", "--size=256k", "--bs=4k", "--rw=randrw", "--ioengine=psync",
+         "--numjobs=2", "--fallocate=none", "--output=/dev/null"],
+        ["python3", "-S", "-c", "import os\nf = open('{folder}/out', 'wb', buffering=0)\nf.write(b'x' * 1000)\nf.close()\n"
+         "g = os.open('{folder}/out', os.O_RDWR)\nos.pread(g, 10, 5)\nos.writev(g, [b'a', b'bc'])\nos.fsync(g)\nos.close(g)"],
+        ["sqlite3", "{folder}/out.db", "create table t (a, b); insert into t values (1, 2), (3, 4); select sum(a) from t;"],
+    ],
+    ids=["dd-write", "dd-copy", "fio", "python", "sqlite3"],
+)  # fmt: skip
+def test_counts_of_foreign_programs_equal_what_the_kernel_saw(preload, tmp_path, command):
+    counts = {}
+    for way in ("kernel", "ours"):
+        folder = tmp_path / way
+        folder.mkdir()
+        (folder / "in").write_bytes(b"0123456789" * 1234)
+        words = [word.replace("{folder}", str(folder)) for word in command]
+        if way == "kernel":
+            counts[way] = strace.counted(words, tmp_path / "log", folder, capture_output=True)
+        else:
+            preload.execute(*words, check=True)
+            events = ensembles.open(preload.run).select(file=f"{folder}*")
+            counts[way] = Counter("open" if name == "openat" else name for name in names(events))
+    counts["kernel"]["open"] -= OPENED_BY_STDIO.get(command[0], 0)
+    assert counts["ours"].total() > 0
+    assert counts["ours"] == counts["kernel"]

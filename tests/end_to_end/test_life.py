@@ -1,0 +1,111 @@
+"""Threads, signal handlers, children, and environments that are out of the ordinary."""
+
+import os
+import subprocess
+from collections import Counter
+
+import pytest
+
+import ensembles
+
+
+def counts(events) -> Counter:
+    return Counter(events.calls[call].name for call in events.call)
+
+
+@pytest.mark.parametrize(("threads", "calls", "rounds"), [(2, 20_000, 1), (8, 3_000, 2), (16, 5, 40)])
+def test_every_call_of_every_thread_and_handler_is_recorded(recorder, tmp_path, threads, calls, rounds):
+    program = recorder.build("threads")
+    handled = int(recorder.execute(program, tmp_path, threads, calls, rounds, check=True).stdout)
+    run = ensembles.open(recorder.run)
+    assert run.notes == []
+    assert len(run.select(file="*/handler", call="write")) == handled
+    writes = run.select(file="*/thread.*", call="write")
+    assert len(writes) == threads * calls * rounds
+    for file in set(writes.file.tolist()):
+        mine = writes[writes.file == file]
+        assert len(set(mine.thread.tolist())) == 1
+        assert mine.offset.tolist() == list(range(0, 16 * calls, 16))
+    assert run.threads == threads * rounds + (0 if len(run.select(file="*/handler", call="open")) == 0 else 1)
+
+
+def test_children_are_recorded_apart_and_positions_stay_right(recorder, tmp_path):
+    program = recorder.build("processes")
+    out = tmp_path / "out"
+    finished = recorder.execute(program, out)
+    assert (finished.returncode, finished.stdout, finished.stderr) == (5, b"", b"")
+    assert out.read_bytes() == b"parentforkedafterexecvforkedexecend"
+    run = ensembles.open(recorder.run)
+    writes = run.select(call="write", file=str(out))
+    text = {(int(offset), int(moved)) for offset, moved in zip(writes.offset, writes.moved, strict=True)}
+    assert text == {(0, 6), (6, 6), (12, 5), (17, 4), (21, 7), (28, 4), (32, 3)}
+    assert len(run.select(file=f"{out}.child")) == 3
+    assert len({process.pid for process in run.processes}) == 4
+    assert run.notes == []
+
+
+def test_switch_leaves_no_trace(recorder, tmp_path):
+    recorder.execute(recorder.build("acknowledge"), tmp_path / "out", 10, environment={"ENSIO_DISABLE": "1"}, check=True)
+    assert not recorder.run.exists()
+
+
+def test_excluded_paths_are_left_out_and_counted(recorder, tmp_path):
+    program = recorder.build("acknowledge")
+    recorder.execute(program, tmp_path / "out", 100, environment={"ENSIO_EXCLUDE": f"{tmp_path}/o*"}, check=True)
+    run = ensembles.open(recorder.run)
+    assert len(run.events) == 0
+    assert run.processes[0].excluded_calls == 101
+
+
+def test_run_directory_is_private_and_named_after_program_and_time(recorder, tmp_path):
+    program = recorder.build("acknowledge")
+    environment = recorder.environment()
+    del environment["ENSIO_DIR"]
+    subprocess.run([program, tmp_path / "out", "10"], env=environment, cwd=tmp_path, check=True, capture_output=True)
+    (folder,) = tmp_path.glob("ensio-*")
+    program_name, pid, time = folder.name.removeprefix("ensio-").rsplit("-", 2)
+    assert program_name == program.name
+    run = ensembles.open(folder)
+    assert int(pid) == run.processes[0].pid
+    assert len(time) == len("20260131T235959Z")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert all(spool.stat().st_mode & 0o777 == 0o600 for spool in folder.glob("*.spool"))
+
+
+def test_processes_of_one_launch_agree_on_a_directory_and_the_next_launch_gets_another(recorder, tmp_path):
+    program = recorder.build("acknowledge")
+    environment = recorder.environment()
+    del environment["ENSIO_DIR"]
+    for namespace in ("one", "two"):
+        ranks = [
+            subprocess.Popen(
+                [program, tmp_path / f"out.{rank}", "10"], cwd=tmp_path, stdout=subprocess.DEVNULL,
+                env=environment | {"PMIX_NAMESPACE": namespace, "PMIX_RANK": str(rank), "PMI_SIZE": "6"},
+            )
+            for rank in range(6)
+        ]  # fmt: skip
+        assert [rank.wait() for rank in ranks] == [0] * 6
+    folders = sorted(tmp_path.glob("ensio-*"))
+    assert len(folders) == 2
+    for folder in folders:
+        assert sorted(ensembles.open(folder).events.rank.tolist()) == sorted(list(range(6)) * 11)
+
+
+@pytest.mark.parametrize("way", [("openmpi", "preloaded"), ("openmpi", "relinked"), ("mpich", "relinked"), ("mpich", "preloaded")])
+def test_mpi_tasks_are_ranked_by_mpi(recorder, tmp_path, way):
+    flavour, recorder.way = way
+    program = recorder.build("mpi_writes", compiler=f"mpicc.{flavour}")
+    environment = recorder.environment(
+        OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
+        OMPI_MCA_mpi_yield_when_idle="1",
+    )  # fmt: skip
+    del environment["ENSIO_DIR"]
+    subprocess.run([f"mpiexec.{flavour}", "-n", "4", program], cwd=tmp_path, env=environment, check=True)
+    (folder,) = tmp_path.glob("ensio-mpi_writes*")
+    run = ensembles.open(folder)
+    assert run.tasks == 4
+    assert run.notes == []
+    for rank in range(4):
+        mine = run.select(rank=str(rank))
+        assert counts(mine) == {"open": 1, "write": 10 + rank, "close": 1}
+        assert {os.path.basename(run.files[file]) for file in mine.file} == {f"rank.{rank}"}
