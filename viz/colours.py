@@ -28,14 +28,17 @@ LABELS = {
 }
 """What a legend calls each class."""
 
-_SHADE_LIGHTNESS = (0.0, 0.18, -0.14, 0.3, -0.22, 0.1, -0.07, 0.24)
+_LIGHTNESS = (0.72, 0.35, 0.58, 0.8, 0.28, 0.65, 0.43, 0.5)
+"""Of shades, in the order in which they are used: neighbours differ well."""
 
 
 def shade(colour: str, number: int) -> str:
     """The colour itself (0), or the `number`-th lighter or darker one of the same hue, never white."""
+    if number == 0:
+        return colour
     red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
-    step = _SHADE_LIGHTNESS[number % len(_SHADE_LIGHTNESS)]
-    lightness = min(max(lightness + step, 0.2), 0.82)
-    parts = colorsys.hls_to_rgb(hue, lightness, saturation) if number else (red, green, blue)
+    hue, own, saturation = colorsys.rgb_to_hls(red, green, blue)
+    # The one nearest to the colour itself could not be told from it.
+    others = [each for each in _LIGHTNESS if each != min(_LIGHTNESS, key=lambda light: abs(light - own))]
+    parts = colorsys.hls_to_rgb(hue, others[(number - 1) % len(others)], saturation)
     return "#" + "".join(f"{round(part * 255):02x}" for part in parts)

@@ -216,10 +216,10 @@ def _calls_that_matter(histogram: LogHistogram) -> list[Call]:
 
 def _linear_end_s(histogram: LogHistogram, shown: list[Call]) -> float:
     """Where the linear axis ends: with the longest call, unless few calls are much longer than all others."""
-    ends = [1e-9]
+    ends = [_LEAST_LINEAR_BINS * 1e-9]
     for call in shown:
         level, largest = histogram.quantile_s(call, [_SHOWN_LEVEL, 1.0])
-        ends.append(min(1.3 * level, 1.03 * largest))
+        ends.append(min(1.3 * level, 1.08 * largest))
     return float(max(ends))
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
+
+from bokeh.embed import components
+from bokeh.resources import Resources
+from ensembles.viz.figures import time_range
+from ensembles.viz.histogram import histogram
+from ensembles.viz.moments import moments
+from ensembles.viz.rate import rate
+from ensembles.viz.report_tables import call_colours, call_table, facts, headline, size_tables
+from ensembles.viz.trace_diagram import trace_diagram
+from jinja2 import Environment
 
 from ensembles import __version__
 from ensembles.errors import EnsioError
@@ -20,6 +28,7 @@ from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.sizes import SizeTable
+from ensembles.writers.wholefile import whole_file
 
 
 @dataclass
@@ -83,33 +92,20 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
         The file cannot be written, or a file of the run cannot be read any more.
     """
     path = os.fspath(path)
-    folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise EnsioError(
             f"{path} is a folder: name a file in it, such as {os.path.join(path, 'report.html')}"
         )
     try:
-        # Found out before the work is done, not after it.
-        descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".ensio-report-", suffix=".html")
-    except OSError as error:
-        raise EnsioError(
-            f"the report cannot be written to {folder} ({error.strerror}): choose another place with -o"
-        ) from error
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+        # A place that cannot be written to is found out before the work is done, not after it.
+        with whole_file(path) as temporary:
             summaries = Summaries.of(run.chunks() if chunks is None else chunks, run.tasks)
-            file.write(report_html(run, summaries))
-        os.chmod(temporary, 0o666 & ~_umask())
-        size = os.path.getsize(temporary)
-        os.replace(temporary, path)
+            page = report_html(run, summaries).encode("utf-8", "replace")
+            with open(temporary, "wb") as file:
+                return file.write(page)
     except OSError as error:
-        _remove(temporary)
         sentence = f"{path} cannot be written ({error.strerror}): choose another place with -o"
         raise EnsioError(sentence) from error
-    except BaseException:
-        _remove(temporary)
-        raise
-    return size
 
 
 def report_html(run: Any, summaries: Summaries) -> str:
@@ -120,16 +116,6 @@ def report_html(run: Any, summaries: Summaries) -> str:
     run : Run
     summaries : Summaries
     """
-    from bokeh.embed import components
-    from bokeh.resources import Resources
-    from ensembles.viz.figures import time_range
-    from ensembles.viz.histogram import histogram
-    from ensembles.viz.moments import moments
-    from ensembles.viz.rate import rate
-    from ensembles.viz.report_tables import call_colours, call_table, facts, headline, size_tables
-    from ensembles.viz.trace_diagram import trace_diagram
-    from jinja2 import Environment
-
     x_range = time_range(*summaries.raster.extent_ns)
     pictures = {
         "trace": trace_diagram(summaries.raster, x_range=x_range),
@@ -156,14 +142,3 @@ def report_html(run: Any, summaries: Summaries) -> str:
             divisions=divisions,
         )
     )
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)

@@ -218,7 +218,7 @@ def _add_hover(fig: figure, raster: Raster, images: list[GlyphRenderer], present
         per_row = (
             raster.ranks_per_row if number == 0 else int(image.data_source.data["dh"][0]) // _rows(image)
         )
-        shares = [(LABELS[name], f"@image{{{position}}}") for position, name in enumerate(present)]
+        shares = [(name, f"@image{{{position}}}") for position, name in enumerate(present)]
         fig.add_tools(
             HoverTool(
                 renderers=[image],
@@ -299,7 +299,7 @@ def _tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figur
             description="Values of the curve",
             tooltips=[
                 ("time", "@left{0} – @right{0}"),
-                *((LABELS[name], f"@n_{name}{{0}}") for name in present),
+                *((name, f"@n_{name}{{0}}") for name in present),
             ],
             formatters={
                 "@left": time_hover(),

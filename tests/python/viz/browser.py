@@ -1,0 +1,107 @@
+"""A report in a real browser: where things are on the screen, what hover boxes say, what goes wrong."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+_FIND_FRAME = """
+    ([name, x, y]) => {
+        const model = Bokeh.documents.map((d) => d.get_model_by_name(name)).find((m) => m);
+        const view = Bokeh.index.find_one(model);
+        const box = view.el.getBoundingClientRect();
+        const sx = view.frame.x_scale.compute(x), sy = view.frame.y_scale.compute(y);
+        return [box.left + sx, box.top + sy];
+    }
+"""
+
+
+def chromium() -> str | None:
+    """The browser on this machine, or None."""
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+class Report:
+    """A page that is open in the browser.
+
+    Attributes
+    ----------
+    page : Page
+    problems : list of str
+        Console errors and warnings, exceptions, and requests to anything but the file itself.
+    """
+
+    def __init__(self, page: Page, path: Path) -> None:
+        self.page = page
+        self.problems: list[str] = []
+        page.on("console", self._on_console)
+        page.on("pageerror", lambda error: self.problems.append(f"exception: {error}"))
+        page.on("request", self._on_request)
+        page.goto(path.as_uri())
+        page.wait_for_function("() => window.Bokeh && Bokeh.documents.length > 0")
+        page.wait_for_function("() => Bokeh.documents.every((d) => d.is_idle)")
+
+    def _on_console(self, message) -> None:
+        if message.type in ("error", "warning"):
+            self.problems.append(f"console {message.type}: {message.text}")
+
+    def _on_request(self, request) -> None:
+        if not request.url.startswith(("file:", "data:", "blob:")):
+            self.problems.append(f"request: {request.url}")
+
+    def position(self, figure: str, x: float, y: float) -> tuple[float, float]:
+        """Where a point of a figure, in its own coordinates, is on the screen, after scrolling there."""
+        top = self.page.evaluate(_FIND_FRAME, [figure, x, y])[1]
+        self.page.evaluate("(top) => window.scrollBy(0, top - innerHeight / 2)", top)
+        return tuple(self.page.evaluate(_FIND_FRAME, [figure, x, y]))
+
+    def hover_text(self, figure: str, x: float, y: float) -> str:
+        """What the hover box says at a point of a figure."""
+        left, top = self.position(figure, x, y)
+        self.page.mouse.move(left - 3, top)
+        self.page.mouse.move(left, top, steps=3)
+        boxes = self.page.locator(".bk-tooltip-content:visible")
+        boxes.first.wait_for(timeout=5000)
+        return " ".join(" ".join(boxes.all_inner_texts()).split())
+
+    def pixel(self, figure: str, x: float, y: float) -> tuple[int, int, int]:
+        """Colour on the screen at a point of a figure."""
+        left, top = self.position(figure, x, y)
+        # The mouse must not be there: a hover box would be in the way.
+        self.page.mouse.move(2, 2)
+        self.page.wait_for_timeout(100)
+        shot = self.page.screenshot(clip={"x": left, "y": top, "width": 1, "height": 1})
+        return Image.open(io.BytesIO(shot)).convert("RGB").getpixel((0, 0))
+
+    def property_of(self, name: str, expression: str):
+        """A value of a model, as the JavaScript expression of ``model`` says."""
+        find = "Bokeh.documents.map((d) => d.get_model_by_name(name)).find((m) => m)"
+        return self.page.evaluate(f"(name) => {{ const model = {find}; return {expression}; }}", name)
+
+
+@contextmanager
+def browser(width: int = 1400) -> Iterator:
+    """A headless browser without network; gives a function from a path to a `Report`."""
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        context = running.new_context(viewport={"width": width, "height": 900}, offline=True)
+        try:
+            yield lambda path: Report(context.new_page(), path)
+        finally:
+            running.close()
