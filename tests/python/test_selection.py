@@ -1,0 +1,131 @@
+"""Filters choose what their words say."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ensembles as en
+from ensembles.events import COLUMNS, Call, Events
+from ensembles.selection import Selection, parse_size
+from ensembles.writers.spool import synthetic_run
+
+CALLS = (
+    Call("unknown", "unknown", "meta"),
+    Call("pwrite", "posix", "write"),
+    Call("pread", "posix", "read"),
+    Call("MPI_File_write", "mpiio", "write"),
+    Call("fsync", "posix", "sync"),
+)
+FILES = ["", "/data/a.h5", "/data/b.h5", "/data/deep/a.h5", "/scratch/c,d.txt"]
+
+
+def made(count: int, seed: int) -> Events:
+    random = np.random.default_rng(seed)
+    columns = {name: np.zeros(count, dtype) for name, dtype in COLUMNS.items()}
+    columns["rank"] = random.integers(0, 20, count)
+    columns["call"] = random.integers(0, len(CALLS), count)
+    columns["file"] = random.integers(0, len(FILES), count)
+    sizes = np.array([0, 1, 4095, 4096, 4097, 1 << 20, 4 << 20, 2**64 - 1], dtype="u8")
+    columns["requested"] = random.choice(sizes, count)
+    columns["start"] = random.integers(0, 30, count) * 10**9
+    return Events(columns, CALLS, FILES)
+
+
+RULES = {
+    ("op", "write"): lambda e, i: CALLS[e.call[i]].op == "write",
+    ("op", "write,sync"): lambda e, i: CALLS[e.call[i]].op in ("write", "sync"),
+    ("call", "pread,fsync"): lambda e, i: CALLS[e.call[i]].name in ("pread", "fsync"),
+    ("layer", "posix"): lambda e, i: CALLS[e.call[i]].layer == "posix",
+    ("file", "/data/*.h5"): lambda e, i: fnmatchcase(FILES[e.file[i]], "/data/*.h5"),
+    ("file", ("/data/[ab].h5", "*c,d*")): lambda e, i: e.file[i] in (1, 2, 4),
+    ("rank", "3"): lambda e, i: e.rank[i] == 3,
+    ("rank", 3): lambda e, i: e.rank[i] == 3,
+    ("rank", "0-4,17"): lambda e, i: e.rank[i] <= 4 or e.rank[i] == 17,
+    ("size", "4096"): lambda e, i: e.requested[i] == 4096,
+    ("size", 4096): lambda e, i: e.requested[i] == 4096,
+    ("size", "4KiB..1MiB"): lambda e, i: 4096 <= e.requested[i] <= 1 << 20,
+    ("size", "..4KiB,4MiB"): lambda e, i: e.requested[i] <= 4096 or e.requested[i] == 4 << 20,
+    ("size", "1MiB.."): lambda e, i: e.requested[i] >= 1 << 20,
+    ("time", "10..20"): lambda e, i: 10 * 10**9 <= e.start[i] < 20 * 10**9,
+    ("time", "..0.5,29.."): lambda e, i: e.start[i] < 5 * 10**8 or e.start[i] >= 29 * 10**9,
+}
+
+
+@settings(deadline=None)
+@given(
+    filters=st.lists(st.sampled_from(list(RULES)), max_size=4, unique_by=lambda f: f[0]),
+    seed=st.integers(0, 99),
+)
+def test_filters_together_choose_what_a_plain_loop_does(filters: list[tuple[str, str]], seed: int) -> None:
+    events = made(200, seed)
+    mask = Selection.parse(**dict(filters)).mask(events)
+    assert mask.tolist() == [all(RULES[rule](events, i) for rule in filters) for i in range(len(events))]
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0", 0),
+        ("4096", 4096),
+        ("4096B", 4096),
+        ("1kB", 1000),
+        ("1KiB", 1024),
+        ("1 mib", 1 << 20),
+        ("512MiB", 512 << 20),
+        ("1.5GiB", 3 << 29),
+        ("2GB", 2 * 10**9),
+        ("0.3kB", 300),
+    ],
+)
+def test_sizes_understand_units(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("filters", "complaint"),
+    [
+        ({"op": "wrte"}, 'no op "wrte": it is one of read, write'),
+        ({"op": ""}, 'no op ""'),
+        ({"size": "big"}, 'size "big" is no number of bytes'),
+        ({"size": "1XB"}, 'size "1XB" is no number of bytes'),
+        ({"size": "0.3"}, "not a whole number of bytes"),
+        ({"size": "4MiB..1MiB"}, "empty range"),
+        ({"rank": "-3"}, 'rank "-3" is no number and no range'),
+        ({"rank": "7-3"}, "empty range"),
+        ({"time": "10"}, "no range of seconds"),
+        ({"time": "a..b"}, "no range of seconds"),
+        ({"time": "20..10"}, "empty range"),
+    ],
+)
+def test_wrong_filters_are_told_in_one_sentence(filters: dict[str, str], complaint: str) -> None:
+    with pytest.raises(en.EnsioError, match=complaint):
+        Selection.parse(**filters)
+
+
+def test_names_that_a_run_does_not_know_are_told_with_those_it_knows() -> None:
+    with pytest.raises(en.EnsioError, match='no call "pwrit" in this run: it knows MPI_File_write, fsync'):
+        Selection.parse(call="pwrit").checked(CALLS)
+    with pytest.raises(en.EnsioError, match='no layer "stdio"'):
+        Selection.parse(layer="stdio").checked(CALLS)
+
+
+def test_a_run_selects_the_same_from_chunks_and_from_all_events(tmp_path: Path) -> None:
+    synthetic_run(tmp_path, tasks=6, events_per_task=200, seed=1)
+    run = en.open(tmp_path)
+    from_chunks = run.select(op="write", rank="1-3", size="1MiB")
+    expected = run.events[(run.events.op == 1) & (run.events.rank >= 1) & (run.events.rank <= 3)]
+    for selected in (from_chunks, run.select(op="write", rank="1-3", size="1MiB")):
+        for name in COLUMNS:
+            np.testing.assert_array_equal(getattr(selected, name), getattr(expected, name))
+    assert len(from_chunks) == 3 * 99
+
+
+def test_nothing_selected_is_no_events(tmp_path: Path) -> None:
+    synthetic_run(tmp_path, tasks=1, events_per_task=12)
+    assert len(en.open(tmp_path).select(op="sync")) == 0
