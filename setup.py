@@ -1,7 +1,7 @@
 """The compiled kernel under the summaries; everything else about the package is in setup.cfg.
 
 The kernel is optional: without a C compiler the package installs all the same, and NumPy does the work with
-equal results. """
+equal results."""
 
 from setuptools import Extension, setup
 

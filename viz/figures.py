@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from bokeh.models import Legend, LegendItem, Range1d, WheelZoomTool
 from bokeh.plotting import figure
+
 from ensembles.viz.units import scaled_ticks, time_unit
 
 LEFT_BORDER = 76

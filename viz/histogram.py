@@ -19,14 +19,14 @@ from bokeh.models import (
     Tabs,
 )
 from bokeh.plotting import figure
-from ensembles.viz.colours import CLASS_OF_OP, COLOURS, shade
-from ensembles.viz.figures import label_duration_axis, new_figure, say_empty, steps
-from ensembles.viz.summarise import summarise
-from ensembles.viz.units import time_hover, time_ticks
 
 from ensembles.cli.units import seconds_text
 from ensembles.events import Call
 from ensembles.summaries.histogram import LogHistogram
+from ensembles.viz.colours import CLASS_OF_OP, COLOURS, shade
+from ensembles.viz.figures import label_duration_axis, new_figure, say_empty, steps
+from ensembles.viz.summarise import summarise
+from ensembles.viz.units import time_hover, time_ticks
 
 _MOST_LINEAR_BINS = 120
 _LEAST_LINEAR_BINS = 24

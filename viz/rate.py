@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, LegendItem, NumeralTickFormatter, Range1d
 from bokeh.plotting import figure
+
+from ensembles.cli.units import bytes_text, seconds_text
+from ensembles.summaries.rate import DIRECTIONS, RateCurve
 from ensembles.viz.colours import COLOURS
 from ensembles.viz.figures import (
     horizontal_legend,
@@ -18,9 +21,6 @@ from ensembles.viz.figures import (
 )
 from ensembles.viz.summarise import summarise
 from ensembles.viz.units import byte_unit, time_hover
-
-from ensembles.cli.units import bytes_text, seconds_text
-from ensembles.summaries.rate import DIRECTIONS, RateCurve
 
 
 def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> figure:

@@ -10,12 +10,6 @@ from typing import Any
 
 from bokeh.embed import components
 from bokeh.resources import Resources
-from ensembles.viz.figures import time_range
-from ensembles.viz.histogram import histogram
-from ensembles.viz.moments import moments
-from ensembles.viz.rate import rate
-from ensembles.viz.report_tables import call_colours, call_table, facts, headline, size_tables
-from ensembles.viz.trace_diagram import trace_diagram
 from jinja2 import Environment
 
 from ensembles import __version__
@@ -28,6 +22,12 @@ from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.sizes import SizeTable
+from ensembles.viz.figures import time_range
+from ensembles.viz.histogram import histogram
+from ensembles.viz.moments import moments
+from ensembles.viz.rate import rate
+from ensembles.viz.report_tables import call_colours, call_table, facts, headline, size_tables
+from ensembles.viz.trace_diagram import trace_diagram
 from ensembles.writers.wholefile import whole_file
 
 

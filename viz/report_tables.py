@@ -6,16 +6,14 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from ensembles.cli.units import bytes_text, count_text, seconds_text, size_text
 from ensembles.viz.colours import CLASS_OF_OP, COLOURS
 from ensembles.viz.moments import Table
 from ensembles.viz.units import percent_text
 
-from ensembles.cli.units import bytes_text, count_text, seconds_text, size_text
-
 if TYPE_CHECKING:
-    from ensembles.viz.report import Summaries
-
     from ensembles.summaries.sizes import SizeTable
+    from ensembles.viz.report import Summaries
 
 _NS = 1e-9
 

@@ -23,6 +23,8 @@ from bokeh.models import (
     WeightedStackColorMapper,
 )
 from bokeh.plotting import figure
+
+from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.viz.colours import COLOURS, LABELS
 from ensembles.viz.figures import (
     LEFT_BORDER,
@@ -35,8 +37,6 @@ from ensembles.viz.figures import (
 )
 from ensembles.viz.summarise import summarise, tasks_of
 from ensembles.viz.units import time_hover
-
-from ensembles.summaries.raster import CLASSES, Raster
 
 # A canvas draws the nearest pixel of an image: one with more pixels than the screen would lose whole tasks.
 # So a coarser image, of averages, is drawn until the reader zooms in.

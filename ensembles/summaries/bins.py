@@ -2,7 +2,7 @@
 
 Durations are integer nanoseconds. Below ``2**BIN_BITS`` every value has a bin of its own; above, every octave
 is cut into ``2**BIN_BITS`` bins of equal width, so that no bin is wider than ``1 / 2**BIN_BITS`` of its lower
-edge. """
+edge."""
 
 from __future__ import annotations
 

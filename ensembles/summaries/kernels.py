@@ -2,7 +2,7 @@
 
 Both versions add integers to integers, so that their results are equal to the last bit, in whatever order
 events come. ``NATIVE`` tells whether the compiled version is in use; ``numpy_spread`` and
-``numpy_count_bins`` are always there. """
+``numpy_count_bins`` are always there."""
 
 from __future__ import annotations
 

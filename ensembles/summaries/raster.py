@@ -2,7 +2,7 @@
 
 Tasks are put into rows of equally many, time into cells, kinds of operations into classes. What is stored is
 the time in ns that the tasks of a row spent inside calls of a class within a cell, so that any pixel can be
-drawn with the true share of its area, and the sum of a row is the time of its calls. """
+drawn with the true share of its area, and the sum of a row is the time of its calls."""
 
 from __future__ import annotations
 

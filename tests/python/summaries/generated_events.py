@@ -1,4 +1,5 @@
-"""Events for property tests: of every magnitude, of no duration, at equal times, from clocks that run behind."""
+"""Events for property tests: of every magnitude, of no duration, at equal times, from clocks that run
+behind."""
 
 from __future__ import annotations
 

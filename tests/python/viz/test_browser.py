@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-from ensembles.viz import write_report
-from ensembles.viz.colours import COLOURS, LABELS
 from made_runs import run_of
 
+from ensembles.viz import write_report
+from ensembles.viz.colours import COLOURS, LABELS
 from ensembles.writers.spool import synthetic_run
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from bokeh.models import Legend
 from bokeh.plotting import figure
-from ensembles.viz.colours import CLASS_OF_OP, COLOURS, shade
-from ensembles.viz.figures import time_range
-from ensembles.viz.units import byte_unit, percent_text, time_unit
 from made_runs import run_of
 
 from ensembles import viz
@@ -18,6 +15,9 @@ from ensembles.events import Events
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.rate import RateCurve
+from ensembles.viz.colours import CLASS_OF_OP, COLOURS, shade
+from ensembles.viz.figures import time_range
+from ensembles.viz.units import byte_unit, percent_text, time_unit
 
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20)],

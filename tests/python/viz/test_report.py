@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from ensembles.viz import write_report
-from ensembles.viz.report import Summaries
 from made_runs import run_of
 
 from ensembles.cli.main import main
 from ensembles.errors import EnsioError
+from ensembles.viz import write_report
+from ensembles.viz.report import Summaries
 from ensembles.writers.spool import synthetic_run
 
 TASKS = [
