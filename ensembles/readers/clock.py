@@ -5,66 +5,93 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ensembles.readers.layout import CONSTANTS
 from ensembles.readers.spool import Spool
+
+_PRECISE_NS = 1_000_000_000
+"""Readings this far apart give the rate to better than a millionth."""
+
+_ROUGH_NS = 1_000_000
+"""Readings nearer than this may give a rate that is wrong by more than a ten-thousandth."""
+
+
+class _Rate(NamedTuple):
+    span_ns: int
+    ns_per_tick: float
+
+
+_NONE = _Rate(0, 0.0)
 
 
 @dataclass(slots=True)
 class Clocks:
     """The tick rates of the processes of a run.
 
-    A process reads its tick counter and the system's clock together when it begins and when it ends. One that
-    was killed soon after its start has only one reading: it borrows the rate of another process of its host,
-    whose counter ticks alike.
+    A process reads its tick counter and the system's clock together when it begins, now and then, and when it
+    ends. One that was killed early has readings that lie close together, or only one: it borrows the rate of
+    the process of its host whose readings lie farthest apart, for their counters tick alike.
 
     Attributes
     ----------
     notes : list of str
-        Which rates are borrowed from another host, or not known.
+        Which rates are known only roughly, are borrowed from another host, or are not known.
     """
 
     spools: Sequence[Spool]
     notes: list[str] = field(init=False, default_factory=list)
-    _best: dict[bytes, tuple[int, float]] = field(init=False, default_factory=dict)
-    _unknown: int = field(init=False, default=0)
+    _best: dict[bytes, _Rate] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         for spool in self.spools:
-            rate, span_ticks = _own_rate(spool)
-            host = spool.properties.get(b"host", b"")
-            if rate and span_ticks > self._best.get(host, (0, 0.0))[0]:
-                self._best[host] = (span_ticks, rate)
+            rate = _own_rate(spool)
+            if rate > self._best.get(_host(spool), _NONE):
+                self._best[_host(spool)] = rate
 
     def ns_per_tick(self, spool: Spool) -> float:
         """Nanoseconds a tick of this process's clock."""
         if spool.head.clock == CONSTANTS["ENSIO_CLOCK_MONOTONIC"]:
             return 1.0
-        rate, _ = _own_rate(spool)
-        if rate:
-            return rate
-        host = spool.properties.get(b"host", b"")
-        if host in self._best:
-            return self._best[host][1]
+        own = _own_rate(spool)
+        if own.span_ns >= _PRECISE_NS:
+            return own.ns_per_tick
+        best = self._best.get(_host(spool), _NONE)
+        # A rate that differs by more than short readings explain is that of another machine of the same name.
+        if own is not _NONE and abs(best.ns_per_tick / own.ns_per_tick - 1) > 0.01 + 1e4 / own.span_ns:
+            best = own
+        if best is not _NONE:
+            if best.span_ns < _ROUGH_NS and spool.head.state == CONSTANTS["ENSIO_STATE_RUNNING"]:
+                self.notes.append(
+                    f"the clock rate of {spool.name} is known only roughly (it was killed early): its times "
+                    f"may be off by {100 / best.span_ns:.1%}"
+                )
+            return best.ns_per_tick
+        return self._foreign_rate(spool)
+
+    def _foreign_rate(self, spool: Spool) -> float:
+        what = f"the clock rate of {spool.name} is not known (it was killed at once)"
         if self._best:
-            other, (_, rate) = max(self._best.items(), key=lambda item: item[1][0])
-            self.notes.append(
-                f"the clock rate of {spool.name} is not known (it was killed at once) and taken from "
-                f"host {os.fsdecode(other)}: its times may be wrong by a factor"
-            )
-            return rate
+            other, rate = max(self._best.items(), key=lambda item: item[1])
+            host = os.fsdecode(other)
+            self.notes.append(f"{what} and taken from host {host}: its times may be wrong by a factor")
+            return rate.ns_per_tick
         self.notes.append(
-            f"the clock rate of {spool.name} is not known (it was killed at once): its times are in ticks of "
-            "the processor's counter as if these were nanoseconds, too long by a factor of about 2 to 4"
+            f"{what}: its times are in ticks of the processor's counter as if these were nanoseconds, "
+            "too long by a factor of about 2 to 4"
         )
         return 1.0
 
 
-def _own_rate(spool: Spool) -> tuple[float, int]:
-    """Nanoseconds a tick by a process's own readings (0.0: it has only one), and the ticks between them."""
+def _host(spool: Spool) -> bytes:
+    return spool.properties.get(b"host", b"")
+
+
+def _own_rate(spool: Spool) -> _Rate:
+    """The rate by a process's own readings."""
     head = spool.head
     ticks = head.last_ticks - head.first_ticks
     elapsed_ns = head.last_monotonic_ns - head.first_monotonic_ns
     if head.clock == CONSTANTS["ENSIO_CLOCK_MONOTONIC"] or ticks <= 0 or elapsed_ns <= 0:
-        return 0.0, 0
-    return elapsed_ns / ticks, ticks
+        return _NONE
+    return _Rate(elapsed_ns, elapsed_ns / ticks)

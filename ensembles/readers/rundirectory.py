@@ -73,11 +73,11 @@ class SpoolSource:
         self.metadata.tasks = tasks
         for sentence in (
             *notes,
-            *(sentence for spool in spools for sentence in spool.notes),
+            *_few([sentence for spool in spools for sentence in spool.notes], "spools are damaged"),
             *rank_notes,
-            *clocks.notes,
+            *_few(clocks.notes, "clock rates are doubtful"),
             *_notes_on_ends(processes),
-            *dictionary.notes,
+            *_few(dictionary.notes, "tables of calls are damaged"),
         ):
             self.metadata.note(sentence)
 
@@ -122,9 +122,12 @@ class SpoolSource:
         return Events(columns, self.metadata.calls, self.metadata.files)
 
     def _note_flaws(self, reader: BlockReader) -> None:
+        notes = []
         for path, count in reader.damaged.items():
             events = "1 event is" if count == 1 else f"{count} events are"
-            self.metadata.note(f"{os.path.basename(path)} is damaged: {events} left out for impossible times")
+            notes.append(f"{os.path.basename(path)} is damaged: {events} left out for impossible times")
+        for sentence in _few(notes, "spools have events with impossible times"):
+            self.metadata.note(sentence)
         if reader.unknown_calls:
             self.metadata.note(f"{reader.unknown_calls} calls are of functions that no table of calls names")
         if reader.unknown_files:
