@@ -182,7 +182,7 @@ def test_spools_number_the_same_call_and_path_differently(tmp_path: Path) -> Non
 
 def test_a_process_that_was_killed_at_once_borrows_the_clock_of_its_host(tmp_path: Path) -> None:
     clock = {"clock": TSC, "first_ticks": 1000, "first_monotonic_ns": 0}
-    whole = {**clock, "last_ticks": 4000, "last_monotonic_ns": 1000}
+    whole = {**clock, "last_ticks": 1000 + 3 * 10**9, "last_monotonic_ns": 10**9}
     killed = {**clock, "last_ticks": 1000, "last_monotonic_ns": 0, "state": RUNNING}
     written = made_events(1, first_ticks=1000)
     written["start"], written["duration"] = 1000 + 300, 600
@@ -229,3 +229,33 @@ def test_events_are_sorted_by_rank_and_start(tmp_path: Path) -> None:
     assert len(events) == 3000
     order = np.lexsort((events.start, events.rank))
     np.testing.assert_array_equal(order, np.arange(3000))
+
+
+def clock_of(span_ns: int, ns_per_tick: float) -> dict[str, int]:
+    """Readings of a tick counter with this rate, this far apart."""
+    ticks = round(span_ns / ns_per_tick)
+    return {"clock": TSC, "last_ticks": 1000 + ticks, "last_monotonic_ns": 1000 + span_ns}
+
+
+def test_a_process_that_was_killed_early_uses_the_longest_readings_of_its_host(tmp_path: Path) -> None:
+    written = made_events(1)
+    written["duration"] = 10**9
+    spool(tmp_path / "whole.spool", [written], rank=0, **clock_of(60 * 10**9, 0.4))
+    spool(tmp_path / "early.spool", [written], rank=1, pid=101, state=RUNNING, **clock_of(20_000, 0.41))
+    spool(tmp_path / "other.spool", [written], rank=2, pid=102, host="beta", **clock_of(60 * 10**9, 0.3))
+    run = en.open(tmp_path)
+    assert run.events.duration.tolist() == [400_000_000, 400_000_000, 300_000_000]
+    assert not any("clock" in note for note in run.notes)
+
+
+def test_a_rate_from_readings_that_lie_close_together_is_told(tmp_path: Path) -> None:
+    run = en.open(spool(tmp_path / "s", [made_events(1)], rank=0, state=RUNNING, **clock_of(10_000, 0.4)))
+    assert any("known only roughly" in note and "1.0%" in note for note in run.notes)
+
+
+def test_two_machines_of_the_same_name_keep_their_own_rates(tmp_path: Path) -> None:
+    written = made_events(1)
+    written["duration"] = 10**6
+    spool(tmp_path / "a.spool", [written], rank=0, **clock_of(60 * 10**9, 0.4))
+    spool(tmp_path / "b.spool", [written], rank=1, pid=101, **clock_of(10**7, 0.3))
+    assert en.open(tmp_path).events.duration.tolist() == [400_000, 300_000]
