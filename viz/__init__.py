@@ -1,4 +1,4 @@
-"""Pictures of runs, events and summaries: each takes the data first, and returns the figure, not showing it."""
+"""Pictures of runs, events and summaries: each takes the data first, and returns a figure, not shown."""
 
 from ensembles.viz.histogram import histogram
 from ensembles.viz.moments import moments

@@ -24,24 +24,19 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from ensembles.summaries.raster import CLASSES, Raster
+from ensembles.summaries.raster import Raster
 from ensembles.viz.colours import COLOURS, LABELS
 from ensembles.viz.figures import (
     LEFT_BORDER,
     horizontal_legend,
-    label_time_axis,
     new_figure,
     say_empty,
-    steps,
     time_range,
 )
+from ensembles.viz.share_images import ShareImage, share_images
 from ensembles.viz.summarise import summarise, tasks_of
+from ensembles.viz.tasks_inside import tasks_inside
 from ensembles.viz.units import time_hover
-
-# A canvas draws the nearest pixel of an image: one with more pixels than the screen would lose whole tasks.
-# So a coarser image, of averages, is drawn until the reader zooms in.
-_SCREEN_ROWS = 420
-_SCREEN_CELLS = 1024
 
 _SEPARATED_TASKS = 48
 
@@ -49,12 +44,6 @@ _TASKS_JS = """
     const first = Math.floor(Math.min(Math.max(value + 0.5, 0), tasks - 1) / per_row) * per_row;
     const last = Math.min(first + per_row, tasks) - 1;
     return first == last ? `task ${first}` : `tasks ${first}–${last}`;
-"""
-
-_COUNT_JS = """
-    const number = Number(value.toPrecision(4)).toLocaleString('en-US');
-    const percent = Number((100 * value / tasks).toPrecision(3));
-    return `${number} of ${tasks.toLocaleString('en-US')} tasks (${percent} %)`;
 """
 
 _SHARE_JS = """
@@ -90,7 +79,7 @@ def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | Non
     present = raster.present()
     mapper = _mapper(present)
     diagram = _diagram(raster, present, mapper, title or _title(raster), shared)
-    inside = _tasks_inside(raster, present, shared)
+    inside = tasks_inside(raster, present, shared)
     parts = [_emphasis(mapper), diagram, inside] if present else [diagram, inside]
     return column(parts, sizing_mode="stretch_width", name="trace")
 
@@ -123,18 +112,12 @@ def _diagram(
     if not present:
         say_empty(fig, "no time was spent in recorded calls")
         return fig
-    fine = _shares(raster.time_ns, raster.tasks_of_row, raster.cell_ns, present)
-    images = [_add_image(fig, raster, fine, raster.ranks_per_row, raster.cell_ns, mapper)]
-    rows_joined = 2 if raster.rows > _SCREEN_ROWS else 1
-    cells_joined = 2 if len(raster.edges_ns) - 1 > _SCREEN_CELLS else 1
-    if rows_joined * cells_joined > 1:
-        time_ns = _joined(_joined(raster.time_ns, 1, rows_joined), 2, cells_joined)
-        tasks_of_row = _joined(raster.tasks_of_row, 0, rows_joined)
-        cell_ns = raster.cell_ns * cells_joined
-        coarse = _shares(time_ns, tasks_of_row, cell_ns, present)
-        images.append(_add_image(fig, raster, coarse, raster.ranks_per_row * rows_joined, cell_ns, mapper))
-        _switch_by_zoom(fig, *images)
-    _add_hover(fig, raster, images, present)
+    images = share_images(raster, present)
+    renderers = [_add_image(fig, raster, image, mapper) for image in images]
+    if len(images) > 1:
+        _switch_by_zoom(fig, *renderers)
+    for image, renderer in zip(images, renderers, strict=True):
+        _add_hover(fig, raster, image, renderer, present)
     if raster.tasks <= _SEPARATED_TASKS:
         fig.hspan(
             y=np.arange(1, raster.tasks) - 0.5, line_color="white", line_width=3 if raster.tasks <= 16 else 1
@@ -143,47 +126,14 @@ def _diagram(
     return fig
 
 
-def _joined(values: np.ndarray, axis: int, count: int) -> np.ndarray:
-    """Sums of `count` neighbours along an axis; the last one may be of fewer."""
-    if count == 1:
-        return values
-    return np.add.reduceat(values, np.arange(0, values.shape[axis], count), axis=axis)
-
-
-def _shares(time_ns: np.ndarray, tasks_of_row: np.ndarray, cell_ns: int, present: list[str]) -> np.ndarray:
-    """Shares of (tasks × time) as bytes, 255 being all of it: uint8, shape (rows, cells, classes present).
-
-    What is there at all is at least 1, so that it is never drawn, or told, as nothing.
-    """
-    per_byte_ns = (tasks_of_row * (cell_ns / 255.0)).astype(np.float32)[:, None]
-    shares = np.empty((*time_ns.shape[1:], len(present)), dtype=np.uint8)
-    for number, name in enumerate(present):
-        scaled = time_ns[list(CLASSES).index(name)] / per_byte_ns
-        shares[:, :, number] = np.where(scaled > 0, np.clip(np.rint(scaled), 1, 255), 0)
-    return shares
-
-
-def _mapper(present: list[str]) -> WeightedStackColorMapper:
-    """Mixes the colours of the classes by their shares, as opaque as the sum of the shares."""
-    alphas = [f"#000000{alpha:02x}" for alpha in range(256)]
-    return WeightedStackColorMapper(
-        palette=[COLOURS[name] for name in present],
-        color_baseline=0,
-        nan_color="#ffffff00",
-        alpha_mapper=LinearColorMapper(palette=alphas, low=0, high=255),
-    )
-
-
-def _add_image(
-    fig: figure, raster: Raster, shares: np.ndarray, ranks_per_row: int, cell_ns: int, mapper: Any
-) -> GlyphRenderer:
-    rows, cells = shares.shape[:2]
+def _add_image(fig: figure, raster: Raster, image: ShareImage, mapper: Any) -> GlyphRenderer:
+    rows, cells = image.shares.shape[:2]
     source = ColumnDataSource(
         {
-            "image": [shares],
+            "image": [image.shares],
             "x": [raster.edges_ns[0] * 1e-9],
-            "dw": [cells * cell_ns * 1e-9],
-            "dh": [rows * ranks_per_row],
+            "dw": [cells * image.cell_ns * 1e-9],
+            "dh": [rows * image.ranks_per_row],
         }
     )
     glyph = ImageStack(image="image", x="x", y=-0.5, dw="dw", dh="dh", color_mapper=mapper)
@@ -213,29 +163,20 @@ def _switch_by_zoom(fig: figure, fine: GlyphRenderer, coarse: GlyphRenderer) -> 
         axis_range.js_on_change("end", callback)
 
 
-def _add_hover(fig: figure, raster: Raster, images: list[GlyphRenderer], present: list[str]) -> None:
-    for number, image in enumerate(images):
-        per_row = (
-            raster.ranks_per_row if number == 0 else int(image.data_source.data["dh"][0]) // _rows(image)
+def _add_hover(
+    fig: figure, raster: Raster, image: ShareImage, renderer: GlyphRenderer, present: list[str]
+) -> None:
+    tasks = CustomJSHover(args={"tasks": raster.tasks, "per_row": image.ranks_per_row}, code=_TASKS_JS)
+    shares = [(name, f"@image{{{position}}}") for position, name in enumerate(present)]
+    fig.add_tools(
+        HoverTool(
+            renderers=[renderer],
+            description="Values of the trace diagram",
+            visible=renderer is fig.renderers[0],
+            tooltips=[("", "$y{0}"), ("time", "$x{0}"), *shares],
+            formatters={"$y": tasks, "$x": time_hover(), "@image": CustomJSHover(code=_SHARE_JS)},
         )
-        shares = [(name, f"@image{{{position}}}") for position, name in enumerate(present)]
-        fig.add_tools(
-            HoverTool(
-                renderers=[image],
-                description="Values of the trace diagram",
-                visible=number == 0,
-                tooltips=[("", "$y{0}"), ("time", "$x{0}"), *shares],
-                formatters={
-                    "$y": CustomJSHover(args={"tasks": raster.tasks, "per_row": per_row}, code=_TASKS_JS),
-                    "$x": time_hover(),
-                    "@image": CustomJSHover(code=_SHARE_JS),
-                },
-            )
-        )
-
-
-def _rows(image: GlyphRenderer) -> int:
-    return image.data_source.data["image"][0].shape[0]
+    )
 
 
 def _emphasis(mapper: WeightedStackColorMapper) -> RadioButtonGroup:
@@ -256,6 +197,17 @@ def _emphasis(mapper: WeightedStackColorMapper) -> RadioButtonGroup:
     return buttons
 
 
+def _mapper(present: list[str]) -> WeightedStackColorMapper:
+    """Mixes the colours of the classes by their shares, as opaque as the sum of the shares."""
+    alphas = [f"#000000{alpha:02x}" for alpha in range(256)]
+    return WeightedStackColorMapper(
+        palette=[COLOURS[name] for name in present],
+        color_baseline=0,
+        nan_color="#ffffff00",
+        alpha_mapper=LinearColorMapper(palette=alphas, low=0, high=255),
+    )
+
+
 def _add_legend(fig: figure, present: list[str]) -> None:
     items = []
     for name in present:
@@ -264,50 +216,3 @@ def _add_legend(fig: figure, present: list[str]) -> None:
         )
         items.append(LegendItem(label=LABELS[name], renderers=[swatch]))
     horizontal_legend(fig, items)
-
-
-def _tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure:
-    fig = new_figure("Tasks inside a call at the same time", height=200, x_range=x_range, name="tasks_inside")
-    fig.yaxis.axis_label = "tasks"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
-    label_time_axis(fig)
-    if not present:
-        fig.y_range = Range1d(0, max(raster.tasks, 1))
-        say_empty(fig, "")
-        return fig
-    edges_s = raster.edges_ns * 1e-9
-    inside = {name: raster.tasks_inside(name) for name in present}
-    below = np.zeros(len(edges_s))
-    for name in present:
-        above = below + steps(inside[name])
-        fig.varea_step(
-            x=edges_s, y1=below, y2=above, step_mode="after", fill_color=COLOURS[name], fill_alpha=0.85
-        )
-        below = above
-    top = float(below.max())
-    fig.y_range = Range1d(0, 1.08 * top)
-    columns = {"left": edges_s[:-1], "right": edges_s[1:], **{f"n_{name}": inside[name] for name in present}}
-    target = fig.quad(
-        left="left", right="right", bottom=0, top=1.08 * top, source=ColumnDataSource(columns), alpha=0
-    )
-    counts = CustomJSHover(args={"tasks": raster.tasks}, code=_COUNT_JS)
-    fig.add_tools(
-        HoverTool(
-            renderers=[target],
-            mode="vline",
-            point_policy="follow_mouse",
-            description="Values of the curve",
-            tooltips=[
-                ("time", "@left{0} – @right{0}"),
-                *((name, f"@n_{name}{{0}}") for name in present),
-            ],
-            formatters={
-                "@left": time_hover(),
-                "@right": time_hover(),
-                **{f"@n_{name}": counts for name in present},
-            },
-        )
-    )
-    most = f"{top:,.0f}" if top >= 10 else f"{top:.2g}"
-    fig.title.text = f"Tasks inside a call at the same time (at most {most} of {raster.tasks:,})"
-    return fig
