@@ -12,6 +12,7 @@ struct ensio_open_file ensio_open_files[ENSIO_DESCRIPTORS + 2];
 
 static uint32_t first_free;                /* a list through `references` */
 static uint32_t never_used = ENSIO_LEFT_OUT + 1;
+static unsigned end_of_used; /* no descriptor from here on was ever looked up */
 
 static char path_buffer[2 * ENSIO_PATH_ROOM];
 
@@ -74,6 +75,8 @@ static void let_go(uint32_t open_file)
 
 static void set(int fd, uint32_t open_file)
 {
+    if ((unsigned)fd >= end_of_used)
+        end_of_used = (unsigned)fd + 1;
     let_go(ensio_descriptors[fd]);
     __atomic_store_n(&ensio_descriptors[fd], open_file, __ATOMIC_RELEASE);
 }
@@ -108,15 +111,9 @@ void ensio_descriptor_duplicated(int old, int copy)
     set(copy, open_file);
 }
 
-void ensio_descriptor_forget(int fd)
-{
-    if ((unsigned)fd < ENSIO_DESCRIPTORS)
-        set(fd, ENSIO_UNKNOWN);
-}
-
 void ensio_descriptors_forget(unsigned first, unsigned last)
 {
-    for (unsigned fd = first; fd <= last && fd < ENSIO_DESCRIPTORS; fd++)
+    for (unsigned fd = first; fd <= last && fd < end_of_used; fd++)
         if (ensio_descriptors[fd] != ENSIO_UNKNOWN)
             set((int)fd, ENSIO_UNKNOWN);
 }

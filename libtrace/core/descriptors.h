@@ -49,8 +49,7 @@ uint32_t ensio_descriptor_opened(int fd, const char *path, int flags);
 /* A descriptor is a duplicate of another. */
 void ensio_descriptor_duplicated(int old, int copy);
 
-/* A descriptor, or all of a range, are being closed or may stand for something else from now on. */
-void ensio_descriptor_forget(int fd);
+/* These descriptors are being closed, or may stand for something else from now on. */
 void ensio_descriptors_forget(unsigned first, unsigned last);
 
 /* Another process has got the open files, and may move their positions. */

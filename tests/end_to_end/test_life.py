@@ -44,6 +44,14 @@ def test_children_are_recorded_apart_and_positions_stay_right(recorder, tmp_path
     assert run.notes == []
 
 
+def test_descriptor_that_stands_for_another_file_is_noticed(recorder, tmp_path):
+    recorder.execute(recorder.build("reused_descriptors"), tmp_path, check=True)
+    run = ensembles.open(recorder.run)
+    for number, name in enumerate("abcde", start=1):
+        assert len(run.select(file=str(tmp_path / name), call="write")) == number
+    assert len(run.select(call="write")) == 15
+
+
 def test_switch_leaves_no_trace(recorder, tmp_path):
     recorder.execute(recorder.build("acknowledge"), tmp_path / "out", 10, environment={"ENSIO_DISABLE": "1"}, check=True)
     assert not recorder.run.exists()
