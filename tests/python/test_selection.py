@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import ensembles as en
 from ensembles.events import COLUMNS, Call, Events
 from ensembles.selection import Selection, parse_size
-from ensembles.writers.spool import synthetic_run
+from ensembles.writers.synthetic import synthetic_run
 
 CALLS = (
     Call("unknown", "unknown", "meta"),

@@ -13,7 +13,7 @@ import pytest
 
 import ensembles as en
 from ensembles.events import COLUMNS, OPS
-from ensembles.writers.spool import SyntheticRun, synthetic_run
+from ensembles.writers.synthetic import SyntheticRun, synthetic_run
 
 TASKS, EVENTS = 5, 62
 

@@ -11,7 +11,7 @@ from made_runs import run_of
 
 from ensembles.viz import write_report
 from ensembles.viz.colours import COLOURS, LABELS
-from ensembles.writers.spool import synthetic_run
+from ensembles.writers.synthetic import synthetic_run
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip(

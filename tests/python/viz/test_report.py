@@ -18,7 +18,7 @@ from ensembles.cli.main import main
 from ensembles.errors import EnsioError
 from ensembles.viz import write_report
 from ensembles.viz.report import Summaries
-from ensembles.writers.spool import synthetic_run
+from ensembles.writers.synthetic import synthetic_run
 
 TASKS = [
     [("open", 0.1, 0.01, 0), ("pwrite", 0.2, 0.5, 1 << 20), ("close", 0.9, 0.001, 0)],

@@ -1,0 +1,87 @@
+"""How fast runs are read: 10 million events, of few tasks and of 10,240, beside the time to read their bytes.
+
+Every measurement is a process of its own, so that its peak memory is its own; the best of three counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tabulate import tabulate
+
+from ensembles.writers.synthetic import synthetic_run
+
+SHAPES = {"64 tasks × 156,250": (64, 156_250), "10,240 tasks × 977": (10_240, 977)}
+REPEATS = 3
+
+BYTES = """
+buffer = bytearray(1 << 20)
+for path in sorted(os.scandir(run), key=lambda entry: entry.name):
+    with open(path.path, "rb", buffering=0) as file:
+        while file.readinto(buffer):
+            pass
+"""
+COLUMNS = "import ensembles; len(ensembles.open(run).events)"
+CHUNKS = "import ensembles; sum(map(len, ensembles.open(run).chunks()))"
+COLLECT = "from ensembles.collection import collect; collect(run, run + '.h5')"
+INFO = "import ensembles.cli.main as cli; sys.stdout = open(os.devnull, 'w'); cli.main(['info', run])"
+
+STEPS = (
+    ("bytes of all spools (baseline)", BYTES, ""),
+    ("spools into columns", COLUMNS, ""),
+    ("spools in chunks", CHUNKS, ""),
+    ("ensio info", INFO, ""),
+    ("ensio collect", COLLECT, ""),
+    ("trace.h5 into columns", COLUMNS, ".h5"),
+    ("trace.h5 in chunks", CHUNKS, ".h5"),
+)
+
+
+def measure(step: str, run: str) -> tuple[float, float]:
+    """Seconds (best of some) and peak memory in MiB of a step in a process of its own, imports left out."""
+    program = (
+        "import json, os, re, sys, time\n"
+        "import numpy, ensembles.run, ensembles.collection, ensembles.writers.tracefile, tabulate\n"
+        f"run = {run!r}\n"
+        "out = sys.stdout\n"
+        "begin = time.perf_counter()\n"
+        f"{step}\n"
+        "elapsed = time.perf_counter() - begin\n"
+        "peak_kib = int(re.search('VmHWM:\\\\s*([0-9]+)', open('/proc/self/status').read())[1])\n"
+        "print(json.dumps([elapsed, peak_kib / 1024]), file=out)\n"
+    )
+    results = []
+    for _ in range(REPEATS):
+        done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+        results.append(json.loads(done.stdout))
+    return min(elapsed for elapsed, _ in results), max(peak for _, peak in results)
+
+
+def main() -> None:
+    """Print a table for each shape."""
+    parser = argparse.ArgumentParser(description="Measures how fast runs of 10 million events are read.")
+    parser.add_argument("--directory", help="where the runs are made (default: a temporary directory)")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="ensio-reading-", dir=args.directory) as folder:
+        for number, (shape, (tasks, events)) in enumerate(SHAPES.items()):
+            run = os.path.join(folder, str(number))
+            synthetic_run(run, tasks, events)
+            rows, baseline_s = [], 0.0
+            for name, step, suffix in STEPS:
+                elapsed_s, peak_mib = measure(step, run + suffix)
+                baseline_s = baseline_s or elapsed_s
+                rows.append((name, f"{elapsed_s:.2f}", f"{elapsed_s / baseline_s:.1f}", f"{peak_mib:.0f}"))
+            print(f"\n{tasks * events:,} events: {shape}")
+            print(tabulate(rows, ("step", "s", "× baseline", "peak MiB"), disable_numparse=True))
+            mib = sum(path.stat().st_size for path in Path(run).iterdir()) / 2**20
+            print(f"spools {mib:.0f} MiB, trace.h5 {os.path.getsize(run + '.h5') / 2**20:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()
