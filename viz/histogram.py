@@ -183,7 +183,9 @@ def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> No
             title_text_font_style="normal",
             title_text_font_size="9pt",
             label_text_font_size="10pt",
-            padding=12,
+            location="top_left",
+            margin=14,
+            padding=2,
         ),
         "right",
     )

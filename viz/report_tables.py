@@ -64,6 +64,9 @@ def facts(run: Any, summaries: Summaries) -> list[tuple[str, str, str]]:
         shown.append(("failed", count_text(errors, "call"), "see the table of calls"))
     if run.dropped_events:
         shown.append(("lost", count_text(run.dropped_events, "call"), "not recorded for want of space"))
+    if run.excluded_calls:
+        left_out = count_text(run.excluded_calls, "call")
+        shown.append(("left out", left_out, "on files of the system (ENSIO_EXCLUDE)"))
     return shown
 
 
