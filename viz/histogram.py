@@ -20,9 +20,9 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from ensembles.cli.units import seconds_text
 from ensembles.events import Call
 from ensembles.summaries.histogram import LogHistogram
+from ensembles.units import seconds_text
 from ensembles.viz.colours import CLASS_OF_OP, COLOURS, shade
 from ensembles.viz.figures import label_duration_axis, new_figure, say_empty, steps
 from ensembles.viz.summarise import summarise

@@ -8,8 +8,8 @@ import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, LegendItem, NumeralTickFormatter, Range1d
 from bokeh.plotting import figure
 
-from ensembles.cli.units import bytes_text, seconds_text
 from ensembles.summaries.rate import DIRECTIONS, RateCurve
+from ensembles.units import bytes_text, seconds_text
 from ensembles.viz.colours import COLOURS
 from ensembles.viz.figures import (
     horizontal_legend,

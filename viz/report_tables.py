@@ -6,7 +6,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.units import bytes_text, count_text, seconds_text, size_text
+from ensembles.units import bytes_text, count_text, seconds_text, size_text
 from ensembles.viz.colours import CLASS_OF_OP, COLOURS
 from ensembles.viz.moments import Table
 from ensembles.viz.units import percent_text

@@ -18,8 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Write the file, and say so on standard error."""
-    from ensembles.cli.units import bytes_text, count_text
     from ensembles.collection import collect
+    from ensembles.units import bytes_text, count_text
 
     path, events = collect(args.directory, args.output)
     size = bytes_text(os.path.getsize(path))

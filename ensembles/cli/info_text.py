@@ -9,7 +9,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from ensembles.cli.units import bytes_text, count_text, seconds_text, size_text
+from ensembles.units import bytes_text, count_text, seconds_text, size_text
 
 _WIDTH = 96
 _LABEL = 11

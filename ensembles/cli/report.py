@@ -28,7 +28,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"report": args.output, "bytes": size_bytes}))
     else:
-        from ensembles.cli.units import bytes_text
+        from ensembles.units import bytes_text
 
         print(f"{args.output} ({bytes_text(size_bytes)}): open it in a browser")
     return 0
