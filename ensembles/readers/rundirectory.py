@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -201,18 +202,24 @@ def _begins_like_spool(path: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=4096)
+def _text(value: bytes) -> str:
+    """The same few texts come from every process."""
+    return os.fsdecode(value)
+
+
 def _process(member: Member) -> Process:
     spool, head = member.spool, member.spool.head
-    text = {key.decode("utf-8", "replace"): os.fsdecode(value) for key, value in spool.properties.items()}
+    command = spool.properties.get(b"command", b"")
     return Process(
         rank=member.rank,
-        host=text.get("host", ""),
+        host=_text(spool.properties.get(b"host", b"")),
         pid=head.pid,
         parent_pid=head.parent_pid,
-        program=text.get("program", ""),
-        command=tuple(text["command"].split("\x1f")) if text.get("command") else (),
-        cwd=text.get("cwd", ""),
-        user=text.get("user", ""),
+        program=_text(spool.properties.get(b"program", b"")),
+        command=tuple(_text(command).split("\x1f")) if command else (),
+        cwd=_text(spool.properties.get(b"cwd", b"")),
+        user=_text(spool.properties.get(b"user", b"")),
         start_unix_ns=head.first_realtime_ns,
         end_unix_ns=head.last_realtime_ns,
         ended=member.replaced or head.state == CONSTANTS["ENSIO_STATE_ENDED"],
