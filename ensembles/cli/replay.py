@@ -72,7 +72,7 @@ def execute(args: argparse.Namespace) -> int:
         tempfile.TemporaryDirectory(prefix=".ensio-replay-", dir=folder) as scratch,
         _removed(data, keep=args.keep),
     ):
-        plan_path = Path(scratch) / "plan"
+        plan_path = Path(scratch) / f"{pattern.name}.plan"
         plan.write(plan_path, folder, secrets.randbits(64))
         command = [*launcher, "-n", str(plan.tasks), program, str(plan_path)]
         print(f"ensio: {shlex.join(command)}", file=sys.stderr)
