@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+"""Units of bytes, each 1024 times the one before."""
 
 
 def bytes_text(count: float) -> str:
@@ -10,19 +11,19 @@ def bytes_text(count: float) -> str:
     if abs(count) < 1024:
         return f"{count:.0f} B"
     power = 0
-    while abs(count) >= 1023.995 and power < len(_BINARY) - 1:
+    while abs(count) >= 1023.995 and power < len(BINARY_UNITS) - 1:
         count /= 1024
         power += 1
-    return f"{_three_digits(count)} {_BINARY[power]}"
+    return f"{_three_digits(count)} {BINARY_UNITS[power]}"
 
 
 def size_text(count: int) -> str:
     """Bytes, in the largest binary unit that tells them exactly: ``1 MiB``, ``1000 B``."""
     power = 0
-    while count and count % 1024 == 0 and power < len(_BINARY) - 1:
+    while count and count % 1024 == 0 and power < len(BINARY_UNITS) - 1:
         count //= 1024
         power += 1
-    return f"{count} {_BINARY[power]}"
+    return f"{count} {BINARY_UNITS[power]}"
 
 
 def seconds_text(seconds: float) -> str:

@@ -6,14 +6,15 @@ import math
 
 from bokeh.models import CustomJSHover, CustomJSTickFormatter
 
-_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+from ensembles.units import BINARY_UNITS
+
 _TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def byte_unit(value_bytes: float) -> tuple[float, str]:
     """Size in bytes and name of the largest binary unit that is not larger than a number of bytes."""
-    step = 0 if value_bytes < 1024 else min(int(math.log2(value_bytes) // 10), len(_BYTE_UNITS) - 1)
-    return 1024.0**step, _BYTE_UNITS[step]
+    step = 0 if value_bytes < 1024 else min(int(math.log2(value_bytes) // 10), len(BINARY_UNITS) - 1)
+    return 1024.0**step, BINARY_UNITS[step]
 
 
 def time_unit(span_s: float) -> tuple[float, str]:

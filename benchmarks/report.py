@@ -1,0 +1,149 @@
+"""How long a report of 10 million events takes, its size and memory, and what the compiled kernel is worth.
+
+The whole command is run as a user runs it: imports, reading, all summaries, pictures, writing. The kernel is
+measured beside NumPy doing the same work, in this process, on events that are short beside a cell of time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from tabulate import tabulate
+
+from ensembles.summaries import kernels
+from ensembles.summaries.bins import BIN_COUNT
+from ensembles.writers.synthetic import synthetic_run
+
+SHAPES = {"64 tasks × 156,250": (64, 156_250), "10,240 tasks × 977": (10_240, 977)}
+REPEATS = 3
+
+BYTES = """
+import os, sys
+buffer = bytearray(1 << 20)
+for entry in os.scandir(sys.argv[1]):
+    with open(entry.path, "rb", buffering=0) as file:
+        while file.readinto(buffer):
+            pass
+"""
+REPORT = """
+import sys
+from ensembles.cli.main import main
+if main(["report", *sys.argv[1:]]) != 0:
+    sys.exit("no report was written")
+"""
+PEAK = """
+import re
+print(re.search("VmHWM:\\s*([0-9]+)", open("/proc/self/status").read())[1])
+"""
+
+
+def best_time(program: str, *arguments: str) -> tuple[float, float]:
+    """Seconds and peak memory in MiB of a Python program in a process of its own: the best of some runs."""
+    results = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        command = [sys.executable, "-c", program + PEAK, *arguments]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        peak_kib = int(done.stdout.split()[-1])
+        results.append((time.perf_counter() - begin, peak_kib / 1024))
+    return min(results)
+
+
+def report_rows(folder: Path) -> list[dict]:
+    """Measurements of the command, for each shape of a run."""
+    rows = []
+    for name, (tasks, events_per_task) in SHAPES.items():
+        run, page = folder / "run", folder / "report.html"
+        synthetic_run(run, tasks, events_per_task)
+        baseline_s, _ = best_time(BYTES, str(run))
+        elapsed_s, peak_mib = best_time(REPORT, str(run), "-o", str(page))
+        rows.append(
+            {
+                "run": name,
+                "report_s": elapsed_s,
+                "reading_its_bytes_s": baseline_s,
+                "ratio": elapsed_s / baseline_s,
+                "peak_memory_mib": peak_mib,
+                "page_mib": page.stat().st_size / (1 << 20),
+            }
+        )
+        for spool in run.iterdir():
+            spool.unlink()
+    return rows
+
+
+def kernel_rows(events: int) -> list[dict]:
+    """Events per second of each kernel, and of NumPy doing the same."""
+    random = np.random.default_rng(0)
+    start = np.sort(random.integers(0, 10**11, events))
+    duration = random.integers(0, 10**5, events)
+    row = np.arange(events, dtype=np.int32) // -(-events // 1024)
+    amount = random.integers(0, 1 << 20, events)
+    call = random.integers(0, 5, events).astype(np.uint16)
+    raster, rate = np.zeros((1024, 2048), np.int64), np.zeros((2, 2048), np.int64)
+    pairs: dict[str, tuple[Callable, Callable]] = {
+        "time into a raster": (
+            lambda: kernels.spread(start, duration, row, None, 26, 0, raster),
+            lambda: kernels.numpy_spread(start, duration, row, None, 26, 0, raster),
+        ),
+        "bytes into a rate": (
+            lambda: kernels.spread(start, duration, row & 1, amount, 26, 0, rate),
+            lambda: kernels.numpy_spread(start, duration, row & 1, amount, 26, 0, rate),
+        ),
+        f"durations into {BIN_COUNT:,} bins": (
+            lambda: kernels.count_bins(call, duration, 5),
+            lambda: kernels.numpy_count_bins(call, duration, 5),
+        ),
+    }
+    rows = []
+    for name, (compiled, numpy) in pairs.items():
+        seconds: tuple[list[float], list[float]] = ([], [])
+        for _ in range(REPEATS):
+            for function, results in zip((compiled, numpy), seconds, strict=True):
+                begin = time.perf_counter()
+                function()
+                results.append(time.perf_counter() - begin)
+        compiled_s, numpy_s = (statistics.median(results) for results in seconds)
+        rows.append(
+            {
+                "kernel": name,
+                "compiled_m_per_s": events / compiled_s / 1e6,
+                "numpy_m_per_s": events / numpy_s / 1e6,
+                "ratio": numpy_s / compiled_s,
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Times reports and the kernel under the summaries.")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="ensio-bench-") as folder:
+        reports = report_rows(Path(folder))
+    compiled = kernel_rows(5_000_000)
+    if args.json:
+        print(json.dumps({"reports": reports, "kernels": compiled, "native": kernels.NATIVE}))
+        return
+    print("ensio report, the whole command, best of", REPEATS)
+    headers = ("run", "report s", "its bytes s", "ratio", "peak MiB", "page MiB")
+    print(tabulate([row.values() for row in reports], headers, floatfmt=".2f"))
+    print(
+        "\nkernels, million events a second" + ("" if kernels.NATIVE else " (the compiled one is NOT built)")
+    )
+    headers = ("kernel", "compiled", "NumPy", "ratio")
+    print(tabulate([row.values() for row in compiled], headers, floatfmt=".1f"))
+
+
+if __name__ == "__main__":
+    main()
