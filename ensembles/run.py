@@ -6,6 +6,7 @@ import builtins
 import datetime
 import html
 import os
+import stat
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Protocol
@@ -198,6 +199,8 @@ def open(path: str | os.PathLike[str]) -> Run:
     if os.path.isdir(path):
         return Run(path, open_directory(path))
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise EnsioError(f"{path} is neither a directory nor a file: name a run directory, spool or trace.h5")
         with builtins.open(path, "rb") as file:
             beginning = file.read(8)
     except OSError as error:

@@ -16,7 +16,7 @@ from ensembles.readers.decode import BlockReader, Decoding, empty_columns, sort_
 from ensembles.readers.dictionary import Dictionary
 from ensembles.readers.layout import CONSTANTS
 from ensembles.readers.ranks import Member, assign_ranks
-from ensembles.readers.spool import Spool, is_spool, read_spool
+from ensembles.readers.spool import Spool, read_spool
 
 SUFFIX = ".spool"
 
@@ -176,30 +176,18 @@ def identity(status: os.stat_result) -> tuple[int, int]:
 
 
 def spool_paths(directory: str) -> list[str]:
-    """The files in a directory that are spools by their name or by their first bytes, sorted.
+    """The spools in a directory, by their names, sorted.
 
     Raises
     ------
     EnsioError
         The directory cannot be read.
     """
-    paths = []
     try:
         with os.scandir(directory) as entries:
-            for entry in entries:
-                if entry.name.endswith(SUFFIX) or (entry.is_file() and _begins_like_spool(entry.path)):
-                    paths.append(entry.path)
+            return sorted(entry.path for entry in entries if entry.name.endswith(SUFFIX))
     except OSError as error:
         raise EnsioError(f"{directory} cannot be read: {error.strerror}") from error
-    return sorted(paths)
-
-
-def _begins_like_spool(path: str) -> bool:
-    try:
-        with open(path, "rb", buffering=0) as file:
-            return is_spool(file.read(8))
-    except OSError:
-        return False
 
 
 @lru_cache(maxsize=4096)

@@ -71,11 +71,6 @@ class Spool:
         return os.path.basename(self.path)
 
 
-def is_spool(beginning: bytes) -> bool:
-    """Whether a file that begins with these (at least 8) bytes is a spool of this machine's byte order."""
-    return beginning[:8] == MAGIC
-
-
 def read_spool(path: str) -> Spool:
     """Read a spool's head and texts, and find its windows.
 
@@ -110,7 +105,7 @@ def _checked_head(path: str, beginning: bytes) -> Any:
         raise EnsioError(f"{path} was recorded on a machine of another byte order: read it on such a machine")
     if beginning[:8] == bytes(8):
         raise EnsioError(f"{path} holds no calls: its process was killed before it began to record")
-    if not is_spool(beginning):
+    if beginning[:8] != MAGIC:
         raise EnsioError(f"{path} is not a spool of ensio: its first bytes are others")
     if len(beginning) < SPOOL.size:
         raise EnsioError(f"{path} is cut short: it ends within its head, nothing can be read from it")
