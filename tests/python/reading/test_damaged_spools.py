@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 import subprocess
@@ -69,6 +70,7 @@ def test_other_files_in_a_run_directory_are_no_ones_business(tmp_path: Path) -> 
     spool(tmp_path / "good.spool", [made_events(10)], rank=0)
     (tmp_path / "job.out").write_text("hello")
     (tmp_path / "core").mkdir()
+    os.mkfifo(tmp_path / "pipe")
     run = en.open(tmp_path)
     assert (len(run.events), run.notes) == (10, [])
 
@@ -84,6 +86,12 @@ def test_a_spool_of_the_other_byte_order_says_so(tmp_path: Path) -> None:
     path.write_bytes(b"LPSOISNE" + bytes(5000))
     with pytest.raises(en.EnsioError, match="byte order"):
         en.open(path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(en.EnsioError, match="pipe is neither a directory nor a file"):
+        en.open(tmp_path / "pipe")
 
 
 def test_nothing_at_the_path_and_an_empty_directory_are_told(tmp_path: Path) -> None:

@@ -1,0 +1,85 @@
+"""A run as a person meets it in Python; and synthetic runs, on which other tests stand."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ensembles as en
+from ensembles.readers.layout import CONSTANTS
+from ensembles.writers.spool import SpoolContent, write_spool
+from ensembles.writers.synthetic import synthetic_events, synthetic_run
+
+
+def test_a_synthetic_run_is_read_as_it_was_made(tmp_path: Path) -> None:
+    made = synthetic_run(tmp_path, tasks=7, events_per_task=2000, seed=4, tasks_per_node=3)
+    run = en.open(tmp_path)
+    assert (run.tasks, run.threads, run.notes) == (7, 7, [])
+    events = run.events
+    assert np.abs(events.start - made.start_ns.ravel()).max() <= 1
+    assert np.abs(events.duration - made.duration_ns.ravel()).max() <= 1
+    np.testing.assert_array_equal(events.offset, made.offset.ravel())
+    np.testing.assert_array_equal(events.rank, np.repeat(np.arange(7), 2000))
+    assert run.files == ["", "/scratch/synthetic/shared.dat"]
+
+
+def test_synthetic_phases_begin_when_all_tasks_have_ended_the_one_before() -> None:
+    made = synthetic_events(tasks=16, events_per_task=52, seed=2, phases=5)
+    end = made.start_ns + made.duration_ns
+    for first in range(1, 51, 5):
+        assert made.start_ns[:, first].min() >= end[:, first - 1].max()
+    assert (made.start_ns[:, 1:] >= end[:, :-1]).all()
+    writes = made.offset[:, made.call == 6]
+    assert len(np.unique(writes)) == writes.size
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    first, again, other = (synthetic_events(4, 30, seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.duration_ns, again.duration_ns)
+    assert (first.duration_ns != other.duration_ns).any()
+
+
+@pytest.fixture
+def strange(tmp_path: Path) -> en.Run:
+    """A run whose program has a name that HTML would take for a tag, and which was killed."""
+    properties = {"host": "alpha", "program": "/opt/<b>app", "command": "<b>app\x1f--size\x1f1 & 2"}
+    head = {
+        "rank": 0,
+        "state": CONSTANTS["ENSIO_STATE_RUNNING"],
+        "first_realtime_ns": 1_700_000_000_123_456_789,
+    }
+    write_spool(tmp_path / "s.spool", SpoolContent([], properties=properties, head=head))
+    return en.open(tmp_path)
+
+
+def test_a_run_shows_what_ran_where_and_when(strange: en.Run) -> None:
+    shown = repr(strange)
+    assert "<b>app --size 1 & 2, 1 task on alpha, 2023-11-14 22:13:20 UTC" in shown
+    assert "note: process 0 (rank 0) on alpha did not end" in shown
+
+
+def test_a_notebook_shows_names_and_not_markup(strange: en.Run) -> None:
+    shown = strange._repr_html_()
+    assert "<b>app" not in shown
+    assert "&lt;b&gt;app --size 1 &amp; 2" in shown
+    assert "did not end" in shown
+
+
+def test_the_origin_is_told_in_utc(strange: en.Run) -> None:
+    expected = datetime.datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=datetime.UTC)
+    assert strange.start == expected
+    assert strange.origin_unix_ns == 1_700_000_000_123_456_789
+
+
+def test_a_chunk_of_no_events_makes_no_sense(strange: en.Run) -> None:
+    with pytest.raises(ValueError, match="at least one event"):
+        strange.chunks(0)
+
+
+def test_the_package_offers_its_names_and_no_others() -> None:
+    assert {"open", "Run", "Events", "EnsioError", "OPS"} <= set(dir(en))
+    with pytest.raises(AttributeError, match="no attribute 'opn'"):
+        en.opn  # noqa: B018
