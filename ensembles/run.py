@@ -200,7 +200,7 @@ def open(path: str | os.PathLike[str]) -> Run:
         return Run(path, open_directory(path))
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise EnsioError(f"{path} is neither a directory nor a file: name a run directory, spool or trace.h5")
+            raise EnsioError(f"{path} is neither a directory nor a file: name a run directory or a trace.h5")
         with builtins.open(path, "rb") as file:
             beginning = file.read(8)
     except OSError as error:

@@ -80,7 +80,8 @@ def read_spool(path: str) -> Spool:
         The file cannot be read, is no spool, or its head makes no sense.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # A pipe in place of a spool must not keep us waiting.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             return _read(path, descriptor)
         finally:
