@@ -89,9 +89,11 @@ def test_a_spool_of_the_other_byte_order_says_so(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(en.EnsioError, match="pipe is neither a directory nor a file"):
-        en.open(tmp_path / "pipe")
+    os.mkfifo(tmp_path / "pipe.spool")
+    with pytest.raises(en.EnsioError, match=r"pipe\.spool is neither a directory nor a file"):
+        en.open(tmp_path / "pipe.spool")
+    with pytest.raises(en.EnsioError, match=r"pipe\.spool cannot be read"):
+        en.open(tmp_path)
 
 
 def test_nothing_at_the_path_and_an_empty_directory_are_told(tmp_path: Path) -> None:
