@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import numpy as np
@@ -153,7 +154,8 @@ def _draw(
     )
     line = fig.step(x=outline_x, y=outline_y, mode="after", line_color=colour, line_width=1.6)
     columns = {"left": edges_s[:-1], "right": edges_s[1:], "top": heights, "n": counts.astype(np.float64)}
-    source = ColumnDataSource({name: values[counts > 0] for name, values in columns.items()})
+    columns = {name: values[counts > 0] for name, values in columns.items()}
+    source = ColumnDataSource(columns | {"call": [_plain(call.name)] * len(columns["n"])})
     target = fig.quad(
         left="left", right="right", bottom=base, top="top", source=source, fill_alpha=0, line_alpha=0
     )
@@ -162,7 +164,7 @@ def _draw(
         HoverTool(
             renderers=[target],
             visible=False,
-            tooltips=[("call", call.name), ("duration", "@left{0} – @right{0}"), ("calls", "@n{0}")],
+            tooltips=[("call", "@call"), ("duration", "@left{0} – @right{0}"), ("calls", "@n{0}")],
             formatters={"@left": time_hover(), "@right": time_hover(), "@n": number},
         )
     )
@@ -194,7 +196,12 @@ def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> No
 def _label(histogram: LogHistogram, call: Call) -> str:
     names = [other.name for other in histogram.counts]
     name = call.name if names.count(call.name) == 1 else f"{call.layer} {call.name}"
-    return f"{name} (n = {histogram.n(call):,})"
+    return f"{_plain(name)} (n = {histogram.n(call):,})"
+
+
+def _plain(name: str) -> str:
+    """A name from a trace without what Bokeh would take for mathematics."""
+    return re.sub(r"[^\w .:+-]", "?", name)
 
 
 def _colours(histogram: LogHistogram) -> dict[Call, str]:

@@ -6,10 +6,14 @@ import importlib.util
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from bokeh.embed import file_html
+from bokeh.resources import INLINE
 from made_runs import run_of
 
-from ensembles.viz import write_report
+from ensembles.events import COLUMNS, Call, Events
+from ensembles.viz import histogram, write_report
 from ensembles.viz.colours import COLOURS, LABELS
 from ensembles.writers.synthetic import synthetic_run
 
@@ -205,6 +209,17 @@ def test_names_from_a_trace_are_never_code(open_report, tmp_path: Path) -> None:
     assert report.problems == []
     assert "<script>" in report.page.inner_text("h1") + report.page.inner_text(".command")
     assert "did not end" in report.page.inner_text(".notes")
+
+
+def test_names_of_calls_from_a_trace_are_never_code(open_report, tmp_path: Path) -> None:
+    evil = Call("<img/src=x/onerror=window.cracked=1>$$x$$@{n}", "posix", "write")
+    columns = {name: np.zeros(1, dtype) for name, dtype in COLUMNS.items()} | {"duration": np.array([10**9])}
+    path = tmp_path / "histogram.html"
+    path.write_text(file_html(histogram(Events(columns, [evil], [""])), INLINE, "test"), encoding="utf-8")
+    report = open_report(path)
+    assert "call: ?img?src?x" in report.hover_text("histogram_linear", 1.0, 0.1)
+    assert report.page.evaluate("window.cracked") is None
+    assert report.problems == []
 
 
 @pytest.mark.parametrize(
