@@ -116,8 +116,9 @@ def _layer_table(information: dict[str, Any]) -> str:
 def _sizes(information: dict[str, Any]) -> str:
     blocks = []
     for layer, sizes in information["frequent_sizes"].items():
-        shown = [f"{size_text(entry['bytes'])} × {entry['count']:,}" for entry in sizes]
-        text = f"frequent sizes of {layer} reads and writes: " + ", ".join(shown)
+        repeated = [entry for entry in sizes if entry["count"] > 1]
+        shown = [f"{size_text(entry['bytes'])} × {entry['count']:,}" for entry in repeated]
+        text = f"frequent sizes of {layer} reads and writes: " + (", ".join(shown) or "none occurs twice")
         if information["uncertain_counts"].get(layer):
             text += f" (each may be too low by up to {information['uncertain_counts'][layer]:,})"
         blocks.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))

@@ -63,7 +63,7 @@ class Clocks:
         if best is not _NONE:
             if best.span_ns < _ROUGH_NS and spool.head.state == CONSTANTS["ENSIO_STATE_RUNNING"]:
                 self.notes.append(
-                    f"the clock rate of {spool.name} is known only roughly (it was killed early): its times "
+                    f"the clock rate of {spool.name} is known only roughly (it has not ended): its times "
                     f"may be off by {100 / best.span_ns:.1%}"
                 )
             return best.ns_per_tick

@@ -69,7 +69,7 @@ class TableWriter:
     """Aligned columns for people; times in seconds, sizes in bytes."""
 
     _HEAD = ("rank", "thread", "start s", "duration s", "call", "offset", "requested", "moved", "file")
-    _LINE = "{:>6} {:>6} {:>15} {:>13}  {:<10} {:>14} {:>12} {:>12}  {}\n"
+    _LINE = "{:>6} {:>6} {:>15} {:>13}  {:<16} {:>14} {:>12} {:>12}  {}\n"
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
