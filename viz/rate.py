@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, LegendItem, NumeralTickFormatter, Range1d
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJSHover,
+    DataRange1d,
+    HoverTool,
+    LegendItem,
+    NumeralTickFormatter,
+    Range1d,
+)
 from bokeh.plotting import figure
 
 from ensembles.summaries.rate import DIRECTIONS, RateCurve
@@ -67,7 +75,9 @@ def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None)
         line = fig.step(x=edges_s, y=outline, mode="after", line_color=COLOURS[direction], line_width=1.3)
         items.append(LegendItem(label=_legend_label(curve, direction), renderers=[area, line]))
     horizontal_legend(fig, items, click_policy="hide")
-    fig.y_range = Range1d(0, 1.08 * top / unit_bytes)
+    # A fast direction that is clicked away lets the axis grow for the slow one.
+    lines = [item.renderers[1] for item in items]
+    fig.y_range = DataRange1d(start=0, only_visible=True, range_padding=0.08, renderers=lines)
     fig.yaxis.axis_label = f"rate ({unit}/s)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
     _add_hover(fig, edges_s, {name: values / unit_bytes for name, values in rates.items()}, unit)
@@ -87,7 +97,7 @@ def _add_hover(fig: figure, edges_s: np.ndarray, rates: dict[str, np.ndarray], u
         left="left",
         right="right",
         bottom=0,
-        top=fig.y_range.end,
+        top=max(values.max() for values in rates.values()),
         source=ColumnDataSource(columns),
         fill_alpha=0,
         line_alpha=0,

@@ -135,6 +135,18 @@ def test_pictures_have_legends_for_what_is_there_and_share_their_time_axis(
     assert len(ranges) == 1
 
 
+def test_hiding_the_faster_direction_lets_the_rate_axis_grow_for_the_other(
+    open_report, four_tasks: Path
+) -> None:
+    report = open_report(four_tasks)
+    assert report.property_of("rate", "model.y_range.end") == pytest.approx(8, rel=0.1)
+    # What a click on the legend does.
+    hide = "(model.above.flatMap((p) => p.items ?? [])[0].renderers.forEach((r) => (r.visible = false)), 0)"
+    report.property_of("rate", hide)
+    report.page.wait_for_timeout(300)
+    assert report.property_of("rate", "model.y_range.end") == pytest.approx(2, rel=0.1)
+
+
 def test_time_axes_of_all_pictures_are_aligned(open_report, four_tasks: Path) -> None:
     report = open_report(four_tasks)
     for x_s in (0.0, 7.0):
