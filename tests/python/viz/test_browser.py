@@ -95,6 +95,25 @@ def test_pixels_of_the_diagram_have_the_colour_of_the_call(
     assert report.pixel("trace_diagram", 2.5, task + 0.2) == WHITE
 
 
+def test_colour_of_a_pixel_is_the_mixture_of_what_it_covers(open_report, tmp_path: Path) -> None:
+    # Writes for a quarter, reads for half of every 2 µs: far shorter than a pixel.
+    calls = [
+        call
+        for i in range(4000)
+        for call in (("write", 2e-6 * i, 5e-7, 1), ("read", 2e-6 * i + 5e-7, 1e-6, 1))
+    ]
+    path = tmp_path / "report.html"
+    write_report(run_of(tmp_path / "run", [calls], lasted_s=0.01), path)
+    report = open_report(path)
+    write, read = rgb(COLOURS["write"]), rgb(COLOURS["read"])
+    expected = [0.25 * 255 + 0.25 * w + 0.5 * r for w, r in zip(write, read, strict=True)]
+    assert report.pixel("trace_diagram", 0.004, 0.2) == pytest.approx(expected, abs=8)
+    # A pixel of 4.1 µs does not cover two whole turns.
+    assert re.search(
+        r"write: 2[3-7] % read: (4[7-9]|5[0-3]) %", report.hover_text("trace_diagram", 0.004, 0.2)
+    )
+
+
 def test_task_0_is_on_top(open_report, four_tasks: Path) -> None:
     report = open_report(four_tasks)
     assert report.position("trace_diagram", 1.5, 0)[1] < report.position("trace_diagram", 1.5, 3)[1]
