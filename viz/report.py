@@ -92,6 +92,8 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
         The file cannot be written, or a file of the run cannot be read any more.
     """
     path = os.fspath(path)
+    if not path:
+        raise EnsioError("the report has no name: give one with -o")
     if os.path.isdir(path):
         raise EnsioError(
             f"{path} is a folder: name a file in it, such as {os.path.join(path, 'report.html')}"

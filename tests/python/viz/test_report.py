@@ -86,6 +86,11 @@ def test_unwritable_destination_is_one_sentence_and_exit_2(
     assert sentence.count("\n") == 1
 
 
+def test_empty_name_is_refused(run_path: Path, capsys) -> None:
+    assert main(["report", str(run_path), "-o", ""]) == 2
+    assert capsys.readouterr().err == "ensio: the report has no name: give one with -o\n"
+
+
 def test_failure_while_writing_leaves_the_old_report_and_no_other_file(
     run_path: Path, tmp_path: Path
 ) -> None:
