@@ -74,7 +74,7 @@ def test_other_users_without_the_right_to_write_run_unrecorded(recorder, tmp_pat
         pytest.skip("only root can run a program as somebody else")
     program = recorder.build("acknowledge")
     for folder in (tmp_path, *tmp_path.parents[:3]):
-        folder.chmod(0o755)
+        folder.chmod(folder.stat().st_mode | 0o055)
     (tmp_path / "out").touch()
     (tmp_path / "out").chmod(0o666)
     traced = assert_runs_as_untraced(recorder, program, tmp_path, user=65534, group=65534)
