@@ -76,6 +76,7 @@ class SpoolSource:
             *notes,
             *_few([sentence for spool in spools for sentence in spool.notes], "spools are damaged"),
             *rank_notes,
+            *_notes_on_launches(spools),
             *_few(clocks.notes, "clock rates are doubtful"),
             *_notes_on_ends(processes),
             *_few(dictionary.notes, "tables of calls are damaged"),
@@ -251,6 +252,16 @@ def _count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[in
         missing = tasks - len(ranks)
         notes.append(f"{missing} of {tasks} ranks left no spool: their calls are missing, or they made none")
     return tasks, _few(notes, "processes without a rank made calls")
+
+
+def _notes_on_launches(spools: Sequence[Spool]) -> list[str]:
+    launches = {spool.properties.get(b"launch", b"") for spool in spools if spool.head.rank >= 0}
+    if len(launches) < 2:
+        return []
+    return [
+        f"{len(launches)} launches recorded into this directory, and are shown as one run: give each an "
+        "ENSIO_DIR of its own to tell them apart"
+    ]
 
 
 def _notes_on_ends(processes: Sequence[Process]) -> list[str]:

@@ -111,6 +111,12 @@ def _checked_head(path: str, beginning: bytes) -> Any:
     if len(beginning) < SPOOL.size:
         raise EnsioError(f"{path} is cut short: it ends within its head, nothing can be read from it")
     head = SPOOL.unpack(beginning)
+    if head.last_is_spare:
+        head = head._replace(
+            last_ticks=head.spare_ticks,
+            last_monotonic_ns=head.spare_monotonic_ns,
+            last_realtime_ns=head.spare_realtime_ns,
+        )
     if head.version != CONSTANTS["ENSIO_SPOOL_VERSION"] or head.event_bytes != EVENT.size:
         raise EnsioError(
             f"{path} has layout version {head.version} and events of {head.event_bytes} bytes, not "

@@ -33,6 +33,7 @@ struct ensio_thread {
     uint32_t number;     /* in the process, from 0 */
     uint32_t excluded_calls;   /* not yet added to the spool's head */
     uint32_t drops_before_retry;
+    uint64_t clock_due; /* ticks after which the spool's clock reading is to be renewed */
     struct ensio_window *window;
     struct ensio_window *retired; /* an older window that an interrupted store may still be writing to */
 };
@@ -41,6 +42,7 @@ extern _Thread_local struct ensio_thread ensio_thread;
 /* Slow paths. */
 int ensio_prepare(struct ensio_thread *thread);
 struct ensio_event *ensio_next_window(struct ensio_thread *thread);
+void ensio_renew_clock(struct ensio_thread *thread, uint64_t now);
 
 /* The recorder's one lock. Signals are blocked while it is held, so that no handler can wait for its own thread. */
 struct ensio_held {
@@ -96,6 +98,8 @@ static inline void ensio_store(struct ensio_thread *thread, uint16_t call, uint3
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread->storing--;
+    if (ENSIO_UNLIKELY(start > thread->clock_due))
+        ensio_renew_clock(thread, start);
 }
 
 #endif

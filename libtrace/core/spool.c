@@ -78,6 +78,7 @@ static void store_properties(void)
         {"host", ensio_settings.host},   {"program", ensio_settings.program}, {"command", command},
         {"cwd", folder},                 {"job", ensio_settings.job},         {"mode", "trace"},
         {"recorder", ENSIO_VERSION},     {"start_unix_ns", number},           {"exclude", ensio_settings.exclude},
+        {"launch", ensio_settings.key},
     };
     for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
         ensio_add(&all, properties[i][0]);
@@ -198,7 +199,9 @@ int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t leng
 
 void ensio_spool_touch(void)
 {
-    ensio_spool->last = ensio_clock_read();
+    uint32_t into_spare = !ensio_spool->last_is_spare;
+    *(into_spare ? &ensio_spool->spare : &ensio_spool->last) = ensio_clock_read();
+    __atomic_store_n(&ensio_spool->last_is_spare, into_spare, __ATOMIC_RELEASE);
 }
 
 void ensio_spool_end(void)

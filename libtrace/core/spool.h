@@ -21,7 +21,7 @@ struct ensio_window *ensio_window_make(uint16_t kind, uint64_t bytes);
 /* Adds a text entry; returns 0, or -1 where no space is left. The caller holds the lock. */
 int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t length);
 
-/* Brings the head up to date: the clock, and at the end the state. */
+/* Brings the head up to date: the clock, and at the end the state. The caller holds the lock. */
 void ensio_spool_touch(void);
 void ensio_spool_end(void);
 

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #define DROPS_BEFORE_RETRY 1024
+#define CLOCK_RENEWAL_TICKS (1ULL << 32) /* 1 to 5 s */
 
 _Thread_local struct ensio_thread ensio_thread = {.generation = UINT32_MAX};
 
@@ -42,7 +43,7 @@ int ensio_prepare(struct ensio_thread *thread)
         return 0;
     struct ensio_held held = ensio_lock();
     int recorded = (ensio_process->generation || ensio_begin()) && !ensio_settings.off;
-    if (recorded)
+    if (recorded && thread->generation != ensio_process->generation) /* no signal handler was quicker */
         *thread = (struct ensio_thread){.generation = ensio_process->generation, .number = UINT32_MAX};
     ensio_unlock(held);
     return recorded;
@@ -74,11 +75,23 @@ static int change_window(struct ensio_thread *thread)
     thread->window = window;
     thread->slots = (struct ensio_event *)(void *)((char *)window + ENSIO_WINDOW_HEADER_BYTES);
     thread->next = 0;
+    thread->clock_due = 0; /* a full window is an occasion too */
     thread->capacity = (uint32_t)((window->bytes - ENSIO_WINDOW_HEADER_BYTES) / sizeof(struct ensio_event));
-    ensio_spool->excluded_calls += thread->excluded_calls;
-    thread->excluded_calls = 0;
-    ensio_spool_touch();
     return 0;
+}
+
+/* A process that is killed leaves the readings of its clock that it has made until then: the longer ago the first and the
+ * nearer the last, the truer its times. */
+void ensio_renew_clock(struct ensio_thread *thread, uint64_t now)
+{
+    struct ensio_held held = ensio_lock();
+    thread->clock_due = now + CLOCK_RENEWAL_TICKS;
+    if (ensio_spool) {
+        ensio_spool->excluded_calls += thread->excluded_calls;
+        thread->excluded_calls = 0;
+        ensio_spool_touch();
+    }
+    ensio_unlock(held);
 }
 
 /* Where there is no space, the event is counted and dropped, and only now and then is space asked for again. */

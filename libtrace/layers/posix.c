@@ -5,12 +5,9 @@
 #include <core/life.h>
 #include <core/raw.h>
 #include <core/settings.h>
-#include <core/spool.h>
 #include <core/text.h>
 
 #include <string.h>
-
-#define TOUCH_AFTER_TICKS (1U << 24) /* some 5 to 20 ms */
 
 uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved)
 {
@@ -39,8 +36,6 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
     } else if (recorded) {
         file = ensio_file_number(absolute);
     }
-    if (ensio_spool && start - ensio_spool->last.ticks > TOUCH_AFTER_TICKS)
-        ensio_spool_touch();
     ensio_unlock(held);
     if (recorded)
         ensio_store(thread, call, file, -1, 0, result < 0 ? -(int64_t)error : 0, start, duration);

@@ -35,7 +35,16 @@ class Recorder:
         """Compile ``programs/<name>.c`` for this way in."""
         program = self.folder / f"{name}-{self.way}"
         driver = [str(ENSIO_CC)] if self.way == "relinked" else []
-        command = [*driver, compiler, "-O2", "-w", str(PROGRAMS / f"{name}.c"), "-o", str(program), "-pthread"]
+        command = [
+            *driver,
+            compiler,
+            "-O2",
+            "-w",
+            str(PROGRAMS / f"{name}.c"),
+            "-o",
+            str(program),
+            "-pthread",
+        ]
         subprocess.run([*command, *options], check=True)
         return program
 
@@ -48,13 +57,17 @@ class Recorder:
     def execute(self, *command: object, **options) -> subprocess.CompletedProcess:
         """Run a program to its end, recorded into `run`."""
         environment = self.environment(**options.pop("environment", {}))
-        return subprocess.run([str(word) for word in command], env=environment, capture_output=True, **options)
+        return subprocess.run(
+            [str(word) for word in command], env=environment, capture_output=True, **options
+        )
 
     def untraced(self, *command: object, **options) -> subprocess.CompletedProcess:
         """Run a program of the same build without recording."""
         environment = {key: value for key, value in self.environment().items() if key != "LD_PRELOAD"}
         environment["ENSIO_DISABLE"] = "1"
-        return subprocess.run([str(word) for word in command], env=environment, capture_output=True, **options)
+        return subprocess.run(
+            [str(word) for word in command], env=environment, capture_output=True, **options
+        )
 
 
 @pytest.fixture(params=WAYS)

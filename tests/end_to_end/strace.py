@@ -13,7 +13,11 @@ SYSTEM_CALLS = {
     "fdatasync": "fdatasync", "ftruncate": "ftruncate", "dup": "dup", "dup2": "dup2", "dup3": "dup3",
 }  # fmt: skip
 
-LINE = re.compile(r"^(?:\d+ +)?(\w+)\((?:AT_FDCWD(?:<[^>]*>)?, )?(?:\d+<([^>]*)>, )?(?:\"([^\"]*)\"|\d+<([^>]*)>)?")
+LINE = re.compile(
+    r"^(?:\d+ +)?(\w+)\("  # call
+    r"(?:AT_FDCWD(?:<[^>]*>)?, )?(?:\d+<([^>]*)>, )?"  # folder of a path, or file of a descriptor
+    r"(?:\"([^\"]*)\"|\d+<([^>]*)>)?"  # path, or file of an only argument
+)
 
 
 def counted(command: list[str], log: Path, folder: Path, **options) -> Counter:

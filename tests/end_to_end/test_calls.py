@@ -35,9 +35,12 @@ def test_every_call_is_recorded_and_nothing_changes(recorder, tmp_path, options)
         assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
 
     kernel = strace.counted(
-        [str(program), str(folders[2])], tmp_path / "log", folders[2],
-        env=recorder.environment(ENSIO_DISABLE="1"), capture_output=True,
-    )  # fmt: skip
+        [str(program), str(folders[2])],
+        tmp_path / "log",
+        folders[2],
+        env=recorder.environment(ENSIO_DISABLE="1"),
+        capture_output=True,
+    )
     events = ensembles.open(recorder.run).events
     ours = Counter("open" if name == "openat" else name for name in names(events))
     assert ours == kernel
@@ -86,7 +89,9 @@ def test_events_hold_what_the_calls_did(recorder, tmp_path):
 
 def test_failures_hold_the_errno_that_the_program_saw(recorder, tmp_path):
     program = recorder.build("every_call")
-    said = [line.rsplit(maxsplit=2) for line in recorder.execute(program, tmp_path).stdout.decode().splitlines()]
+    said = [
+        line.rsplit(maxsplit=2) for line in recorder.execute(program, tmp_path).stdout.decode().splitlines()
+    ]
     nowhere = ("read(-1", "close(999", "dup2(999", "open((char *)8")  # no file is meant that could be named
     seen = Counter(int(error) for call, _, error in said if int(error) and not call.startswith(nowhere))
     events = ensembles.open(recorder.run).events
@@ -110,20 +115,40 @@ def test_time_stamps_are_ordered_and_inside_the_run(recorder, tmp_path):
 # Files that a program opens by fopen are opened inside the C library, where no wrapper sees it.
 OPENED_BY_STDIO = {"fio": 1, "sqlite3": 1}
 
+FIO = [
+    "fio",
+    "--name=job",
+    "--size=256k",
+    "--bs=4k",
+    "--rw=randrw",
+    "--ioengine=psync",
+    "--numjobs=2",
+    "--fallocate=none",
+]
+
+PYTHON = """
+import os
+with open("{folder}/out", "wb", buffering=0) as file:
+    file.write(b"x" * 1000)
+descriptor = os.open("{folder}/out", os.O_RDWR)
+os.pread(descriptor, 10, 5)
+os.writev(descriptor, [b"a", b"bc"])
+os.fsync(descriptor)
+os.close(descriptor)
+"""
+
 
 @pytest.mark.parametrize(
     "command",
     [
         ["dd", "if=/dev/zero", "of={folder}/out", "bs=4096", "count=200", "conv=fsync"],
         ["dd", "if={folder}/in", "of={folder}/out", "bs=1000", "iflag=fullblock", "seek=3"],
-        ["fio", "--name=job", "--directory={folder}", "--size=256k", "--bs=4k", "--rw=randrw", "--ioengine=psync",
-         "--numjobs=2", "--fallocate=none", "--output=/dev/null"],
-        ["python3", "-S", "-c", "import os\nf = open('{folder}/out', 'wb', buffering=0)\nf.write(b'x' * 1000)\nf.close()\n"
-         "g = os.open('{folder}/out', os.O_RDWR)\nos.pread(g, 10, 5)\nos.writev(g, [b'a', b'bc'])\nos.fsync(g)\nos.close(g)"],
-        ["sqlite3", "{folder}/out.db", "create table t (a, b); insert into t values (1, 2), (3, 4); select sum(a) from t;"],
+        [*FIO, "--directory={folder}", "--output=/dev/null"],
+        ["python3", "-S", "-c", PYTHON],
+        ["sqlite3", "{folder}/out.db", "create table t (a, b); insert into t values (1, 2), (3, 4);"],
     ],
     ids=["dd-write", "dd-copy", "fio", "python", "sqlite3"],
-)  # fmt: skip
+)
 def test_counts_of_foreign_programs_equal_what_the_kernel_saw(preload, tmp_path, command):
     counts = {}
     for way in ("kernel", "ours"):

@@ -53,13 +53,17 @@ def test_descriptor_that_stands_for_another_file_is_noticed(recorder, tmp_path):
 
 
 def test_switch_leaves_no_trace(recorder, tmp_path):
-    recorder.execute(recorder.build("acknowledge"), tmp_path / "out", 10, environment={"ENSIO_DISABLE": "1"}, check=True)
+    recorder.execute(
+        recorder.build("acknowledge"), tmp_path / "out", 10, environment={"ENSIO_DISABLE": "1"}, check=True
+    )
     assert not recorder.run.exists()
 
 
 def test_excluded_paths_are_left_out_and_counted(recorder, tmp_path):
     program = recorder.build("acknowledge")
-    recorder.execute(program, tmp_path / "out", 100, environment={"ENSIO_EXCLUDE": f"{tmp_path}/o*"}, check=True)
+    recorder.execute(
+        program, tmp_path / "out", 100, environment={"ENSIO_EXCLUDE": f"{tmp_path}/o*"}, check=True
+    )
     run = ensembles.open(recorder.run)
     assert len(run.events) == 0
     assert run.processes[0].excluded_calls == 101
@@ -69,7 +73,9 @@ def test_run_directory_is_private_and_named_after_program_and_time(recorder, tmp
     program = recorder.build("acknowledge")
     environment = recorder.environment()
     del environment["ENSIO_DIR"]
-    subprocess.run([program, tmp_path / "out", "10"], env=environment, cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(
+        [program, tmp_path / "out", "10"], env=environment, cwd=tmp_path, check=True, capture_output=True
+    )
     (folder,) = tmp_path.glob("ensio-*")
     program_name, pid, time = folder.name.removeprefix("ensio-").rsplit("-", 2)
     assert program_name == program.name
@@ -87,26 +93,40 @@ def test_processes_of_one_launch_agree_on_a_directory_and_the_next_launch_gets_a
     for namespace in ("one", "two"):
         ranks = [
             subprocess.Popen(
-                [program, tmp_path / f"out.{rank}", "10"], cwd=tmp_path, stdout=subprocess.DEVNULL,
+                [program, tmp_path / f"out.{rank}", "10"],
+                cwd=tmp_path,
+                stdout=subprocess.DEVNULL,
                 env=environment | {"PMIX_NAMESPACE": namespace, "PMIX_RANK": str(rank), "PMI_SIZE": "6"},
             )
             for rank in range(6)
-        ]  # fmt: skip
+        ]
         assert [rank.wait() for rank in ranks] == [0] * 6
     folders = sorted(tmp_path.glob("ensio-*"))
     assert len(folders) == 2
     for folder in folders:
-        assert sorted(ensembles.open(folder).events.rank.tolist()) == sorted(list(range(6)) * 11)
+        run = ensembles.open(folder)
+        assert run.notes == []
+        assert sorted(run.events.rank.tolist()) == sorted(list(range(6)) * 11)
 
 
-@pytest.mark.parametrize("way", [("openmpi", "preloaded"), ("openmpi", "relinked"), ("mpich", "relinked"), ("mpich", "preloaded")])
-def test_mpi_tasks_are_ranked_by_mpi(recorder, tmp_path, way):
-    flavour, recorder.way = way
+def test_two_launches_in_one_directory_are_noticed(recorder, tmp_path):
+    program = recorder.build("acknowledge")
+    for namespace in ("one", "two"):
+        environment = {"PMIX_NAMESPACE": namespace, "PMIX_RANK": "0", "PMI_SIZE": "1"}
+        recorder.execute(program, tmp_path / "out", 10, check=True, environment=environment)
+    (note,) = ensembles.open(recorder.run).notes
+    assert note.startswith("2 launches recorded into this directory")
+
+
+@pytest.mark.parametrize("flavour", ["openmpi", "mpich"])
+def test_mpi_tasks_are_ranked_by_mpi(recorder, tmp_path, flavour):
     program = recorder.build("mpi_writes", compiler=f"mpicc.{flavour}")
     environment = recorder.environment(
-        OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
+        OMPI_ALLOW_RUN_AS_ROOT="1",
+        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+        OMPI_MCA_rmaps_base_oversubscribe="1",
         OMPI_MCA_mpi_yield_when_idle="1",
-    )  # fmt: skip
+    )
     del environment["ENSIO_DIR"]
     subprocess.run([f"mpiexec.{flavour}", "-n", "4", program], cwd=tmp_path, env=environment, check=True)
     (folder,) = tmp_path.glob("ensio-mpi_writes*")

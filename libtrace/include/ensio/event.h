@@ -75,6 +75,9 @@ struct ensio_spool {
     uint32_t threads; /* threads that recorded, numbered from 0 */
     struct ensio_clock_reading first;
     struct ensio_clock_reading last;
+    struct ensio_clock_reading spare; /* takes turns with `last`, so that one of them is whole at any moment */
+    uint32_t last_is_spare;           /* 1: the last reading is `spare` */
+    uint32_t reserved;
     uint64_t dropped_events; /* completed calls that are not in this spool, for want of space */
     uint64_t excluded_calls; /* calls on files that are left out (ENSIO_EXCLUDE), as far as they were counted */
 };

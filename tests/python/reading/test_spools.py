@@ -16,14 +16,19 @@ from ensembles.events import COLUMNS, Call
 from ensembles.writers.spool import UNIT_BYTES
 
 
-def test_bytes_laid_out_by_hand_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("last_is_spare", [0, 1])
+def test_bytes_laid_out_by_hand_are_read(tmp_path: Path, last_is_spare: int) -> None:
     """Owes nothing to the layout that is parsed: positions and types are those that event.h describes."""
     text = b"6 pwrite posix write\n"
     name = b"/data/a file"
     entries = struct.pack("<HHIII", 2, 0, 0, len(text), 0) + text + bytes(-len(text) % 8)
     entries += struct.pack("<HHIII", 1, 0, 3, len(name), 0) + name + bytes(-len(name) % 8)
     head = struct.pack("<QIIQIIIIIiII", 0x4C50534F49534E45, 1, 48, 131072, len(entries), 1, 2, 77, 1, 4, 5, 1)
-    head += struct.pack("<6Q", 500, 500, UNIX_NS, 1500, 1500, UNIX_NS + 1000) + struct.pack("<QQ", 0, 9)
+    readings = [(1500, 1500, UNIX_NS + 1000), (1400, 1300, UNIX_NS + 800)]
+    last, spare = readings[:: -1 if last_is_spare else 1]
+    head += struct.pack("<9Q", 500, 500, UNIX_NS, *last, *spare) + struct.pack(
+        "<IIQQ", last_is_spare, 0, 0, 9
+    )
     window = struct.pack("<IHHQII", 0x4E495745, 1, 0, 65536, 78, 0).ljust(64, b"\0")
     event = struct.pack("<QQqQqIHBB", 700, 30, 4096, 512, 256, 3, 6, 2, 0)
     data = head.ljust(4096, b"\0") + entries
