@@ -30,6 +30,7 @@ class Recorder:
         self.way = way
         self.folder = folder
         self.run = folder / "run"
+        self.library = PRELOAD
 
     def build(self, name: str, *options: str, compiler: str = "gcc") -> Path:
         """Compile ``programs/<name>.c`` for this way in."""
@@ -51,7 +52,7 @@ class Recorder:
     def environment(self, **more: str) -> dict[str, str]:
         """The environment of a recorded program."""
         clean = {key: value for key, value in os.environ.items() if not key.startswith("ENSIO_")}
-        preload = {"LD_PRELOAD": str(PRELOAD)} if self.way == "preloaded" else {}
+        preload = {"LD_PRELOAD": str(self.library)} if self.way == "preloaded" else {}
         return clean | preload | {"ENSIO_DIR": str(self.run)} | more
 
     def execute(self, *command: object, **options) -> subprocess.CompletedProcess:

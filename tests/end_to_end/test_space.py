@@ -6,7 +6,6 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import PRELOAD
 
 import ensembles
 
@@ -79,11 +78,10 @@ def test_other_users_without_the_right_to_write_run_unrecorded(recorder, tmp_pat
         folder.chmod(folder.stat().st_mode | 0o055)
     (tmp_path / "out").touch()
     (tmp_path / "out").chmod(0o666)
-    library = shutil.copy(PRELOAD, tmp_path)  # the repository may lie where only root can look
-    environment = {"LD_PRELOAD": library} if recorder.way == "preloaded" else {}
-    traced = assert_runs_as_untraced(
-        recorder, program, tmp_path, user=65534, group=65534, environment=environment
-    )
+    recorder.library = shutil.copy(
+        recorder.library, tmp_path
+    )  # the original may lie where only root can look
+    traced = assert_runs_as_untraced(recorder, program, tmp_path, user=65534, group=65534)
     assert_one_sentence(traced.stderr)
 
 
