@@ -5,12 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("ENSIO_BUILD", ROOT / "build"))
-PROGRAMS = Path(__file__).parent / "programs"
-PRELOAD = BUILD / "lib" / "libensio-preload.so"
-ENSIO_CC = BUILD / "bin" / "ensio-cc"
+from places import BUILD, ENSIO_CC, PRELOAD, PROGRAMS
 
 WAYS = ("relinked", "preloaded")
 
@@ -31,17 +26,22 @@ class Recorder:
         self.folder = folder
         self.run = folder / "run"
         self.library = PRELOAD
+        self.driver = ENSIO_CC
+
+    def source(self, name: str) -> Path:
+        """The file ``programs/<name>.c``."""
+        return PROGRAMS / f"{name}.c"
 
     def build(self, name: str, *options: str, compiler: str = "gcc") -> Path:
         """Compile ``programs/<name>.c`` for this way in."""
         program = self.folder / f"{name}-{self.way}"
-        driver = [str(ENSIO_CC)] if self.way == "relinked" else []
+        driver = [str(self.driver)] if self.way == "relinked" else []
         command = [
             *driver,
             compiler,
             "-O2",
             "-w",
-            str(PROGRAMS / f"{name}.c"),
+            str(self.source(name)),
             "-o",
             str(program),
             "-pthread",
@@ -77,6 +77,14 @@ def recorder(request, tmp_path) -> Recorder:
     if not ENSIO_CC.exists() or not PRELOAD.exists():
         pytest.fail(f"the recorder is not built in {BUILD}; run ./dev setup")
     return Recorder(request.param, tmp_path)
+
+
+@pytest.fixture
+def relinked(tmp_path) -> Recorder:
+    """A recorder for programs that are linked with ensio-cc."""
+    if not ENSIO_CC.exists():
+        pytest.fail(f"the recorder is not built in {BUILD}; run ./dev setup")
+    return Recorder("relinked", tmp_path)
 
 
 @pytest.fixture

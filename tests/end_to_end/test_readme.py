@@ -1,0 +1,96 @@
+"""Every command line of the README is run, in its order, as a new user would type it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from places import BUILD, PROGRAMS, ROOT
+
+README = (ROOT / "README.md").read_text()
+LINES = [line[4:] for line in README.splitlines() if line.startswith("    ")]
+STARTS = ("ensio ", "ensio-cc ", "ENSIO_DIR=")
+COMMANDS = [line for line in LINES if line.startswith(STARTS)]
+INSTALL = [line for line in LINES if line.startswith(("cmake ", "pip "))]
+PYTHON = re.search(r"(?:^    .*\n)*^    import ensembles\n(?:^    .*\n)*", README, re.M)[0]
+
+
+@pytest.fixture
+def environment():
+    mpi = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+    }
+    path = f"{BUILD}/bin:{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    return (
+        {key: value for key, value in os.environ.items() if not key.startswith("ENSIO_")}
+        | mpi
+        | {"PATH": path}
+    )
+
+
+def shell(command, folder, environment):
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_commands_do_what_they_say(tmp_path, environment):
+    assert len(COMMANDS) >= 8
+    subprocess.run(["mpicc", "-c", PROGRAMS / "mpi_writes.c", "-o", tmp_path / "app.o"], check=True)
+    for command in COMMANDS:
+        if command.startswith("ensio run"):
+            relinked = shell("ensio info run", tmp_path, environment)
+            shutil.rmtree(tmp_path / "run")
+            subprocess.run(["mpicc", PROGRAMS / "mpi_writes.c", "-o", tmp_path / "app"], check=True)
+        printed = shell(command, tmp_path, environment)
+        if command.startswith("ensio info"):
+            assert counts(printed) == counts(relinked) == {"write": 108, "open": 8, "close": 8}
+    assert (tmp_path / "report.html").stat().st_size > 1e6
+    snippet = "\n".join(line[4:] for line in PYTHON.splitlines())
+    printed = subprocess.run(
+        [sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    number, unit = printed.stdout.split()
+    assert float(number) > 0
+    assert unit == "ms"
+
+
+def test_installed_prefix_and_package_work_without_the_sources(tmp_path, environment):
+    assert len(INSTALL) == 2
+    sources, prefix, packages = tmp_path / "sources", tmp_path / "prefix", tmp_path / "packages"
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    for name in tracked.stdout.decode().split("\0")[:-1]:
+        (sources / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, sources / name, follow_symlinks=False)
+    # The package goes into a folder of its own; what it requires is there already.
+    pip = {"PIP_TARGET": str(packages), "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    for command in INSTALL:
+        shell(command.replace("PREFIX", str(prefix)), sources, environment | pip)
+    shutil.rmtree(sources)
+
+    path = f"{prefix}/bin:{packages}/bin:{environment['PATH']}"
+    installed = environment | {"PATH": path, "PYTHONPATH": str(packages)}
+    where = shell("command -v ensio ensio-cc ensio-replay", tmp_path, installed).split()
+    assert all(found.startswith(str(tmp_path)) for found in where)
+    shell("ensio replay ior --tasks 2 --block-size 64KiB -o replayed", tmp_path, installed)
+    shell("ensio run -o preloaded -- dd if=/dev/zero of=data bs=1k count=5", tmp_path, installed)
+    assert counts(shell("ensio info replayed", tmp_path, installed))["write"] == 10
+    assert counts(shell("ensio info preloaded", tmp_path, installed))["write"] == 5
+    shell("ensio report replayed -o replayed.html", tmp_path, installed)
+    kernels = "from ensembles.summaries import kernels; print(kernels.NATIVE, kernels.__file__)"
+    native, file = shell(f"python -c '{kernels}'", tmp_path, installed).split()
+    assert native == "True"
+    assert file.startswith(str(packages))
+
+
+def counts(info):
+    """Call and count of each row of the table of ``ensio info``."""
+    rows = re.findall(r"^(\w+) +([\d,]+) .*%", info, re.M)
+    return {name: int(count.replace(",", "")) for name, count in rows}
