@@ -1,6 +1,7 @@
 #include "descriptors.h"
 
 #include "files.h"
+#include "lock.h"
 #include "raw.h"
 #include "settings.h"
 #include "text.h"

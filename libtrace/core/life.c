@@ -2,6 +2,7 @@
 
 #include "descriptors.h"
 #include "files.h"
+#include "lock.h"
 #include "raw.h"
 #include "recorder.h"
 #include "run_directory.h"

@@ -10,7 +10,6 @@
 #include "clock.h"
 
 #include <ensio/event.h>
-#include <signal.h>
 #include <stdint.h>
 
 #define ENSIO_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -43,14 +42,6 @@ extern _Thread_local struct ensio_thread ensio_thread;
 int ensio_prepare(struct ensio_thread *thread);
 struct ensio_event *ensio_next_window(struct ensio_thread *thread);
 void ensio_renew_clock(struct ensio_thread *thread, uint64_t now);
-
-/* The recorder's one lock. Signals are blocked while it is held, so that no handler can wait for its own thread. */
-struct ensio_held {
-    sigset_t signals;
-    int error;
-};
-struct ensio_held ensio_lock(void);
-void ensio_unlock(struct ensio_held held);
 
 /* Whether calls of this thread are recorded; makes the thread ready at its first call. */
 static inline int ensio_ready(struct ensio_thread *thread)

@@ -1,12 +1,11 @@
 #include "thread.h"
 
 #include "life.h"
+#include "lock.h"
 #include "raw.h"
 #include "settings.h"
 #include "spool.h"
 
-#include <sched.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define DROPS_BEFORE_RETRY 1024
@@ -14,32 +13,9 @@
 
 _Thread_local struct ensio_thread ensio_thread = {.generation = UINT32_MAX};
 
-static uint32_t lock;
-static _Thread_local int holding;
-
-struct ensio_held ensio_lock(void)
-{
-    struct ensio_held held = {.error = errno};
-    sigset_t all;
-    memset(&all, 0xff, sizeof all);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &held.signals, _NSIG / 8);
-    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
-        syscall(SYS_sched_yield);
-    holding = 1;
-    return held;
-}
-
-void ensio_unlock(struct ensio_held held)
-{
-    holding = 0;
-    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &held.signals, NULL, _NSIG / 8);
-    errno = held.error;
-}
-
 int ensio_prepare(struct ensio_thread *thread)
 {
-    if (ensio_settings.off || holding) /* a library that the recorder's beginning called has come back here */
+    if (ensio_settings.off || ensio_locked()) /* a library that the recorder's beginning called has come back here */
         return 0;
     struct ensio_held held = ensio_lock();
     int recorded = (ensio_process->generation || ensio_begin()) && !ensio_settings.off;

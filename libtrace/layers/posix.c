@@ -3,6 +3,7 @@
 #include <core/descriptors.h>
 #include <core/files.h>
 #include <core/life.h>
+#include <core/lock.h>
 #include <core/raw.h>
 #include <core/settings.h>
 #include <core/text.h>

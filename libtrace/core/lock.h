@@ -1,0 +1,18 @@
+/* lock.h: the recorder's one lock. Signals are blocked while it is held, so that no handler can wait for its own thread; errno
+ * is put back when it is let go. */
+#ifndef ENSIO_LOCK_H
+#define ENSIO_LOCK_H
+
+#include <signal.h>
+
+struct ensio_held {
+    sigset_t signals;
+    int error;
+};
+struct ensio_held ensio_lock(void);
+void ensio_unlock(struct ensio_held held);
+
+/* Whether this thread holds it. */
+int ensio_locked(void);
+
+#endif
