@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 
 import pytest
 from places import BUILD, PROGRAMS, ROOT
@@ -64,19 +65,24 @@ def test_commands_do_what_they_say(tmp_path, environment):
 
 def test_installed_prefix_and_package_work_without_the_sources(tmp_path, environment):
     assert len(INSTALL) == 2
-    sources, prefix, packages = tmp_path / "sources", tmp_path / "prefix", tmp_path / "packages"
+    sources, prefix, packages = tmp_path / "sources", tmp_path / "prefix", tmp_path / "venv"
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
     for name in tracked.stdout.decode().split("\0")[:-1]:
         (sources / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, sources / name, follow_symlinks=False)
-    # The package goes into a folder of its own; what it requires is there already.
-    pip = {"PIP_TARGET": str(packages), "PIP_NO_DEPS": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    # A fresh virtual environment, to which the requirements that are installed already are lent.
+    subprocess.run([sys.executable, "-m", "venv", packages], check=True)
+    (site,) = packages.glob("lib/python*/site-packages")
+    (site / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    installed = environment | {
+        "PATH": f"{prefix}/bin:{packages}/bin:{environment['PATH']}",
+        "PIP_NO_DEPS": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
     for command in INSTALL:
-        shell(command.replace("PREFIX", str(prefix)), sources, environment | pip)
+        shell(command.replace("PREFIX", str(prefix)), sources, installed)
     shutil.rmtree(sources)
 
-    path = f"{prefix}/bin:{packages}/bin:{environment['PATH']}"
-    installed = environment | {"PATH": path, "PYTHONPATH": str(packages)}
     where = shell("command -v ensio ensio-cc ensio-replay", tmp_path, installed).split()
     assert all(found.startswith(str(tmp_path)) for found in where)
     shell("ensio replay ior --tasks 2 --block-size 64KiB -o replayed", tmp_path, installed)
