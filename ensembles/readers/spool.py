@@ -15,6 +15,7 @@ from ensembles.errors import EnsioError
 from ensembles.readers.layout import CONSTANTS, EVENT, SPOOL, TEXT, WINDOW
 
 UNIT_BYTES = CONSTANTS["ENSIO_WINDOW_UNIT_BYTES"]
+HEAD_BYTES = CONSTANTS["ENSIO_SPOOL_BYTES"]
 HEADER_BYTES = CONSTANTS["ENSIO_WINDOW_HEADER_BYTES"]
 TEXT_BYTES = CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"]
 MAGIC = CONSTANTS["ENSIO_SPOOL_MAGIC"].to_bytes(8, "little")
@@ -123,8 +124,8 @@ def _checked_head(path: str, beginning: bytes) -> Any:
             f"{CONSTANTS['ENSIO_SPOOL_VERSION']} and {EVENT.size}: use the ensio that recorded it"
         )
     plausible = (
-        head.allocated_bytes >= UNIT_BYTES
-        and head.text_bytes <= UNIT_BYTES - TEXT_BYTES
+        head.allocated_bytes >= HEAD_BYTES
+        and head.text_bytes <= HEAD_BYTES - TEXT_BYTES
         and head.state in (CONSTANTS["ENSIO_STATE_RUNNING"], CONSTANTS["ENSIO_STATE_ENDED"])
         and head.clock in (CONSTANTS["ENSIO_CLOCK_TSC"], CONSTANTS["ENSIO_CLOCK_MONOTONIC"])
         and -1 <= head.rank < _MOST_RANKS
@@ -165,7 +166,7 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
             f"{spool.name} is cut short: it has {size} of {spool.head.allocated_bytes} bytes, "
             "calls recorded in the others are missing"
         )
-    position, damaged_at = UNIT_BYTES, -1
+    position, damaged_at = HEAD_BYTES, -1
     while position + HEADER_BYTES <= end:
         beginning = os.pread(descriptor, HEADER_BYTES + EVENT.size, position)
         window = WINDOW.unpack(beginning.ljust(WINDOW.size, b"\0"))
@@ -210,6 +211,6 @@ def _holds_events(descriptor: int, window: Window) -> bool:
     """Whether a window whose first place is empty (that call was never completed) has an event elsewhere."""
     import numpy as np
 
-    slots = min(window.slots, UNIT_BYTES // EVENT.size)
+    slots = min(window.slots, HEAD_BYTES // EVENT.size)
     raw = os.pread(descriptor, slots * EVENT.size, window.position)
     return bool(np.frombuffer(raw, EVENT.dtype, len(raw) // EVENT.size)["call"].any())

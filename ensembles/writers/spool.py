@@ -14,7 +14,7 @@ import numpy as np
 from ensembles.events import Call
 from ensembles.readers.layout import CONSTANTS, EVENT, SPOOL, TEXT, WINDOW
 
-UNIT_BYTES = CONSTANTS["ENSIO_WINDOW_UNIT_BYTES"]
+HEAD_BYTES = CONSTANTS["ENSIO_SPOOL_BYTES"]
 LARGEST_WINDOW_BYTES = 1 << 20
 
 POSIX_CALLS = {
@@ -64,7 +64,7 @@ def write_spool(path: str | os.PathLike[str], content: SpoolContent) -> None:
         The file cannot be written.
     """
     text = _text_entries(content)
-    room = UNIT_BYTES - CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"]
+    room = HEAD_BYTES - CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"]
     in_head, beyond = _split_entries(text, room)
     head = {
         "magic": CONSTANTS["ENSIO_SPOOL_MAGIC"],
@@ -79,7 +79,7 @@ def write_spool(path: str | os.PathLike[str], content: SpoolContent) -> None:
     }
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
-        end = UNIT_BYTES
+        end = HEAD_BYTES
         os.pwrite(descriptor, in_head, CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"])
         if beyond:
             end += _write_text_window(descriptor, end, beyond)
@@ -121,7 +121,7 @@ def _split_entries(entries: Iterable[bytes], room: int) -> tuple[bytes, bytes]:
 
 def _write_text_window(descriptor: int, position: int, text: bytes) -> int:
     header_bytes = CONSTANTS["ENSIO_WINDOW_HEADER_BYTES"]
-    length = -(-(header_bytes + len(text)) // UNIT_BYTES) * UNIT_BYTES
+    length = -(-(header_bytes + len(text)) // HEAD_BYTES) * HEAD_BYTES
     head = WINDOW.pack(
         magic=CONSTANTS["ENSIO_WINDOW_MAGIC"],
         kind=CONSTANTS["ENSIO_WINDOW_TEXT"],
@@ -135,7 +135,7 @@ def _write_text_window(descriptor: int, position: int, text: bytes) -> int:
 
 def _write_event_window(descriptor: int, position: int, thread: int, events: np.ndarray) -> int:
     header_bytes = CONSTANTS["ENSIO_WINDOW_HEADER_BYTES"]
-    length = -(-(header_bytes + events.nbytes) // UNIT_BYTES) * UNIT_BYTES
+    length = -(-(header_bytes + events.nbytes) // HEAD_BYTES) * HEAD_BYTES
     head = WINDOW.pack(
         magic=CONSTANTS["ENSIO_WINDOW_MAGIC"],
         kind=CONSTANTS["ENSIO_WINDOW_EVENTS"],
@@ -149,7 +149,7 @@ def _write_event_window(descriptor: int, position: int, thread: int, events: np.
 
 def _in_turns(threads: Sequence[np.ndarray]) -> Iterable[tuple[int, np.ndarray]]:
     """Each thread's events cut into windows of 64 KiB, 128 KiB, ... 1 MiB, the threads taking turns."""
-    window_bytes, position = UNIT_BYTES, [0] * len(threads)
+    window_bytes, position = HEAD_BYTES, [0] * len(threads)
     while any(start < len(events) for start, events in zip(position, threads, strict=True)):
         capacity = (window_bytes - CONSTANTS["ENSIO_WINDOW_HEADER_BYTES"]) // EVENT.size
         for thread, events in enumerate(threads):

@@ -90,6 +90,7 @@ static void begin_first(void)
         madvise(page, sizeof *page, MADV_WIPEONFORK); /* older kernels rely on the fork handler alone */
         ensio_process = page;
     }
+    ensio_threads_begin();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 

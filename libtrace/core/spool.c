@@ -7,6 +7,7 @@
 #include "text.h"
 
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -16,6 +17,7 @@ static char spool_path[ENSIO_PATH_ROOM];
 static struct ensio_window *text_window; /* where text entries go when the first window is full */
 
 #define LARGE_PAGE_BYTES (2 << 20)
+#define TEXT_WINDOW_BYTES 65536
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit)
 {
@@ -107,7 +109,7 @@ int ensio_spool_make(void)
     if (fd < 0)
         return fd;
     struct ensio_clock_reading now = ensio_clock_read();
-    struct ensio_spool *head = map_part(fd, 0, ENSIO_WINDOW_UNIT_BYTES);
+    struct ensio_spool *head = map_part(fd, 0, ENSIO_SPOOL_BYTES);
     ensio_raw_close(fd);
     if (!head) {
         ENSIO_RAW(SYS_unlinkat, AT_FDCWD, spool_path, 0);
@@ -116,7 +118,7 @@ int ensio_spool_make(void)
     *head = (struct ensio_spool){
         .version = ENSIO_SPOOL_VERSION,
         .event_bytes = sizeof(struct ensio_event),
-        .allocated_bytes = ENSIO_WINDOW_UNIT_BYTES,
+        .allocated_bytes = ENSIO_SPOOL_BYTES,
         .clock = ensio_clock_kind,
         .pid = pid,
         .parent_pid = (uint32_t)syscall(SYS_getppid),
@@ -144,7 +146,7 @@ struct ensio_window *ensio_window_make(uint16_t kind, uint64_t bytes)
     int fd = ensio_raw_open(spool_path, O_RDWR | O_NOFOLLOW, 0);
     if (fd < 0)
         return NULL;
-    bytes = round_up(bytes, ENSIO_WINDOW_UNIT_BYTES);
+    bytes = round_up(bytes, getauxval(AT_PAGESZ)); /* a multiple of the unit */
     uint64_t offset = ensio_spool->allocated_bytes;
     if (bytes >= LARGE_PAGE_BYTES)
         offset = round_up(offset, LARGE_PAGE_BYTES); /* readers pass over the hole */
@@ -178,7 +180,7 @@ int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t leng
 {
     struct ensio_text head = {.kind = kind, .id = id, .length = length};
     if (!text_window && store_in((char *)ensio_spool + ENSIO_SPOOL_TEXT_BYTES,
-                                 ENSIO_WINDOW_UNIT_BYTES - ENSIO_SPOOL_TEXT_BYTES, &ensio_spool->text_bytes, &head,
+                                 ENSIO_SPOOL_BYTES - ENSIO_SPOOL_TEXT_BYTES, &ensio_spool->text_bytes, &head,
                                  text) == 0)
         return 0;
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -187,7 +189,7 @@ int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t leng
                                     text) == 0)
             return 0;
         struct ensio_window *next =
-            ensio_window_make(ENSIO_WINDOW_TEXT, ENSIO_WINDOW_HEADER_BYTES + sizeof head + length + 8U);
+            ensio_window_make(ENSIO_WINDOW_TEXT, TEXT_WINDOW_BYTES + length);
         if (!next)
             return -1;
         if (text_window)

@@ -6,6 +6,7 @@
 #include "settings.h"
 #include "spool.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #define DROPS_BEFORE_RETRY 1024
@@ -25,13 +26,45 @@ int ensio_prepare(struct ensio_thread *thread)
     return recorded;
 }
 
+static pthread_key_t at_end_of_thread;
+
+static void unmap_windows(struct ensio_thread *thread)
+{
+    if (thread->retired)
+        munmap(thread->retired, thread->retired->bytes);
+    if (thread->window)
+        munmap(thread->window, thread->window->bytes);
+    thread->retired = NULL;
+}
+
+/* Calls that the thread still makes, in destructors that come later, get another window. */
+static void end_of_thread(void *state)
+{
+    struct ensio_thread *thread = state;
+    struct ensio_held held = ensio_lock();
+    unmap_windows(thread);
+    thread->window = NULL;
+    thread->next = thread->capacity = 0;
+    if (ensio_spool)
+        ensio_spool->excluded_calls += thread->excluded_calls;
+    thread->excluded_calls = 0;
+    ensio_unlock(held);
+}
+
+void ensio_threads_begin(void)
+{
+    pthread_key_create(&at_end_of_thread, end_of_thread);
+}
+
 /* Puts a new window under a thread. Its old one is unmapped, unless this happens in a signal handler that interrupted the
  * storing of an event. */
 static int change_window(struct ensio_thread *thread)
 {
     if (ensio_recording() != 0)
         return -1;
-    uint64_t bytes = thread->window ? ENSIO_WINDOW_GROWTH * thread->window->bytes : ENSIO_FIRST_WINDOW_BYTES;
+    uint64_t bytes = thread->window           ? ENSIO_WINDOW_GROWTH * thread->window->bytes
+                     : !ensio_spool->threads ? ENSIO_FIRST_WINDOW_BYTES
+                                             : ENSIO_OTHER_FIRST_WINDOW_BYTES;
     struct ensio_window *window = ensio_window_make(
         ENSIO_WINDOW_EVENTS, bytes < ENSIO_LARGEST_WINDOW_BYTES ? bytes : ENSIO_LARGEST_WINDOW_BYTES);
     if (!window)
@@ -40,14 +73,12 @@ static int change_window(struct ensio_thread *thread)
         thread->number = ensio_spool->threads++;
     window->thread = (uint16_t)thread->number;
     window->tid = (uint32_t)syscall(SYS_gettid);
-    if (thread->storing <= 1 && thread->retired) {
-        munmap(thread->retired, thread->retired->bytes);
-        thread->retired = NULL;
-    }
-    if (thread->window && thread->storing <= 1)
-        munmap(thread->window, thread->window->bytes);
-    else if (thread->window)
+    if (thread->storing > 1)
         thread->retired = thread->window;
+    else
+        unmap_windows(thread);
+    if (!thread->window)
+        pthread_setspecific(at_end_of_thread, thread);
     thread->window = window;
     thread->slots = (struct ensio_event *)(void *)((char *)window + ENSIO_WINDOW_HEADER_BYTES);
     thread->next = 0;

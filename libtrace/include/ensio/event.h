@@ -17,7 +17,8 @@
 #define ENSIO_SPOOL_MAGIC 0x4c50534f49534e45ULL /* the bytes "ENSIOSPL" on a little-endian machine */
 #define ENSIO_SPOOL_VERSION 1
 #define ENSIO_WINDOW_MAGIC 0x4e495745U /* the bytes "EWIN" */
-#define ENSIO_WINDOW_UNIT_BYTES 65536
+#define ENSIO_WINDOW_UNIT_BYTES 4096
+#define ENSIO_SPOOL_BYTES 65536      /* length of the first window */
 #define ENSIO_SPOOL_TEXT_BYTES 4096  /* from the start of the first window to its first text entry */
 #define ENSIO_WINDOW_HEADER_BYTES 64 /* from the start of any other window to its first event or text entry */
 

@@ -17,7 +17,7 @@ from made_spools import made_events, spool
 
 import ensembles as en
 from ensembles.readers.layout import CONSTANTS, SPOOL
-from ensembles.writers.spool import UNIT_BYTES
+from ensembles.writers.spool import HEAD_BYTES
 
 INTERESTING = ((0, 250), (4096, 4500), (65536, 65800), (0, 400_000))
 """Ranges of bytes: the head, texts, the head of the second window, everything."""
@@ -30,7 +30,7 @@ FOREIGN = {
     "short": b"ENSIO",
     "magic alone": b"ENSIOSPL",
     "half a head": b"ENSIOSPL" + bytes(SPOOL.size // 2),
-    "head of zeros": b"ENSIOSPL" + bytes(UNIT_BYTES),
+    "head of zeros": b"ENSIOSPL" + bytes(HEAD_BYTES),
 }
 
 
@@ -103,12 +103,12 @@ def test_nothing_at_the_path_and_an_empty_directory_are_told(tmp_path: Path) -> 
         en.open(tmp_path)
 
 
-@pytest.mark.parametrize("beyond", [0, 30, 64 + 48 * 7 + 11, UNIT_BYTES, 2 * UNIT_BYTES + 1000])
+@pytest.mark.parametrize("beyond", [0, 30, 64 + 48 * 7 + 11, HEAD_BYTES, 2 * HEAD_BYTES + 1000])
 def test_what_is_left_of_a_truncated_spool_is_called_partial(
     tmp_path: Path, whole: bytes, beyond: int
 ) -> None:
     path = tmp_path / "cut.spool"
-    path.write_bytes(whole[: UNIT_BYTES + beyond])
+    path.write_bytes(whole[: HEAD_BYTES + beyond])
     run = read_all(path)
     first = run.events[run.events.thread == 0]
     np.testing.assert_array_equal(first.requested, made_events(3000, 1)["requested"][: len(first)])
@@ -118,11 +118,11 @@ def test_what_is_left_of_a_truncated_spool_is_called_partial(
 
 def test_a_destroyed_window_loses_only_its_own_calls(tmp_path: Path, whole: bytes) -> None:
     path = tmp_path / "hit.spool"
-    path.write_bytes(whole[:UNIT_BYTES] + b"\xaa" * UNIT_BYTES + whole[2 * UNIT_BYTES :])
+    path.write_bytes(whole[:HEAD_BYTES] + b"\xaa" * HEAD_BYTES + whole[2 * HEAD_BYTES :])
     run = read_all(path)
     second = run.events[run.events.thread == 1]
     np.testing.assert_array_equal(second.requested, made_events(500, 2)["requested"])
-    assert any(f"byte {UNIT_BYTES}" in note for note in run.notes)
+    assert any(f"byte {HEAD_BYTES}" in note for note in run.notes)
 
 
 @given(size=st.integers(0, 400_000))
@@ -175,8 +175,8 @@ def test_a_spool_that_claims_terabytes_needs_no_memory(tmp_path: Path) -> None:
     """A window of nearly 1 TiB in a file with a hole: what is there is read within a limit on memory."""
     path = spool(tmp_path / "s", [made_events(1364)], rank=0, allocated_bytes=1 << 40)
     with path.open("r+b") as file:
-        file.seek(UNIT_BYTES + 8)
-        file.write(((1 << 40) - UNIT_BYTES).to_bytes(8, "little"))
+        file.seek(HEAD_BYTES + 8)
+        file.write(((1 << 40) - HEAD_BYTES).to_bytes(8, "little"))
         file.truncate(1 << 40)
     program = f"import ensembles; print(sum(map(len, ensembles.open({str(path)!r}).chunks())))"
     limit = 4 << 30

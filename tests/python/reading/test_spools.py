@@ -13,7 +13,7 @@ from made_spools import MONOTONIC, RUNNING, TSC, UNIX_NS, made_events, spool
 
 import ensembles as en
 from ensembles.events import COLUMNS, Call
-from ensembles.writers.spool import UNIT_BYTES
+from ensembles.writers.spool import HEAD_BYTES
 
 
 @pytest.mark.parametrize("last_is_spare", [0, 1])
@@ -96,8 +96,8 @@ def test_calls_that_were_not_completed_are_skipped(tmp_path: Path, torn: int | l
 def test_a_window_whose_head_was_never_written_is_passed_over(tmp_path: Path) -> None:
     path = spool(tmp_path / "s", [made_events(1364, 1), made_events(1364, 2)], rank=0)
     with path.open("r+b") as file:
-        file.seek(UNIT_BYTES)
-        file.write(bytes(UNIT_BYTES))
+        file.seek(HEAD_BYTES)
+        file.write(bytes(HEAD_BYTES))
     run = en.open(path)
     np.testing.assert_array_equal(run.events.requested, made_events(1364, 2)["requested"])
 
