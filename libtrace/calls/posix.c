@@ -15,6 +15,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -23,9 +25,12 @@ enum {
 #include "posix.def"
 };
 
-#define HERE INT64_MIN
+#define HERE ENSIO_HERE
 #define AT_OR_HERE (how & RWF_APPEND ? -1 : at == -1 ? HERE : at)
 #define VECTOR ensio_vector_bytes(parts, count, moved)
+#define ERRNO (result < 0 ? errno : 0)
+/* An offset that the call has moved on by what it moved; the position of the other file is moved too, or not. */
+#define BEFORE(at, other, moves_other) ensio_offset_before((const int64_t *)(const void *)(at), moved, (moves_other) ? (other) : -1)
 
 /* Runs the real call between two readings of the clock. */
 #define TIMED(thread, result, call) \
@@ -60,15 +65,35 @@ enum {
         return result; \
     }
 
-#define ON_FILE(call, symbol, type, parameters, arguments, offset) \
+#define ON_FILE(call, symbol, type, parameters, arguments, bytes_, offset, error) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
         RECORDED_OR_RETURN(open_file, fd, ENSIO_REAL(symbol) arguments); \
         type result; \
         TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
-        ensio_store(thread, CALL_##call, file, (offset), 0, result < 0 ? -(int64_t)errno : 0, start, duration); \
+        ensio_store(thread, CALL_##call, file, (offset), (uint64_t)(bytes_), -(int64_t)(error), start, duration); \
         return result; \
     }
+
+#define ON_PATH(call, symbol, type, parameters, arguments, folder, path, bytes_) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol) arguments; \
+        type result; \
+        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        ensio_on_path(thread, CALL_##call, folder, path, (uint64_t)(bytes_), ERRNO, start, duration); \
+        return result; \
+    }
+
+#define OLD_ON_FILE(call, symbol, type, parameters, arguments, bytes, offset, error) \
+    ENSIO_MAY_BE_MISSING(type, symbol, parameters) \
+    ON_FILE(call, symbol, type, parameters, arguments, bytes, offset, error)
+
+#define OLD_ON_PATH(call, symbol, type, parameters, arguments, folder, path, bytes) \
+    ENSIO_MAY_BE_MISSING(type, symbol, parameters) \
+    ON_PATH(call, symbol, type, parameters, arguments, folder, path, bytes)
 
 #define SEEK(call, symbol, type) \
     ENSIO_WRAPPER(type, symbol, (int fd, type to, int whence)) \
@@ -138,6 +163,66 @@ enum {
         return result; \
     }
 
+/* Only the commands that duplicate are recorded; the others are not I/O. */
+#define FCNTL(call, symbol) \
+    ENSIO_WRAPPER(int, symbol, (int fd, int command, ...)) \
+    { \
+        va_list variable; \
+        va_start(variable, command); \
+        void *argument = va_arg(variable, void *); \
+        va_end(variable); \
+        struct ensio_thread *thread = &ensio_thread; \
+        if ((command != F_DUPFD && command != F_DUPFD_CLOEXEC) || !ensio_ready(thread) || !ensio_own_memory()) \
+            return ENSIO_REAL(symbol)(fd, command, argument); \
+        const uint32_t number = ensio_descriptor(fd); \
+        int result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(fd, command, argument)); \
+        ensio_duplicated(thread, CALL_##call, fd, number, result, start, duration); \
+        return result; \
+    }
+
+#define OPENDIR(call, symbol) \
+    ENSIO_WRAPPER(DIR *, symbol, (const char *path)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol)(path); \
+        DIR *result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(path)); \
+        ensio_opened(thread, CALL_##call, AT_FDCWD, path, O_DIRECTORY, result ? dirfd(result) : -1, start, duration); \
+        return result; \
+    }
+
+/* At the end of a folder readdir leaves errno as it was; where it fails, it sets it. */
+#define READDIR(call, symbol, type) \
+    ENSIO_WRAPPER(type *, symbol, (DIR *folder)) \
+    { \
+        RECORDED_OR_RETURN(open_file, dirfd(folder), ENSIO_REAL(symbol)(folder)); \
+        (void)open_file; \
+        const int before = errno; \
+        type *result; \
+        errno = 0; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(folder)); \
+        const int error = result ? 0 : errno; \
+        if (errno == 0) \
+            errno = before; \
+        ensio_store(thread, CALL_##call, file, -1, 0, -(int64_t)error, start, duration); \
+        return result; \
+    }
+
+#define CLOSEDIR(call, symbol) \
+    ENSIO_WRAPPER(int, symbol, (DIR *folder)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        uint32_t file; \
+        if (!folder || ENSIO_UNLIKELY(!ensio_ready(thread)) || !ensio_closing(thread, dirfd(folder), &file)) \
+            return ENSIO_REAL(symbol)(folder); \
+        int result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(folder)); \
+        ensio_store(thread, CALL_##call, file, -1, 0, result < 0 ? -(int64_t)errno : 0, start, duration); \
+        return result; \
+    }
+
 #define FORGET(symbol, type, parameters, arguments, first_, last_) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
@@ -175,7 +260,12 @@ void ensio_calls_resolve(void)
 #define SEEK(call, symbol, ...) (void)ENSIO_REAL(symbol);
 #define OPEN(call, symbol, ...) (void)ENSIO_REAL(symbol);
 #define OPEN_MODE(call, symbol, ...) (void)ENSIO_REAL(symbol);
+#define ON_PATH(call, symbol, ...) (void)ENSIO_REAL(symbol);
 #define CLOSE(call, symbol) (void)ENSIO_REAL(symbol);
+#define FCNTL(call, symbol) (void)ENSIO_REAL(symbol);
+#define OPENDIR(call, symbol) (void)ENSIO_REAL(symbol);
+#define READDIR(call, symbol, type) (void)ENSIO_REAL(symbol);
+#define CLOSEDIR(call, symbol) (void)ENSIO_REAL(symbol);
 #define DUP(call, symbol, ...) (void)ENSIO_REAL(symbol);
 #define FORGET(symbol, ...) (void)ENSIO_REAL(symbol);
 #define SPAWN(symbol, ...) (void)ENSIO_REAL(symbol);

@@ -6,6 +6,13 @@
 #define SEEK(call, symbol, ...) puts("-Wl,--wrap=" #symbol);
 #define OPEN(call, symbol, ...) puts("-Wl,--wrap=" #symbol);
 #define OPEN_MODE(call, symbol, ...) puts("-Wl,--wrap=" #symbol);
+#define ON_PATH(call, symbol, ...) puts("-Wl,--wrap=" #symbol);
+#define OLD_ON_FILE(call, symbol, ...) puts("-Wl,--wrap=" #symbol);
+#define OLD_ON_PATH(call, symbol, ...) puts("-Wl,--wrap=" #symbol);
+#define FCNTL(call, symbol) puts("-Wl,--wrap=" #symbol);
+#define OPENDIR(call, symbol) puts("-Wl,--wrap=" #symbol);
+#define READDIR(call, symbol, type) puts("-Wl,--wrap=" #symbol);
+#define CLOSEDIR(call, symbol) puts("-Wl,--wrap=" #symbol);
 #define CLOSE(call, symbol) puts("-Wl,--wrap=" #symbol);
 #define DUP(call, symbol, ...) puts("-Wl,--wrap=" #symbol);
 #define FORGET(symbol, ...) puts("-Wl,--wrap=" #symbol);
@@ -15,8 +22,9 @@
 int main(void)
 {
 #include "posix.def"
-    static const char *const rank[] = {"MPI_Init", "MPI_Init_thread", "mpi_init_", "mpi_init_thread_", "mpi_init_f08_",
-                                       "mpi_init_thread_f08_"};
+    static const char *const rank[] = {"MPI_Init", "MPI_Init_thread", "MPI_Finalize",
+                                       "mpi_init_", "mpi_init_thread_", "mpi_finalize_",
+                                       "mpi_init_f08_", "mpi_init_thread_f08_", "mpi_finalize_f08_"};
     for (unsigned i = 0; i < sizeof rank / sizeof *rank; i++)
         printf("-Wl,--wrap=%s\n", rank[i]);
     return 0;

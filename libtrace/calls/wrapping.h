@@ -30,12 +30,16 @@ static inline void *ensio_bound(void **real, const char *symbol)
     typedef type ensio_type_##symbol parameters; \
     static void *real_##symbol;
 #define ENSIO_REAL(symbol) ((ensio_type_##symbol *)ensio_bound(&real_##symbol, #symbol))
+#define ENSIO_MAY_BE_MISSING(type, symbol, parameters)
 
 #else
 
 #define ENSIO_LINK_NAME(symbol) "__wrap_" #symbol
 #define ENSIO_REAL_DECLARE(type, symbol, parameters) extern type real_##symbol parameters __asm__("__real_" #symbol);
 #define ENSIO_REAL(symbol) real_##symbol
+/* Nobody calls a wrapper whose function the C library does not have. */
+#define ENSIO_MAY_BE_MISSING(type, symbol, parameters) \
+    extern type real_##symbol parameters __asm__("__real_" #symbol) __attribute__((weak));
 
 #endif
 

@@ -32,6 +32,7 @@ struct ensio_thread {
     uint32_t number;     /* in the process, from 0 */
     uint32_t excluded_calls;   /* not yet added to the spool's head */
     uint32_t drops_before_retry;
+    uint32_t hidden;   /* in calls whose inner calls are left out */
     uint64_t clock_due; /* ticks after which the spool's clock reading is to be renewed */
     struct ensio_window *window;
     struct ensio_window *retired; /* an older window that an interrupted store may still be writing to */

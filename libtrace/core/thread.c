@@ -16,7 +16,8 @@ _Thread_local struct ensio_thread ensio_thread = {.generation = UINT32_MAX};
 
 int ensio_prepare(struct ensio_thread *thread)
 {
-    if (ensio_settings.off || ensio_locked()) /* a library that the recorder's beginning called has come back here */
+    thread->excluded_calls += thread->hidden > 0;
+    if (thread->hidden || ensio_settings.off || ensio_locked()) /* a library that the recorder's beginning called has come back here */
         return 0;
     struct ensio_held held = ensio_lock();
     int recorded = (ensio_process->generation || ensio_begin()) && !ensio_settings.off;
@@ -24,6 +25,21 @@ int ensio_prepare(struct ensio_thread *thread)
         *thread = (struct ensio_thread){.generation = ensio_process->generation, .number = UINT32_MAX};
     ensio_unlock(held);
     return recorded;
+}
+
+/* A thread that is not ready takes the slow path above, so that the common one has nothing more to look at. */
+void ensio_hide(void)
+{
+    if (!ensio_thread.hidden && (!ensio_ready(&ensio_thread) || !*ensio_settings.exclude))
+        return;
+    ensio_thread.hidden++;
+    ensio_thread.generation = UINT32_MAX;
+}
+
+void ensio_go_on(void)
+{
+    if (ensio_thread.hidden && --ensio_thread.hidden == 0)
+        ensio_thread.generation = ensio_process->generation;
 }
 
 static pthread_key_t at_end_of_thread;

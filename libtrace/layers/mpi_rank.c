@@ -4,6 +4,7 @@
 
 #include <calls/wrapping.h>
 #include <core/life.h>
+#include <core/thread.h>
 
 #include <stdint.h>
 
@@ -32,14 +33,26 @@ void ensio_ask_rank(int status)
 
 ENSIO_WRAPPER(int, MPI_Init, (int *count, char ***arguments))
 {
+    ensio_hide();
     int status = ENSIO_REAL(MPI_Init)(count, arguments);
+    ensio_go_on();
     ensio_ask_rank(status);
     return status;
 }
 
 ENSIO_WRAPPER(int, MPI_Init_thread, (int *count, char ***arguments, int required, int *provided))
 {
+    ensio_hide();
     int status = ENSIO_REAL(MPI_Init_thread)(count, arguments, required, provided);
+    ensio_go_on();
     ensio_ask_rank(status);
+    return status;
+}
+
+ENSIO_WRAPPER(int, MPI_Finalize, (void))
+{
+    ensio_hide();
+    int status = ENSIO_REAL(MPI_Finalize)();
+    ensio_go_on();
     return status;
 }

@@ -44,6 +44,40 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
         thread->excluded_calls++;
 }
 
+void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const char *path, uint64_t bytes, int error,
+                   uint64_t start, uint64_t duration)
+{
+    if (error == EFAULT || !path || !ensio_own_memory())
+        return;
+    uint32_t file = 0;
+    int recorded;
+    if (*path || folder == AT_FDCWD) {
+        struct ensio_held held = ensio_lock();
+        const char *absolute = ensio_absolute_path(folder, path);
+        recorded = !ensio_listed(absolute, ensio_settings.exclude);
+        file = recorded ? ensio_file_number(absolute) : 0;
+        ensio_unlock(held);
+    } else {
+        uint32_t number = ensio_descriptor(folder);
+        recorded = number > ENSIO_LEFT_OUT;
+        file = recorded ? ensio_open_files[number].file : 0;
+    }
+    if (recorded)
+        ensio_store(thread, call, file, -1, bytes, -(int64_t)error, start, duration);
+    else
+        thread->excluded_calls++;
+}
+
+int64_t ensio_offset_before(const int64_t *at, int64_t moved, int other)
+{
+    uint32_t number = other < 0 ? ENSIO_LEFT_OUT : ensio_descriptor(other);
+    if (number > ENSIO_LEFT_OUT)
+        ensio_open_files[number].flags |= ENSIO_ASK;
+    if (!at)
+        return ENSIO_HERE;
+    return moved < 0 ? -1 : *at - moved;
+}
+
 int ensio_closing(struct ensio_thread *thread, int fd, uint32_t *file)
 {
     if (!ensio_own_memory())

@@ -13,6 +13,15 @@ uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved)
 void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const char *path, int flags, int result,
                   uint64_t start, uint64_t duration);
 
+/* After a call on a path. `error`: the call's errno, 0: it did not fail. An empty path means the folder's descriptor itself. */
+void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const char *path, uint64_t bytes, int error,
+                   uint64_t start, uint64_t duration);
+
+/* Where a call that was given the address of an offset began; ENSIO_HERE where it was given none. `other`: a descriptor whose
+ * position the call has moved as well, or -1. */
+#define ENSIO_HERE INT64_MIN
+int64_t ensio_offset_before(const int64_t *at, int64_t moved, int other);
+
 /* Before a close, not after: another thread may get the same descriptor while this one is still in the call. Gives the file;
  * returns whether the call is recorded. */
 int ensio_closing(struct ensio_thread *thread, int fd, uint32_t *file);

@@ -7,11 +7,76 @@ from pathlib import Path
 
 # The system calls under the recorded functions of the C library.
 SYSTEM_CALLS = {
-    "openat": "open", "open": "open", "creat": "creat", "close": "close", "read": "read", "write": "write",
-    "pread64": "pread", "pwrite64": "pwrite", "readv": "readv", "writev": "writev", "preadv": "preadv",
-    "pwritev": "pwritev", "preadv2": "preadv2", "pwritev2": "pwritev2", "lseek": "lseek", "fsync": "fsync",
-    "fdatasync": "fdatasync", "ftruncate": "ftruncate", "dup": "dup", "dup2": "dup2", "dup3": "dup3",
+    "openat": "open",
+    "open": "open",
+    "creat": "creat",
+    "close": "close",
+    "read": "read",
+    "write": "write",
+    "pread64": "pread",
+    "pwrite64": "pwrite",
+    "readv": "readv",
+    "writev": "writev",
+    "preadv": "preadv",
+    "pwritev": "pwritev",
+    "preadv2": "preadv2",
+    "pwritev2": "pwritev2",
+    "lseek": "lseek",
+    "fsync": "fsync",
+    "fdatasync": "fdatasync",
+    "ftruncate": "ftruncate",
+    "dup": "dup",
+    "dup2": "dup2",
+    "dup3": "dup3",
+    "newfstatat": "stat",
+    "statx": "statx",
+    "access": "access",
+    "faccessat": "faccessat",
+    "faccessat2": "faccessat",
+    "unlink": "unlink",
+    "unlinkat": "unlinkat",
+    "rename": "rename",
+    "renameat": "renameat",
+    "renameat2": "renameat2",
+    "mkdir": "mkdir",
+    "mkdirat": "mkdirat",
+    "rmdir": "rmdir",
+    "link": "link",
+    "linkat": "linkat",
+    "symlink": "symlink",
+    "symlinkat": "symlinkat",
+    "readlink": "readlink",
+    "readlinkat": "readlinkat",
+    "chmod": "chmod",
+    "fchmod": "fchmod",
+    "fchmodat": "fchmodat",
+    "truncate": "truncate",
+    "fallocate": "fallocate",
+    "sync_file_range": "sync_file_range",
+    "fadvise64": "posix_fadvise",
+    "sendfile": "sendfile",
+    "copy_file_range": "copy_file_range",
+}
+
+# Recorded functions that share a system call: counted together.
+SHARED = {
+    "openat": "open", "mkstemp": "open", "opendir": "open", "closedir": "close", "lstat": "stat",
+    "fstat": "stat", "fstatat": "stat", "posix_fallocate": "fallocate", "remove": "unlink",
 }  # fmt: skip
+
+# A string among their arguments is what they move, and no path.
+MOVING_BYTES = (
+    "read",
+    "write",
+    "pread64",
+    "pwrite64",
+    "readv",
+    "writev",
+    "preadv",
+    "pwritev",
+    "preadv2",
+    "pwritev2",
+)
 
 LINE = re.compile(
     r"^(?:\d+ +)?(\w+)\("  # call
@@ -46,7 +111,7 @@ def counted(command: list[str], log: Path, folder: Path, **options) -> Counter:
         if not match or match[1] not in SYSTEM_CALLS:
             continue
         base, path, target = match[2], match[3], match[4]
-        if path is not None and match[1] in ("openat", "open", "creat"):
+        if path and match[1] not in MOVING_BYTES:
             where = path if path.startswith("/") else f"{base or folder}/{path}"
         else:
             where = base or target or ""
