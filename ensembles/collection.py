@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -36,10 +37,12 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
         There is no run in the directory, or it cannot be read.
     """
     trace_path = os.path.join(path, TRACE_FILE)
-    if os.path.exists(trace_path):
-        return _choose(path, trace_path)
+    stored = _stored_run(trace_path, spool_paths(path))
+    if stored is not None:
+        return stored
     source = open_run_directory(path)
-    if source.complete and 0 < source.slots <= AUTOMATIC_EVENTS and os.access(path, os.W_OK):
+    wanted = source.complete and 0 < source.slots <= AUTOMATIC_EVENTS
+    if wanted and not os.path.lexists(trace_path) and os.access(path, os.W_OK):
         from ensembles.writers.tracefile import write_trace_file
 
         with suppress(OSError):
@@ -47,23 +50,29 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
     return source
 
 
-def _choose(path: str, trace_path: str) -> SpoolSource | TraceFileSource:
+def _stored_run(trace_path: str, spools: Sequence[str]) -> TraceFileSource | None:
+    """The ``trace.h5`` if it is to be read in place of these spools."""
+    # A pipe of this name would keep us waiting.
+    if not os.path.isfile(trace_path):
+        return None
     from ensembles.readers.tracefile import TraceFileSource
 
-    spools = spool_paths(path)
     try:
         stored = TraceFileSource(trace_path)
     except EnsioError:
         if spools:
-            return open_run_directory(path)
+            return None
         raise
     if not spools or (stored.complete and _unchanged(spools, stored.spools)):
         return stored
-    return open_run_directory(path)
+    return None
 
 
-def _unchanged(paths: list[str], known: dict[str, tuple[int, int]]) -> bool:
-    return all(known.get(os.path.basename(path)) == identity(os.stat(path)) for path in paths)
+def _unchanged(paths: Sequence[str], known: dict[str, tuple[int, int]]) -> bool:
+    try:
+        return all(known.get(os.path.basename(path)) == identity(os.stat(path)) for path in paths)
+    except OSError:
+        return False
 
 
 def collect(directory: str, output: str | None = None) -> tuple[str, int]:

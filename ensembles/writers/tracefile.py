@@ -6,11 +6,14 @@ result is handed to HDF5 as it is.
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, Protocol
 
@@ -57,10 +60,36 @@ def write_trace_file(source: Collectable, path: str) -> int:
     EnsioError
         A spool cannot be read any more.
     """
-    with whole_file(path) as temporary, h5py.File(temporary, "w", libver=("earliest", "v110")) as file:
-        count = _write_events(file.create_group("events"), source)
-        _write_metadata(file, source)
-    return count
+    with whole_file(path) as temporary, _failures_as_os_errors():
+        with h5py.File(temporary, "w", libver=("earliest", "v110")) as file:
+            count = _write_events(file.create_group("events"), source)
+            _write_metadata(file, source)
+        return count
+
+
+@contextmanager
+def _failures_as_os_errors() -> Iterator[None]:
+    """Make one plain OSError of what HDF5 raises when it cannot write.
+
+    HDF5 tells the reason within a long text. When the file is closed after a failure, it fails once more, with
+    a RuntimeError that takes the place of the first error.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        number = _errno_of(error)
+        raise OSError(number, os.strerror(number)) from error
+
+
+def _errno_of(error: BaseException | None) -> int:
+    while error is not None:
+        told = re.search(r"\berrno = (\d+)", str(error))
+        if told:
+            return int(told[1])
+        if isinstance(error, OSError) and error.errno:
+            return error.errno
+        error = error.__context__
+    return errno.EIO
 
 
 def _write_events(group: h5py.Group, source: Collectable) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -242,3 +244,43 @@ def test_nothing_is_left_behind_when_writing_fails(tmp_path: Path) -> None:
     with pytest.raises(en.EnsioError, match=r"a\.spool cannot be read"):
         write_trace_file(source, str(folder / "trace.h5"))
     assert list(folder.iterdir()) == []
+
+
+def limited(command: list[str], bytes_at_most: int) -> subprocess.CompletedProcess[str]:
+    """Run the command line with a limit on the size of files, which fails as a full disk does."""
+    limits = (bytes_at_most, resource.RLIM_INFINITY)
+    return subprocess.run(
+        [sys.executable, "-m", "ensembles.cli.main", *command],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
+    )
+
+
+@pytest.mark.parametrize("limit", [1, 100 << 10, 1 << 20])
+def test_a_run_is_read_where_no_trace_file_can_be_written(tmp_path: Path, limit: int) -> None:
+    spool(tmp_path / "a.spool", [made_events(200_000)], rank=0)
+    done = limited(["info", str(tmp_path)], limit)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "200,000 calls" in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["a.spool"]
+
+
+@pytest.mark.parametrize("limit", [1, 100 << 10, 1 << 20])
+def test_collect_tells_in_one_sentence_that_there_is_no_room(tmp_path: Path, limit: int) -> None:
+    spool(tmp_path / "a.spool", [made_events(200_000)], rank=0)
+    done = limited(["collect", str(tmp_path)], limit)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"ensio: {tmp_path}/trace.h5 cannot be written: File too large\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.spool"]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("nowhere", path)])
+def test_what_is_called_trace_h5_and_is_no_file_is_passed_over(tmp_path: Path, make: Any) -> None:
+    spool(tmp_path / "a.spool", [made_events(5)], rank=0)
+    make(tmp_path / "trace.h5")
+    before = (tmp_path / "trace.h5").lstat()
+    program = "import sys, ensembles; print(len(ensembles.open(sys.argv[1]).events))"
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=60).stdout == "5\n"
+    assert (tmp_path / "trace.h5").lstat().st_ino == before.st_ino
