@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
+
+from ensembles.cli.streams import tell
 
 NAME = "collect"
 HELP = "put the spools of a run directory into one file, trace.h5"
@@ -23,5 +24,5 @@ def execute(args: argparse.Namespace) -> int:
 
     path, events = collect(args.directory, args.output)
     size = bytes_text(os.path.getsize(path))
-    print(f"ensio: {count_text(events, 'call')} in {path} ({size})", file=sys.stderr)
+    tell(f"{count_text(events, 'call')} in {path} ({size})")
     return 0

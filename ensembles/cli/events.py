@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.filters import add_filter_arguments, selection_of
+from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
 from ensembles.writers.wholefile import whole_file
 
@@ -57,9 +58,9 @@ def execute(args: argparse.Namespace) -> int:
     with _destination(args.output) as (stream, path):
         more = _write(run, selection, _writer(args.format, stream, path), limit)
     if more:
-        print(f"ensio: {more:,} more events are not shown: see --limit", file=sys.stderr)
+        tell(f"{more:,} more events are not shown: see --limit")
     for note in run.notes:
-        print(f"ensio: note: {note}", file=sys.stderr)
+        tell(f"note: {note}")
     return 0
 
 
@@ -94,7 +95,6 @@ def _writer(kind: str, stream: Any, path: str | None) -> Any:
 def _destination(output: str | None) -> Iterator[tuple[Any, str | None]]:
     """Standard output, or a file under a temporary name, which becomes `output` when it is whole."""
     if output is None:
-        sys.stdout.reconfigure(errors=_PATHS)  # type: ignore[union-attr]
         yield sys.stdout, None
         return
     try:

@@ -8,13 +8,13 @@ A subcommand is a module of this package with ``NAME``, ``HELP``, ``add_argument
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
 from ensembles import __version__
+from ensembles.cli.streams import discard_output, discard_unwritable_output, prepare_output, tell
 from ensembles.errors import EnsioError
 
 COMMANDS = ("run", "info", "report", "events", "collect", "replay")
@@ -26,7 +26,8 @@ class _Parser(argparse.ArgumentParser):
     """Tells wrong usage in one sentence, as every other error of the command."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"ensio: {message}; see {self.prog} --help\n")
+        tell(f"{message}; see {self.prog} --help")
+        self.exit(2)
 
 
 def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
@@ -52,21 +53,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     named = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
-    args = build_parser(named).parse_args(arguments)
+    prepare_output()
     try:
+        args = build_parser(named).parse_args(arguments)
         exit_code = args.execute(args)
         sys.stdout.flush()
         return exit_code
     except EnsioError as error:
-        print(f"ensio: {error}", file=sys.stderr)
+        tell(str(error))
         return 2
-    except BrokenPipeError:
-        # The reader of our output has seen enough: the interpreter's last flush must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of our output has seen enough
+        discard_output()
         return 0
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"ensio: {where}{error.strerror or error}", file=sys.stderr)
+        tell(f"{where}{error.strerror or error}")
+        discard_unwritable_output()
         return 2
     except KeyboardInterrupt:
         return 130

@@ -11,12 +11,12 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
 from ensembles.run_directory import new_run_directory, shown
 
@@ -75,13 +75,10 @@ def execute(args: argparse.Namespace) -> int:
         plan_path = Path(scratch) / f"{pattern.name}.plan"
         plan.write(plan_path, folder, secrets.randbits(64))
         command = [*launcher, "-n", str(plan.tasks), program, str(plan_path)]
-        print(f"ensio: {shlex.join(command)}", file=sys.stderr)
+        tell(shlex.join(command))
         status, lines = _run(command, mpi_environment(directory), quiet=args.json)
     if status:
-        print(
-            f"ensio: the replay failed (exit status {status}); what it did is in {shown(directory)}",
-            file=sys.stderr,
-        )
+        tell(f"the replay failed (exit status {status}); what it did is in {shown(directory)}")
         return _INTERRUPTED if status == _INTERRUPTED else 1
     if args.json:
         print(json.dumps(_result(pattern, plan, directory, data if args.keep else [], lines)))

@@ -10,8 +10,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
 from ensembles.run_directory import new_run_directory, shown
 
@@ -49,6 +51,8 @@ LAUNCHERS = frozenset(
 _NOT_FOUND = 127
 _NOT_EXECUTABLE = 126
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_SHELLS = frozenset(["sh", "bash", "dash", "ash", "busybox", "ksh", "ksh93", "mksh", "zsh"])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,16 +79,17 @@ def execute(args: argparse.Namespace) -> int:
     library = find_preload_library()
     if "/" not in command[0] and not shutil.which(command[0]):
         return _cannot_start(command[0], "is not on PATH", _NOT_FOUND)
+    was_there = args.output is not None and os.path.isdir(args.output)
     directory = new_run_directory(args.output, program_name(command))
     try:
         status = _run(command, traced_environment(library, directory))
-    except FileNotFoundError:
-        directory.rmdir()
-        return _cannot_start(command[0], "does not exist", _NOT_FOUND)
     except OSError as error:
-        directory.rmdir()
+        if not was_there:
+            directory.rmdir()
+        if isinstance(error, FileNotFoundError):
+            return _cannot_start(command[0], "does not exist", _NOT_FOUND)
         return _cannot_start(command[0], f"cannot be started: {error.strerror}", _NOT_EXECUTABLE)
-    _tell(directory)
+    _tell_outcome(directory)
     return status
 
 
@@ -140,13 +145,18 @@ def traced_environment(library: Path, directory: Path) -> dict[bytes, bytes]:
 def _run(command: Sequence[str], environment: dict[bytes, bytes]) -> int:
     """Runs a command to its end, and hands signals that were meant for it on."""
     waited = {*_PASSED_ON, signal.SIGCHLD}
+    dispositions = inherited_dispositions()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, no child's end is ever told
+
+    def give_back() -> None:
+        for number, disposition in dispositions.items():
+            signal.signal(number, disposition)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
     try:
         child = subprocess.Popen(
-            command,
-            env=environment,
-            close_fds=False,
-            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),
+            command, env=environment, close_fds=False, restore_signals=False, preexec_fn=give_back
         )
         while child.poll() is None:
             arrived = signal.sigwaitinfo(waited)
@@ -154,22 +164,55 @@ def _run(command: Sequence[str], environment: dict[bytes, bytes]) -> int:
             if arrived.si_signo != signal.SIGCHLD and arrived.si_code <= 0:
                 child.send_signal(arrived.si_signo)
     finally:
+        signal.signal(signal.SIGCHLD, dispositions[signal.SIGCHLD])
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
+def inherited_dispositions() -> dict[signal.Signals, signal.Handlers]:
+    """What was to become of those signals that Python or this command set otherwise for themselves.
+
+    Python ignores SIGPIPE and SIGXFSZ before any code of ours runs, and what was inherited is lost. If the
+    parent is a shell that ignores them, so did we: shells hand that on. Other programs that ignore them for
+    themselves (Python among them) mostly give their children the default back, and so do we. The limit: that
+    they were ignored is not seen if the parent is no shell, or has ended, or changed its mind meanwhile.
+    """
+    ignored = _ignored_by_shell(os.getppid())
+    dispositions = {
+        number: signal.SIG_IGN if number in ignored else signal.SIG_DFL for number in _IGNORED_BY_PYTHON
+    }
+    chld_ignored = signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+    return {**dispositions, signal.SIGCHLD: signal.SIG_IGN if chld_ignored else signal.SIG_DFL}
+
+
+def _ignored_by_shell(pid: int) -> set[int]:
+    """The numbers of the signals that a process ignores, if it is a shell."""
+    ignored = 0
+    with suppress(OSError):
+        if os.path.basename(os.readlink(f"/proc/{pid}/exe")) in _SHELLS:
+            status = Path(f"/proc/{pid}/status").read_bytes()
+            ignored = int(status.partition(b"\nSigIgn:")[2].split(maxsplit=1)[0], 16)
+    return {number for number in _IGNORED_BY_PYTHON if ignored >> (number - 1) & 1}
+
+
 def _cannot_start(program: str, problem: str, status: int) -> int:
-    print(f"ensio: {program}: {problem}", file=sys.stderr)
+    tell(f"{program}: {problem}")
     return status
 
 
-def _tell(directory: Path) -> None:
-    place = shown(directory)
-    if any(directory.iterdir()):
+def _tell_outcome(directory: Path) -> None:
+    try:
+        place = shown(directory)
+        recorded = any(directory.iterdir())
+    except OSError as error:
+        tell(f"{directory}: the run directory cannot be read any more: {error.strerror}; the record is lost")
+        return
+    if recorded:
         sentence = f"recorded in {place}: look at it with ensio info {shlex.quote(place)}"
     else:
         sentence = (
-            f"nothing was recorded in {place}: either the program used no file, or it is linked statically "
-            "and must be linked again with ensio-cc"
+            f"nothing was recorded in {place}: either the program used no file, or it is a shell or "
+            "a launcher, which are not recorded themselves, or it is linked statically and must be linked "
+            "again with ensio-cc"
         )
-    print(f"ensio: {sentence}", file=sys.stderr)
+    tell(sentence)

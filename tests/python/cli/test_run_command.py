@@ -111,6 +111,72 @@ class TestTransparency:
         plain = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout
         assert ensio("run", "--", "bash", "-c", script).stdout == plain
 
+    @pytest.mark.parametrize("shell", ["bash", "sh"])
+    @pytest.mark.parametrize(("trap", "status"), [("trap '' PIPE; ", 1), ("", 141)])
+    def test_broken_pipe_is_what_it_is_without_us(self, ensio, shell, trap, status):
+        with subprocess.Popen(
+            [shell, "-c", f"{trap}({ENSIO} run -o run -- yes; echo $? >&2) | head -1"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            out, told = process.communicate(timeout=60)
+        assert out == "y\n"
+        assert told.splitlines()[-1] == str(status)
+
+    @pytest.mark.parametrize("name", ["PIPE", "XFSZ", "CHLD", "TERM", "INT"])
+    def test_signal_that_a_shell_ignores_is_ignored_by_the_program(self, ensio, name):
+        show = "grep ^SigIgn /proc/self/status"
+        out = subprocess.run(
+            ["bash", "-c", f"trap '' {name}; {show}; {ENSIO} run -o run -- {show}; true"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        ).stdout
+        plain, traced = out.splitlines()
+        assert traced == plain
+
+    def test_ignored_ends_of_children_stay_ignored_for_the_program_and_do_not_stop_us(self, ensio):
+        inherit = (
+            "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
+            "os.execvp(sys.argv[1], sys.argv[1:])"
+        )
+        result = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                inherit,
+                ENSIO,
+                "run",
+                "-o",
+                "run",
+                "--",
+                "grep",
+                "SigIgn",
+                "/proc/self/status",
+            ],
+            capture_output=True,
+            timeout=60,
+        )
+        assert result.returncode == 0
+        ignored = int(result.stdout.split()[1], 16)
+        assert ignored >> (signal.SIGCHLD - 1) & 1
+
+    def test_status_stays_when_nothing_can_be_told(self, ensio):
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([ENSIO, "run", "--", "sh", "-c", "exit 7"], stderr=full, timeout=60)
+        assert result.returncode == 7
+
+    def test_status_stays_when_the_program_removes_the_run_directory(self, ensio, tmp_path):
+        result = ensio("run", "-o", "run", "--", "rm", "-rf", tmp_path / "run")
+        assert result.returncode == 0
+        assert "cannot be read any more" in sentence(result)
+
+    def test_nothing_is_added_to_the_output_where_there_is_no_standard_error(self, ensio):
+        command = ["sh", "-c", f"exec {ENSIO} run -o run -- sh -c 'echo mine; exit 3' 2>&-"]
+        result = subprocess.run(command, capture_output=True, timeout=60)
+        assert (result.returncode, result.stdout, result.stderr) == (3, b"mine\n", b"")
+
 
 class TestSignals:
     @pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "USR1"])
@@ -191,6 +257,16 @@ def test_program_that_cannot_be_started(ensio, tmp_path, command, status, proble
     assert result.returncode == status
     assert problem in sentence(result)
     assert [path.name for path in tmp_path.iterdir()] == ["plain-file"]
+
+
+def test_folder_that_was_there_stays_when_the_program_cannot_be_started(ensio, tmp_path):
+    (tmp_path / "mine").mkdir()
+    assert ensio("run", "-o", "mine", "--", "./no-such-program").returncode == 127
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_shells_are_named_where_nothing_was_recorded(ensio):
+    assert "a shell or a launcher, which are not recorded" in sentence(ensio("run", "--", "sh", "-c", "exit"))
 
 
 @pytest.mark.parametrize(
