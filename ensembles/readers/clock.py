@@ -17,6 +17,11 @@ _ROUGH_NS = 1_000_000
 """Readings nearer than this may give a rate that is wrong by more than a ten-thousandth."""
 
 
+_SLOWEST_NS_PER_TICK = 1e3
+_FASTEST_NS_PER_TICK = 0.05
+"""No machine's counter ticks slower than 1 MHz or faster than 20 GHz: such readings are damaged."""
+
+
 class _Rate(NamedTuple):
     span_ns: int
     ns_per_tick: float
@@ -70,7 +75,10 @@ class Clocks:
         return self._foreign_rate(spool)
 
     def _foreign_rate(self, spool: Spool) -> float:
-        what = f"the clock rate of {spool.name} is not known (it was killed at once)"
+        head = spool.head
+        at_once = (head.last_ticks, head.last_monotonic_ns) == (head.first_ticks, head.first_monotonic_ns)
+        why = "it was killed at once" if at_once else "its readings of the clock make no sense"
+        what = f"the clock rate of {spool.name} is not known ({why})"
         if self._best:
             other, rate = max(self._best.items(), key=lambda item: item[1])
             host = os.fsdecode(other)
@@ -88,10 +96,13 @@ def _host(spool: Spool) -> bytes:
 
 
 def _own_rate(spool: Spool) -> _Rate:
-    """The rate by a process's own readings."""
+    """The rate by a process's own readings, if it is one that a machine may have."""
     head = spool.head
     ticks = head.last_ticks - head.first_ticks
     elapsed_ns = head.last_monotonic_ns - head.first_monotonic_ns
     if head.clock == CONSTANTS["ENSIO_CLOCK_MONOTONIC"] or ticks <= 0 or elapsed_ns <= 0:
         return _NONE
-    return _Rate(elapsed_ns, elapsed_ns / ticks)
+    ns_per_tick = elapsed_ns / ticks
+    if not _FASTEST_NS_PER_TICK <= ns_per_tick <= _SLOWEST_NS_PER_TICK:
+        return _NONE
+    return _Rate(elapsed_ns, ns_per_tick)

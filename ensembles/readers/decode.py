@@ -23,6 +23,14 @@ BLOCK_EVENTS = 1 << 14
 LARGEST_TICKS = 1 << 55
 """Times beyond this many ticks from a process's start (more than 100 days) are damage."""
 
+LARGEST_NS = 1 << 58
+"""So are times beyond this many ns (nine years): sums of a few of them stay within 64 bits."""
+
+LARGEST_MOVED_BYTES = 1 << 50
+"""A call that is said to have moved more is damage: Linux moves less than 2**31 bytes in one."""
+
+_MOST_ERRNO = 0xFFFF
+
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
@@ -53,6 +61,11 @@ class Decoding:
     ns_per_tick: float
     start_ns: int
 
+    @property
+    def most_ticks(self) -> int:
+        """Times from `first_ticks` and durations beyond this are damage."""
+        return min(LARGEST_TICKS, int(LARGEST_NS / self.ns_per_tick))
+
 
 class _Piece(NamedTuple):
     """Events ``low`` to ``high`` of the buffer are of one thread of one spool."""
@@ -69,7 +82,7 @@ class BlockReader:
     Attributes
     ----------
     damaged : dict of str to int
-        Path of a spool → events with impossible times in it, which are left out.
+        Path of a spool → events with impossible times or amounts of data in it, which are left out.
     unknown_calls, unknown_files : int
         Events whose call or file number has no name.
     """
@@ -163,7 +176,7 @@ class BlockReader:
         out = {name: column[position:end] for name, column in columns.items()}
         for name in ("depth", "offset", "requested", "moved"):
             out[name][:] = raw[name]
-        damaged = False
+        damaged = raw["moved"].max() > LARGEST_MOVED_BYTES
         for decoding, thread, low, high in pieces:
             out["rank"][low:high] = decoding.rank
             out["thread"][low:high] = thread
@@ -188,12 +201,12 @@ class BlockReader:
         start, duration, real = out["start"][low:high], out["duration"][low:high], self._real[low:high]
         np.subtract(raw["start"][low:high], np.uint64(decoding.first_ticks), out=start.view("u8"))
         duration[:] = raw["duration"][low:high].view("i8")
-        damaged = (
-            start.max() > LARGEST_TICKS
-            or start.min() < -LARGEST_TICKS
-            or duration.max() > LARGEST_TICKS
-            or duration.min() < 0
-        )
+        most = decoding.most_ticks
+        damaged = start.max() > most or start.min() < -most or duration.max() > most or duration.min() < 0
+        if damaged:
+            # They are left out later, but must not leave the range of integers here.
+            for times in (start, duration):
+                np.clip(times, -most, most, out=times)
         if decoding.ns_per_tick != 1.0:
             for times in (start, duration):
                 np.multiply(times, decoding.ns_per_tick, out=real)
@@ -206,8 +219,10 @@ class BlockReader:
         sound = np.ones(len(raw), bool)
         for decoding, _, low, high in pieces:
             since_first = (raw["start"][low:high] - np.uint64(decoding.first_ticks)).view("i8")
-            early_or_late = (since_first < -LARGEST_TICKS) | (since_first > LARGEST_TICKS)
-            sound[low:high] = ~early_or_late & (raw["duration"][low:high] <= LARGEST_TICKS)
+            most = decoding.most_ticks
+            sound[low:high] = (since_first >= -most) & (since_first <= most)
+            sound[low:high] &= raw["duration"][low:high] <= most
+            sound[low:high] &= raw["moved"][low:high] <= LARGEST_MOVED_BYTES
             lost = high - low - int(np.count_nonzero(sound[low:high]))
             if lost:
                 self.damaged[decoding.path] = self.damaged.get(decoding.path, 0) + lost
@@ -222,7 +237,7 @@ def _decode_failures(moved: np.ndarray, error: np.ndarray) -> None:
     error[:] = 0
     if len(moved) and moved.min() < 0:
         failed = moved < 0
-        error[failed] = np.clip(-moved[failed], 0, 0xFFFF)
+        error[failed] = -np.maximum(moved[failed], -_MOST_ERRNO)
         moved[failed] = -1
 
 

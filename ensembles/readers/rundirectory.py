@@ -127,8 +127,10 @@ class SpoolSource:
         notes = []
         for path, count in reader.damaged.items():
             events = "1 event is" if count == 1 else f"{count} events are"
-            notes.append(f"{os.path.basename(path)} is damaged: {events} left out for impossible times")
-        for sentence in _few(notes, "spools have events with impossible times"):
+            notes.append(
+                f"{os.path.basename(path)} is damaged: {events} left out for impossible times or sizes"
+            )
+        for sentence in _few(notes, "spools have events with impossible times or sizes"):
             self.metadata.note(sentence)
         if reader.unknown_calls:
             self.metadata.note(f"{reader.unknown_calls} calls are of functions that no table of calls names")

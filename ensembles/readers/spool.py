@@ -132,6 +132,7 @@ def _checked_head(path: str, beginning: bytes) -> Any:
         and head.tasks <= _MOST_RANKS
         and head.threads <= 1 << 16
         and max(head.first_realtime_ns, head.last_realtime_ns) < 1 << 62
+        and max(head.first_monotonic_ns, head.last_monotonic_ns) < 1 << 62
         and max(head.dropped_events, head.excluded_calls) < 1 << 62
     )
     if not plausible:

@@ -102,7 +102,7 @@ class CallTable:
         durations = chunk.duration[order]
         time_ns, max_ns = np.add.reduceat(durations, first), np.maximum.reduceat(durations, first)
         moved = np.add.reduceat(np.maximum(chunk.moved, 0)[order], first)
-        errors = np.bincount(chunk.call[chunk.error != 0], minlength=len(chunk.calls))
+        errors = np.bincount(chunk.call[chunk.moved < 0], minlength=len(chunk.calls))
         for i, number in enumerate(numbers):
             call = chunk.calls[number]
             moves = OPS.index(call.op) in _TRANSFERS

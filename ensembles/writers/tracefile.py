@@ -71,8 +71,8 @@ def write_trace_file(source: Collectable, path: str) -> int:
 def _failures_as_os_errors() -> Iterator[None]:
     """Make one plain OSError of what HDF5 raises when it cannot write.
 
-    HDF5 tells the reason within a long text. When the file is closed after a failure, it fails once more, with
-    a RuntimeError that takes the place of the first error.
+    HDF5 tells the reason within a long text. When the file is closed after a failure, it fails once more,
+    with a RuntimeError that takes the place of the first error.
     """
     try:
         yield

@@ -13,6 +13,7 @@ from made_spools import MONOTONIC, RUNNING, TSC, UNIX_NS, made_events, spool
 
 import ensembles as en
 from ensembles.events import COLUMNS, Call
+from ensembles.summaries.calltable import CallTable
 from ensembles.writers.spool import HEAD_BYTES
 
 
@@ -225,6 +226,56 @@ def test_an_event_of_impossible_duration_is_left_out_and_told(tmp_path: Path) ->
     run = en.open(spool(tmp_path / "s", [written], rank=0))
     np.testing.assert_array_equal(run.events.requested, np.delete(written["requested"], [3, 7]))
     assert any("2 events are left out for impossible times" in note for note in run.notes)
+
+
+def test_an_event_that_moved_more_than_any_call_can_is_left_out_and_told(tmp_path: Path) -> None:
+    written = made_events(10)
+    written["moved"][[3, 7]] = [(1 << 50) + 1, 1 << 50]
+    run = en.open(spool(tmp_path / "s", [written], rank=0))
+    np.testing.assert_array_equal(run.events.moved, np.delete(written["moved"], 3))
+    assert any("1 event is left out for impossible times or sizes" in note for note in run.notes)
+
+
+@pytest.mark.parametrize(("moved", "error"), [(-5, 5), (-70_000, 0xFFFF), (-(2**63), 0xFFFF)])
+def test_whatever_is_below_zero_is_a_failed_call(tmp_path: Path, moved: int, error: int) -> None:
+    written = made_events(3)
+    written["moved"][1] = moved
+    run = en.open(spool(tmp_path / "s", [written], rank=0))
+    assert (run.events.moved[1], run.events.error.tolist()) == (-1, [0, error, 0])
+    table = CallTable()
+    table.add(run.events)
+    assert [totals.errors for totals in table.totals.values()] == [1]
+
+
+@pytest.mark.parametrize(
+    "last", [(1001, 1000 + (1 << 61)), (1000 + (1 << 50), 1001), (1010, 900), (1010, 12_000)]
+)
+def test_a_clock_rate_that_no_machine_has_is_not_believed(tmp_path: Path, last: tuple[int, int]) -> None:
+    damaged = {"clock": TSC, "last_ticks": last[0], "last_monotonic_ns": last[1]}
+    run = en.open(spool(tmp_path / "s", [made_events(5)], rank=0, **damaged))
+    np.testing.assert_array_equal(run.events.duration, made_events(5)["duration"].astype("i8"))
+    assert any("the clock rate of s is not known (its readings" in note for note in run.notes)
+    whole = {"last_ticks": 1000 + 3 * 10**9, "last_monotonic_ns": 1000 + 10**9, "clock": TSC}
+    written = made_events(1)
+    written["duration"] = 600
+    spool(tmp_path / "run" / "a.spool", [written], rank=0, **whole)
+    spool(tmp_path / "run" / "b.spool", [written], rank=1, pid=101, **damaged)
+    assert en.open(tmp_path / "run").events.duration.tolist() == [200, 200]
+
+
+@pytest.mark.parametrize("member", ["first_monotonic_ns", "last_monotonic_ns"])
+def test_an_absurd_reading_in_the_head_is_damage(tmp_path: Path, member: str) -> None:
+    with pytest.raises(en.EnsioError, match="the numbers in its head make no sense"):
+        en.open(spool(tmp_path / "s", [made_events(5)], rank=0, **{member: 1 << 62}))
+
+
+def test_times_of_a_slow_clock_stay_within_the_range_of_integers(tmp_path: Path) -> None:
+    written = made_events(3)
+    written["duration"][1] = 1 << 54
+    slow = {"clock": TSC, "last_ticks": 1000 + 10**7, "last_monotonic_ns": 1000 + 10**10}
+    run = en.open(spool(tmp_path / "s", [written], rank=0, **slow))
+    np.testing.assert_array_equal(run.events.duration, 1000 * written["duration"][[0, 2]].astype("i8"))
+    assert any("1 event is left out" in note for note in run.notes)
 
 
 def test_events_are_sorted_by_rank_and_start(tmp_path: Path) -> None:
