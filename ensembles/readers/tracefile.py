@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import zlib
 from collections.abc import Iterator
@@ -16,13 +17,32 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, OPS, Call, Events
 from ensembles.metadata import Process, RunMetadata
-from ensembles.readers.decode import empty_columns, sort_by_rank_and_start
+from ensembles.readers.decode import (
+    LARGEST_MOVED_BYTES,
+    LARGEST_NS,
+    empty_columns,
+    sort_by_rank_and_start,
+)
 
 FORMAT = "ensio trace"
 VERSION = 1
 TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude")
 THREADS = min(4, len(os.sched_getaffinity(0)))
 """Threads that compress and decompress; zlib lets them run side by side."""
+
+
+_DEFLATE_RATIO = 1032
+"""No deflated data become longer than this many times their length."""
+
+_MOST_TASKS = 1 << 25
+_MOST_THREADS = 1 << 40
+_LATEST_NS = 1 << 62
+_VALUES = {
+    "moved": (-1, LARGEST_MOVED_BYTES),
+    "start": (-LARGEST_NS, _LATEST_NS + LARGEST_NS),
+    "duration": (0, LARGEST_NS),
+}
+"""Least and largest value that the spool reader gives; others are damage."""
 
 
 @contextmanager
@@ -60,13 +80,14 @@ class TraceFileSource:
         with damage_told(path), h5py.File(path, "r") as file:
             if file.attrs.get("format") != FORMAT:
                 raise ValueError("it is an HDF5 file of something else")
-            if file.attrs["version"] != VERSION:
-                raise ValueError(f"its version is {file.attrs['version']}, and this ensio reads {VERSION}")
-            self.complete = bool(file.attrs["complete"])
+            version = _number(file, "version", 1 << 31)
+            if version != VERSION:
+                raise ValueError(f"its version is {version}, and this ensio reads {VERSION}")
+            self.complete = bool(_number(file, "complete", 1))
             self.metadata = _read_metadata(file)
             spools = file["spools"]
-            identities = zip(spools["bytes"][:].tolist(), spools["mtime_ns"][:].tolist(), strict=True)
-            self.spools = dict(zip(_strings(spools["name"]), identities, strict=True))
+            identities = zip(_numbers(spools, "bytes"), _numbers(spools, "mtime_ns"), strict=True)
+            self.spools = dict(zip(_strings(spools, "name"), identities, strict=True))
 
     def chunks(self, max_events: int) -> Iterator[Events]:
         """At most `max_events` at a time, in the order of ranks, those of a thread in order of completion."""
@@ -77,7 +98,13 @@ class TraceFileSource:
     def events(self) -> Events:
         """All events, by rank and start."""
         with self._columns() as (columns, pool):
-            events = self._read(columns, 0, columns.length, pool)
+            try:
+                events = self._read(columns, 0, columns.length, pool)
+            except MemoryError as error:
+                raise EnsioError(
+                    f"{columns.length:,} events do not fit into memory: "
+                    "use Run.chunks() instead of Run.events"
+                ) from error
         sort_by_rank_and_start(events.columns)
         return events
 
@@ -89,10 +116,15 @@ class TraceFileSource:
     def _read(self, columns: _Columns, low: int, high: int, pool: ThreadPoolExecutor) -> Events:
         out = columns.read(low, high, pool)
         metadata = self.metadata
-        limits = {"rank": metadata.tasks, "call": len(metadata.calls), "file": len(metadata.files)}
-        for name, limit in limits.items():
-            if high > low and out[name].max() >= limit:
-                raise ValueError(f"its column {name} goes beyond {limit - 1}")
+        limits = {
+            "rank": (0, metadata.tasks - 1),
+            "call": (0, len(metadata.calls) - 1),
+            "file": (0, len(metadata.files) - 1),
+            **_VALUES,
+        }
+        for name, (least, most) in limits.items():
+            if high > low and (out[name].max() > most or out[name].min() < least):
+                raise ValueError(f"its column {name} has values beyond {least} to {most}")
         return Events(out, metadata.calls, metadata.files)
 
 
@@ -100,11 +132,11 @@ class _Columns:
     """The columns in the file, chunks of which several threads decompress."""
 
     def __init__(self, group: h5py.Group) -> None:
-        self._datasets = {name: group[name] for name in COLUMNS}
-        lengths = {dataset.shape for dataset in self._datasets.values()}
+        self._datasets = {name: _column(group, name) for name in COLUMNS}
+        lengths = {dataset.shape[0] for dataset in self._datasets.values()}
         if len(lengths) != 1:
             raise ValueError("its columns have different lengths")
-        (self.length,) = lengths.pop()
+        self.length = lengths.pop()
         for name, dataset in self._datasets.items():
             if dataset.dtype != COLUMNS[name]:
                 raise ValueError(f"its column {name} has the type {dataset.dtype}")
@@ -153,25 +185,57 @@ def _decompress(raw: bytes, rows: int, first: int, place: np.ndarray) -> None:
     place.view("u1").reshape(len(place), width)[:] = shuffled[:, first : first + len(place)].T
 
 
-def _strings(dataset: h5py.Dataset) -> list[str]:
-    return [os.fsdecode(text) for text in dataset[:]]
+def _column(group: h5py.Group, name: str) -> h5py.Dataset:
+    """A column that is there in full: HDF5 gives zeros for what was never written, at any length."""
+    dataset = group[name]
+    if not isinstance(dataset, h5py.Dataset) or len(dataset.shape or ()) != 1:
+        raise ValueError(f"{name} in it is no column")
+    (length,), stored_bytes = dataset.shape, dataset.id.get_storage_size()
+    if dataset.chunks is None:
+        whole = stored_bytes >= length * dataset.dtype.itemsize
+    else:
+        whole = dataset.id.get_num_chunks() == -(-length // dataset.chunks[0])
+        if dataset.compression == "gzip":
+            whole &= _DEFLATE_RATIO * stored_bytes >= length * dataset.dtype.itemsize
+    if not whole:
+        raise ValueError(f"a part of its column {name} is missing")
+    return dataset
+
+
+def _strings(group: h5py.Group, name: str) -> list[str]:
+    return [os.fsdecode(text) for text in _column(group, name)[:]]
+
+
+def _numbers(group: h5py.Group, name: str) -> list[int]:
+    dataset = _column(group, name)
+    if dataset.dtype.kind not in "iu":
+        raise ValueError(f"its column {name} has the type {dataset.dtype}")
+    return dataset[:].tolist()
+
+
+def _number(file: h5py.File, name: str, most: int) -> int:
+    """An attribute that is a whole number from 0 to `most`."""
+    number = operator.index(file.attrs[name])
+    if not 0 <= number <= most:
+        raise ValueError(f"its attribute {name} is {number}")
+    return number
 
 
 def _read_metadata(file: h5py.File) -> RunMetadata:
     calls = file["calls"]
-    names, layers, ops = (_strings(calls[part]) for part in ("name", "layer", "op"))
+    names, layers, ops = (_strings(calls, part) for part in ("name", "layer", "op"))
     if not set(ops) <= set(OPS):
         raise ValueError("its calls have unknown kinds of operations")
     text = {name: os.fsdecode(file.attrs[name]) for name in TEXT_ATTRIBUTES}
     return RunMetadata(
-        tasks=int(file.attrs["tasks"]),
-        threads=int(file.attrs["threads"]),
-        origin_unix_ns=int(file.attrs["origin_unix_ns"]),
+        tasks=_number(file, "tasks", _MOST_TASKS),
+        threads=_number(file, "threads", _MOST_THREADS),
+        origin_unix_ns=_number(file, "origin_unix_ns", _LATEST_NS),
         calls=tuple(Call(*call) for call in zip(names, layers, ops, strict=True)),
-        files=_strings(file["files"]),
+        files=_strings(file, "files"),
         processes=_read_processes(file["processes"]),
-        notes=_strings(file["notes"]),
-        hosts=_strings(file["hosts"]),
+        notes=_strings(file, "notes"),
+        hosts=_strings(file, "hosts"),
         **text,
     )
 
@@ -179,13 +243,12 @@ def _read_metadata(file: h5py.File) -> RunMetadata:
 def _read_processes(group: h5py.Group) -> list[Process]:
     columns: list[Any] = []
     for field in fields(Process):
-        dataset = group[field.name]
         if field.name == "command":
-            columns.append([tuple(text.split("\x1f")) if text else () for text in _strings(dataset)])
-        elif field.name == "ended":
-            columns.append([bool(value) for value in dataset[:]])
-        elif dataset.dtype.kind == "O":
-            columns.append(_strings(dataset))
+            columns.append([tuple(text.split("\x1f")) if text else () for text in _strings(group, "command")])
+        elif field.type == "str":
+            columns.append(_strings(group, field.name))
+        elif field.type == "bool":
+            columns.append([bool(value) for value in _numbers(group, field.name)])
         else:
-            columns.append(dataset[:].tolist())
+            columns.append(_numbers(group, field.name))
     return [Process(*row) for row in zip(*columns, strict=True)]

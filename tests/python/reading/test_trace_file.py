@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -284,3 +284,71 @@ def test_what_is_called_trace_h5_and_is_no_file_is_passed_over(tmp_path: Path, m
     command = [sys.executable, "-c", program, str(tmp_path)]
     assert subprocess.run(command, capture_output=True, text=True, timeout=60).stdout == "5\n"
     assert (tmp_path / "trace.h5").lstat().st_ino == before.st_ino
+
+
+def set_value(column: str, value: int) -> Callable[[h5py.File], None]:
+    def forge(file: h5py.File) -> None:
+        values = file["events"][column][:]
+        values[5] = value
+        put(file, f"events/{column}", data=values)
+
+    return forge
+
+
+def put(file: h5py.File, name: str, **content: Any) -> None:
+    del file[name]
+    file.create_dataset(name, **content)
+
+
+def put_group(file: h5py.File, name: str) -> None:
+    del file[name]
+    file.create_group(name)
+
+
+def claim(file: h5py.File, rows: int, **layout: Any) -> None:
+    """Columns of this length of which nothing was ever written."""
+    for name, dtype in COLUMNS.items():
+        put(file, f"events/{name}", shape=(rows,), dtype=dtype, **layout)
+
+
+FORGERIES = {
+    "a negative duration": set_value("duration", -5),
+    "a duration of centuries": set_value("duration", 1 << 62),
+    "the last start of all": set_value("start", (1 << 63) - 1),
+    "the first start of all": set_value("start", -(1 << 63)),
+    "a call that moved an exabyte": set_value("moved", 1 << 60),
+    "a call that moved less than nothing": set_value("moved", -2),
+    "a rank that is no task's": set_value("rank", 1),
+    "a group in place of a column": lambda file: put_group(file, "events/duration"),
+    "a group in place of a text": lambda file: put_group(file, "files"),
+    "a group in place of numbers": lambda file: put_group(file, "processes/pid"),
+    "chunks that are not there": lambda file: claim(
+        file, 3000, chunks=(1024,), compression="gzip", shuffle=True
+    ),
+    "rows that are not there": lambda file: claim(file, 3000),
+    "a million million rows": lambda file: claim(
+        file, 10**12, chunks=(1024,), compression="gzip", shuffle=True
+    ),
+    "a million million plain rows": lambda file: claim(file, 10**12),
+    "columns of columns": lambda file: put(file, "events/rank", data=np.zeros((2, 2), "u4")),
+    "fractions of a process": lambda file: put(file, "processes/pid", data=np.array([1.5])),
+    "a number for a host": lambda file: put(file, "processes/host", data=np.array([7])),
+    "a text for a truth": lambda file: put(file, "processes/ended", data=np.array([b"no"])),
+    "countless texts": lambda file: put(file, "files", shape=(10**12,), dtype=h5py.string_dtype()),
+    "tasks beyond all machines": lambda file: file.attrs.create("tasks", 1 << 60),
+    "less than no tasks": lambda file: file.attrs.create("tasks", -5),
+    "half a version": lambda file: file.attrs.create("version", 1.5),
+    "an origin of two": lambda file: file.attrs.create("origin_unix_ns", [1, 2]),
+}
+
+
+@pytest.mark.parametrize("kind", FORGERIES)
+def test_a_forged_file_is_refused_in_one_sentence(tmp_path: Path, whole: bytes, kind: str) -> None:
+    path = tmp_path / "trace.h5"
+    path.write_bytes(whole)
+    with h5py.File(path, "r+") as file:
+        FORGERIES[kind](file)
+    for read in (lambda run: len(run.events), lambda run: sum(map(len, run.chunks()))):
+        with pytest.raises(en.EnsioError, match=r"trace\.h5 is not a whole trace\.h5") as caught:
+            read(en.open(path))
+        assert "\n" not in str(caught.value)
