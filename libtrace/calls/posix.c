@@ -25,8 +25,14 @@ enum {
 #include "posix.def"
 };
 
+enum { OP_open, OP_close, OP_read, OP_write, OP_seek, OP_sync, OP_meta };
+enum {
+#define CALL(number, call, op) OP_OF_##call = OP_##op,
+#include "posix.def"
+};
+
 #define HERE ENSIO_HERE
-#define AT_OR_HERE (how & RWF_APPEND ? -1 : at == -1 ? HERE : at)
+#define AT_OR_HERE (how & RWF_APPEND ? (ensio_descriptor_moved(fd, -1), -1) : at == -1 ? HERE : at)
 #define VECTOR ensio_vector_bytes(parts, count, moved)
 #define ERRNO (result < 0 ? errno : 0)
 /* An offset that the call has moved on by what it moved; the position of the other file is moved too, or not. */
@@ -34,11 +40,11 @@ enum {
 
 /* Runs the real call between two readings of the clock. */
 #define TIMED(thread, result, call) \
-    (thread)->depth++; \
+    const uint32_t depth = ensio_enter(thread, __builtin_frame_address(0)); \
     const uint64_t start = ensio_ticks(); \
     (result) = (call); \
     const uint64_t duration = ensio_ticks() - start; \
-    (thread)->depth--
+    (thread)->depth = depth
 
 /* Leaves the wrapper by way of the real call alone where the descriptor's calls are not recorded. */
 #define RECORDED_OR_RETURN(open_file, fd, call) \
@@ -60,7 +66,9 @@ enum {
         ssize_t result; \
         TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
         const int64_t moved = result < 0 ? -(int64_t)errno : result, given = (offset_); \
-        const int64_t offset = given == HERE ? ensio_position(fd, open_file, moved) : given; \
+        const int64_t offset = given == HERE ? ensio_position(fd, open_file, moved) \
+                               : (int)OP_OF_##call == (int)OP_write && ENSIO_UNLIKELY(open_file->flags & ENSIO_APPENDS) ? -1 \
+                                                                                                            : given; \
         ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes_), moved, start, duration); \
         return result; \
     }
@@ -154,8 +162,12 @@ enum {
     ENSIO_WRAPPER(int, symbol, parameters) \
     { \
         struct ensio_thread *thread = &ensio_thread; \
-        if (ENSIO_UNLIKELY(!ensio_ready(thread) || !ensio_own_memory())) \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
             return ENSIO_REAL(symbol) arguments; \
+        if (ENSIO_UNLIKELY(!ensio_own_memory())) { \
+            ensio_spawned(); \
+            return ENSIO_REAL(symbol) arguments; \
+        } \
         const uint32_t number = ensio_descriptor(fd); \
         int result; \
         TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
@@ -163,7 +175,7 @@ enum {
         return result; \
     }
 
-/* Only the commands that duplicate are recorded; the others are not I/O. */
+/* Only the commands that duplicate are recorded; the others are not I/O. One of them changes where writes go. */
 #define FCNTL(call, symbol) \
     ENSIO_WRAPPER(int, symbol, (int fd, int command, ...)) \
     { \
@@ -172,6 +184,8 @@ enum {
         void *argument = va_arg(variable, void *); \
         va_end(variable); \
         struct ensio_thread *thread = &ensio_thread; \
+        if (command == F_SETFL && ensio_ready(thread)) \
+            ensio_descriptor_moved(fd, ((intptr_t)argument & O_APPEND) != 0); \
         if ((command != F_DUPFD && command != F_DUPFD_CLOEXEC) || !ensio_ready(thread) || !ensio_own_memory()) \
             return ENSIO_REAL(symbol)(fd, command, argument); \
         const uint32_t number = ensio_descriptor(fd); \
@@ -234,7 +248,30 @@ enum {
         return ENSIO_REAL(symbol) arguments; \
     }
 
-/* The child runs while the call is under way, hence both before and after. */
+#define MOVES(symbol, type, parameters, arguments) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
+            const int error = errno; \
+            ensio_descriptor_moved(fd, -1); \
+            errno = error; \
+        } \
+        return ENSIO_REAL(symbol) arguments; \
+    }
+
+#define MOVES_FORMATTED(symbol, parameters, last, real, arguments) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        va_list values; \
+        va_start(values, last); \
+        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) \
+            ensio_descriptor_moved(fd, -1); \
+        const int result = ENSIO_REAL(real) arguments; \
+        va_end(values); \
+        return result; \
+    }
+
+/* Said before the call: the child runs while it is under way, and exec does not come back. */
 #define SPAWN(symbol, type, parameters, arguments) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
@@ -268,6 +305,8 @@ void ensio_calls_resolve(void)
 #define CLOSEDIR(call, symbol) (void)ENSIO_REAL(symbol);
 #define DUP(call, symbol, ...) (void)ENSIO_REAL(symbol);
 #define FORGET(symbol, ...) (void)ENSIO_REAL(symbol);
+#define MOVES(symbol, ...) (void)ENSIO_REAL(symbol);
+#define MOVES_FORMATTED(symbol, ...) (void)ENSIO_REAL(symbol);
 #define SPAWN(symbol, ...) (void)ENSIO_REAL(symbol);
 #define END(symbol, ...) (void)ENSIO_REAL(symbol);
 #include "posix.def"

@@ -16,6 +16,8 @@
 #define CLOSE(call, symbol) puts("-Wl,--wrap=" #symbol);
 #define DUP(call, symbol, ...) puts("-Wl,--wrap=" #symbol);
 #define FORGET(symbol, ...) puts("-Wl,--wrap=" #symbol);
+#define MOVES(symbol, ...) puts("-Wl,--wrap=" #symbol);
+#define MOVES_FORMATTED(symbol, ...) puts("-Wl,--wrap=" #symbol);
 #define SPAWN(symbol, ...) puts("-Wl,--wrap=" #symbol);
 #define END(symbol, ...) puts("-Wl,--wrap=" #symbol);
 

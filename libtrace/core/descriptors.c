@@ -1,6 +1,7 @@
 #include "descriptors.h"
 
 #include "files.h"
+#include "life.h"
 #include "lock.h"
 #include "raw.h"
 #include "settings.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 
 uint32_t ensio_descriptors[ENSIO_DESCRIPTORS];
-struct ensio_open_file ensio_open_files[ENSIO_DESCRIPTORS + 2];
+struct ensio_open_file ensio_open_files[ENSIO_DESCRIPTORS + 2]; /* as many as descriptors, and the two that are none */
 
 static uint32_t first_free;                /* a list through `references` */
 static uint32_t never_used = ENSIO_LEFT_OUT + 1;
@@ -36,7 +37,11 @@ const char *ensio_absolute_path(int folder, const char *path)
         long length = folder == AT_FDCWD ? ENSIO_RAW(SYS_getcwd, path_buffer, ENSIO_PATH_ROOM) - 1
                       : path_in_kernel(folder) ? (long)strlen(path_buffer)
                                                : 0;
-        whole.length = length > 0 ? (uint32_t)length : 0;
+        if (length <= 0) {
+            ensio_add(&whole, "/(unknown folder)");
+            length = whole.length;
+        }
+        whole.length = (uint32_t)length;
     }
     while (*path) {
         if (*path == '/') {
@@ -94,7 +99,9 @@ uint32_t ensio_descriptor_opened(int fd, const char *path, int flags)
         open_file = take_open_file();
         ensio_open_files[open_file] = (struct ensio_open_file){
             .file = ensio_file_number(path),
-            .flags = (uint16_t)(!has_position ? ENSIO_NO_POSITION : flags & O_APPEND ? ENSIO_ASK : 0),
+            .flags = (uint16_t)(!has_position        ? ENSIO_NO_POSITION
+                                : flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS
+                                                   : 0),
             .references = 1,
         };
     }
@@ -125,18 +132,41 @@ void ensio_descriptors_shared(void)
         ensio_open_files[i].flags |= ENSIO_ASK;
 }
 
-/* A descriptor from outside may be shared with other processes from the start: its position has to be asked for. */
+void ensio_descriptors_store_files(void)
+{
+    for (uint32_t i = ENSIO_LEFT_OUT + 1; i < never_used; i++)
+        if (ensio_open_files[i].references)
+            ensio_file_store(ensio_open_files[i].file);
+}
+
+void ensio_descriptor_moved(int fd, int appends)
+{
+    uint32_t open_file = ensio_descriptor(fd);
+    if (open_file <= ENSIO_LEFT_OUT)
+        return;
+    uint16_t flags = ensio_open_files[open_file].flags | ENSIO_ASK;
+    if (appends >= 0)
+        flags = (uint16_t)((flags & ~ENSIO_APPENDS) | (appends ? ENSIO_APPENDS : 0));
+    ensio_open_files[open_file].flags = flags;
+}
+
+/* A descriptor from outside may be shared with other processes from the start: its position has to be asked for. Between
+ * vfork and exec, descriptors are the child's and this table the parent's. */
 uint32_t ensio_descriptor_find(int fd)
 {
+    if (!ensio_own_memory())
+        return ENSIO_LEFT_OUT;
     struct ensio_held held = ensio_lock();
     uint32_t open_file = ensio_descriptors[fd];
     if (open_file == ENSIO_UNKNOWN) {
         const char *path = path_in_kernel(fd);
         open_file = ENSIO_LEFT_OUT;
         if (path)
-            open_file = ensio_descriptor_opened(fd, path, O_APPEND);
+            open_file = ensio_descriptor_opened(fd, path, (int)ENSIO_RAW(SYS_fcntl, fd, F_GETFL));
         else if (path_buffer[0])
             set(fd, ENSIO_LEFT_OUT);
+        if (open_file > ENSIO_LEFT_OUT)
+            ensio_open_files[open_file].flags |= ENSIO_ASK;
     }
     ensio_unlock(held);
     return open_file;

@@ -9,7 +9,7 @@
 
 #include "recorder.h"
 
-#define ENSIO_DESCRIPTORS (1 << 20) /* as many as Linux gives a process unless its administrator asks for more */
+#define ENSIO_DESCRIPTORS (1 << 16) /* calls on descriptors from here on are left out */
 
 #define ENSIO_UNKNOWN 0 /* not looked up yet */
 #define ENSIO_LEFT_OUT 1
@@ -17,6 +17,7 @@
 /* Open file flags. */
 #define ENSIO_ASK 1         /* others may move the position (another process, appending): ask the kernel */
 #define ENSIO_NO_POSITION 2 /* a terminal, a character device */
+#define ENSIO_APPENDS 4     /* every write goes to the end, wherever it says */
 
 struct ensio_open_file {
     int64_t position;
@@ -41,6 +42,10 @@ static inline uint32_t ensio_descriptor(int fd)
     return ENSIO_LIKELY(open_file != ENSIO_UNKNOWN) ? open_file : ensio_descriptor_find(fd);
 }
 
+/* The position of a descriptor's open file was or will be moved by a call that is not recorded: it is asked for from now on.
+ * `appends`: whether writes go to the end of the file from now on; -1: as before. */
+void ensio_descriptor_moved(int fd, int appends);
+
 /* The rest are called with the lock held. */
 
 /* A descriptor was opened, with the flags of open(2). Returns the open file, or ENSIO_LEFT_OUT. */
@@ -54,6 +59,9 @@ void ensio_descriptors_forget(unsigned first, unsigned last);
 
 /* Another process has got the open files, and may move their positions. */
 void ensio_descriptors_shared(void);
+
+/* Sees to it that the files of all descriptors are in this process's spool. */
+void ensio_descriptors_store_files(void);
 
 /* Writes the absolute path that a program means by `path` relative to a folder's descriptor. The text lies in a buffer that
  * the next call uses again. */

@@ -1,7 +1,9 @@
 #include "files.h"
 
 #include "life.h"
+#include "recorder.h"
 #include "spool.h"
+#include "text.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 struct entry {
     uint64_t hash;
     const char *path;
+    uint32_t generation; /* of the process whose spool has it */
 };
 
 static struct entry *entries; /* by number; entry 0 is not used */
@@ -26,14 +29,6 @@ static void *memory(uint64_t bytes)
 {
     void *got = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return got == MAP_FAILED ? NULL : got;
-}
-
-static uint64_t hash_of(const char *path, uint32_t length)
-{
-    uint64_t hash = 14695981039346656037U;
-    for (uint32_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)path[i]) * 1099511628211U;
-    return hash ^ hash >> 32;
 }
 
 static uint32_t *slot_for(uint64_t hash, const char *path)
@@ -91,22 +86,27 @@ static const char *keep(const char *path, uint32_t length)
 uint32_t ensio_file_number(const char *path)
 {
     uint32_t length = (uint32_t)strlen(path);
-    uint64_t hash = hash_of(path, length);
+    uint64_t hash = ensio_hash(path);
     if ((count >= room && grow() != 0) || ensio_recording() != 0)
         return 0;
     uint32_t *slot = slot_for(hash, path);
     if (*slot)
-        return *slot;
+        return ensio_file_store(*slot) == 0 ? *slot : 0;
     const char *kept = keep(path, length);
     if (!kept || ensio_text_store(ENSIO_TEXT_FILE, count, path, length) != 0)
         return 0;
-    entries[count] = (struct entry){hash, kept};
+    entries[count] = (struct entry){hash, kept, ensio_process->generation};
     *slot = count;
     return count++;
 }
 
-void ensio_files_store_again(void)
+int ensio_file_store(uint32_t number)
 {
-    for (uint32_t number = 1; number < count; number++)
-        ensio_text_store(ENSIO_TEXT_FILE, number, entries[number].path, (uint32_t)strlen(entries[number].path));
+    struct entry *entry = &entries[number];
+    if (!number || entry->generation == ensio_process->generation)
+        return 0;
+    if (ensio_text_store(ENSIO_TEXT_FILE, number, entry->path, (uint32_t)strlen(entry->path)) != 0)
+        return -1;
+    entry->generation = ensio_process->generation;
+    return 0;
 }

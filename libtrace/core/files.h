@@ -8,7 +8,8 @@
  * caller holds the lock. */
 uint32_t ensio_file_number(const char *path);
 
-/* Stores all paths again, in the spool of a forked child, whose descriptors go on with the parent's numbers. */
-void ensio_files_store_again(void);
+/* Sees to it that a path is in this process's spool: a forked child goes on with its parent's numbers. 0, or -1 where no space
+ * is left. The caller holds the lock. */
+int ensio_file_store(uint32_t number);
 
 #endif

@@ -20,9 +20,11 @@ static struct ensio_process nobody;
 struct ensio_process *ensio_process = &nobody;
 
 static int begun; /* survives a fork, unlike *ensio_process */
+static struct ensio_spool *parents_spool; /* in a forked child */
 static struct ensio_held held_over_fork;
 
-/* The traced program goes on whatever happens; that there will be no trace is said once, on standard error. */
+/* The traced program goes on whatever happens; that there will be no trace is said once, on standard error, and only while
+ * that is still what it was when the program was started. */
 static void say_why_not(int error)
 {
     char line[2 * ENSIO_PATH_ROOM];
@@ -46,11 +48,13 @@ int ensio_recording(void)
         return -ENOENT;
     int made = ensio_spool_make();
     if (made != 0) {
-        say_why_not(made);
+        ensio_settings.off = 1;
+        if (parents_spool)
+            __atomic_fetch_add(&parents_spool->unrecorded_children, 1, __ATOMIC_RELAXED);
         return made;
     }
     ensio_text_store(ENSIO_TEXT_CALLS, 0, ensio_calls, (uint32_t)strlen(ensio_calls));
-    ensio_files_store_again();
+    ensio_descriptors_store_files();
     return 0;
 }
 
@@ -71,6 +75,21 @@ static void after_fork_in_child(void)
     ensio_unlock(held_over_fork);
 }
 
+/* Before there is a page that fork wipes there is nothing to wipe; without one (older kernels refuse) the fork handlers do. */
+void ensio_process_map(void)
+{
+    struct ensio_process *none = &nobody;
+    if (ensio_process != none)
+        return;
+    struct ensio_process *page =
+        mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    madvise(page, sizeof *page, MADV_WIPEONFORK);
+    if (!__atomic_compare_exchange_n(&ensio_process, &none, page, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        munmap(page, sizeof *page);
+}
+
 static void begin_first(void)
 {
     begun = 1;
@@ -84,12 +103,6 @@ static void begin_first(void)
         say_why_not(joined);
         return;
     }
-    struct ensio_process *page =
-        mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page != MAP_FAILED) {
-        madvise(page, sizeof *page, MADV_WIPEONFORK); /* older kernels rely on the fork handler alone */
-        ensio_process = page;
-    }
     ensio_threads_begin();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
@@ -99,6 +112,7 @@ int ensio_begin(void)
     if (!begun) {
         begin_first();
     } else if (!ensio_process->generation) { /* a forked child: it makes a spool when it has something to record */
+        parents_spool = ensio_spool;
         ensio_spool_forget();
         ensio_descriptors_shared();
     }
@@ -152,8 +166,10 @@ __attribute__((constructor)) static void at_start(void)
     if (!ensio_ready(&ensio_thread))
         return;
     struct ensio_held held = ensio_lock();
-    ensio_recording();
+    int made = ensio_recording();
     ensio_unlock(held);
+    if (made != 0)
+        say_why_not(made);
 }
 
 __attribute__((destructor)) static void at_exit(void)

@@ -4,6 +4,9 @@
 
 #include <stdint.h>
 
+/* Maps the page that says to whom the recorder's state belongs, if that was not done yet. */
+void ensio_process_map(void);
+
 /* Sees to it that this process has a spool: 0, or minus an errno. The caller holds the lock. */
 int ensio_recording(void);
 

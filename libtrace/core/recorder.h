@@ -1,6 +1,6 @@
 /* recorder.h: the state of the recorder, and the path that every recorded call takes.
  *
- * What a wrapper does is: ensio_enter, the real call between two readings of the clock, ensio_leave. Nothing on that path
+ * What a wrapper does is: ensio_ready, the real call between two readings of the clock, ensio_store. Nothing on that path
  * locks, allocates, makes a system call or touches errno. All else (a thread's first call, a full window, an unknown
  * descriptor, opening and closing) is a slow path: signals blocked, one lock, errno put back.
  */
@@ -19,6 +19,7 @@
  * child, however it came about, finds 0 here and starts a recording of its own. */
 struct ensio_process {
     uint32_t generation; /* the pid; 0: nothing is recorded (yet, or at all) in this process */
+    uint32_t lock;       /* of lock.h: a child must not wait for a thread that it does not have */
 };
 extern struct ensio_process *ensio_process;
 
@@ -28,10 +29,11 @@ struct ensio_thread {
     uint32_t capacity;
     uint32_t generation; /* of the process for which the members above were set */
     uint32_t depth;      /* recorded calls that this thread is in */
+    char *outermost;     /* stack frame of the outermost of them */
     uint32_t storing;    /* events that this thread is in the middle of storing: over 1 only in signal handlers */
     uint32_t number;     /* in the process, from 0 */
     uint32_t excluded_calls;   /* not yet added to the spool's head */
-    uint32_t drops_before_retry;
+    uint64_t retry_due; /* ticks after which a window is asked for again where there was none to have */
     uint32_t hidden;   /* in calls whose inner calls are left out */
     uint64_t clock_due; /* ticks after which the spool's clock reading is to be renewed */
     struct ensio_window *window;
@@ -48,6 +50,19 @@ void ensio_renew_clock(struct ensio_thread *thread, uint64_t now);
 static inline int ensio_ready(struct ensio_thread *thread)
 {
     return ENSIO_LIKELY(thread->generation == ensio_process->generation) || ensio_prepare(thread);
+}
+
+/* Notes that this thread is in one call more, and returns in how many it was. A call that a signal handler has jumped out of
+ * never comes back to note its end: its frame lies below that of the next call, for stacks grow downwards. */
+static inline uint32_t ensio_enter(struct ensio_thread *thread, void *frame)
+{
+    uint32_t depth = thread->depth;
+    if (ENSIO_LIKELY(depth == 0 || (char *)frame >= thread->outermost)) {
+        depth = 0;
+        thread->outermost = frame;
+    }
+    thread->depth = depth + 1;
+    return depth;
 }
 
 /* Claims a slot. The addition is one instruction, so that a signal handler that records calls of its own finds the slot
@@ -67,11 +82,19 @@ static inline uint32_t ensio_claim(struct ensio_thread *thread)
 static inline void ensio_store(struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset,
                                uint64_t requested, int64_t moved, uint64_t start, uint64_t duration)
 {
+    struct ensio_event *slots;
+    struct ensio_window *window;
+    uint32_t slot, capacity;
     thread->storing++;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    uint32_t slot = ensio_claim(thread);
-    struct ensio_event *event =
-        ENSIO_LIKELY(slot < thread->capacity) ? thread->slots + slot : ensio_next_window(thread);
+    do { /* a signal handler may put another window under us: the slot that was claimed then stays empty */
+        window = *(struct ensio_window *volatile *)&thread->window;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        slots = thread->slots;
+        capacity = thread->capacity;
+        slot = ensio_claim(thread);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    } while (ENSIO_UNLIKELY(window != *(struct ensio_window *volatile *)&thread->window));
+    struct ensio_event *event = ENSIO_LIKELY(slot < capacity) ? slots + slot : ensio_next_window(thread);
     if (ENSIO_LIKELY(event != NULL)) {
         event->start = start;
         event->duration = duration;

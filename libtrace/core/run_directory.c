@@ -80,14 +80,6 @@ static int current_folder(struct ensio_string *path)
     return 0;
 }
 
-static uint64_t hash_of(const char *text)
-{
-    uint64_t hash = 14695981039346656037U;
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 1099511628211U;
-    return hash;
-}
-
 /* Whether the symbolic link at `marker` was left by this user, and by a process of this launch rather than of an older one
  * with the same key. */
 static int marker_is_ours(const char *marker, uint64_t launched_s)
@@ -146,7 +138,7 @@ static int agree_on_folder(struct ensio_string *path, struct ensio_string *name,
         struct ensio_string marker = ensio_string_in(buffer, sizeof buffer);
         ensio_add_bytes(&marker, path->text, stem);
         ensio_add(&marker, ".ensio-");
-        ensio_add_number(&marker, hash_of(ensio_settings.key));
+        ensio_add_number(&marker, ensio_hash(ensio_settings.key));
         ensio_add(&marker, "-");
         ensio_add_number(&marker, attempt);
         int found = read_marker(marker.text, launched_s, name);

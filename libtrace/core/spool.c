@@ -44,6 +44,21 @@ static long reserve(int fd, uint64_t offset, uint64_t bytes)
     return 0;
 }
 
+/* Opens the spool at a descriptor above the standard ones. A program whose standard output is closed must go on to find it
+ * closed: while the spool is open, the places below are held by a descriptor that cannot be written to. */
+static int open_spool(int flags)
+{
+    int below[3], count = 0, fd;
+    while (count < 3 && (below[count] = ensio_raw_open("/", O_PATH, 0)) >= 0 && below[count] < 3)
+        count++;
+    if (count < 3 && below[count] >= 3)
+        ensio_raw_close(below[count]);
+    fd = ensio_raw_open(spool_path, flags, 0600);
+    while (count > 0)
+        ensio_raw_close(below[--count]);
+    return fd;
+}
+
 /* The descriptor is closed again at once: the program may close or replace any descriptor that it finds, and must not find
  * one that it did not open. */
 static void *map_part(int fd, uint64_t offset, uint64_t bytes)
@@ -105,7 +120,7 @@ int ensio_spool_make(void)
     ensio_add(&path, ".spool");
     if (path.full)
         return -ENAMETOOLONG;
-    int fd = ensio_raw_open(spool_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    int fd = open_spool(O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
     if (fd < 0)
         return fd;
     struct ensio_clock_reading now = ensio_clock_read();
@@ -143,7 +158,7 @@ void ensio_spool_forget(void)
 
 struct ensio_window *ensio_window_make(uint16_t kind, uint64_t bytes)
 {
-    int fd = ensio_raw_open(spool_path, O_RDWR | O_NOFOLLOW, 0);
+    int fd = open_spool(O_RDWR | O_NOFOLLOW);
     if (fd < 0)
         return NULL;
     bytes = round_up(bytes, getauxval(AT_PAGESZ)); /* a multiple of the unit */

@@ -44,6 +44,14 @@ void ensio_add_name(struct ensio_string *string, const char *piece)
     }
 }
 
+uint64_t ensio_hash(const char *text)
+{
+    uint64_t hash = 14695981039346656037U;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 1099511628211U;
+    return hash ^ hash >> 32;
+}
+
 const char *ensio_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -19,6 +19,9 @@ void ensio_add_number(struct ensio_string *string, uint64_t number);
 /* Adds a piece of a file name: all but letters, digits, '.', '_' and '-' becomes '-'. */
 void ensio_add_name(struct ensio_string *string, const char *piece);
 
+/* A 64-bit hash (FNV-1a). */
+uint64_t ensio_hash(const char *text);
+
 /* What follows the last '/'. */
 const char *ensio_base_name(const char *path);
 

@@ -9,7 +9,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#define DROPS_BEFORE_RETRY 1024
+#define RETRY_TICKS (1ULL << 21) /* about a millisecond */
+#define MOST_THREADS 65536       /* numbers that a window's head can hold */
 #define CLOCK_RENEWAL_TICKS (1ULL << 32) /* 1 to 5 s */
 
 _Thread_local struct ensio_thread ensio_thread = {.generation = UINT32_MAX};
@@ -19,6 +20,7 @@ int ensio_prepare(struct ensio_thread *thread)
     thread->excluded_calls += thread->hidden > 0;
     if (thread->hidden || ensio_settings.off || ensio_locked()) /* a library that the recorder's beginning called has come back here */
         return 0;
+    ensio_process_map();
     struct ensio_held held = ensio_lock();
     int recorded = (ensio_process->generation || ensio_begin()) && !ensio_settings.off;
     if (recorded && thread->generation != ensio_process->generation) /* no signal handler was quicker */
@@ -44,6 +46,18 @@ void ensio_go_on(void)
 
 static pthread_key_t at_end_of_thread;
 
+/* Numbers are given once, as long as there are any; then those of threads that have ended are given again. (One that ends more
+ * than once, for a signal handler still ran in it, may then share its number.) */
+static uint16_t free_numbers[MOST_THREADS];
+static uint32_t free_count;
+
+static uint32_t take_number(void)
+{
+    if (ensio_spool->threads < MOST_THREADS)
+        return ensio_spool->threads++;
+    return free_count > 0 ? free_numbers[--free_count] : MOST_THREADS - 1;
+}
+
 static void unmap_windows(struct ensio_thread *thread)
 {
     if (thread->retired)
@@ -61,6 +75,8 @@ static void end_of_thread(void *state)
     unmap_windows(thread);
     thread->window = NULL;
     thread->next = thread->capacity = 0;
+    if (thread->number != UINT32_MAX && free_count < MOST_THREADS)
+        free_numbers[free_count++] = (uint16_t)thread->number;
     if (ensio_spool)
         ensio_spool->excluded_calls += thread->excluded_calls;
     thread->excluded_calls = 0;
@@ -86,7 +102,7 @@ static int change_window(struct ensio_thread *thread)
     if (!window)
         return -1;
     if (thread->number == UINT32_MAX)
-        thread->number = ensio_spool->threads++;
+        thread->number = take_number();
     window->thread = (uint16_t)thread->number;
     window->tid = (uint32_t)syscall(SYS_gettid);
     if (thread->storing > 1)
@@ -120,8 +136,7 @@ void ensio_renew_clock(struct ensio_thread *thread, uint64_t now)
 /* Where there is no space, the event is counted and dropped, and only now and then is space asked for again. */
 struct ensio_event *ensio_next_window(struct ensio_thread *thread)
 {
-    if (thread->drops_before_retry > 0 && ensio_spool) {
-        thread->drops_before_retry--;
+    if (ensio_ticks() < thread->retry_due && ensio_spool) {
         thread->next = thread->capacity;
         __atomic_fetch_add(&ensio_spool->dropped_events, 1, __ATOMIC_RELAXED);
         return NULL;
@@ -133,7 +148,7 @@ struct ensio_event *ensio_next_window(struct ensio_thread *thread)
         event = thread->slots + thread->next++;
     } else {
         thread->next = thread->capacity;
-        thread->drops_before_retry = DROPS_BEFORE_RETRY;
+        thread->retry_due = ensio_ticks() + RETRY_TICKS;
         if (ensio_spool)
             __atomic_fetch_add(&ensio_spool->dropped_events, 1, __ATOMIC_RELAXED);
     }

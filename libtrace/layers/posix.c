@@ -13,19 +13,24 @@
 uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved)
 {
     uint64_t bytes = 0;
-    if (moved == -EFAULT || moved == -EINVAL)
+    if (moved < 0)
         return 0;
     for (int i = 0; i < count; i++)
         bytes += parts[i].iov_len;
-    return bytes;
+    /* What was read may have been read into the vector itself. */
+    return bytes < (uint64_t)moved || bytes > INT64_MAX ? (uint64_t)moved : bytes;
 }
 
 void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const char *path, int flags, int result,
                   uint64_t start, uint64_t duration)
 {
     int error = errno;
-    if ((result < 0 && error == EFAULT) || !ensio_own_memory())
+    if (result < 0 && error == EFAULT)
         return;
+    if (!ensio_own_memory()) {
+        ensio_spawned();
+        return;
+    }
     struct ensio_held held = ensio_lock();
     const char *absolute = ensio_absolute_path(folder, path);
     int recorded = !ensio_listed(absolute, ensio_settings.exclude);
@@ -80,8 +85,10 @@ int64_t ensio_offset_before(const int64_t *at, int64_t moved, int other)
 
 int ensio_closing(struct ensio_thread *thread, int fd, uint32_t *file)
 {
-    if (!ensio_own_memory())
+    if (!ensio_own_memory()) {
+        ensio_spawned();
         return 0;
+    }
     uint32_t number = ensio_descriptor(fd);
     if (number > ENSIO_LEFT_OUT)
         *file = ensio_open_files[number].file;

@@ -6,7 +6,8 @@
 
 #include <sys/uio.h>
 
-/* Bytes asked for by a vector of parts. The vector is read after the call, and only where the kernel could read it too. */
+/* Bytes asked for by a vector of parts. The vector is read after the call, and only where the kernel has read it too: of a
+ * failed call 0. */
 uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved);
 
 /* After an open: ties the descriptor to its file, and stores the event. */

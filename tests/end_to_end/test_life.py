@@ -21,7 +21,8 @@ def test_every_call_of_every_thread_and_handler_is_recorded(recorder, tmp_path, 
     run = ensembles.open(recorder.run)
     assert run.notes == []
     assert len(run.select(file="*/handler", call="write")) == handled
-    assert mapped <= 3  # head, texts and window of the main thread; threads that ended left nothing
+    # Head, texts and window of the main thread, and of few threads in which a handler ran as they ended.
+    assert mapped <= 3 + 5
     writes = run.select(file="*/thread.*", call="write")
     assert len(writes) == threads * calls * rounds
     for file in set(writes.file.tolist()):

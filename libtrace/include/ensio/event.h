@@ -78,8 +78,8 @@ struct ensio_spool {
     struct ensio_clock_reading last;
     struct ensio_clock_reading spare; /* takes turns with `last`, so that one of them is whole at any moment */
     uint32_t last_is_spare;           /* 1: the last reading is `spare` */
-    uint32_t reserved;
-    uint64_t dropped_events; /* completed calls that are not in this spool, for want of space */
+    uint32_t unrecorded_children;     /* forked children that made calls but could not make a spool */
+    uint64_t dropped_events; /* completed calls that are not in this spool, for want of space or of a descriptor */
     uint64_t excluded_calls; /* calls on files that are left out (ENSIO_EXCLUDE), as far as they were counted */
 };
 
