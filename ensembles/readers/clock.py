@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import median_high
 from typing import NamedTuple
 
 from ensembles.readers.layout import CONSTANTS
@@ -16,6 +17,8 @@ _PRECISE_NS = 1_000_000_000
 _ROUGH_NS = 1_000_000
 """Readings nearer than this may give a rate that is wrong by more than a ten-thousandth."""
 
+
+_DAY_NS = 86_400 * 10**9
 
 _SLOWEST_NS_PER_TICK = 1e3
 _FASTEST_NS_PER_TICK = 0.05
@@ -89,6 +92,23 @@ class Clocks:
             "too long by a factor of about 2 to 4"
         )
         return 1.0
+
+
+def notes_on_wrong_clocks(spools: Sequence[Spool]) -> list[str]:
+    """Hosts whose time of day is more than a day from that of most processes, one sentence each."""
+    usual_ns = median_high(spool.head.first_realtime_ns for spool in spools)
+    notes: dict[bytes, str] = {}
+    for spool in spools:
+        late_ns = spool.head.first_realtime_ns - usual_ns
+        if abs(late_ns) > _DAY_NS:
+            host = os.fsdecode(_host(spool)) or f"of {spool.name}"
+            notes.setdefault(
+                _host(spool),
+                f"the clock of host {host} was {abs(late_ns) / _DAY_NS:,.0f} days "
+                f"{'ahead of' if late_ns > 0 else 'behind'} that of most processes when recording began: if "
+                "they ran together, its calls are shown far from the others, and the run's span is wrong",
+            )
+    return list(notes.values())
 
 
 def _host(spool: Spool) -> bytes:

@@ -11,7 +11,7 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.events import Events
 from ensembles.metadata import Process, RunMetadata
-from ensembles.readers.clock import Clocks
+from ensembles.readers.clock import Clocks, notes_on_wrong_clocks
 from ensembles.readers.decode import BlockReader, Decoding, empty_columns, sort_by_rank_and_start
 from ensembles.readers.dictionary import Dictionary
 from ensembles.readers.layout import CONSTANTS
@@ -78,6 +78,7 @@ class SpoolSource:
             *rank_notes,
             *_notes_on_launches(spools),
             *_few(clocks.notes, "clock rates are doubtful"),
+            *_few(notes_on_wrong_clocks(spools), "hosts have a wrong time of day"),
             *_notes_on_ends(processes),
             *_few(dictionary.notes, "tables of calls are damaged"),
         ):

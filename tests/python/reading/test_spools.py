@@ -16,6 +16,8 @@ from ensembles.events import COLUMNS, Call
 from ensembles.summaries.calltable import CallTable
 from ensembles.writers.spool import HEAD_BYTES
 
+DAY_NS = 86_400 * 10**9
+
 
 @pytest.mark.parametrize("last_is_spare", [0, 1])
 def test_bytes_laid_out_by_hand_are_read(tmp_path: Path, last_is_spare: int) -> None:
@@ -267,6 +269,31 @@ def test_a_clock_rate_that_no_machine_has_is_not_believed(tmp_path: Path, last: 
 def test_an_absurd_reading_in_the_head_is_damage(tmp_path: Path, member: str) -> None:
     with pytest.raises(en.EnsioError, match="the numbers in its head make no sense"):
         en.open(spool(tmp_path / "s", [made_events(5)], rank=0, **{member: 1 << 62}))
+
+
+@pytest.mark.parametrize(
+    ("first_ns", "told"), [(0, "19,676 days behind"), (UNIX_NS + 3 * DAY_NS, "3 days ahead")]
+)
+def test_a_host_whose_clock_is_wrong_is_named_once(tmp_path: Path, first_ns: int, told: str) -> None:
+    for rank in range(6):
+        wrong = {"host": "beta", "first_realtime_ns": first_ns, "last_realtime_ns": first_ns + 10**9}
+        spool(
+            tmp_path / f"{rank}.spool",
+            [made_events(5)],
+            rank=rank,
+            pid=rank,
+            **(wrong if rank in (2, 3) else {}),
+        )
+    notes = [note for note in en.open(tmp_path).notes if "clock" in note]
+    assert len(notes) == 1
+    assert "host beta" in notes[0]
+    assert told in notes[0]
+
+
+def test_processes_that_begin_within_a_day_of_each_other_need_no_note(tmp_path: Path) -> None:
+    spool(tmp_path / "a.spool", [made_events(5)], rank=0)
+    spool(tmp_path / "b.spool", [made_events(5)], rank=1, first_realtime_ns=UNIX_NS + DAY_NS)
+    assert en.open(tmp_path).notes == []
 
 
 def test_times_of_a_slow_clock_stay_within_the_range_of_integers(tmp_path: Path) -> None:
