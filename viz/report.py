@@ -17,10 +17,10 @@ from ensembles.errors import EnsioError
 from ensembles.events import Events
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.histogram import LogHistogram
-from ensembles.summaries.layers import LayerTimes
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
 from ensembles.viz.figures import time_range
 from ensembles.viz.histogram import histogram
@@ -37,12 +37,12 @@ class Summaries:
 
     Attributes
     ----------
-    table, layers, sizes, histogram, moments, rate, raster
+    table, totals, sizes, histogram, moments, rate, raster
         The summaries.
     """
 
     table: CallTable
-    layers: LayerTimes
+    totals: RunTotals
     sizes: SizeTable
     histogram: LogHistogram
     moments: CallMoments
@@ -61,7 +61,7 @@ class Summaries:
             Number of tasks of the run.
         """
         summaries = cls(
-            CallTable(), LayerTimes(), SizeTable(), LogHistogram(), CallMoments(), RateCurve(), Raster(tasks)
+            CallTable(), RunTotals(), SizeTable(), LogHistogram(), CallMoments(), RateCurve(), Raster(tasks)
         )
         parts = list(vars(summaries).values())
         for chunk in chunks:

@@ -40,17 +40,15 @@ def facts(run: Any, summaries: Summaries) -> list[tuple[str, str, str]]:
     """The numbers at the top of the page: name, value, and what it means."""
     table = summaries.table
     span_s = table.span_ns * _NS
-    layers = summaries.layers
-    io_s = sum(layers.exclusive_ns(call) for call in layers.calls if call.op != "wait") * _NS
+    totals = summaries.totals
     shown = [("time", seconds_text(span_s), "from the first recorded call to the end of the last")]
-    for name, op in (("written", "write"), ("read", "read")):
-        total = summaries.rate.total_bytes(op)
+    for name, total in (("written", totals.bytes_written), ("read", totals.bytes_read)):
         meaning = (
             f"{bytes_text(total / span_s)}/s over that time" if total and span_s else "all tasks together"
         )
         shown.append((name, bytes_text(total), meaning))
     if span_s:
-        share = io_s / (span_s * max(run.threads, 1))
+        share = totals.io_time_ns * _NS / (span_s * max(run.threads, 1))
         shown.append(("in I/O calls", percent_text(share), "of that time, averaged over all threads"))
     on = f"{count_text(run.tasks, 'task')}, on {count_text(len(table.files), 'file')}"
     shown.append(("calls", f"{table.events:,}", on))

@@ -51,12 +51,12 @@ def collect_information(run: Run) -> dict[str, Any]:
         Times in seconds, sizes in bytes.
     """
     from ensembles.summaries.calltable import CallTable
-    from ensembles.summaries.layers import LayerTimes
+    from ensembles.summaries.runtotals import RunTotals
     from ensembles.summaries.sizes import SizeTable
 
-    table, sizes, layers = CallTable(), SizeTable(), LayerTimes()
+    table, sizes, totals = CallTable(), SizeTable(), RunTotals()
     for chunk in run.chunks():
-        for summary in (table, sizes, layers):
+        for summary in (table, sizes, totals):
             summary.add(chunk)
     return {
         "run": run.path,
@@ -76,20 +76,15 @@ def collect_information(run: Run) -> dict[str, Any]:
         "excluded_calls": run.excluded_calls,
         "files": len(table.files),
         "span_s": table.span_ns / _NS_PER_S,
-        "io_time_s": _io_time_ns(layers) / _NS_PER_S,
-        "bytes_read": table.bytes_of("read"),
-        "bytes_written": table.bytes_of("write"),
-        "layers": _layers(layers),
-        "calls": _calls(table, layers),
+        "io_time_s": totals.io_time_ns / _NS_PER_S,
+        "bytes_read": totals.bytes_read,
+        "bytes_written": totals.bytes_written,
+        "layers": _layers(totals.layers),
+        "calls": _calls(table, totals.layers),
         "frequent_sizes": _frequent_sizes(sizes),
         "uncertain_counts": sizes.uncertainty,
         "slowest_call": _slowest(table),
     }
-
-
-def _io_time_ns(layers: LayerTimes) -> int:
-    """Time in I/O calls, nested ones not counted twice. Waiting for other tasks is no I/O."""
-    return sum(layers.exclusive_ns(call) for call in layers.calls if call.op != "wait")
 
 
 def _layers(layers: LayerTimes) -> dict[str, Any]:

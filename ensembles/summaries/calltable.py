@@ -20,7 +20,7 @@ class CallTotals:
     count, errors : int
         Calls, and those of them that failed.
     bytes : int
-        Moved; 0 for functions that neither read nor write.
+        Moved, also inside other recorded calls; 0 for functions that neither read nor write.
     time_ns : int
         Sum of durations.
     max_ns : int
@@ -86,10 +86,6 @@ class CallTable:
         if self.start_ns is None or self.end_ns is None:
             return 0
         return self.end_ns - self.start_ns
-
-    def bytes_of(self, op: str) -> int:
-        """Bytes that calls of a kind of operation moved."""
-        return sum(totals.bytes for call, totals in self.totals.items() if call.op == op)
 
     def add(self, chunk: Events) -> None:
         """Add events."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.events import OPS, Events, op_of_calls
+from ensembles.events import Events
+from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
 from ensembles.summaries.timegrid import CELLS, TimeGrid
-
-DIRECTIONS = ("read", "write")
 
 _FRACTION_BITS = 10
 """Bytes are spread in units of 1/1024: where a call moves few per cell, whole ones would show as ripples."""
@@ -18,8 +17,7 @@ class RateCurve:
     """Bytes read and bytes written per cell of time, over all tasks.
 
     The parts of a call always add up to its bytes, so the area under a curve is exactly the bytes that
-    were moved. Bytes of calls that were made inside another recorded call of their thread are not counted
-    again.
+    were moved. `direction_of_events` tells which calls' bytes count.
 
     Parameters
     ----------
@@ -38,12 +36,8 @@ class RateCurve:
         EnsioError
             The time stamps are damaged.
         """
-        row_of_op = np.full(len(OPS), -1, dtype=np.int32)
-        for row, op in enumerate(DIRECTIONS):
-            row_of_op[OPS.index(op)] = row
-        row_of_call = row_of_op[op_of_calls(chunk.calls)]
-        row = row_of_call[chunk.call]
-        chosen = (row >= 0) & (chunk.moved > 0) & (chunk.depth == 0)
+        row = direction_of_events(chunk)
+        chosen = row >= 0
         if chosen.all():
             self._grid.add(chunk.start, chunk.duration, row, chunk.moved << _FRACTION_BITS)
         elif chosen.any():

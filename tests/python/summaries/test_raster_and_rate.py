@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from generated_events import CALLS, TASKS, events, events_of
+from generated_events import CALLS, TASKS, events, events_of, parts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ensembles.errors import EnsioError
-from ensembles.events import OPS, Events
+from ensembles.events import OPS, Call, Events
 from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.rate import DIRECTIONS, RateCurve
+from ensembles.summaries.runtotals import RunTotals
 
 
 @given(whole=events(), rows=st.integers(1, 9))
@@ -68,11 +69,39 @@ def test_share_of_a_pixel_is_time_over_tasks_and_time() -> None:
 
 def test_calls_inside_other_calls_are_not_counted_twice() -> None:
     whole = events_of(start=[0, 2], duration=[10, 6], call=[0, 0], moved=[100, 100], depth=[0, 1])
-    raster, curve = Raster(1), RateCurve()
-    raster.add(whole)
-    curve.add(whole)
+    raster, curve, totals = Raster(1), RateCurve(), RunTotals()
+    for summary in (raster, curve, totals):
+        summary.add(whole)
     assert raster.time_ns.sum() == 10
-    assert curve.total_bytes("write") == 100
+    assert curve.total_bytes("write") == totals.bytes_written == 100
+
+
+@given(whole=events(), seed=st.integers(0, 2**32))
+def test_totals_of_a_run_are_those_of_its_rate_curve_and_of_a_plain_loop(whole: Events, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    curve, totals, other = RateCurve(), RunTotals(), RunTotals()
+    curve.add(whole)
+    for part in parts_of(whole, random):
+        (totals if random.random() < 0.5 else other).add(part)
+    totals.merge(other)
+    expected = {"read": 0, "write": 0}
+    for number, moved, depth in zip(whole.call, whole.moved.tolist(), whole.depth, strict=True):
+        if CALLS[number].op in expected and depth == 0:
+            expected[CALLS[number].op] += max(moved, 0)
+    assert (totals.bytes_read, totals.bytes_written) == (expected["read"], expected["write"])
+    assert {name: curve.total_bytes(name) for name in DIRECTIONS} == expected
+
+
+def test_time_in_io_counts_no_call_twice_and_no_waiting() -> None:
+    calls = (
+        Call("MPI_File_write", "mpiio", "write"),
+        Call("pwrite", "posix", "write"),
+        Call("w", "mpi", "wait"),
+    )
+    whole = events_of(start=[2, 0, 20], duration=[6, 10, 5], call=[1, 0, 2], depth=[1, 0, 0])
+    totals = RunTotals()
+    totals.add(Events(whole.columns, calls, whole.files))
+    assert totals.io_time_ns == 10
 
 
 def test_failed_and_empty_calls_move_no_bytes() -> None:

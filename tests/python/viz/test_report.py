@@ -11,13 +11,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made_runs import run_of
 
 from ensembles.cli.main import main
 from ensembles.errors import EnsioError
+from ensembles.readers.layout import EVENT
 from ensembles.viz import write_report
 from ensembles.viz.report import Summaries
+from ensembles.writers.spool import SpoolContent, write_spool
 from ensembles.writers.synthetic import synthetic_run
 
 TASKS = [
@@ -49,6 +52,22 @@ def test_report_tells_what_ran_and_what_it_moved(run_path: Path, tmp_path: Path)
     # 0.5 + 0.25 + 0.01 + 0.02 + 2 × 0.001 s of 2 threads × 0.801 s.
     assert "in I/O calls 49 %" in text
     assert "slowest call 500 ms pwrite of task 0 at 200 ms, data.out" in text
+
+
+def test_report_and_info_count_nested_transfers_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = np.zeros(3, EVENT.dtype)
+    events["call"], events["file"], events["depth"] = 6, 1, [1, 1, 0]
+    events["start"], events["duration"] = [2000, 5000, 1000], [1000, 2000, 9000]
+    events["requested"] = events["moved"] = 100
+    write_spool(tmp_path / "s.spool", SpoolContent([events], files={1: "/d"}, head={"rank": 0}))
+    assert main(["info", "--json", str(tmp_path)]) == 0
+    information = json.loads(capsys.readouterr().out)
+    assert information["bytes_written"] == 100
+    assert information["calls"]["pwrite"]["bytes"] == 300
+    assert main(["report", str(tmp_path), "-o", str(tmp_path / "a.html")]) == 0
+    assert "written 100 B" in text_of((tmp_path / "a.html").read_text(encoding="utf-8"))
 
 
 def test_page_asks_for_nothing_from_a_network(run_path: Path, tmp_path: Path) -> None:
@@ -145,7 +164,7 @@ def test_one_pass_fills_every_summary(tmp_path: Path) -> None:
     summaries = Summaries.of(run.chunks(max_events=17), run.tasks)
     assert summaries.table.events == 6 * 42
     written = 6 * int(made.requested[made.call == 6].sum())
-    assert summaries.rate.total_bytes("write") == summaries.table.bytes_of("write") == written
+    assert summaries.rate.total_bytes("write") == summaries.totals.bytes_written == written
     events = run.events
     assert summaries.raster.time_ns.sum() == events.duration.sum()
     assert sum(moments.n for moments in summaries.moments.moments.values()) == len(events)

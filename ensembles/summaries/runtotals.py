@@ -1,0 +1,72 @@
+"""What all calls of a run add up to, nothing counted twice: bytes read, bytes written, time in I/O."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.events import OPS, Events, op_of_calls
+from ensembles.summaries.layers import LayerTimes
+
+DIRECTIONS = ("read", "write")
+
+
+def direction_of_events(events: Events) -> np.ndarray:
+    """Which events' bytes count in totals and rates.
+
+    Only outermost calls count: what a call inside another recorded call of its thread moves is part of what
+    the outer one moves, as when a library's write ends in the system's. Nothing in an event tells such a call
+    from one that a signal handler makes while its thread waits in a recorded call, so bytes that handlers
+    move in there are left out. In the totals of single functions both are counted.
+
+    Returns
+    -------
+    ndarray of int32, shape (n,)
+        Index into `DIRECTIONS`; -1 for events that moved no bytes, or whose bytes do not count.
+    """
+    direction_of_op = np.full(len(OPS), -1, dtype=np.int32)
+    for number, op in enumerate(DIRECTIONS):
+        direction_of_op[OPS.index(op)] = number
+    direction = direction_of_op[op_of_calls(events.calls)][events.call]
+    direction[(events.moved <= 0) | (events.depth > 0)] = -1
+    return direction
+
+
+class RunTotals:
+    """Bytes and time of all calls together.
+
+    Attributes
+    ----------
+    bytes_read, bytes_written : int
+        See `direction_of_events` for what counts.
+    layers : LayerTimes
+        Time by function and layer, from which the time in I/O comes.
+    """
+
+    def __init__(self) -> None:
+        self.bytes_read = 0
+        self.bytes_written = 0
+        self.layers = LayerTimes()
+
+    def add(self, chunk: Events) -> None:
+        """Add events, those of a thread in order of completion and all to the same summary."""
+        self.layers.add(chunk)
+        direction = direction_of_events(chunk)
+        self.bytes_read += int(chunk.moved[direction == DIRECTIONS.index("read")].sum())
+        self.bytes_written += int(chunk.moved[direction == DIRECTIONS.index("write")].sum())
+
+    def merge(self, other: RunTotals) -> None:
+        """Add what a summary of other threads holds."""
+        self.layers.merge(other.layers)
+        self.bytes_read += other.bytes_read
+        self.bytes_written += other.bytes_written
+
+    @property
+    def io_time_ns(self) -> int:
+        """Time in I/O calls of all threads, nested ones not counted twice. Waiting for other tasks is no
+        I/O."""
+        return sum(self.layers.exclusive_ns(call) for call in self.layers.calls if call.op != "wait")
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``bytes_read``, ``bytes_written`` and ``io_time_ns``, each of shape (1,)."""
+        names = ("bytes_read", "bytes_written", "io_time_ns")
+        return {name: np.array([getattr(self, name)], dtype=np.int64) for name in names}
