@@ -35,6 +35,9 @@ UNITS = {
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 _RANKS = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
 
+_MAX_DIGITS = 40
+"""More digits than any quantity here has; Python itself refuses to convert some thousands."""
+
 Text = str | int | float | Iterable[str | int | float] | None
 
 
@@ -51,6 +54,7 @@ def parse_size(text: str) -> int:
     if match is None or match[2].lower() not in units:
         known = ", ".join(unit for unit in UNITS if unit)
         raise EnsioError(f'size "{text}" is no number of bytes: write it like 4096 or 1MiB ({known})')
+    _check_length(match[1], "size")
     whole, _, fraction = match[1].partition(".")
     scaled = int(whole + fraction) * units[match[2].lower()]
     size, rest = divmod(scaled, 10 ** len(fraction))
@@ -182,6 +186,11 @@ class Selection:
         return wanted
 
 
+def _check_length(digits: str, what: str) -> None:
+    if len(digits) > _MAX_DIGITS:
+        raise EnsioError(f"{what} {digits[:8]}... has {len(digits)} digits: at most {_MAX_DIGITS} make sense")
+
+
 def _within(values: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.ndarray:
     limits = np.iinfo(values.dtype)
     mask = np.zeros(len(values), dtype=bool)
@@ -223,6 +232,8 @@ def _parse_ranks(text: str) -> tuple[int, int]:
     match = _RANKS.fullmatch(text)
     if match is None:
         raise EnsioError(f'rank "{text}" is no number and no range: write it like 5 or 0-63')
+    for digits in match.groups(default=""):
+        _check_length(digits, "rank")
     low, high = int(match[1]), int(match[2] or match[1])
     if high < low:
         raise EnsioError(f'rank "{text}" is an empty range: write the smaller number first')
@@ -242,6 +253,8 @@ def _parse_sizes(text: str) -> tuple[int, int]:
 
 def _parse_times(text: str) -> tuple[float, float]:
     low_text, range_sign, high_text = text.partition("..")
+    for limit_text in (low_text, high_text):
+        _check_length(limit_text.strip(), "time")
     try:
         low = float(low_text) if low_text.strip() else -math.inf
         high = float(high_text) if high_text.strip() else math.inf

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ensembles.cli.arguments import count_of, path_of
 from ensembles.cli.filters import add_filter_arguments, selection_of
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
@@ -28,24 +29,27 @@ _PATHS = "surrogateescape"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run", metavar="RUN", help="run directory, spool or trace.h5")
+    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
     parser.add_argument(
         "--format",
         choices=("table", "csv", "jsonl", "parquet"),
         default="table",
         help="default: table, with times in seconds; in the others times are in ns since the run's start",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="file to write (default: standard output)")
     parser.add_argument(
-        "--limit", metavar="N", type=_limit, help=f"the first N only (default: all; as a table {TABLE_LIMIT})"
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=path_of("file"),
+        help="file to write (default: standard output)",
+    )
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=count_of("events", least=0),
+        help=f"the first N only (default: all; as a table {TABLE_LIMIT})",
     )
     add_filter_arguments(parser)
-
-
-def _limit(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f'"{text}" is no number of events')
-    return int(text)
 
 
 def execute(args: argparse.Namespace) -> int:

@@ -6,6 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ensembles.cli.arguments import path_of
+
 if TYPE_CHECKING:
     from ensembles.run import Run
     from ensembles.summaries.calltable import CallTable
@@ -20,7 +22,7 @@ _NS_PER_S = 1e9
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run", metavar="RUN", help="run directory, spool or trace.h5")
+    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
     parser.add_argument("--json", action="store_true", help="one JSON object, in SI units")
 
 
@@ -33,7 +35,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         import json
 
-        json.dump(information, sys.stdout, indent=2, ensure_ascii=False)
+        json.dump(information, sys.stdout, indent=2)
         print()
     else:
         from ensembles.cli.info_text import information_text

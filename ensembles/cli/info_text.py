@@ -9,6 +9,7 @@ from typing import Any
 
 from tabulate import tabulate
 
+from ensembles.printable import printable
 from ensembles.units import bytes_text, count_text, seconds_text, size_text
 
 _WIDTH = 96
@@ -17,11 +18,23 @@ _LABEL = 11
 
 def information_text(information: dict[str, Any]) -> str:
     """What `ensembles.cli.info.collect_information` found out, in at most 96 columns where names allow it."""
+    information = _harmless(information)
     parts = [_notes(information), _what_ran(information), _transfers(information), _call_table(information)]
     if len(information["layers"]) > 1:
         parts.append(_layer_table(information))
     parts.append(_sizes(information))
     return "\n\n".join(part for part in parts if part)
+
+
+def _harmless(value: Any) -> Any:
+    """The same with all texts printable: names of files, programs, hosts and jobs can hold anything."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list):
+        return [_harmless(entry) for entry in value]
+    if isinstance(value, dict):
+        return {_harmless(key): _harmless(entry) for key, entry in value.items()}
+    return value
 
 
 def _line(label: str, text: str) -> str:

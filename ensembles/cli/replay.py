@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ensembles.cli.arguments import count_of, path_of
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
 from ensembles.run_directory import new_run_directory, shown
@@ -32,17 +33,40 @@ _INTERRUPTED = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pattern", metavar="PATTERN", help="a file, or the name of a shipped pattern (ior)")
-    parser.add_argument("--tasks", type=_count, metavar="N", help="number of MPI tasks")
-    parser.add_argument("--block-size", metavar="SIZE", help="bytes of a block, such as 1MiB")
-    parser.add_argument("--repetitions", type=_count, metavar="N", help="how often a phase is repeated")
-    parser.add_argument("--calls", type=_count, metavar="K", help="calls in which a block is moved")
     parser.add_argument(
-        "--directory", metavar="DIR", default=".", help="where the data goes (default: this folder)"
+        "pattern",
+        metavar="PATTERN",
+        type=path_of("pattern"),
+        help="a file, or the name of a shipped pattern (ior)",
+    )
+    parser.add_argument("--tasks", type=count_of("tasks", least=1), metavar="N", help="number of MPI tasks")
+    parser.add_argument("--block-size", metavar="SIZE", help="bytes of a block, such as 1MiB")
+    parser.add_argument(
+        "--repetitions",
+        type=count_of("repetitions", least=1),
+        metavar="N",
+        help="how often a phase is repeated",
+    )
+    parser.add_argument(
+        "--calls",
+        type=count_of("calls", least=1),
+        metavar="K",
+        help="calls in which a block is moved",
+    )
+    parser.add_argument(
+        "--directory",
+        metavar="DIR",
+        type=path_of("folder"),
+        default=".",
+        help="where the data goes (default: this folder)",
     )
     parser.add_argument("--keep", action="store_true", help="leave the data there")
     parser.add_argument(
-        "-o", metavar="RUN", dest="output", help="run directory (default: a new one in this folder)"
+        "-o",
+        metavar="RUN",
+        dest="output",
+        type=path_of("run directory"),
+        help="run directory (default: a new one in this folder)",
     )
     parser.add_argument(
         "--launcher",
@@ -114,13 +138,6 @@ def mpi_environment(directory: Path) -> dict[str, str]:
         environment.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
         environment.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
     return environment
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is below 1")
-    return number
 
 
 def _overrides(args: argparse.Namespace) -> dict[str, int]:

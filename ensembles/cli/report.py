@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from ensembles.cli.arguments import path_of
+
 NAME = "report"
 HELP = "one HTML file with the pictures and tables of a run, that needs no network"
 
@@ -13,9 +15,15 @@ DEFAULT_OUTPUT = "report.html"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run", metavar="RUN", help="run directory, spool or trace.h5")
-    help_output = "where to write it (default: %(default)s)"
-    parser.add_argument("-o", dest="output", metavar="FILE", default=DEFAULT_OUTPUT, help=help_output)
+    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
+    parser.add_argument(
+        "-o",
+        dest="output",
+        metavar="FILE",
+        type=path_of("report"),
+        default=DEFAULT_OUTPUT,
+        help="where to write it (default: %(default)s)",
+    )
     parser.add_argument("--json", action="store_true", help="print its path and size as one JSON object")
 
 

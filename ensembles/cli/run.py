@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ensembles.cli.arguments import path_of
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
 from ensembles.run_directory import new_run_directory, shown
@@ -58,7 +59,11 @@ _SHELLS = frozenset(["sh", "bash", "dash", "ash", "busybox", "ksh", "ksh93", "mk
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "ensio run [-h] [-o DIR] [--mode MODE] [--layers LAYERS] -- COMMAND [ARGUMENT ...]"
     parser.add_argument(
-        "-o", metavar="DIR", dest="output", help="run directory (default: a new one in this folder)"
+        "-o",
+        metavar="DIR",
+        dest="output",
+        type=path_of("run directory"),
+        help="run directory (default: a new one in this folder)",
     )
     parser.add_argument("--mode", default="trace", help="what to record: trace, every call (the default)")
     parser.add_argument("--layers", default="posix", help="whose calls to record: posix (the default)")

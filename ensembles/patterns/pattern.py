@@ -119,6 +119,12 @@ def read_pattern(path: Path) -> Pattern:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise EnsioError(f"{path}: is not TOML: {error}") from None
+    except RecursionError:
+        raise EnsioError(
+            f"{path}: is nested too deeply for a pattern: write it with fewer brackets"
+        ) from None
+    except ValueError:  # Python converts no number of thousands of digits
+        raise EnsioError(f"{path}: holds a number with too many digits: write a smaller one") from None
     return _Reader(path, Lines(text)).pattern(content)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from ensembles.events import COLUMNS, Events
+from ensembles.printable import printable
 
 BLOCK_EVENTS = 1 << 14
 """Events that are turned into Python objects at a time."""
@@ -78,7 +79,7 @@ class TableWriter:
     def write(self, events: Events) -> None:
         """Write events."""
         for block in _blocks(events):
-            fields = dict(zip(FIELDS, _fields(block), strict=True))
+            fields = dict(zip(FIELDS, _fields(block, printable), strict=True))
             rows = zip(
                 fields["rank"],
                 fields["thread"],

@@ -1,0 +1,35 @@
+"""Kinds of arguments that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+_MAX_DIGITS = 18
+"""Of a count: so many fit into 64 bits."""
+
+
+def path_of(what: str) -> Callable[[str], str]:
+    """The check of a path: an empty one would mean the current folder, which nobody asked for."""
+
+    def checked(text: str) -> str:
+        if not text:
+            raise argparse.ArgumentTypeError(f"the {what} has no name")
+        return text
+
+    return checked
+
+
+def count_of(what: str, least: int) -> Callable[[str], int]:
+    """The check and conversion of a whole number."""
+
+    def converted(text: str) -> int:
+        if not (text.isascii() and text.isdigit()):
+            raise argparse.ArgumentTypeError(f'"{text}" is no number of {what}')
+        if len(text) > _MAX_DIGITS:
+            raise argparse.ArgumentTypeError(f"a number of {len(text)} digits is too large")
+        if int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is below {least}")
+        return int(text)
+
+    return converted
