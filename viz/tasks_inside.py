@@ -1,4 +1,4 @@
-"""How many tasks are inside a call at the same time: the companion of the trace diagram."""
+"""How many tasks, or threads, are inside a call at the same time: the companion of the trace diagram."""
 
 from __future__ import annotations
 
@@ -11,15 +11,21 @@ from ensembles.viz.colours import COLOURS
 from ensembles.viz.figures import label_time_axis, new_figure, say_empty, steps
 from ensembles.viz.units import time_hover
 
-_COUNT_JS = """
+_TASKS_JS = """
     const number = Number(value.toPrecision(4)).toLocaleString('en-US');
     const percent = Number((100 * value / tasks).toPrecision(3));
     return `${number} of ${tasks.toLocaleString('en-US')} tasks (${percent} %)`;
 """
 
+_CALLS_JS = """
+    return Number(value.toPrecision(4)).toLocaleString('en-US') + (value == 1 ? ' call' : ' calls');
+"""
+
 
 def tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure:
     """Draw the number of tasks inside a call over time, the classes of operations on top of each other.
+
+    Where tasks have several threads, it is the number of calls under way, which has no bound to compare with.
 
     Parameters
     ----------
@@ -29,8 +35,9 @@ def tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure
     x_range : Range1d
         Time, in seconds.
     """
-    fig = new_figure("Tasks inside a call at the same time", height=200, x_range=x_range, name="tasks_inside")
-    fig.yaxis.axis_label = "tasks"
+    title = "Calls under way" if raster.several_threads else "Tasks inside a call"
+    fig = new_figure(f"{title} at the same time", height=200, x_range=x_range, name="tasks_inside")
+    fig.yaxis.axis_label = "calls" if raster.several_threads else "tasks"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
     label_time_axis(fig)
     if not present:
@@ -52,7 +59,8 @@ def tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure
     target = fig.quad(
         left="left", right="right", bottom=0, top=1.08 * top, source=ColumnDataSource(columns), alpha=0
     )
-    counts = CustomJSHover(args={"tasks": raster.tasks}, code=_COUNT_JS)
+    code = _CALLS_JS if raster.several_threads else _TASKS_JS
+    counts = CustomJSHover(args={"tasks": raster.tasks}, code=code)
     fig.add_tools(
         HoverTool(
             renderers=[target],
@@ -71,5 +79,6 @@ def tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure
         )
     )
     most = f"{top:,.0f}" if top >= 10 else f"{top:.2g}"
-    fig.title.text = f"Tasks inside a call at the same time (at most {most} of {raster.tasks:,})"
+    of_tasks = "" if raster.several_threads else f" of {raster.tasks:,}"
+    fig.title.text = f"{title} at the same time (at most {most}{of_tasks})"
     return fig

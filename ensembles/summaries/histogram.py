@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.events import Call, Events
 from ensembles.summaries import kernels
-from ensembles.summaries.bins import BIN_BITS, BIN_COUNT, bin_edges_s
+from ensembles.summaries.bins import BIN_BITS, BIN_COUNT, bin_edges_s, bin_low_ns
 
 
 class LogHistogram:
@@ -52,14 +52,14 @@ class LogHistogram:
 
     def time_s(self, call: Call) -> float:
         """Time in all calls together, seconds, as far as the widths of the bins allow (3.1 %)."""
-        edges_s = bin_edges_s()
-        return float(self.counts[call] @ (edges_s[:-1] + edges_s[1:])) / 2
+        low_ns, high_ns = _least_and_largest_ns()
+        return float(self.counts[call] @ (low_ns + high_ns)) * 0.5e-9
 
     def quantile_s(self, call: Call, levels: Sequence[float]) -> np.ndarray:
         """Quantiles of the durations of a call.
 
-        Within a bin durations are taken to be spread evenly, so a quantile is off by less than the width of a
-        bin (3.1 %).
+        Durations are whole ns, and within a bin are taken to be spread evenly, so a quantile is off by less
+        than 3.1 %, the width of a bin; below 64 ns, where a bin holds one value, it is exact.
 
         Parameters
         ----------
@@ -74,13 +74,13 @@ class LogHistogram:
             Seconds.
         """
         counts = self.counts[call]
-        edges_s = bin_edges_s()
+        low_ns, high_ns = _least_and_largest_ns()
         before = np.concatenate([[0], np.cumsum(counts)])
         position = np.asarray(levels, dtype=np.float64) * before[-1]
         number = np.clip(np.searchsorted(before, position, side="left") - 1, 0, BIN_COUNT - 1)
         number = np.maximum(number, np.flatnonzero(counts)[0])
         part = np.clip((position - before[number]) / counts[number], 0, 1)
-        return edges_s[number] + part * (edges_s[number + 1] - edges_s[number])
+        return (low_ns[number] + part * (high_ns[number] - low_ns[number])) * 1e-9
 
     def rebinned(self, call: Call, edges_s: np.ndarray) -> np.ndarray:
         """Counts in other bins, each bin of the law being spread evenly over its width.
@@ -133,6 +133,12 @@ class LogHistogram:
         counts = np.array(list(self.counts.values()), dtype=np.int64).reshape(-1, BIN_COUNT)
         names = np.array([f"{call.layer}:{call.name}" for call in self.counts], dtype=str)
         return {"counts": counts, "call": names}
+
+
+def _least_and_largest_ns() -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest duration of each bin, whole ns: float64, shape (BIN_COUNT,) both."""
+    edges_ns = np.append(bin_low_ns().astype(np.float64), 2.0**64)
+    return edges_ns[:-1], edges_ns[1:] - 1
 
 
 def _coarse_bins(per_octave: int) -> np.ndarray:

@@ -48,12 +48,15 @@ class Raster:
         Rows in use.
     ranks_per_row : int
         Tasks in each row; the last row may have fewer.
+    several_threads : bool
+        Any task has calls of more than one thread: more calls than tasks may be under way at a time.
     """
 
     def __init__(self, tasks: int, rows: int = ROWS, cells: int = CELLS) -> None:
         self.tasks = max(tasks, 1)
         self.ranks_per_row = -(-self.tasks // rows)
         self.rows = -(-self.tasks // self.ranks_per_row)
+        self.several_threads = False
         self._grid = TimeGrid(len(CLASSES) * self.rows, cells)
 
     def add(self, chunk: Events) -> None:
@@ -73,6 +76,7 @@ class Raster:
         row = (chunk.rank // np.uint32(self.ranks_per_row)).astype(np.int32)
         row += (class_of_calls(chunk.calls) * np.int32(self.rows))[chunk.call]
         row[chunk.depth > 0] = -1
+        self.several_threads |= bool(chunk.thread.any())
         self._grid.add(chunk.start, chunk.duration, row)
 
     def merge(self, other: Raster) -> None:
@@ -86,6 +90,7 @@ class Raster:
         if self.tasks != other.tasks:
             raise ValueError("rasters can be merged only if they are of the same tasks")
         self._grid.merge(other._grid)
+        self.several_threads |= other.several_threads
 
     @property
     def edges_ns(self) -> np.ndarray:
@@ -131,7 +136,10 @@ class Raster:
         return self.time_ns[list(CLASSES).index(name)].astype(np.float32) / area
 
     def tasks_inside(self, name: str) -> np.ndarray:
-        """Average number of tasks inside calls of the class `name`, over time: float64, shape (cells,)."""
+        """Average number of tasks inside calls of the class `name`, over time: float64, shape (cells,).
+
+        With several threads to a task, each thread counts.
+        """
         return self.time_ns[list(CLASSES).index(name)].sum(axis=0) / self.cell_ns
 
     def to_arrays(self) -> dict[str, np.ndarray]:

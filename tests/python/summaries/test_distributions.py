@@ -112,3 +112,11 @@ def test_single_duration_has_no_spread_to_speak_of() -> None:
     found = Moments.of(np.array([42]))
     assert np.isnan(found.std_ns)
     assert np.isnan(found.skewness)
+
+
+@pytest.mark.parametrize("duration", [0, 1, 5, 31, 32, 63])
+def test_quantiles_and_times_of_bins_with_one_value_are_exact(duration: int) -> None:
+    histogram = LogHistogram()
+    histogram.add(events_of(start=np.zeros(7, "i8"), duration=np.full(7, duration)))
+    np.testing.assert_allclose(histogram.quantile_s(CALLS[0], [0, 0.3, 0.5, 1]), duration * 1e-9, rtol=1e-15)
+    assert histogram.time_s(CALLS[0]) == pytest.approx(7e-9 * duration, rel=1e-15)

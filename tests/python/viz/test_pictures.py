@@ -6,18 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bokeh.models import Legend
+from bokeh.models import HoverTool, Legend
 from bokeh.plotting import figure
 from made_runs import run_of
 
+from ensembles import open as open_run
 from ensembles import viz
 from ensembles.events import Events
+from ensembles.readers.layout import EVENT
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.colours import CLASS_OF_OP, COLOURS, shade
 from ensembles.viz.figures import time_range
 from ensembles.viz.units import byte_unit, percent_text, time_unit
+from ensembles.writers.spool import SpoolContent, write_spool
 
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20)],
@@ -170,3 +173,23 @@ def test_units_suit_the_size() -> None:
     assert percent_text(0.0001) == "< 0.1 %"
     assert percent_text(0.05) == "5.0 %"
     assert percent_text(1.0) == "100 %"
+
+
+@pytest.mark.parametrize(
+    ("threads", "title", "label"),
+    [
+        (1, "Tasks inside a call at the same time (at most 1 of 1)", "tasks"),
+        (8, "Calls under way at the same time (at most 8)", "calls"),
+    ],
+)
+def test_calls_of_several_threads_are_not_taken_for_tasks(
+    tmp_path: Path, threads: int, title: str, label: str
+) -> None:
+    events = np.zeros(10, EVENT.dtype)
+    events["call"], events["file"], events["moved"] = 6, 1, 4096
+    events["start"], events["duration"] = 1000 + 1024 * np.arange(10), 1024
+    write_spool(tmp_path / "s.spool", SpoolContent([events] * threads, files={1: "/d"}, head={"rank": 0}))
+    inside = find(viz.trace_diagram(open_run(tmp_path)), "tasks_inside")
+    assert (inside.title.text, inside.yaxis.axis_label) == (title, label)
+    (hover,) = inside.select({"type": HoverTool})
+    assert ("tasks" in hover.formatters["@n_write"].code) == (label == "tasks")
