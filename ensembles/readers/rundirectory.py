@@ -77,6 +77,7 @@ class SpoolSource:
             *_few([sentence for spool in spools for sentence in spool.notes], "spools are damaged"),
             *rank_notes,
             *_notes_on_launches(spools),
+            *_notes_on_children(spools),
             *_few(clocks.notes, "clock rates are doubtful"),
             *_few(notes_on_wrong_clocks(spools), "hosts have a wrong time of day"),
             *_notes_on_ends(processes),
@@ -267,6 +268,16 @@ def _notes_on_launches(spools: Sequence[Spool]) -> list[str]:
     ]
 
 
+def _notes_on_children(spools: Sequence[Spool]) -> list[str]:
+    count = sum(spool.head.unrecorded_children for spool in spools)
+    if count == 0:
+        return []
+    return [
+        f"{count} forked process{'es' if count > 1 else ''} could not be recorded (no space, or the run directory "
+        "was gone): their calls are missing"
+    ]
+
+
 def _notes_on_ends(processes: Sequence[Process]) -> list[str]:
     notes = []
     running = [process for process in processes if not process.ended]
@@ -288,7 +299,7 @@ def _notes_on_ends(processes: Sequence[Process]) -> list[str]:
         count = sum(process.dropped_events > 0 for process in processes)
         notes.append(
             f"{dropped} calls of {count} process{'es' if count > 1 else ''} were not recorded for want of "
-            "space: counts, times and bytes are too low by them"
+            "space (or of a file descriptor): counts, times and bytes are too low by them"
         )
     return notes
 

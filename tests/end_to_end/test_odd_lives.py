@@ -49,3 +49,12 @@ def test_call_that_was_jumped_out_of_leaves_no_depth(recorder, tmp_path):
     assert lines == ["after 0"]
     after = run.select(file=f"*/{FILE}")
     assert after.depth.tolist() == [0] * len(after)
+
+
+def test_children_that_find_no_place_to_record_are_counted(recorder, tmp_path):
+    run, lines = live(recorder, tmp_path, "homeless_child")
+    assert lines == ["written"]
+    assert (tmp_path / FILE).read_bytes() == b"data"
+    assert run.notes == [
+        "1 forked process could not be recorded (no space, or the run directory was gone): their calls are missing"
+    ]

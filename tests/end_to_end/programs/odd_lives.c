@@ -111,6 +111,23 @@ static void fork_handler(void)
     puts("done");
 }
 
+/* The run directory is away while a child wants to record; standard error is the data file by then. */
+static void homeless_child(void)
+{
+    char *folder = getenv("ENSIO_DIR"), away[4096];
+    snprintf(away, sizeof away, "%s.away", folder);
+    close(2);
+    int fd = fresh(0);
+    rename(folder, away);
+    if (fork() == 0) {
+        write(fd, "data", 4);
+        _exit(0);
+    }
+    wait(NULL);
+    rename(away, folder);
+    puts("written");
+}
+
 static void *write_once(void *fd)
 {
     write(*(int *)fd, "x", 1);
@@ -171,7 +188,8 @@ int main(int count, char **arguments)
         const char *name;
         void (*run)(void);
     } lives[] = {{"positions", positions},       {"vector", vector},           {"fork_storm", fork_storm},
-                 {"fork_handler", fork_handler}, {"closed_output", closed_output}, {"jumps", jumps}};
+                 {"fork_handler", fork_handler}, {"closed_output", closed_output}, {"jumps", jumps},
+                 {"homeless_child", homeless_child}};
     path = arguments[count - 1];
     for (size_t i = 0; i < sizeof lives / sizeof *lives; i++)
         if (strcmp(lives[i].name, arguments[1]) == 0)
