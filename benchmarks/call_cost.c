@@ -6,6 +6,8 @@
  * survives kill -9 can cost less); and the call recorded by ensio. Thread CPU time; the medians over rounds of the costs
  * added, in pairs.
  *
+ * After them, the same of an fwrite of 8 bytes into a stream's buffer, where little but the recording costs anything.
+ *
  * The program is linked by ensio-cc like any other; the loops that are not recorded call the function behind the wrapper by
  * the name that --wrap gives it.
  */
@@ -21,6 +23,7 @@
 #include <x86intrin.h>
 
 extern ssize_t __real_pwrite(int fd, const void *from, size_t bytes, off_t at);
+extern size_t __real_fwrite(const void *from, size_t size, size_t count, FILE *stream);
 
 enum { ROUND_CALLS = 20000, WINDOW_EVENTS = 1 << 20, MOST_ROUNDS = 1000 };
 
@@ -28,6 +31,7 @@ static struct ensio_event *window;
 static size_t next_event;
 static char floor_path[4096];
 static int null_fd;
+static FILE *null_stream;
 
 static double thread_ns(void)
 {
@@ -95,6 +99,26 @@ static double recorded(void)
     return (thread_ns() - start) / ROUND_CALLS;
 }
 
+static double untraced_stream(void)
+{
+    char bytes[8] = "";
+    double start = thread_ns();
+    for (int i = 0; i < ROUND_CALLS; i++)
+        if (__real_fwrite(bytes, 1, sizeof bytes, null_stream) != sizeof bytes)
+            fail("fwrite");
+    return (thread_ns() - start) / ROUND_CALLS;
+}
+
+static double recorded_stream(void)
+{
+    char bytes[8] = "";
+    double start = thread_ns();
+    for (int i = 0; i < ROUND_CALLS; i++)
+        if (fwrite(bytes, 1, sizeof bytes, null_stream) != sizeof bytes)
+            fail("fwrite");
+    return (thread_ns() - start) / ROUND_CALLS;
+}
+
 static int ascending(const void *a, const void *b)
 {
     double left = *(const double *)a, right = *(const double *)b;
@@ -111,6 +135,7 @@ int main(int count, char **arguments)
 {
     int rounds = count > 1 ? atoi(arguments[1]) : 200;
     static double plain[MOST_ROUNDS], floor_added[MOST_ROUNDS], ensio_added[MOST_ROUNDS], ratio[MOST_ROUNDS];
+    static double stream[MOST_ROUNDS], stream_added[MOST_ROUNDS];
     const char *folder = getenv("ENSIO_DIR");
     if (rounds < 1 || rounds > MOST_ROUNDS || !folder) {
         fprintf(stderr, "usage: ENSIO_DIR=FOLDER ENSIO_EXCLUDE= %s [rounds, 1 to %d]\n", arguments[0], MOST_ROUNDS);
@@ -118,7 +143,8 @@ int main(int count, char **arguments)
     }
     snprintf(floor_path, sizeof floor_path, "%s/floor.events", folder);
     null_fd = open("/dev/null", O_WRONLY);
-    if (null_fd < 0)
+    null_stream = fopen("/dev/null", "w");
+    if (null_fd < 0 || !null_stream)
         fail("/dev/null");
     fresh_window();
     untraced(), at_floor(), recorded();
@@ -128,6 +154,11 @@ int main(int count, char **arguments)
         ensio_added[i] = recorded() - untraced();
         ratio[i] = ensio_added[i] / floor_added[i];
     }
+    untraced_stream(), recorded_stream();
+    for (int i = 0; i < rounds; i++) {
+        stream[i] = untraced_stream();
+        stream_added[i] = recorded_stream() - stream[i];
+    }
     unlink(floor_path);
     double floor_ns = median(floor_added, rounds), ensio_ns = median(ensio_added, rounds);
     printf("8-byte pwrite to /dev/null, thread CPU time, medians of %d alternated rounds of %d calls\n", rounds, ROUND_CALLS);
@@ -135,5 +166,8 @@ int main(int count, char **arguments)
     printf("%-34s %8.1f ns\n", "added by the floor", floor_ns);
     printf("%-34s %8.1f ns\n", "added by ensio", ensio_ns);
     printf("%-34s %8.2f    (median of pairs %.2f; goal: at most 2)\n", "ensio : floor", ensio_ns / floor_ns, median(ratio, rounds));
+    printf("8-byte fwrite to /dev/null, buffered\n");
+    printf("%-34s %8.1f ns\n", "untraced, the whole call", median(stream, rounds));
+    printf("%-34s %8.1f ns\n", "added by ensio", median(stream_added, rounds));
     return 0;
 }

@@ -100,7 +100,7 @@ def execute(args: argparse.Namespace) -> int:
         plan.write(plan_path, folder, secrets.randbits(64))
         command = [*launcher, "-n", str(plan.tasks), program, str(plan_path)]
         tell(shlex.join(command))
-        status, lines = _run(command, mpi_environment(directory), quiet=args.json)
+        status, lines = _run(command, mpi_environment(directory, pattern.layer), quiet=args.json)
     if status:
         tell(f"the replay failed (exit status {status}); what it did is in {shown(directory)}")
         return _INTERRUPTED if status == _INTERRUPTED else 1
@@ -129,9 +129,12 @@ def find_pattern(name: str, program: Path) -> Path:
     return path
 
 
-def mpi_environment(directory: Path) -> dict[str, str]:
-    """The environment for a launcher, which shall not refuse root or more tasks than cores."""
-    environment = {**os.environ, "ENSIO_DIR": str(directory)}
+def mpi_environment(directory: Path, layer: str) -> dict[str, str]:
+    """The environment for a launcher, which shall not refuse root or more tasks than cores.
+
+    Only the pattern's own layer is recorded: the program reads its plan through another one.
+    """
+    environment = {**os.environ, "ENSIO_DIR": str(directory), "ENSIO_LAYERS": layer}
     environment.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
     environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
     if os.geteuid() == 0:

@@ -22,6 +22,8 @@ NAME = "run"
 HELP = "start a program under the preload library, and record its calls"
 
 PRELOAD_LIBRARY = "libensio-preload.so"
+LAYERS = ("posix", "stdio")
+LATER_LAYERS = ("mpiio", "mpisync", "hdf5")
 LAUNCHERS = frozenset(
     [
         "mpiexec",
@@ -66,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run directory (default: a new one in this folder)",
     )
     parser.add_argument("--mode", default="trace", help="what to record: trace, every call (the default)")
-    parser.add_argument("--layers", default="posix", help="whose calls to record: posix (the default)")
+    parser.add_argument("--layers", help="whose calls to record: posix, stdio (default: posix,stdio)")
     parser.add_argument(
         "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="program and arguments, after --"
     )
@@ -79,15 +81,15 @@ def execute(args: argparse.Namespace) -> int:
         raise EnsioError("there is no command to run: ensio run -- COMMAND [ARGUMENT ...]")
     if args.mode != "trace":
         raise EnsioError(f'mode "{args.mode}" cannot be recorded: it must be trace')
-    if args.layers != "posix":
-        raise EnsioError(f'layers "{args.layers}" cannot be recorded: it must be posix')
+    if args.layers is not None:
+        check_layers(args.layers)
     library = find_preload_library()
     if "/" not in command[0] and not shutil.which(command[0]):
         return _cannot_start(command[0], "is not on PATH", _NOT_FOUND)
     was_there = args.output is not None and os.path.isdir(args.output)
     directory = new_run_directory(args.output, program_name(command))
     try:
-        status = _run(command, traced_environment(library, directory))
+        status = _run(command, traced_environment(library, directory, args.layers))
     except OSError as error:
         if not was_there:
             directory.rmdir()
@@ -134,7 +136,26 @@ def program_name(command: Sequence[str]) -> str:
     return os.path.basename(command[0])
 
 
-def traced_environment(library: Path, directory: Path) -> dict[bytes, bytes]:
+def check_layers(layers: str) -> None:
+    """Checks a comma-separated list of layers.
+
+    Raises
+    ------
+    EnsioError
+        If one of them cannot be recorded.
+    """
+    for layer in layers.split(","):
+        if layer in LATER_LAYERS:
+            raise EnsioError(
+                f'layer "{layer}" cannot be recorded yet: those that can be are {", ".join(LAYERS)}'
+            )
+        if layer not in LAYERS:
+            raise EnsioError(
+                f'there is no layer "{layer}": those that can be recorded are {", ".join(LAYERS)}'
+            )
+
+
+def traced_environment(library: Path, directory: Path, layers: str | None = None) -> dict[bytes, bytes]:
     """The environment that this process was started with, and the recorder's settings.
 
     It is taken from the kernel, because Python's own start may add to `os.environ` (LC_CTYPE).
@@ -144,6 +165,8 @@ def traced_environment(library: Path, directory: Path) -> dict[bytes, bytes]:
     preloaded = [os.fsencode(library), *filter(None, [environment.get(b"LD_PRELOAD")])]
     environment[b"LD_PRELOAD"] = b":".join(preloaded)
     environment[b"ENSIO_DIR"] = os.fsencode(directory)
+    if layers is not None:
+        environment[b"ENSIO_LAYERS"] = os.fsencode(layers)
     return environment
 
 

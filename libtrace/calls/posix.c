@@ -5,6 +5,7 @@
 #include <layers/posix.h>
 
 #include "calls.h"
+#include "recording.h"
 #include "wrapping.h"
 
 #include <dirent.h>
@@ -24,12 +25,14 @@ enum {
 #define CALL(number, call, op) CALL_##call = (number),
 #include "posix.def"
 };
+#undef CALL
 
 enum { OP_open, OP_close, OP_read, OP_write, OP_seek, OP_sync, OP_meta };
 enum {
 #define CALL(number, call, op) OP_OF_##call = OP_##op,
 #include "posix.def"
 };
+#undef CALL
 
 #define HERE ENSIO_HERE
 #define AT_OR_HERE (how & RWF_APPEND ? (ensio_descriptor_moved(fd, -1), -1) : at == -1 ? HERE : at)
@@ -37,27 +40,6 @@ enum {
 #define ERRNO (result < 0 ? errno : 0)
 /* An offset that the call has moved on by what it moved; the position of the other file is moved too, or not. */
 #define BEFORE(at, other, moves_other) ensio_offset_before((const int64_t *)(const void *)(at), moved, (moves_other) ? (other) : -1)
-
-/* Runs the real call between two readings of the clock. */
-#define TIMED(thread, result, call) \
-    const uint32_t depth = ensio_enter(thread, __builtin_frame_address(0)); \
-    const uint64_t start = ensio_ticks(); \
-    (result) = (call); \
-    const uint64_t duration = ensio_ticks() - start; \
-    (thread)->depth = depth
-
-/* Leaves the wrapper by way of the real call alone where the descriptor's calls are not recorded. */
-#define RECORDED_OR_RETURN(open_file, fd, call) \
-    struct ensio_thread *thread = &ensio_thread; \
-    if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
-        return (call); \
-    const uint32_t number = ensio_descriptor(fd); \
-    if (ENSIO_UNLIKELY(number <= ENSIO_LEFT_OUT)) { \
-        thread->excluded_calls++; \
-        return (call); \
-    } \
-    struct ensio_open_file *open_file = &ensio_open_files[number]; \
-    const uint32_t file = open_file->file
 
 #define TRANSFER(call, symbol, parameters, arguments, bytes_, offset_) \
     ENSIO_WRAPPER(ssize_t, symbol, parameters) \
@@ -289,26 +271,13 @@ enum {
 
 #include "posix.def"
 
-void ensio_calls_resolve(void)
+void ensio_posix_resolve(void)
 {
 #ifdef ENSIO_PRELOAD
-#define TRANSFER(call, symbol, ...) (void)ENSIO_REAL(symbol);
-#define ON_FILE(call, symbol, ...) (void)ENSIO_REAL(symbol);
-#define SEEK(call, symbol, ...) (void)ENSIO_REAL(symbol);
-#define OPEN(call, symbol, ...) (void)ENSIO_REAL(symbol);
-#define OPEN_MODE(call, symbol, ...) (void)ENSIO_REAL(symbol);
-#define ON_PATH(call, symbol, ...) (void)ENSIO_REAL(symbol);
-#define CLOSE(call, symbol) (void)ENSIO_REAL(symbol);
-#define FCNTL(call, symbol) (void)ENSIO_REAL(symbol);
-#define OPENDIR(call, symbol) (void)ENSIO_REAL(symbol);
-#define READDIR(call, symbol, type) (void)ENSIO_REAL(symbol);
-#define CLOSEDIR(call, symbol) (void)ENSIO_REAL(symbol);
-#define DUP(call, symbol, ...) (void)ENSIO_REAL(symbol);
-#define FORGET(symbol, ...) (void)ENSIO_REAL(symbol);
-#define MOVES(symbol, ...) (void)ENSIO_REAL(symbol);
-#define MOVES_FORMATTED(symbol, ...) (void)ENSIO_REAL(symbol);
-#define SPAWN(symbol, ...) (void)ENSIO_REAL(symbol);
-#define END(symbol, ...) (void)ENSIO_REAL(symbol);
+#undef SYMBOL
+#undef OLD_SYMBOL
+#define SYMBOL(symbol) (void)ENSIO_REAL(symbol);
+#define OLD_SYMBOL(symbol)
 #include "posix.def"
 #endif
 }

@@ -97,6 +97,8 @@ static void begin_first(void)
     ensio_settings_read();
     if (ensio_settings.off)
         return;
+    if (ensio_settings.layers)
+        ensio_calls_choose(ensio_settings.layers);
     ensio_clock_choose();
     int joined = ensio_run_directory_join();
     if (joined != 0) {

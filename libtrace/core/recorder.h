@@ -41,6 +41,10 @@ struct ensio_thread {
 };
 extern _Thread_local struct ensio_thread ensio_thread;
 
+/* By the number of a call: 1 where its layer is not to be recorded (ENSIO_LAYERS). */
+#define ENSIO_CALLS 256
+extern uint8_t ensio_unwanted_calls[ENSIO_CALLS];
+
 /* Slow paths. */
 int ensio_prepare(struct ensio_thread *thread);
 struct ensio_event *ensio_next_window(struct ensio_thread *thread);
@@ -85,6 +89,8 @@ static inline void ensio_store(struct ensio_thread *thread, uint16_t call, uint3
     struct ensio_event *slots;
     struct ensio_window *window;
     uint32_t slot, capacity;
+    if (ENSIO_UNLIKELY(ensio_unwanted_calls[call]))
+        return;
     thread->storing++;
     do { /* a signal handler may put another window under us: the slot that was claimed then stays empty */
         window = *(struct ensio_window *volatile *)&thread->window;

@@ -14,7 +14,7 @@ struct ensio_settings ensio_settings;
  * and look at the machine when they start. */
 static const char left_out[] = "/dev/shm/vader_segment.*:/dev/shm/mpich*:/dev/shm/ucx_shm_*:/dev/shm/sem.*:!/dev/shm/*:"
                                "/dev/*:/proc/*:/sys/*:*.so:*.so.*:*/lib/python3*:*.pyc:*/pyvenv.cfg:*/ompi.*/*:*/pmix-*:*/prte.*/*:"
-                               "/memfd?*:/:/dev:/proc:/sys:/usr/share/misc/pci.ids*";
+                               "/memfd?*:/:/dev:/proc:/sys:/usr/share/misc/pci.ids*:*/ucx.conf";
 
 /* Programs on the way from the user's command to the tasks. */
 static const char launchers[] =
@@ -173,6 +173,7 @@ static int is_launcher(void)
 void ensio_settings_read(void)
 {
     const char *disable = getenv("ENSIO_DISABLE"), *folder = getenv("ENSIO_DIR"), *exclude = getenv("ENSIO_EXCLUDE");
+    const char *layers = getenv("ENSIO_LAYERS");
     ensio_settings.off = getauxval(AT_SECURE) || (disable && *disable && strcmp(disable, "0") != 0);
     if (ensio_settings.off)
         return;
@@ -183,6 +184,7 @@ void ensio_settings_read(void)
         return;
     }
     ensio_settings.folder = folder && *folder ? kept(folder) : NULL;
+    ensio_settings.layers = layers && *layers ? layers : NULL;
     ensio_settings.exclude = exclude ? kept(exclude) : left_out;
     if (!ensio_settings.exclude || (folder && *folder && !ensio_settings.folder)) {
         ensio_settings.off = 1; /* not even a page of memory is left */

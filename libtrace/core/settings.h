@@ -10,6 +10,7 @@ struct ensio_settings {
     int off;             /* record nothing */
     const char *folder;  /* ENSIO_DIR, or NULL: make a run directory in the current folder */
     const char *exclude; /* ENSIO_EXCLUDE, or the built-in list */
+    const char *layers;  /* ENSIO_LAYERS, or NULL: all. Not kept beyond the beginning */
     int32_t rank;        /* from the launcher; -1: none */
     uint32_t tasks;      /* 0: not known */
     char job[128];       /* the job's name for people: batch job, namespace, or pid of the launcher */

@@ -78,7 +78,7 @@ def test_trace_has_exactly_the_calls_of_ior(replay, tmp_path, tasks, repetitions
     events = run.events
     assert run.tasks == tasks
     assert run.dropped_events == 0
-    assert [name for name in run.files if name] == [str(tmp_path / "ior.dat")]
+    assert {run.files[file] for file in events.file} == {str(tmp_path / "ior.dat")}
     for rank in range(tasks):
         own = events[events.rank == rank]
         names = [events.calls[call].name for call in own.call]

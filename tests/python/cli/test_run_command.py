@@ -274,7 +274,8 @@ def test_shells_are_named_where_nothing_was_recorded(ensio):
     [
         (["--"], "there is no command to run"),
         (["--mode", "profile", "--", "true"], 'mode "profile" cannot be recorded'),
-        (["--layers", "posix,stdio", "--", "true"], 'layers "posix,stdio" cannot be recorded'),
+        (["--layers", "posix,hdf5", "--", "true"], 'layer "hdf5" cannot be recorded yet'),
+        (["--layers", "tape", "--", "true"], 'there is no layer "tape"'),
     ],
 )
 def test_wrong_usage(ensio, tmp_path, arguments, problem):
@@ -282,6 +283,12 @@ def test_wrong_usage(ensio, tmp_path, arguments, problem):
     assert result.returncode == 2
     assert problem in sentence(result)
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("layers", ["posix", "stdio", "posix,stdio"])
+def test_layers_reach_the_recorder(ensio, layers):
+    result = ensio("run", "--layers", layers, "--", "env")
+    assert f"ENSIO_LAYERS={layers}" in result.stdout.decode().splitlines()
 
 
 def test_missing_library_is_told_with_the_remedy(ensio):

@@ -1,0 +1,197 @@
+/* stdio.c: the wrappers of the calls on streams, made from their table; compiled once for --wrap and once for preload.
+ *
+ * What libc does under them (open, read, write) no wrapper sees, except in C++'s streams and in static libraries of the
+ * program's own. A stream's lock, buffer and orientation are left alone. */
+#include <core/life.h>
+#include <layers/posix.h>
+#include <layers/stdio.h>
+
+#include "calls.h"
+#include "recording.h"
+#include "wrapping.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+#define CALL(number, call, op) CALL_##call = (number),
+#include "stdio.def"
+};
+#undef CALL
+
+#define ITEMS ensio_items_bytes(size, count)
+#define ITEMS_MOVED (result || !bytes ? (int64_t)(result * size) : -1)
+#define LINE_MOVED (result ? (int64_t)strlen(result) : -1)
+#define ONE_MOVED (result == EOF ? -1 : 1)
+#define ALL_MOVED (result == EOF ? -1 : (int64_t)bytes)
+#define AS_MOVED (result < 0 ? 0 : result)
+#define SCANNED (result == EOF ? -1 : 0)
+
+/* As RECORDED_OR_RETURN of a descriptor; a layer that is not wanted costs no clock readings, and is no call around others. */
+#define RECORDED_STREAM_OR_RETURN(call, stream, real) \
+    if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call])) \
+        return real; \
+    RECORDED_OR_RETURN(open_file, ensio_stream_descriptor(stream), real); \
+    (void)open_file
+
+#define TRANSFER(call, symbol, type, parameters, arguments, stream, bytes_, moved_, failed) \
+    ENSIO_REAL_DECLARE(type, symbol, parameters) \
+    static inline type recorded_##symbol parameters \
+    { \
+        RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol) arguments); \
+        type result; \
+        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        const uint64_t bytes = (uint64_t)(bytes_); \
+        const int64_t moved = (moved_); \
+        ensio_store(thread, CALL_##call, file, -1, bytes, ENSIO_UNLIKELY(moved < 0) ? (failed) : moved, start, duration); \
+        return result; \
+    } \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        return recorded_##symbol arguments; \
+    }
+
+#define READ(call, symbol, type, parameters, arguments, stream, bytes, moved) \
+    TRANSFER(call, symbol, type, parameters, arguments, stream, bytes, moved, ensio_read_failed(stream))
+
+#define WRITE(call, symbol, type, parameters, arguments, stream, bytes, moved) \
+    TRANSFER(call, symbol, type, parameters, arguments, stream, bytes, moved, -(int64_t)errno)
+
+#define VARIADIC(symbol, twin, parameters, arguments) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        va_list values; \
+        va_start(values, format); \
+        const int result = recorded_##twin arguments; \
+        va_end(values); \
+        return result; \
+    }
+
+#define OPEN(call, symbol) \
+    ENSIO_WRAPPER(FILE *, symbol, (const char *path, const char *mode)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol)(path, mode); \
+        FILE *result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(path, mode)); \
+        ensio_stream_opened(thread, CALL_##call, path, mode, result, start, duration); \
+        return result; \
+    }
+
+#define FDOPEN(call, symbol) \
+    ENSIO_WRAPPER(FILE *, symbol, (int fd, const char *mode)) \
+    { \
+        RECORDED_OR_RETURN(open_file, fd, ENSIO_REAL(symbol)(fd, mode)); \
+        (void)open_file; \
+        FILE *result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(fd, mode)); \
+        const int error = errno; \
+        if (result) \
+            ensio_descriptor_moved(fd, *mode == 'a' ? 1 : -1); \
+        errno = error; \
+        ensio_store(thread, CALL_##call, file, -1, 0, result ? 0 : -(int64_t)error, start, duration); \
+        return result; \
+    }
+
+#define REOPEN(call, symbol) \
+    ENSIO_WRAPPER(FILE *, symbol, (const char *path, const char *mode, FILE *stream)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol)(path, mode, stream); \
+        const int error = errno, fd = ensio_stream_descriptor(stream); \
+        ensio_forget(fd, fd); \
+        errno = error; \
+        FILE *result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(path, mode, stream)); \
+        ensio_stream_opened(thread, CALL_##call, path, mode, result, start, duration); \
+        return result; \
+    }
+
+#define TMPFILE(call, symbol) \
+    ENSIO_WRAPPER(FILE *, symbol, (void)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol)(); \
+        FILE *result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)()); \
+        ensio_stream_opened(thread, CALL_##call, NULL, NULL, result, start, duration); \
+        return result; \
+    }
+
+#define CLOSE(call, symbol) \
+    ENSIO_WRAPPER(int, symbol, (FILE *stream)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol)(stream); \
+        uint32_t file; \
+        const int error = errno, recorded = ensio_closing(thread, ensio_stream_descriptor(stream), &file); \
+        errno = error; \
+        if (!recorded) \
+            return ENSIO_REAL(symbol)(stream); \
+        int result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(stream)); \
+        ensio_store(thread, CALL_##call, file, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
+        return result; \
+    }
+
+#define ON_STREAM(call, symbol, type, parameters, arguments, stream, bytes, offset_, failed_) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol) arguments); \
+        type result; \
+        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        const int failed = (failed_); \
+        ensio_store(thread, CALL_##call, file, failed ? -1 : (int64_t)(offset_), (uint64_t)(bytes), \
+                    failed ? -(int64_t)errno : 0, start, duration); \
+        return result; \
+    }
+
+#define ON_STREAM_VOID(call, symbol, parameters, arguments, stream, bytes, offset) \
+    ENSIO_WRAPPER(void, symbol, parameters) \
+    { \
+        RECORDED_STREAM_OR_RETURN(call, stream, (void)(ENSIO_REAL(symbol) arguments)); \
+        int none; \
+        TIMED(thread, none, (ENSIO_REAL(symbol) arguments, 0)); \
+        ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes), none, start, duration); \
+    }
+
+/* Without a stream all of the process's are flushed: the call belongs to no file. */
+#define FLUSH(call, symbol) \
+    ENSIO_REAL_DECLARE(int, symbol, (FILE * stream)) \
+    static int all_##symbol(void) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (!ensio_ready(thread)) \
+            return ENSIO_REAL(symbol)(NULL); \
+        int result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(NULL)); \
+        ensio_store(thread, CALL_##call, 0, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
+        return result; \
+    } \
+    ENSIO_WRAPPER(int, symbol, (FILE * stream)) \
+    { \
+        if (!stream) \
+            return all_##symbol(); \
+        RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol)(stream)); \
+        int result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(stream)); \
+        ensio_store(thread, CALL_##call, file, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
+        return result; \
+    }
+
+#include "stdio.def"
+
+void ensio_stdio_resolve(void)
+{
+#ifdef ENSIO_PRELOAD
+#undef SYMBOL
+#define SYMBOL(symbol) (void)ENSIO_REAL(symbol);
+#include "stdio.def"
+#endif
+}
