@@ -273,8 +273,8 @@ def _notes_on_children(spools: Sequence[Spool]) -> list[str]:
     if count == 0:
         return []
     return [
-        f"{count} forked process{'es' if count > 1 else ''} could not be recorded (no space, or the run directory "
-        "was gone): their calls are missing"
+        f"{count} forked process{'es' if count > 1 else ''} could not be recorded (no space, or the run "
+        "directory was gone): their calls are missing"
     ]
 
 

@@ -1,4 +1,4 @@
-"""What breaks tracers: positions moved unseen, children past fork handlers, closed standard streams, jumps."""
+"""What breaks tracers: positions moved unseen, children past fork handlers, closed streams, jumps."""
 
 import pytest
 
@@ -56,5 +56,6 @@ def test_children_that_find_no_place_to_record_are_counted(recorder, tmp_path):
     assert lines == ["written"]
     assert (tmp_path / FILE).read_bytes() == b"data"
     assert run.notes == [
-        "1 forked process could not be recorded (no space, or the run directory was gone): their calls are missing"
+        "1 forked process could not be recorded (no space, or the run directory was gone): their calls "
+        "are missing"
     ]
