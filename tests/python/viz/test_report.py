@@ -106,8 +106,12 @@ def test_unwritable_destination_is_one_sentence_and_exit_2(
 
 
 def test_empty_name_is_refused(run_path: Path, capsys) -> None:
-    assert main(["report", str(run_path), "-o", ""]) == 2
-    assert capsys.readouterr().err == "ensio: the report has no name: give one with -o\n"
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(run_path), "-o", ""])
+    assert ended.value.code == 2
+    sentence = capsys.readouterr().err
+    assert "the report has no name" in sentence
+    assert sentence.count("\n") == 1
 
 
 def test_failure_while_writing_leaves_the_old_report_and_no_other_file(
