@@ -32,8 +32,9 @@ struct ensio_held ensio_lock(void)
     sigset_t all;
     memset(&all, 0xff, sizeof all);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &held.signals, _NSIG / 8);
-    if (holding++ == 0)
+    if (holding == 0)
         acquire(&ensio_process->lock);
+    holding++;
     return held;
 }
 
