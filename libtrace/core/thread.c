@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#define RETRY_TICKS (1ULL << 21) /* about a millisecond */
-#define MOST_THREADS 65536       /* numbers that a window's head can hold */
+#define RETRY_TICKS (1ULL << 21)         /* about a millisecond */
+#define MOST_THREADS 65536               /* numbers that a window's head can hold */
 #define CLOCK_RENEWAL_TICKS (1ULL << 32) /* 1 to 5 s */
 
 _Thread_local struct ensio_thread ensio_thread = {.generation = UINT32_MAX};
@@ -18,7 +18,7 @@ _Thread_local struct ensio_thread ensio_thread = {.generation = UINT32_MAX};
 int ensio_prepare(struct ensio_thread *thread)
 {
     thread->excluded_calls += thread->hidden > 0;
-    if (thread->hidden || ensio_settings.off || ensio_locked()) /* a library that the recorder's beginning called has come back here */
+    if (thread->hidden || ensio_settings.off || ensio_locked()) /* locked: a library has come back from our own beginning */
         return 0;
     ensio_process_map();
     struct ensio_held held = ensio_lock();
