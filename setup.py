@@ -1,6 +1,6 @@
-"""The compiled kernel under the summaries; everything else about the package is in setup.cfg.
+"""The compiled code under the summaries and the reader of job files; all else is in setup.cfg.
 
-The kernel is optional: without a C compiler the package installs all the same, and NumPy does the work with
+It is optional: without a C compiler the package installs all the same, and NumPy does the work with
 equal results."""
 
 from setuptools import Extension, setup
@@ -17,6 +17,16 @@ setup(
             extra_compile_args=["-std=c11", "-O3", "-ffp-contract=off"],
             py_limited_api=True,
             optional=True,
-        )
+        ),
+        Extension(
+            "ensembles.readers._decode",
+            sources=["ensembles/readers/_decode.c"],
+            depends=["libtrace/include/ensio/event.h", "libtrace/include/ensio/jobfile.h"],
+            include_dirs=["libtrace/include"],
+            define_macros=[("Py_LIMITED_API", "0x030B0000")],
+            extra_compile_args=["-std=c11", "-O3"],
+            py_limited_api=True,
+            optional=True,
+        ),
     ]
 )

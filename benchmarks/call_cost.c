@@ -1,173 +1,131 @@
-/* call_cost.c: what recording adds to a call of the smallest size that is a system call at all: pwrite of 8 bytes to
- * /dev/null.
+/* call_cost.c: what recording adds to a call of 8 bytes, for one kind of call, alone and with two threads.
  *
- * Three loops run in turn, in short rounds, so that a change of the machine's speed meets all three: the call untraced; the
- * floor (the call, two clock readings and one 48-byte store into a reserved, file-backed shared mapping: nothing that
- * survives kill -9 can cost less); and the call recorded by ensio. Thread CPU time; the medians over rounds of the costs
- * added, in pairs.
+ * Three loops run in turn, so that a change of the machine's speed meets all three (loops.h). Thread CPU time; medians over
+ * rounds, the ratio and the costs added from pairs of loops of one round. A round is longer than a window of the recorder, so
+ * that each has its share of first touches and of changes of windows.
  *
- * After them, the same of an fwrite of 8 bytes into a stream's buffer, where little but the recording costs anything.
+ * The two threads are tied to a core each. Each measures what is added while the other stands still, and while it does the
+ * same.
  *
- * The program is linked by ensio-cc like any other; the loops that are not recorded call the function behind the wrapper by
- * the name that --wrap gives it.
+ * Prints one line for call_cost.py: numbers of nanoseconds, and ratios.
  */
-#include <ensio/event.h>
+#define _GNU_SOURCE
+#include "loops.h"
+#include "measure.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
-extern ssize_t __real_pwrite(int fd, const void *from, size_t bytes, off_t at);
-extern size_t __real_fwrite(const void *from, size_t size, size_t count, FILE *stream);
+enum { ROUND_CALLS = 100000, MOST_ROUNDS = 1000 };
 
-enum { ROUND_CALLS = 20000, WINDOW_EVENTS = 1 << 20, MOST_ROUNDS = 1000 };
+static const struct loops *loops;
+static const char *folder;
+static int rounds;
 
-static struct ensio_event *window;
-static size_t next_event;
-static char floor_path[4096];
-static int null_fd;
-static FILE *null_stream;
-
-static double thread_ns(void)
+static double per_call_ns(void (*loop)(int))
 {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+    loops_rewind(ROUND_CALLS);
+    double start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    loop(ROUND_CALLS);
+    return (clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) / ROUND_CALLS;
 }
 
-static void fail(const char *what)
+static void one_thread(void)
 {
-    perror(what);
-    exit(2);
-}
-
-/* The floor's mapping is as fresh as the recorder's windows: its pages are touched for the first time by the events. */
-static void fresh_window(void)
-{
-    size_t bytes = WINDOW_EVENTS * sizeof *window;
-    if (window)
-        munmap(window, bytes);
-    int fd = open(floor_path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    if (fd < 0 || posix_fallocate(fd, 0, (off_t)bytes) != 0)
-        fail(floor_path);
-    window = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (window == MAP_FAILED)
-        fail("mmap");
-    close(fd);
-    next_event = 0;
-}
-
-static double untraced(void)
-{
-    char bytes[8] = "";
-    double start = thread_ns();
-    for (int i = 0; i < ROUND_CALLS; i++)
-        if (__real_pwrite(null_fd, bytes, sizeof bytes, i) != sizeof bytes)
-            fail("pwrite");
-    return (thread_ns() - start) / ROUND_CALLS;
-}
-
-static double at_floor(void)
-{
-    char bytes[8] = "";
-    if (next_event + ROUND_CALLS > WINDOW_EVENTS)
-        fresh_window();
-    double start = thread_ns();
-    for (int i = 0; i < ROUND_CALLS; i++) {
-        uint64_t entered = __rdtsc();
-        ssize_t moved = __real_pwrite(null_fd, bytes, sizeof bytes, i);
-        uint64_t left = __rdtsc();
-        struct ensio_event *event = &window[next_event++];
-        *event = (struct ensio_event){entered, left - entered, i, sizeof bytes, moved, 1, 8, 0, 0};
-        __asm__ volatile("" : : : "memory");
+    static double untraced[MOST_ROUNDS], floor_added[MOST_ROUNDS], added[MOST_ROUNDS], ratio[MOST_ROUNDS];
+    loops_begin(folder);
+    per_call_ns(loops->untraced), per_call_ns(loops->at_floor), per_call_ns(loops->recorded);
+    for (int i = 0; i < rounds; i++) {
+        untraced[i] = per_call_ns(loops->untraced);
+        floor_added[i] = per_call_ns(loops->at_floor) - untraced[i];
+        added[i] = per_call_ns(loops->recorded) - per_call_ns(loops->untraced);
+        ratio[i] = added[i] / floor_added[i];
     }
-    return (thread_ns() - start) / ROUND_CALLS;
+    loops_end();
+    printf("untraced_ns %.1f floor_ns %.1f added_ns %.1f ratio %.3f", median(untraced, rounds),
+           median(floor_added, rounds), median(added, rounds), median(ratio, rounds));
 }
 
-static double recorded(void)
+static pthread_barrier_t both;
+
+struct worker {
+    int number;
+    double floor_added[MOST_ROUNDS], alone[MOST_ROUNDS], together[MOST_ROUNDS], ratio[MOST_ROUNDS];
+};
+
+static double added_ns(void (*loop)(int))
 {
-    char bytes[8] = "";
-    double start = thread_ns();
-    for (int i = 0; i < ROUND_CALLS; i++)
-        if (pwrite(null_fd, bytes, sizeof bytes, i) != sizeof bytes)
-            fail("pwrite");
-    return (thread_ns() - start) / ROUND_CALLS;
+    double untraced = per_call_ns(loops->untraced);
+    return per_call_ns(loop) - untraced;
 }
 
-static double untraced_stream(void)
+static void *work(void *state)
 {
-    char bytes[8] = "";
-    double start = thread_ns();
-    for (int i = 0; i < ROUND_CALLS; i++)
-        if (__real_fwrite(bytes, 1, sizeof bytes, null_stream) != sizeof bytes)
-            fail("fwrite");
-    return (thread_ns() - start) / ROUND_CALLS;
+    struct worker *worker = state;
+    cpu_set_t core;
+    CPU_ZERO(&core);
+    CPU_SET(worker->number, &core);
+    if (sched_setaffinity(0, sizeof core, &core) != 0)
+        fail("sched_setaffinity");
+    loops_begin(folder);
+    per_call_ns(loops->untraced), per_call_ns(loops->recorded);
+    for (int i = 0; i < rounds; i++) {
+        for (int turn = 0; turn < 2; turn++) {
+            pthread_barrier_wait(&both);
+            if (turn != worker->number)
+                continue;
+            worker->floor_added[i] = added_ns(loops->at_floor);
+            worker->alone[i] = added_ns(loops->recorded);
+        }
+        pthread_barrier_wait(&both);
+        double untraced = per_call_ns(loops->untraced);
+        pthread_barrier_wait(&both);
+        worker->together[i] = per_call_ns(loops->recorded) - untraced;
+        worker->ratio[i] = worker->together[i] / worker->alone[i];
+    }
+    loops_end();
+    return NULL;
 }
 
-static double recorded_stream(void)
+static void two_threads(void)
 {
-    char bytes[8] = "";
-    double start = thread_ns();
-    for (int i = 0; i < ROUND_CALLS; i++)
-        if (fwrite(bytes, 1, sizeof bytes, null_stream) != sizeof bytes)
-            fail("fwrite");
-    return (thread_ns() - start) / ROUND_CALLS;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, ascending);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+    static struct worker workers[2] = {{.number = 0}, {.number = 1}};
+    pthread_t threads[2];
+    pthread_barrier_init(&both, NULL, 2);
+    for (int i = 0; i < 2; i++)
+        if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0)
+            fail("pthread_create");
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    double worse = 0, floor_added = 0, alone = 0, together = 0;
+    for (int i = 0; i < 2; i++) {
+        double own = median(workers[i].ratio, rounds);
+        if (own > worse) {
+            worse = own;
+            floor_added = median(workers[i].floor_added, rounds);
+            alone = median(workers[i].alone, rounds);
+            together = median(workers[i].together, rounds);
+        }
+    }
+    printf(" threads_floor_ns %.1f alone_ns %.1f together_ns %.1f together_ratio %.3f", floor_added, alone, together, worse);
 }
 
 int main(int count, char **arguments)
 {
-    int rounds = count > 1 ? atoi(arguments[1]) : 200;
-    static double plain[MOST_ROUNDS], floor_added[MOST_ROUNDS], ensio_added[MOST_ROUNDS], ratio[MOST_ROUNDS];
-    static double stream[MOST_ROUNDS], stream_added[MOST_ROUNDS];
-    const char *folder = getenv("ENSIO_DIR");
-    if (rounds < 1 || rounds > MOST_ROUNDS || !folder) {
-        fprintf(stderr, "usage: ENSIO_DIR=FOLDER ENSIO_EXCLUDE= %s [rounds, 1 to %d]\n", arguments[0], MOST_ROUNDS);
+    loops = count > 1 ? loops_named(arguments[1]) : NULL;
+    rounds = count > 2 ? atoi(arguments[2]) : 30;
+    folder = getenv("ENSIO_DIR");
+    if (!loops || rounds < 1 || rounds > MOST_ROUNDS || !folder) {
+        fprintf(stderr, "usage: ENSIO_DIR=FOLDER ENSIO_EXCLUDE= %s CALL [rounds, 1 to %d]\n", arguments[0], MOST_ROUNDS);
+        for (int i = 0; i < loops_count; i++)
+            fprintf(stderr, "  %s: on %s\n", all_loops[i].name, all_loops[i].target);
         return 2;
     }
-    snprintf(floor_path, sizeof floor_path, "%s/floor.events", folder);
-    null_fd = open("/dev/null", O_WRONLY);
-    null_stream = fopen("/dev/null", "w");
-    if (null_fd < 0 || !null_stream)
-        fail("/dev/null");
-    fresh_window();
-    untraced(), at_floor(), recorded();
-    for (int i = 0; i < rounds; i++) {
-        plain[i] = untraced();
-        floor_added[i] = at_floor() - plain[i];
-        ensio_added[i] = recorded() - untraced();
-        ratio[i] = ensio_added[i] / floor_added[i];
-    }
-    untraced_stream(), recorded_stream();
-    for (int i = 0; i < rounds; i++) {
-        stream[i] = untraced_stream();
-        stream_added[i] = recorded_stream() - stream[i];
-    }
-    unlink(floor_path);
-    double floor_ns = median(floor_added, rounds), ensio_ns = median(ensio_added, rounds);
-    printf("8-byte pwrite to /dev/null, thread CPU time, medians of %d alternated rounds of %d calls\n", rounds, ROUND_CALLS);
-    printf("%-34s %8.1f ns\n", "untraced, the whole call", median(plain, rounds));
-    printf("%-34s %8.1f ns\n", "added by the floor", floor_ns);
-    printf("%-34s %8.1f ns\n", "added by ensio", ensio_ns);
-    printf("%-34s %8.2f    (median of pairs %.2f; goal: at most 2)\n", "ensio : floor", ensio_ns / floor_ns, median(ratio, rounds));
-    printf("8-byte fwrite to /dev/null, buffered\n");
-    printf("%-34s %8.1f ns\n", "untraced, the whole call", median(stream, rounds));
-    printf("%-34s %8.1f ns\n", "added by ensio", median(stream_added, rounds));
+    one_thread();
+    if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+        two_threads();
+    printf("\n");
     return 0;
 }

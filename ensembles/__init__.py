@@ -8,11 +8,12 @@ from ensembles.errors import EnsioError
 
 if TYPE_CHECKING:
     from ensembles.events import OPS, Call, Events
+    from ensembles.regions import phase, region
     from ensembles.run import Process, Run, open
 
 __version__ = "0.1.0"
 
-__all__ = ["OPS", "Call", "EnsioError", "Events", "Process", "Run", "open"]
+__all__ = ["OPS", "Call", "EnsioError", "Events", "Process", "Run", "open", "phase", "region"]
 
 _HOMES = {
     "OPS": "ensembles.events",
@@ -21,6 +22,8 @@ _HOMES = {
     "Process": "ensembles.run",
     "Run": "ensembles.run",
     "open": "ensembles.run",
+    "phase": "ensembles.regions",
+    "region": "ensembles.regions",
 }
 
 

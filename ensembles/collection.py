@@ -8,7 +8,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ensembles.errors import EnsioError
-from ensembles.readers.rundirectory import SpoolSource, identity, open_run_directory, spool_paths
+from ensembles.readers.rundirectory import (
+    SpoolSource,
+    identity,
+    lies_elsewhere,
+    open_run_directory,
+    record_paths,
+)
 
 if TYPE_CHECKING:
     from ensembles.readers.tracefile import TraceFileSource
@@ -26,10 +32,10 @@ least as fast as ``trace.h5``, so nobody has to wait for it; but it is a tenth o
 def open_directory(path: str) -> SpoolSource | TraceFileSource:
     """Open a run directory.
 
-    A ``trace.h5`` is used if all processes had ended when it was written and every spool still there is one
-    of those it was made from, unchanged. Otherwise the spools are read; if all their processes have ended,
-    there is no ``trace.h5`` yet and the run is not too large (`AUTOMATIC_EVENTS`), it is written on the way,
-    where that is possible.
+    A ``trace.h5`` is used if all processes had ended when it was written and every spool and job file still
+    there is one of those it was made from, unchanged. Otherwise the spools are read; if all their processes
+    have ended, there is no ``trace.h5`` yet and the run is not too large (`AUTOMATIC_EVENTS`), it is written
+    on the way, where that is possible.
 
     Raises
     ------
@@ -37,11 +43,15 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
         There is no run in the directory, or it cannot be read.
     """
     trace_path = os.path.join(path, TRACE_FILE)
-    stored = _stored_run(trace_path, spool_paths(path))
+    stored = _stored_run(trace_path, record_paths(path))
     if stored is not None:
         return stored
     source = open_run_directory(path)
-    wanted = source.complete and 0 < source.slots <= AUTOMATIC_EVENTS
+    wanted = source.complete and source.slots <= AUTOMATIC_EVENTS and (source.slots or source.has_summary)
+    # Where events found no space, there is hardly any for this file.
+    wanted = wanted and not any(
+        process.dropped_events > process.lost_calls for process in source.metadata.processes
+    )
     if wanted and not os.path.lexists(trace_path) and os.access(path, os.W_OK):
         from ensembles.writers.tracefile import write_trace_file
 
@@ -70,7 +80,10 @@ def _stored_run(trace_path: str, spools: Sequence[str]) -> TraceFileSource | Non
 
 def _unchanged(paths: Sequence[str], known: dict[str, tuple[int, int]]) -> bool:
     try:
-        return all(known.get(os.path.basename(path)) == identity(os.stat(path)) for path in paths)
+        return all(
+            name in known if lies_elsewhere(path) else known.get(name) == identity(os.stat(path))
+            for name, path in zip(map(os.path.basename, paths), paths, strict=True)
+        )
     except OSError:
         return False
 

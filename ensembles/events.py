@@ -18,6 +18,7 @@ COLUMNS: dict[str, np.dtype] = {
     "thread": np.dtype("u2"),
     "call": np.dtype("u2"),
     "depth": np.dtype("u1"),
+    "carried": np.dtype("u1"),
     "file": np.dtype("u4"),
     "offset": np.dtype("i8"),
     "requested": np.dtype("u8"),
@@ -33,6 +34,7 @@ COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
     "thread": ("", "thread of the task, numbered from 0"),
     "call": ("", "function that was called: index into the calls"),
     "depth": ("", "recorded calls of the same thread around this one"),
+    "carried": ("", "a call around it counts the bytes that are read in it (1), written in it (2)"),
     "file": ("", "file it was about: index into the files; 0: none, or not known"),
     "offset": ("bytes", "from the start of the file; -1: none, or not known"),
     "requested": ("bytes", "asked for"),
@@ -57,9 +59,10 @@ class Events:
 
     Attributes
     ----------
-    rank, thread, call, depth, file, offset, requested, moved, error, start, duration : ndarray, shape (n,)
-        The columns, with the types of `COLUMNS` and the meanings of `COLUMN_MEANINGS`; ``start`` and
-        ``duration`` are nanoseconds, ``offset``, ``requested`` and ``moved`` bytes.
+    rank, thread, call, depth, carried, file, offset, requested, moved, error, start, duration : ndarray
+        The columns, of shape (n,), with the types of `COLUMNS` and the meanings of `COLUMN_MEANINGS`;
+        ``start`` and ``duration`` are nanoseconds, ``offset``, ``requested`` and ``moved`` bytes. Without a
+        ``carried`` of their own, all calls inside others are taken to be carried.
     calls : tuple of Call
         What the ``call`` column indexes.
     files : sequence of str
@@ -72,6 +75,9 @@ class Events:
         self, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]
     ) -> None:
         length = len(columns["rank"])
+        if "carried" not in columns:
+            inside = np.asarray(columns["depth"]) > 0
+            columns = {**columns, "carried": np.where(inside, np.uint8(3), np.uint8(0))}
         for name, dtype in COLUMNS.items():
             column = np.asarray(columns[name], dtype=dtype)
             if column.shape != (length,):

@@ -32,6 +32,8 @@ class Process:
     first_thread : int
     dropped_events, excluded_calls : int
         Completed calls that are not in the events: for want of space, and because their file is left out.
+    lost_calls : int
+        Those of the dropped events that are not in the summary either.
     source : str
         Name of the file it was read from.
     """
@@ -51,7 +53,34 @@ class Process:
     first_thread: int
     dropped_events: int
     excluded_calls: int
+    lost_calls: int
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted file system.
+
+    Attributes
+    ----------
+    point : str
+        Where it is mounted.
+    type : str
+        As the kernel calls it: ``lustre``, ``nfs4``, ``ext4``, ...
+    source : str
+        Device, server or name.
+    block_bytes : int
+        The size of transfers that it asks for, if a recorded program opened a file there; 0: not known.
+    """
+
+    point: str
+    type: str
+    source: str
+    block_bytes: int = 0
+
+    def holds(self, path: str) -> bool:
+        """Whether the path lies at or below the mount's point."""
+        return path == self.point or path.startswith(self.point.rstrip("/") + "/")
 
 
 @dataclass(slots=True)
@@ -71,6 +100,21 @@ class RunMetadata:
     recorder: str = ""
     exclude: str = ""
     hosts: list[str] = field(default_factory=list)
+    clock_error_s: float | None = None
+    user: str = ""
+    uid: str = ""
+    libc: str = ""
+    mpi: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+    mounts: dict[str, tuple[Mount, ...]] = field(default_factory=dict)
+    file_facts: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def has_all_events(self) -> bool:
+        """Whether every call that the summary counts is among the events."""
+        return self.mode not in ("profile", "tail") and all(
+            process.dropped_events == process.lost_calls for process in self.processes
+        )
 
     def note(self, sentence: str) -> None:
         """Add a sentence to the notes, once."""

@@ -14,9 +14,13 @@ from typing import Protocol
 from ensembles.collection import open_directory
 from ensembles.errors import EnsioError
 from ensembles.events import Call, Events
-from ensembles.metadata import Process, RunMetadata
-from ensembles.readers.rundirectory import open_spool
+from ensembles.metadata import Mount, Process, RunMetadata
+from ensembles.readers.jobfile import MAGIC
+from ensembles.readers.lustre import Striping, decode_layout
+from ensembles.readers.rundirectory import open_job_file, open_spool
+from ensembles.regiontable import RegionTable
 from ensembles.selection import Selection, Text
+from ensembles.summaries.cells import CellSummary
 
 __all__ = ["Process", "Run", "open"]
 
@@ -31,6 +35,10 @@ class _Source(Protocol):
     def chunks(self, max_events: int) -> Iterator[Events]: ...
 
     def events(self) -> Events: ...
+
+    def regions(self) -> RegionTable: ...
+
+    def summary(self) -> CellSummary | None: ...
 
 
 class Run:
@@ -85,8 +93,18 @@ class Run:
 
     @property
     def dropped_events(self) -> int:
-        """Completed calls that were not recorded for want of space."""
+        """Completed calls that are not among the events, for want of space or of budget."""
         return sum(process.dropped_events for process in self.processes)
+
+    @property
+    def lost_calls(self) -> int:
+        """Those of the dropped events that are not in the summary either."""
+        return sum(process.lost_calls for process in self.processes)
+
+    @property
+    def has_all_events(self) -> bool:
+        """Whether every call that the summary counts is among the events."""
+        return self._metadata.has_all_events
 
     @property
     def excluded_calls(self) -> int:
@@ -104,14 +122,71 @@ class Run:
         return self._metadata.hosts
 
     @property
+    def clock_error_s(self) -> float | None:
+        """How much times of a node may be off against those of rank 0's, between MPI_Init and MPI_Finalize.
+
+        0.0: there is one node, hence one clock. None: the clocks are not aligned, or it is not known.
+        """
+        return self._metadata.clock_error_s
+
+    @property
     def mode(self) -> str:
-        """How it was recorded: ``trace``, or ``""`` where that is not known."""
+        """How it was recorded: ``trace`` (every call), ``profile`` (the summary alone), ``tail`` (the
+        summary, and the slowest calls), or ``""`` where that is not known."""
         return self._metadata.mode
 
     @property
     def job(self) -> str:
         """The batch system's name for the job, or ``""``."""
         return self._metadata.job
+
+    @property
+    def user(self) -> str:
+        """Who ran it: a name, or where it has none the number of the user; ``""`` where that is not known."""
+        return self._metadata.user
+
+    @property
+    def mpi_version(self) -> str:
+        """The version of the MPI library, as it tells it itself; ``""``: no MPI, or not known."""
+        return self._metadata.mpi
+
+    @property
+    def libc_version(self) -> str:
+        """The version of the C library, or ``""``."""
+        return self._metadata.libc
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment variables of the first task, as far as they bear on I/O (docs/trace-format.md)."""
+        return self._metadata.environment
+
+    @property
+    def mounts(self) -> dict[str, tuple[Mount, ...]]:
+        """File systems of each node, by its name."""
+        return self._metadata.mounts
+
+    @property
+    def file_facts(self) -> dict[str, dict[str, str]]:
+        """What is known about files beside their paths, such as MPI's hints (``hint.*``), by path."""
+        return self._metadata.file_facts
+
+    def filesystem_of(self, path: str) -> Mount | None:
+        """The file system on which a file lies; None: not known.
+
+        Nodes may have different mounts at one path: the first node that recorded its mounts answers.
+        """
+        point = self.file_facts.get(path, {}).get("mount")
+        for table in self.mounts.values():
+            # Of those at one point the last hides the others.
+            found = [mount for mount in table if (mount.point == point if point else mount.holds(path))]
+            if found:
+                return max(reversed(found), key=lambda mount: len(mount.point))
+        return None
+
+    def striping_of(self, path: str) -> Striping | None:
+        """How Lustre stripes a file; None: it does not lie on Lustre, or its layout cannot be read."""
+        layout = self.file_facts.get(path, {}).get("lustre.lov")
+        return decode_layout(layout) if layout else None
 
     @property
     def program(self) -> str:
@@ -147,21 +222,37 @@ class Run:
         """All events, sorted by (rank, start). Takes 55 bytes of memory an event."""
         return self._source.events()
 
+    @cached_property
+    def regions(self) -> RegionTable:
+        """The phases and regions that the program named (``ensio.h``, `ensembles.regions`)."""
+        return self._source.regions()
+
+    @cached_property
+    def summary(self) -> CellSummary:
+        """What all calls add up to, by call, size class and ordinal class, those included that are not
+        among the events."""
+        summary = self._source.summary()
+        if summary is None:
+            summary = CellSummary(self.calls, self.files)
+            for chunk in self.chunks():
+                summary.add(chunk)
+        return summary
+
     def select(self, **filters: Text) -> Events:
         """The events that filters choose, sorted by (rank, start).
 
         Parameters
         ----------
         **filters
-            ``op``, ``call``, ``layer``, ``file``, ``rank``, ``size``, ``time``, as on the command line; see
-            `ensembles.selection.Selection.parse`.
+            ``op``, ``call``, ``layer``, ``file``, ``rank``, ``size``, ``time``, ``region``, as on the command
+            line; see `ensembles.selection.Selection.parse`.
 
         Raises
         ------
         EnsioError
             A filter makes no sense, or a file cannot be read any more.
         """
-        selection = Selection.parse(**filters).checked(self.calls)
+        selection = Selection.parse(**filters).for_run(self)
         if "events" in self.__dict__:
             return selection.of(self.events)
         parts = [selection.of(chunk) for chunk in self.chunks()]
@@ -188,7 +279,7 @@ class Run:
 
 
 def open(path: str | os.PathLike[str]) -> Run:
-    """Open what was recorded: a run directory, a single spool, or a ``trace.h5``, recognised by content.
+    """Open what was recorded, recognised by content: a run directory, a spool, a job file or a ``trace.h5``.
 
     Raises
     ------
@@ -209,4 +300,6 @@ def open(path: str | os.PathLike[str]) -> Run:
         from ensembles.readers.tracefile import TraceFileSource
 
         return Run(path, TraceFileSource(path))
+    if beginning == MAGIC:
+        return Run(path, open_job_file(path))
     return Run(path, open_spool(path))

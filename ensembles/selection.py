@@ -9,14 +9,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.events import OPS, Call, Events
+
+if TYPE_CHECKING:
+    from ensembles.regiontable import Spans
+    from ensembles.run import Run
 
 UNITS = {
     "": 1,
@@ -79,6 +83,10 @@ class Selection:
         Ranges of requested bytes, both ends included.
     times_s : tuple of (float, float) or None
         Ranges of the call's start, seconds since the origin of the run, the end not included.
+    regions : tuple of str or None
+        Names of phases and regions in which the call's task is when it starts.
+    spans : Spans or None
+        When the tasks of a run are in those; `for_run` finds it out.
     """
 
     ops: tuple[str, ...] | None = None
@@ -88,6 +96,8 @@ class Selection:
     ranks: tuple[tuple[int, int], ...] | None = None
     sizes: tuple[tuple[int, int], ...] | None = None
     times_s: tuple[tuple[float, float], ...] | None = None
+    regions: tuple[str, ...] | None = None
+    spans: Spans | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def parse(
@@ -100,6 +110,7 @@ class Selection:
         rank: Text = None,
         size: Text = None,
         time: Text = None,
+        region: str | Iterable[str] | None = None,
     ) -> Selection:
         """A selection from filters as they are written.
 
@@ -116,6 +127,9 @@ class Selection:
         time : str or list of str
             Seconds since the origin of the run in which a call starts: ``"10..20"`` (from 10, before 20),
             ``"10.."``.
+        region : str or list of str
+            The name of a phase or region that the program named; a list where several are meant (a comma may
+            be part of a name).
 
         Raises
         ------
@@ -130,7 +144,26 @@ class Selection:
             ranks=_each(rank, _parse_ranks),
             sizes=_each(size, _parse_sizes),
             times_s=_each(time, _parse_times),
+            regions=None if region is None else (region,) if isinstance(region, str) else tuple(region),
         )
+
+    def for_run(self, run: Run) -> Selection:
+        """This selection, once it is known that all names in it are known to a run.
+
+        Raises
+        ------
+        EnsioError
+            A name is unknown.
+        """
+        checked = self.checked(run.calls)
+        if self.regions is None:
+            return checked
+        for name in self.regions:
+            if name not in run.regions.names:
+                known = ", ".join(sorted(run.regions.names))
+                remedy = f"it knows {known}" if known else "its program named none (docs: Phases and regions)"
+                raise EnsioError(f'there is no phase or region "{name}" in this run: {remedy}')
+        return replace(checked, spans=run.regions.named(*self.regions).spans())
 
     def checked(self, calls: Sequence[Call]) -> Selection:
         """This selection, once it is known that the functions and layers it names are known to a run.
@@ -163,6 +196,10 @@ class Selection:
                 mask &= _within(values, ranges)
         if self.times_s is not None:
             mask &= _within(chunk.start, [(_ns(low), _ns(high) - 1) for low, high in self.times_s])
+        if self.regions is not None:
+            if self.spans is None:
+                raise ValueError("regions are chosen of a run: use Selection.for_run first")
+            mask &= self.spans.hold(chunk.rank, chunk.start)
         return mask
 
     def of(self, chunk: Events) -> Events:

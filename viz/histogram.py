@@ -35,6 +35,7 @@ _LEAST_SHARE_OF_TIME = 0.05
 _SHOWN_LEVEL = 0.995
 _BELOW_1_NS_S = 0.5e-9
 _HEIGHT = 380
+_MOST_CALLS = 13
 
 
 def histogram(
@@ -42,9 +43,9 @@ def histogram(
 ) -> Tabs | figure:
     """Draw how long calls took: one distribution per call.
 
-    On linear axes the bins are equally wide in time; calls that take up little of the time are hidden until
-    they are clicked in the legend. On logarithmic axes the bins are of nearly equal ratio, and all calls are
-    shown.
+    On linear axes the bins are equally wide in time; calls that take up little of the time, and those that
+    wait for other tasks, are hidden until they are clicked in the legend. On logarithmic axes the bins are of
+    nearly equal ratio. Of many calls, those are drawn that took the most time, I/O before waiting.
 
     Parameters
     ----------
@@ -94,6 +95,7 @@ def _linear(histogram: LogHistogram, title: str | None) -> figure:
             renderer.visible = call in shown
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
     _finish(fig, histogram, items)
+    fig.title.text += _left_out(histogram)
     beyond = sum(histogram.n(call) - histogram.rebinned(call, edges_s).sum() for call in shown)
     if beyond >= 0.5:
         fig.title.text += (
@@ -103,7 +105,7 @@ def _linear(histogram: LogHistogram, title: str | None) -> figure:
 
 
 def _logarithmic(histogram: LogHistogram, title: str | None) -> figure:
-    coarse = {call: histogram.coarse(call) for call in histogram.counts}
+    coarse = {call: histogram.coarse(call) for call in _colours(histogram)}
     edges = [_on_log_axis(edges_s) for edges_s, _ in coarse.values()]
     low = min((values[0] for values in edges), default=1e-6) / 1.5
     high = max((values[-1] for values in edges), default=1.0) * 1.5
@@ -129,8 +131,14 @@ def _logarithmic(histogram: LogHistogram, title: str | None) -> figure:
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
     if any(counts[0] for counts in histogram.counts.values()):
         fig.title.text += " (calls of 0 ns are drawn below 1 ns)"
+    fig.title.text += _left_out(histogram)
     _finish(fig, histogram, items)
     return fig
+
+
+def _left_out(histogram: LogHistogram) -> str:
+    count = len(histogram.counts)
+    return f" (the {_MOST_CALLS} of {count} that took the most time)" if count > _MOST_CALLS else ""
 
 
 def _on_log_axis(edges_s: np.ndarray) -> np.ndarray:
@@ -205,11 +213,12 @@ def _plain(name: str) -> str:
 
 
 def _colours(histogram: LogHistogram) -> dict[Call, str]:
-    """A colour for each call, calls of one class in shades of its colour, those that took the most time
-    first."""
+    """A colour for each call that is drawn, calls of one class in shades of its colour: those that took the
+    most time first, but I/O before waiting."""
     used: dict[str, int] = {}
     colours = {}
-    for call in sorted(histogram.counts, key=lambda call: -histogram.time_s(call)):
+    ordered = sorted(histogram.counts, key=lambda call: (call.op == "wait", -histogram.time_s(call)))
+    for call in ordered[:_MOST_CALLS]:
         name = CLASS_OF_OP[call.op]
         colours[call] = shade(COLOURS[name], used.get(name, 0))
         used[name] = used.get(name, 0) + 1
@@ -217,8 +226,9 @@ def _colours(histogram: LogHistogram) -> dict[Call, str]:
 
 
 def _calls_that_matter(histogram: LogHistogram) -> list[Call]:
-    """Calls that took up a good part of the time of all calls."""
-    times_s = {call: histogram.time_s(call) for call in histogram.counts}
+    """Calls that took up a good part of the time of all calls in I/O; without such, of all calls."""
+    times_s = {call: histogram.time_s(call) for call in histogram.counts if call.op != "wait"}
+    times_s = times_s or {call: histogram.time_s(call) for call in histogram.counts}
     least = _LEAST_SHARE_OF_TIME * sum(times_s.values())
     return [call for call, time_s in times_s.items() if time_s >= least]
 

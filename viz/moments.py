@@ -10,6 +10,7 @@ from typing import Any
 
 from ensembles.events import Call, Events
 from ensembles.summaries.bins import RELATIVE_WIDTH
+from ensembles.summaries.from_cells import histogram_of, moments_of
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
 from ensembles.units import seconds_text
@@ -57,6 +58,8 @@ def moments(data: Any) -> Table:
     """
     if isinstance(data, tuple):
         call_moments, histogram = data
+    elif not getattr(data, "has_all_events", True):
+        call_moments, histogram = moments_of(data.summary), histogram_of(data.summary)
     else:
         call_moments, histogram = CallMoments(), LogHistogram()
         for chunk in [data] if isinstance(data, Events) else data.chunks():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
@@ -16,6 +16,7 @@ from ensembles import __version__
 from ensembles.errors import EnsioError
 from ensembles.events import Events
 from ensembles.summaries.calltable import CallTable
+from ensembles.summaries.from_cells import histogram_of, moments_of, sizes_of, table_of, totals_of
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
@@ -26,19 +27,23 @@ from ensembles.viz.figures import time_range
 from ensembles.viz.histogram import histogram
 from ensembles.viz.moments import moments
 from ensembles.viz.rate import rate
-from ensembles.viz.report_tables import call_colours, call_table, facts, headline, size_tables
+from ensembles.viz.report_tables import call_colours, call_table, facts, headline, missing, size_tables
 from ensembles.viz.trace_diagram import trace_diagram
 from ensembles.writers.wholefile import whole_file
 
 
 @dataclass
 class Summaries:
-    """All that a report shows of the events of a run, filled in one pass.
+    """All that a report shows of a run, filled in one pass over its events.
 
     Attributes
     ----------
     table, totals, sizes, histogram, moments, rate, raster
         The summaries.
+    size_classes : dict of str to list of (int, int, int)
+        By layer: sizes that are known only as a range (least, largest), and how many calls had them.
+    events : int or None
+        Single calls that `rate` and `raster` show; None: all of them.
     """
 
     table: CallTable
@@ -48,6 +53,8 @@ class Summaries:
     moments: CallMoments
     rate: RateCurve
     raster: Raster
+    size_classes: dict[str, list[tuple[int, int, int]]] = field(default_factory=dict)
+    events: int | None = None
 
     @classmethod
     def of(cls, chunks: Iterable[Events], tasks: int) -> Summaries:
@@ -63,11 +70,29 @@ class Summaries:
         summaries = cls(
             CallTable(), RunTotals(), SizeTable(), LogHistogram(), CallMoments(), RateCurve(), Raster(tasks)
         )
-        parts = list(vars(summaries).values())
+        parts = [part for part in vars(summaries).values() if hasattr(part, "add")]
         for chunk in chunks:
             for part in parts:
                 part.add(chunk)
         return summaries
+
+    @classmethod
+    def of_run(cls, run: Any) -> Summaries:
+        """Those of a run: where its events are not all calls, what the recorder's own summary tells of
+        all."""
+        if run.has_all_events:
+            return cls.of(run.chunks(), run.tasks)
+        rate, raster, events = RateCurve(), Raster(run.tasks), 0
+        for chunk in run.chunks():
+            rate.add(chunk)
+            raster.add(chunk)
+            events += len(chunk)
+        cells = run.summary
+        sizes, classes = sizes_of(cells)
+        table, totals = table_of(cells, run.files), totals_of(cells)
+        return cls(
+            table, totals, sizes, histogram_of(cells), moments_of(cells), rate, raster, classes, events
+        )
 
 
 def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events] | None = None) -> int:
@@ -101,7 +126,7 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
     try:
         # A place that cannot be written to is found out before the work is done, not after it.
         with whole_file(path) as temporary:
-            summaries = Summaries.of(run.chunks() if chunks is None else chunks, run.tasks)
+            summaries = Summaries.of_run(run) if chunks is None else Summaries.of(chunks, run.tasks)
             page = report_html(run, summaries).encode("utf-8", "replace")
             with open(temporary, "wb") as file:
                 return file.write(page)
@@ -119,11 +144,10 @@ def report_html(run: Any, summaries: Summaries) -> str:
     summaries : Summaries
     """
     x_range = time_range(*summaries.raster.extent_ns)
-    pictures = {
-        "trace": trace_diagram(summaries.raster, x_range=x_range),
-        "rate": rate(summaries.rate, x_range=x_range),
-        "histogram": histogram(summaries.histogram),
-    }
+    pictures: dict[str, Any] = {"histogram": histogram(summaries.histogram)}
+    if summaries.events != 0:
+        pictures["trace"] = trace_diagram(summaries.raster, x_range=x_range)
+        pictures["rate"] = rate(summaries.rate, x_range=x_range)
     script, divisions = components(pictures)
     library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
     template = files("ensembles.viz").joinpath("report.html").read_text(encoding="utf-8")
@@ -137,7 +161,9 @@ def report_html(run: Any, summaries: Summaries) -> str:
             notes=run.notes,
             facts=facts(run, summaries),
             calls=call_table(summaries),
-            sizes=size_tables(summaries.sizes),
+            missing=missing(run, summaries),
+            single_calls=summaries.events != 0,
+            sizes=size_tables(summaries.sizes, summaries.size_classes),
             moments=moments((summaries.moments, summaries.histogram)),
             bokeh=library.render_js(),
             script=script,

@@ -60,8 +60,8 @@ def facts(run: Any, summaries: Summaries) -> list[tuple[str, str, str]]:
     errors = sum(totals.errors for totals in table.totals.values())
     if errors:
         shown.append(("failed", count_text(errors, "call"), "see the table of calls"))
-    if run.dropped_events:
-        shown.append(("lost", count_text(run.dropped_events, "call"), "not recorded for want of space"))
+    if run.lost_calls:
+        shown.append(("lost", count_text(run.lost_calls, "call"), "not recorded for want of space"))
     if run.excluded_calls:
         left_out = count_text(run.excluded_calls, "call")
         shown.append(("left out", left_out, "on files of the system (ENSIO_EXCLUDE)"))
@@ -102,12 +102,35 @@ def call_colours(summaries: Summaries) -> dict[str, str]:
     return {call.name: COLOURS[CLASS_OF_OP[call.op]] for call in summaries.table.totals}
 
 
-def size_tables(sizes: SizeTable) -> dict[str, Table]:
-    """The most frequent request sizes of reads and writes, by layer."""
+def missing(run: Any, summaries: Summaries) -> str:
+    """What the page cannot show, where the run's events are not all calls; or ``""``."""
+    if summaries.events is None:
+        return ""
+    known = "The tables, the histograms and the moments are of all calls"
+    if not summaries.events:
+        why = (
+            "This run was recorded in mode profile" if run.mode == "profile" else "No single calls were kept"
+        )
+        return (
+            f"{why}: {known[0].lower()}{known[1:]}; which task did what when, and the rates over time, are "
+            "not known (ensio run --mode trace records them)."
+        )
+    kept = count_text(summaries.events, "call")
+    which = "the slowest ones" if run.mode == "tail" else "those for which there was space"
+    return f"{known}. The pictures over time show {kept} only: {which}."
+
+
+def size_tables(sizes: SizeTable, classes: dict[str, list[tuple[int, int, int]]]) -> dict[str, Table]:
+    """The most frequent request sizes of reads and writes, by layer; of the classes only the range is
+    known."""
     tables = {}
     for layer in sizes.layers:
         rows = [(size_text(size), f"{count:,}") for size, count in sizes.frequent(layer)]
-        missing = sizes.uncertainty.get(layer, 0)
-        note = f"Sizes are many: each count may be too low by up to {missing:,}." if missing else ""
+        ranges = classes.get(layer, [])[:10]
+        rows += [(f"{size_text(low)} to {size_text(high)}", f"{count:,}") for low, high, count in ranges]
+        lacking = sizes.uncertainty.get(layer, 0)
+        note = f"Sizes are many: each count may be too low by up to {lacking:,}." if lacking else ""
+        if ranges:
+            note = "Where calls of a size class had several sizes, their range is given."
         tables[layer] = Table(("size of a request", "n"), rows, note)
     return tables

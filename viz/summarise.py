@@ -5,9 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ensembles.errors import EnsioError
 from ensembles.events import Events
+from ensembles.summaries.calltable import CallTable
+from ensembles.summaries.from_cells import histogram_of, moments_of, table_of, totals_of
+from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.moments import CallMoments
+from ensembles.summaries.runtotals import RunTotals
 
 Summary = TypeVar("Summary")
+
+_FROM_CELLS: dict[type, Callable[[Any], Any]] = {
+    LogHistogram: lambda run: histogram_of(run.summary),
+    CallMoments: lambda run: moments_of(run.summary),
+    CallTable: lambda run: table_of(run.summary, run.files),
+    RunTotals: lambda run: totals_of(run.summary),
+}
+"""Summaries that the recorder's own is enough for."""
 
 
 def summarise(data: Any, kind: type[Summary], make: Callable[[], Summary]) -> Summary:
@@ -25,9 +39,19 @@ def summarise(data: Any, kind: type[Summary], make: Callable[[], Summary]) -> Su
     ------
     TypeError
         `data` is none of these.
+    EnsioError
+        It takes single calls, and the run was recorded without.
     """
     if isinstance(data, kind):
         return data
+    if not getattr(data, "has_all_events", True):
+        if kind in _FROM_CELLS:
+            return _FROM_CELLS[kind](data)
+        if data.mode == "profile":
+            raise EnsioError(
+                f"{data.path} was recorded in mode profile, without single calls: what is to be drawn of it "
+                "is its histogram; record again with ensio run --mode trace for the rest"
+            )
     summary = make()
     if isinstance(data, Events):
         chunks = [data]

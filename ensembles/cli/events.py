@@ -57,12 +57,19 @@ def execute(args: argparse.Namespace) -> int:
     import ensembles
 
     run = ensembles.open(args.run)
-    selection = selection_of(args).checked(run.calls)
+    if run.mode == "profile":
+        raise EnsioError(
+            f"{args.run} was recorded in mode profile, which keeps no events: see what they add up to with "
+            "ensio info, or record again with ensio run --mode trace (or tail, for the slowest)"
+        )
+    selection = selection_of(args).for_run(run)
     limit = TABLE_LIMIT if args.limit is None and args.format == "table" else args.limit
     with _destination(args.output) as (stream, path):
         more = _write(run, selection, _writer(args.format, stream, path), limit)
     if more:
         tell(f"{more:,} more events are not shown: see --limit")
+    if run.mode == "tail":
+        tell("note: mode tail: of all calls, only the slowest are kept as events")
     for note in run.notes:
         tell(f"note: {note}")
     return 0

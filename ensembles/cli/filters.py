@@ -19,6 +19,12 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--rank", metavar="RANKS", help="for example 0-63 or 0,5")
     group.add_argument("--size", metavar="SIZES", help="requested bytes, for example 1MiB or 1MiB..4MiB")
     group.add_argument("--time", metavar="FROM..TO", help="calls that start then, in seconds of the run")
+    group.add_argument(
+        "--region",
+        metavar="NAME",
+        action="append",
+        help="calls that start in a phase or region of their task with this name; may be repeated",
+    )
 
 
 def selection_of(args: argparse.Namespace) -> Selection:
@@ -39,4 +45,5 @@ def selection_of(args: argparse.Namespace) -> Selection:
         rank=args.rank,
         size=args.size,
         time=args.time,
+        region=args.region,
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.arguments import path_of
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from ensembles.run import Run
     from ensembles.summaries.calltable import CallTable
     from ensembles.summaries.layers import LayerTimes
+    from ensembles.summaries.regiontimes import RegionTimes
+    from ensembles.summaries.runtotals import RunTotals
     from ensembles.summaries.sizes import SizeTable
 
 NAME = "info"
@@ -45,27 +49,28 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def collect_information(run: Run) -> dict[str, Any]:
-    """What ``ensio info --json`` prints, from one pass over the events.
+    """What ``ensio info --json`` prints: from one pass over the events, or where these are not all, from the
+    summary that the recorder kept.
 
     Returns
     -------
     dict
         Times in seconds, sizes in bytes.
     """
-    from ensembles.summaries.calltable import CallTable
-    from ensembles.summaries.runtotals import RunTotals
-    from ensembles.summaries.sizes import SizeTable
-
-    table, sizes, totals = CallTable(), SizeTable(), RunTotals()
-    for chunk in run.chunks():
-        for summary in (table, sizes, totals):
-            summary.add(chunk)
+    found = _from_events(run) if run.has_all_events else _from_summary(run)
+    table, totals, sizes = found.table, found.totals, found.sizes
     return {
         "run": run.path,
         "program": run.program,
         "command": list(run.command),
         "hosts": run.hosts,
         "job": run.job,
+        "user": run.user,
+        "mpi_version": run.mpi_version,
+        "libc_version": run.libc_version,
+        "environment": run.environment,
+        "clock_error_s": run.clock_error_s,
+        "filesystems": _filesystems(run, table.files),
         "start": run.start.isoformat(),
         "mode": run.mode,
         "complete": not run.notes,
@@ -73,8 +78,10 @@ def collect_information(run: Run) -> dict[str, Any]:
         "tasks": run.tasks,
         "threads": run.threads,
         "processes": len(run.processes),
-        "events": table.events,
+        "events": found.events,
+        "recorded_calls": table.events,
         "dropped_events": run.dropped_events,
+        "lost_calls": run.lost_calls,
         "excluded_calls": run.excluded_calls,
         "files": len(table.files),
         "span_s": table.span_ns / _NS_PER_S,
@@ -84,9 +91,89 @@ def collect_information(run: Run) -> dict[str, Any]:
         "layers": _layers(totals.layers),
         "calls": _calls(table, totals.layers),
         "frequent_sizes": _frequent_sizes(sizes),
+        "frequent_size_classes": _size_classes(found.size_classes),
         "uncertain_counts": sizes.uncertainty,
         "slowest_call": _slowest(table),
+        "regions": _regions(found.regions, run.has_all_events),
+        "file_facts": run.file_facts,
     }
+
+
+@dataclass(slots=True)
+class _Found:
+    """What all calls add up to, and how many of them are there as events."""
+
+    table: CallTable
+    totals: RunTotals
+    sizes: SizeTable
+    size_classes: dict[str, list[tuple[int, int, int]]]
+    regions: RegionTimes
+    events: int
+
+
+def _from_events(run: Run) -> _Found:
+    from ensembles.summaries.calltable import CallTable
+    from ensembles.summaries.regiontimes import RegionTimes
+    from ensembles.summaries.runtotals import RunTotals
+    from ensembles.summaries.sizes import SizeTable
+
+    table, totals, sizes, regions = CallTable(), RunTotals(), SizeTable(), RegionTimes(run.regions)
+    for chunk in run.chunks():
+        for summary in (table, totals, sizes, regions):
+            summary.add(chunk)
+    return _Found(table, totals, sizes, {}, regions, table.events)
+
+
+def _from_summary(run: Run) -> _Found:
+    from ensembles.summaries.from_cells import sizes_of, table_of, totals_of
+    from ensembles.summaries.regiontimes import RegionTimes
+
+    summary = run.summary
+    sizes, classes = sizes_of(summary)
+    events = sum(len(chunk) for chunk in run.chunks())
+    return _Found(
+        table_of(summary, run.files), totals_of(summary), sizes, classes, RegionTimes(run.regions), events
+    )
+
+
+def _size_classes(classes: dict[str, list[tuple[int, int, int]]]) -> dict[str, Any]:
+    return {
+        layer: [{"low_bytes": low, "high_bytes": high, "count": count} for low, high, count in entries[:10]]
+        for layer, entries in classes.items()
+    }
+
+
+def _filesystems(run: Run, files: set[str]) -> list[dict[str, Any]]:
+    """Those on which the files lie that calls were about, the one with the most files first."""
+    found: dict[Any, list[str]] = {}
+    for path in files:
+        mount = run.filesystem_of(path)
+        if mount is not None:
+            found.setdefault(mount, []).append(path)
+    return [
+        {
+            "point": mount.point,
+            "type": mount.type,
+            "source": mount.source,
+            "block_bytes": mount.block_bytes,
+            "files": len(paths),
+            "stripes": _stripes(run, paths),
+        }
+        for mount, paths in sorted(found.items(), key=lambda item: (-len(item[1]), item[0].point))
+    ]
+
+
+def _stripes(run: Run, paths: list[str]) -> list[dict[str, int]]:
+    """How files are striped, the commonest way first."""
+    ways = Counter(
+        (striping.stripe_count, striping.stripe_bytes)
+        for striping in map(run.striping_of, paths)
+        if striping is not None
+    )
+    return [
+        {"stripe_count": count, "stripe_bytes": size, "files": files}
+        for (count, size), files in ways.most_common()
+    ]
 
 
 def _layers(layers: LayerTimes) -> dict[str, Any]:
@@ -122,6 +209,22 @@ def _frequent_sizes(sizes: SizeTable) -> dict[str, Any]:
         layer: [{"bytes": size, "count": count} for size, count in sizes.frequent(layer)]
         for layer in sizes.layers
     }
+
+
+def _regions(regions: RegionTimes, io_is_known: bool) -> list[dict[str, Any]]:
+    """Which calls were made in a region is known of events only."""
+    return [
+        {
+            "kind": totals.kind,
+            "name": totals.name,
+            "count": totals.count,
+            "tasks": totals.tasks,
+            "not_ended": totals.not_ended,
+            "time_s": totals.time_ns / _NS_PER_S,
+            "io_time_s": totals.io_time_ns / _NS_PER_S if io_is_known else None,
+        }
+        for totals in regions.totals
+    ]
 
 
 def _slowest(table: CallTable) -> dict[str, Any] | None:

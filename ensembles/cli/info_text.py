@@ -14,6 +14,7 @@ from ensembles.units import bytes_text, count_text, seconds_text, size_text
 
 _WIDTH = 96
 _LABEL = 11
+_MOST_REGIONS = 30
 
 
 def information_text(information: dict[str, Any]) -> str:
@@ -23,6 +24,7 @@ def information_text(information: dict[str, Any]) -> str:
     if len(information["layers"]) > 1:
         parts.append(_layer_table(information))
     parts.append(_sizes(information))
+    parts.append(_region_table(information))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -60,22 +62,50 @@ def _what_ran(information: dict[str, Any]) -> str:
     if hosts:
         lines.append(_line("hosts", on))
     if information["job"]:
-        lines.append(_line("job", information["job"]))
+        user = f" of {information['user']}" if information["user"] else ""
+        lines.append(_line("job", information["job"] + user))
+    if information["mpi_version"]:
+        version = " ".join(information["mpi_version"].split())
+        lines.append(_line("MPI", textwrap.shorten(version, _WIDTH - _LABEL, placeholder=" ...")))
+    lines += _files_lie_on(information["filesystems"])
     start = information["start"].replace("T", " ")[:19]
     lines.append(_line("start", f"{start} UTC"))
     counts = [count_text(information["tasks"], "task"), count_text(information["threads"], "thread")]
-    counts += [count_text(information["files"], "file"), count_text(information["events"], "call")]
+    counts += [count_text(information["files"], "file"), count_text(information["recorded_calls"], "call")]
     lines.append(_line("recorded", " · ".join(counts)))
-    if information["dropped_events"]:
-        lines.append(_line("lost", count_text(information["dropped_events"], "call")))
+    if information["mode"] == "profile":
+        lines.append(_line("mode", "profile: sums and histograms of all calls, no single calls"))
+    elif information["mode"] == "tail":
+        slow = count_text(information["events"], "call")
+        lines.append(
+            _line("mode", f"tail: sums and histograms of all calls; of single calls the slowest, {slow}")
+        )
+    in_sums = information["dropped_events"] - information["lost_calls"]
+    if in_sums:
+        lines.append(_line("dropped", f"{count_text(in_sums, 'call')}, which are in the sums below"))
+    if information["lost_calls"]:
+        lines.append(_line("lost", count_text(information["lost_calls"], "call")))
     if information["excluded_calls"]:
         calls = count_text(information["excluded_calls"], "call")
         lines.append(_line("left out", f"{calls} on files of the system (ENSIO_EXCLUDE)"))
     return "\n".join(lines)
 
 
+def _files_lie_on(filesystems: list[dict[str, Any]]) -> list[str]:
+    shown = []
+    for system in filesystems[:3]:
+        text = f"{system['type']} at {system['point']} ({count_text(system['files'], 'file')}"
+        for way in system["stripes"][:1]:
+            targets = "all targets" if way["stripe_count"] < 0 else count_text(way["stripe_count"], "stripe")
+            text += f", {targets} of {size_text(way['stripe_bytes'])}"
+        shown.append(text + ")")
+    if len(filesystems) > 3:
+        shown.append(f"{len(filesystems) - 3} more")
+    return [_line("files on", " · ".join(shown))] if shown else []
+
+
 def _transfers(information: dict[str, Any]) -> str:
-    if not information["events"]:
+    if not information["recorded_calls"]:
         return "No call was recorded."
     span_s, io_time_s = information["span_s"], information["io_time_s"]
     threads = max(information["threads"], 1)
@@ -126,12 +156,39 @@ def _layer_table(information: dict[str, Any]) -> str:
     return tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 3))
 
 
+def _region_table(information: dict[str, Any]) -> str:
+    if not information["regions"]:
+        return ""
+    rows = [
+        (
+            f"{region['kind']} {region['name']}",
+            f"{region['tasks']:,}",
+            f"{region['count']:,}",
+            seconds_text(region["time_s"]),
+            "not known" if region["io_time_s"] is None else seconds_text(region["io_time_s"]),
+            f"{region['not_ended']:,}" if region["not_ended"] else "",
+        )
+        for region in information["regions"][:_MOST_REGIONS]
+    ]
+    headers = ("named by the program", "tasks", "count", "time", "in I/O", "not ended")
+    table = tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 5))
+    more = len(information["regions"]) - len(rows)
+    return table + (f"\n{more:,} more are in --json" if more else "")
+
+
 def _sizes(information: dict[str, Any]) -> str:
     blocks = []
     for layer, sizes in information["frequent_sizes"].items():
         repeated = [entry for entry in sizes if entry["count"] > 1]
         shown = [f"{size_text(entry['bytes'])} × {entry['count']:,}" for entry in repeated]
+        classes = information["frequent_size_classes"].get(layer, [])
+        shown += [
+            f"{size_text(entry['low_bytes'])} to {size_text(entry['high_bytes'])} × {entry['count']:,}"
+            for entry in classes
+        ]
         text = f"frequent sizes of {layer} reads and writes: " + (", ".join(shown) or "none occurs twice")
+        if classes:
+            text += " (the summary tells sizes apart only where all calls of a class have the same)"
         if information["uncertain_counts"].get(layer):
             text += f" (each may be too low by up to {information['uncertain_counts'][layer]:,})"
         blocks.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))

@@ -17,7 +17,7 @@ from ensembles import __version__
 from ensembles.cli.streams import discard_output, discard_unwritable_output, prepare_output, tell
 from ensembles.errors import EnsioError
 
-COMMANDS = ("run", "info", "report", "events", "collect", "replay")
+COMMANDS = ("run", "info", "report", "events", "collect", "replay", "link-flags")
 
 DESCRIPTION = "Records every I/O call of a parallel program, and shows the distributions behind them."
 
@@ -36,7 +36,7 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"ensio {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for name in commands:
-        module = import_module(f"ensembles.cli.{name}")
+        module = import_module(f"ensembles.cli.{name.replace('-', '_')}")
         subparser = subparsers.add_parser(module.NAME, help=module.HELP, description=module.HELP)
         module.add_arguments(subparser)
         subparser.set_defaults(execute=module.execute)

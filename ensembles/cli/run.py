@@ -8,7 +8,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,14 +15,15 @@ from pathlib import Path
 from ensembles.cli.arguments import path_of
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
+from ensembles.recorder import prefixes
 from ensembles.run_directory import new_run_directory, shown
 
 NAME = "run"
 HELP = "start a program under the preload library, and record its calls"
 
 PRELOAD_LIBRARY = "libensio-preload.so"
-LAYERS = ("posix", "stdio")
-LATER_LAYERS = ("mpiio", "mpisync", "hdf5")
+MODES = ("trace", "profile", "tail")
+LAYERS = ("posix", "stdio", "mpiio", "mpisync", "hdf5")
 LAUNCHERS = frozenset(
     [
         "mpiexec",
@@ -67,8 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=path_of("run directory"),
         help="run directory (default: a new one in this folder)",
     )
-    parser.add_argument("--mode", default="trace", help="what to record: trace, every call (the default)")
-    parser.add_argument("--layers", help="whose calls to record: posix, stdio (default: posix,stdio)")
+    parser.add_argument(
+        "--mode",
+        help="what to record: trace, every call (the default); profile, sums and histograms only; "
+        "tail, these and the slowest calls",
+    )
+    parser.add_argument("--layers", help=f"whose calls to record: {', '.join(LAYERS)} (default: all of them)")
     parser.add_argument(
         "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="program and arguments, after --"
     )
@@ -79,8 +83,8 @@ def execute(args: argparse.Namespace) -> int:
     command = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
     if not command:
         raise EnsioError("there is no command to run: ensio run -- COMMAND [ARGUMENT ...]")
-    if args.mode != "trace":
-        raise EnsioError(f'mode "{args.mode}" cannot be recorded: it must be trace')
+    if args.mode is not None and args.mode not in MODES:
+        raise EnsioError(f'there is no mode "{args.mode}": there are {", ".join(MODES)}')
     if args.layers is not None:
         check_layers(args.layers)
     library = find_preload_library()
@@ -89,7 +93,7 @@ def execute(args: argparse.Namespace) -> int:
     was_there = args.output is not None and os.path.isdir(args.output)
     directory = new_run_directory(args.output, program_name(command))
     try:
-        status = _run(command, traced_environment(library, directory, args.layers))
+        status = _run(command, traced_environment(library, directory, args.layers, args.mode))
     except OSError as error:
         if not was_there:
             directory.rmdir()
@@ -112,10 +116,7 @@ def find_preload_library() -> Path:
         if not Path(told).is_file():
             raise EnsioError(f"{told}: there is no such file, though ENSIO_PRELOAD names it")
         return Path(told).absolute()
-    prefixes = [Path(sys.prefix)]
-    if compiler := shutil.which("ensio-cc"):
-        prefixes.insert(0, Path(compiler).resolve().parent.parent)
-    for prefix in prefixes:
+    for prefix in prefixes():
         if (library := prefix / "lib" / PRELOAD_LIBRARY).is_file():
             return library.absolute()
     raise EnsioError(
@@ -145,17 +146,15 @@ def check_layers(layers: str) -> None:
         If one of them cannot be recorded.
     """
     for layer in layers.split(","):
-        if layer in LATER_LAYERS:
-            raise EnsioError(
-                f'layer "{layer}" cannot be recorded yet: those that can be are {", ".join(LAYERS)}'
-            )
         if layer not in LAYERS:
             raise EnsioError(
                 f'there is no layer "{layer}": those that can be recorded are {", ".join(LAYERS)}'
             )
 
 
-def traced_environment(library: Path, directory: Path, layers: str | None = None) -> dict[bytes, bytes]:
+def traced_environment(
+    library: Path, directory: Path, layers: str | None = None, mode: str | None = None
+) -> dict[bytes, bytes]:
     """The environment that this process was started with, and the recorder's settings.
 
     It is taken from the kernel, because Python's own start may add to `os.environ` (LC_CTYPE).
@@ -167,6 +166,8 @@ def traced_environment(library: Path, directory: Path, layers: str | None = None
     environment[b"ENSIO_DIR"] = os.fsencode(directory)
     if layers is not None:
         environment[b"ENSIO_LAYERS"] = os.fsencode(layers)
+    if mode is not None:
+        environment[b"ENSIO_MODE"] = os.fsencode(mode)
     return environment
 
 

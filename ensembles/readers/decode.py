@@ -16,10 +16,11 @@ import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS
+from ensembles.readers import coding
 from ensembles.readers.layout import EVENT
-from ensembles.readers.spool import Window
+from ensembles.readers.spool import Coded, Window
 
-BLOCK_EVENTS = 1 << 14
+BLOCK_EVENTS = coding.BLOCK_EVENTS
 LARGEST_TICKS = 1 << 55
 """Times beyond this many ticks from a process's start (more than 100 days) are damage."""
 
@@ -39,7 +40,13 @@ class Decoding:
     Attributes
     ----------
     path : str
+        Of the spool.
+    job_path : str
+        Of the job file that is read in its place, or "".
     windows : list of Window
+        In a spool.
+    coded : list of Coded
+        In a job file.
     rank : int
     first_thread : int
         Added to the thread numbers of the windows.
@@ -52,7 +59,9 @@ class Decoding:
     """
 
     path: str
+    job_path: str
     windows: Sequence[Window]
+    coded: Sequence[Coded]
     rank: int
     first_thread: int
     call_numbers: np.ndarray
@@ -83,12 +92,15 @@ class BlockReader:
     ----------
     damaged : dict of str to int
         Path of a spool → events with impossible times or amounts of data in it, which are left out.
+    lost : dict of str to int
+        Path of a job file → events in damaged blocks.
     unknown_calls, unknown_files : int
         Events whose call or file number has no name.
     """
 
     def __init__(self, decodings: Sequence[Decoding]) -> None:
         self.damaged: dict[str, int] = {}
+        self.lost: dict[str, int] = {}
         self.unknown_calls = 0
         self.unknown_files = 0
         self._raw = np.empty(BLOCK_EVENTS, EVENT.dtype)
@@ -122,16 +134,20 @@ class BlockReader:
     def _pieces(self, decodings: Sequence[Decoding]) -> Iterator[_Piece | None]:
         """Fills the buffer piece by piece; gives None whenever it is full."""
         for decoding in decodings:
-            if not decoding.windows:
+            if not decoding.windows and not decoding.coded:
                 continue
+            path = decoding.job_path or decoding.path
             try:
-                descriptor = os.open(decoding.path, os.O_RDONLY | os.O_CLOEXEC)
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             except OSError as error:
-                raise EnsioError(f"{decoding.path} cannot be read: {error.strerror}") from error
+                raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
             try:
                 for window in decoding.windows:
                     thread = min(decoding.first_thread + window.thread, 0xFFFF)
                     yield from self._pieces_of_window(descriptor, decoding, window, thread)
+                for block in decoding.coded:
+                    thread = min(decoding.first_thread + block.thread, 0xFFFF)
+                    yield from self._pieces_of_block(descriptor, decoding, block, thread)
             finally:
                 os.close(descriptor)
         yield None
@@ -161,6 +177,38 @@ class BlockReader:
             else:
                 slot = max(slot, _slot_with_data(descriptor, window, slot))
 
+    def _pieces_of_block(
+        self, descriptor: int, decoding: Decoding, block: Coded, thread: int
+    ) -> Iterator[_Piece | None]:
+        """A block is decoded where it is to be, unless the buffer does not take all of it at once."""
+        if self._used and block.events > self._limit - self._used:
+            yield None
+        try:
+            coded = os.pread(descriptor, block.length, block.position)
+            if block.events <= self._limit - self._used:
+                place = self._raw[self._used : self._used + block.events]
+            else:
+                place = np.empty(block.events, EVENT.dtype)
+            if coding.decode_events(coded, place) != block.events:
+                raise ValueError("the block has another number of events than it is said to have")
+        except OSError as error:
+            raise EnsioError(f"{decoding.job_path} cannot be read: {error.strerror}") from error
+        except (ValueError, IndexError):
+            self.lost[decoding.job_path] = self.lost.get(decoding.job_path, 0) + block.events
+            return
+        done = 0
+        while done < block.events:
+            if self._used == self._limit:
+                yield None
+            low, wanted = self._used, min(self._limit - self._used, block.events - done)
+            if place.base is not self._raw:
+                self._raw[low : low + wanted] = place[done : done + wanted]
+            done += wanted
+            completed = self._compact(low, low + wanted)
+            if completed:
+                self._used += completed
+                yield _Piece(decoding, thread, low, self._used)
+
     def _compact(self, low: int, high: int) -> int:
         """Move completed events of the buffer to the front; how many there are."""
         events = self._raw[low:high]
@@ -176,6 +224,7 @@ class BlockReader:
         out = {name: column[position:end] for name, column in columns.items()}
         for name in ("depth", "offset", "requested", "moved"):
             out[name][:] = raw[name]
+        out["carried"][:] = raw["flags"]
         damaged = raw["moved"].max() > LARGEST_MOVED_BYTES
         for decoding, thread, low, high in pieces:
             out["rank"][low:high] = decoding.rank

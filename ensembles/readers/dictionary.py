@@ -12,6 +12,9 @@ from ensembles.events import OPS, Call
 UNKNOWN_CALL = Call("unknown", "unknown", "meta")
 """The first of a run's calls: stands for functions that no table of calls names."""
 
+PROGRAM_LAYER = "program"
+"""The layer of what a program says of itself."""
+
 _LARGEST_FILE_NUMBER = 1 << 28
 
 
@@ -27,6 +30,8 @@ class Dictionary:
     files : dict of str to int
     notes : list of str
         What is wrong with the tables of calls.
+
+    Phases and regions that a program names stand in the tables of calls too, but are none.
     """
 
     def __init__(self) -> None:
@@ -34,12 +39,18 @@ class Dictionary:
         self.files: dict[str, int] = {"": 0}
         self.notes: list[str] = []
         self._numbers_of_text: dict[bytes, np.ndarray] = {}
+        self._marks_of_text: dict[bytes, dict[str, int]] = {}
 
     def call_numbers(self, text: bytes) -> np.ndarray:
         """Number in a spool with this calls entry → number in the run, u2."""
         if text not in self._numbers_of_text:
             self._numbers_of_text[text] = self._parse_calls(text)
         return self._numbers_of_text[text]
+
+    def marks(self, text: bytes) -> dict[str, int]:
+        """Kind of mark → its number in a spool with this calls entry, in ascending order."""
+        self.call_numbers(text)
+        return self._marks_of_text[text]
 
     def _parse_calls(self, text: bytes) -> np.ndarray:
         calls = {}
@@ -49,6 +60,9 @@ class Dictionary:
                 calls[min(int(words[0]), 0xFFFF)] = Call(*words[1:])
             else:
                 self.notes.append(f"a line of a spool's table of calls makes no sense: {line[:80]!r}")
+        marks = {number: call.name for number, call in calls.items() if call.layer == PROGRAM_LAYER}
+        self._marks_of_text[text] = {name: number for number, name in sorted(marks.items())}
+        calls = {number: call for number, call in calls.items() if number not in marks}
         numbers = np.zeros(max(calls, default=0) + 2, "u2")
         for number, call in calls.items():
             numbers[number] = self.calls.setdefault(call, len(self.calls))

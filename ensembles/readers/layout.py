@@ -1,8 +1,8 @@
-"""The layout of spools and the bin law, read from the C headers that define them.
+"""The layout of spools and job files, and the bin law, read from the C headers that define them.
 
-``event.h`` and ``bins.h`` are installed as resources of the package ``ensembles.headers``. No number of
-theirs is typed again in Python: a change of the headers changes the reader, and one that makes no sense is an
-error.
+``event.h``, ``jobfile.h`` and ``bins.h`` are installed as resources of the package ``ensembles.headers``. No
+number of theirs is typed again in Python: a change of the headers changes the reader, and one that makes no
+sense is an error.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from ensembles.errors import EnsioError
 
 _FORMATS = {"u1": "B", "i1": "b", "u2": "H", "i2": "h", "u4": "I", "i4": "i", "u8": "Q", "i8": "q"}
 _TYPES = {f"{'u' * (kind[0] == 'u')}int{8 * int(kind[1])}_t": kind for kind in _FORMATS}
+_FORMATS["f8"] = "d"
+_TYPES["double"] = "f8"
 _DEFINE = re.compile(r"#define\s+(\w+)(?:\s+(.*))?$")
 _NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*$")
 _STRUCT = re.compile(r"struct\s+(\w+)\s*\{$")
-_MEMBER = re.compile(r"(?:struct\s+)?(\w+)\s+(\w+)\s*;$")
+_MEMBER = re.compile(r"(?:struct\s+)?(\w+)\s+(\w+)(?:\[(\w+)\])?\s*;$")
 _IGNORED = re.compile(r"#\s*(ifndef|ifdef|if|endif|include|else)\b")
 
 
@@ -33,7 +35,7 @@ class Structure:
     ----------
     name : str
     dtype : numpy.dtype
-        With a field a member (nested structures are nested fields), without padding.
+        With a field a member (nested structures are nested fields, arrays subarrays), without padding.
     size : int
         Bytes.
     """
@@ -47,7 +49,8 @@ class Structure:
         self._tuple = namedtuple(name, [member for member, _ in members])  # type: ignore[misc]
 
     def unpack(self, buffer: Any, offset: int = 0) -> Any:
-        """The members as a named tuple of int; those of a nested structure are called ``outer_inner``."""
+        """The members as a named tuple; those of a nested structure are called ``outer_inner``, of an array
+        ``name0`` and so on."""
         return self._tuple._make(self._struct.unpack_from(buffer, offset))
 
     def pack(self, **members: int) -> bytes:
@@ -58,7 +61,11 @@ class Structure:
 def _flat_members(dtype: np.dtype, prefix: str = "") -> Any:
     for name in dtype.names or ():
         field = dtype[name]
-        if field.names:
+        if field.subdtype:
+            entry, (length,) = field.subdtype
+            whole = np.dtype([(f"{name}{i}", entry) for i in range(length)])
+            yield from _flat_members(whole, prefix)
+        elif field.names:
             yield from _flat_members(field, f"{prefix}{name}_")
         else:
             yield prefix + name, field.str[1:]
@@ -95,8 +102,8 @@ def parse_constants(text: str, name: str = "header") -> dict[str, int]:
 def parse_structures(text: str, name: str = "header") -> dict[str, Structure]:
     """The structures that a header declares, by name.
 
-    Every member must have a fixed-width integer type or be an earlier structure, and lie where a C compiler
-    puts it without inserting padding.
+    Every member must have a fixed-width integer type, be a double or an earlier structure, or an array of
+    these, and lie where a C compiler puts it without inserting padding.
 
     Raises
     ------
@@ -129,12 +136,21 @@ def parse_structures(text: str, name: str = "header") -> dict[str, Structure]:
         member_alignment = alignments.get(member[1], dtype.itemsize)
         if size % member_alignment:
             raise EnsioError(f"{where}: unnamed padding before {member[2]} in struct {current}")
-        members.append((member[2], dtype))
-        size += dtype.itemsize
+        length = _length(member[3], text, where) if member[3] else 1
+        members.append((member[2], np.dtype((dtype, (length,))) if member[3] else dtype))
+        size += length * dtype.itemsize
         alignment = max(alignment, member_alignment)
     if current:
         raise EnsioError(f"{name}: struct {current} has no end")
     return structures
+
+
+def _length(length: str, text: str, where: str) -> int:
+    """The length of an array: a number, or the name of one that the header defines."""
+    number = parse_constants(text).get(length, 0) if not length.isdigit() else int(length)
+    if number <= 0:
+        raise EnsioError(f"{where}: not the length of an array: {length}")
+    return number
 
 
 def _header(name: str) -> str:
@@ -145,16 +161,24 @@ def _header(name: str) -> str:
 
 
 _EVENT_H = _header("event.h")
+_JOBFILE_H = _header("jobfile.h")
 
-CONSTANTS = parse_constants(_EVENT_H, "event.h")
-"""Numbers of ``event.h``, for example ``CONSTANTS["ENSIO_SPOOL_VERSION"]``."""
+CONSTANTS = parse_constants(_EVENT_H, "event.h") | parse_constants(_JOBFILE_H, "jobfile.h")
+"""Numbers of ``event.h`` and ``jobfile.h``, for example ``CONSTANTS["ENSIO_SPOOL_VERSION"]``."""
 
 BIN_CONSTANTS = parse_constants(_header("bins.h"), "bins.h")
 """Numbers of the bin law: ``ENSIO_BIN_BITS``, ``ENSIO_BIN_COUNT``."""
 
-_STRUCTURES = parse_structures(_EVENT_H, "event.h")
+_STRUCTURES = parse_structures(_EVENT_H + _JOBFILE_H, "event.h and jobfile.h")
 
 EVENT = _STRUCTURES["ensio_event"]
 SPOOL = _STRUCTURES["ensio_spool"]
 WINDOW = _STRUCTURES["ensio_window"]
 TEXT = _STRUCTURES["ensio_text"]
+JOB = _STRUCTURES["ensio_job"]
+JOB_PROCESS = _STRUCTURES["ensio_job_process"]
+JOB_WINDOW = _STRUCTURES["ensio_job_window"]
+JOB_DATA = _STRUCTURES["ensio_job_data"]
+BLOCK = _STRUCTURES["ensio_block"]
+TEMPLATE = _STRUCTURES["ensio_template"]
+CELL = _STRUCTURES["ensio_cell"]

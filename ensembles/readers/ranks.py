@@ -46,7 +46,7 @@ def assign_ranks(spools: Sequence[Spool]) -> list[Member]:
     no call being none. Where only some have one, the others that made calls come after the largest, each with
     a note.
     """
-    members = [Member(spool, spool.head.rank, _threads(spool)) for spool in spools]
+    members = [Member(spool, spool.head.rank, spool.threads) for spool in spools]
     members.sort(key=lambda member: (member.spool.head.first_realtime_ns, member.spool.path))
     _mark_replaced(members)
     ranks = [member.rank for member in members]
@@ -56,10 +56,6 @@ def assign_ranks(spools: Sequence[Spool]) -> list[Member]:
     _number(without, max(ranks) + 1, with_notes=max(ranks) >= 0)
     _number_threads(members)
     return members
-
-
-def _threads(spool: Spool) -> int:
-    return max((window.thread + 1 for window in spool.windows), default=0)
 
 
 def _mark_replaced(members: Sequence[Member]) -> None:

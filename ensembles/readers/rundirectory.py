@@ -1,9 +1,11 @@
-"""Reads a run directory: the spools of all processes of a job, as one run."""
+"""Reads a run directory: what all processes of a job left, in a job file and in spools, as one run."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -11,14 +13,22 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.events import Events
 from ensembles.metadata import Process, RunMetadata
+from ensembles.readers import jobfile
+from ensembles.readers.alignment import Alignment
 from ensembles.readers.clock import Clocks, notes_on_wrong_clocks
 from ensembles.readers.decode import BlockReader, Decoding, empty_columns, sort_by_rank_and_start
 from ensembles.readers.dictionary import Dictionary
+from ensembles.readers.facts import add_facts
 from ensembles.readers.layout import CONSTANTS
 from ensembles.readers.ranks import Member, assign_ranks
+from ensembles.readers.regions import marked_spools, read_regions
 from ensembles.readers.spool import Spool, read_spool
+from ensembles.readers.summary import read_summary
+from ensembles.regiontable import RegionTable
+from ensembles.summaries.cells import CellSummary
 
 SUFFIX = ".spool"
+_REST_EVENTS = 1 << 17
 
 
 class SpoolSource:
@@ -39,7 +49,9 @@ class SpoolSource:
     slots : int
         Places for events: at least as many as there are events.
     spools : dict of str to (int, int)
-        Name of each spool → its size in bytes and time of change in ns.
+        Name of each spool and job file that was read → its size in bytes and time of change in ns.
+    has_summary : bool
+        The recorder kept summaries.
     """
 
     def __init__(self, spools: Sequence[Spool], notes: Sequence[str] = ()) -> None:
@@ -47,28 +59,46 @@ class SpoolSource:
         members = assign_ranks(spools)
         members.sort(key=lambda member: (member.rank, member.first_thread, member.spool.path))
         dictionary = Dictionary()
-        origin_ns = min(spool.head.first_realtime_ns for spool in spools)
-        self._decodings = [
+        alignment = Alignment(spools, clocks)
+        started_ns = {spool.path: _aligned_ns(spool, alignment, "first") for spool in spools}
+        origin_ns = min(started_ns.values())
+        decodings = [
             Decoding(
                 path=member.spool.path,
+                job_path=member.spool.job_path,
                 windows=member.spool.windows,
+                coded=member.spool.coded,
                 rank=member.rank,
                 first_thread=member.first_thread,
                 call_numbers=dictionary.call_numbers(member.spool.calls_text),
                 file_numbers=dictionary.file_numbers(member.spool.files),
                 first_ticks=member.spool.head.first_ticks,
-                ns_per_tick=clocks.ns_per_tick(member.spool),
-                start_ns=member.spool.head.first_realtime_ns - origin_ns,
+                ns_per_tick=clocks.ns_per_tick(member.spool) * (1 - alignment.correction(member.spool).drift),
+                start_ns=started_ns[member.spool.path] - origin_ns,
             )
             for member in members
-            if member.spool.windows
         ]
-        self.slots = sum(window.slots for spool in spools for window in spool.windows)
-        self.spools = {spool.name: identity(spool.status) for spool in spools}
-        processes = [_process(member) for member in members]
+        self._marked = marked_spools(members, decodings, dictionary)
+        self._decodings = [decoding for decoding in decodings if decoding.windows or decoding.coded]
+        self._summarised = [
+            (member.spool, decoding)
+            for member, decoding in zip(members, decodings, strict=True)
+            if member.spool.cells or member.spool.windows or member.spool.coded or member.spool.pending
+        ]
+        self.slots = sum(spool.slots for spool in spools)
+        self.spools = {
+            os.path.basename(spool.job_path or spool.path): identity(spool.status) for spool in spools
+        }
+        processes = [_process(member, alignment) for member in members]
         self.metadata = _describe(spools, processes, origin_ns)
+        # Processes of which all events are in a job file have no summary there: it follows from the events.
+        bare = any(spool.coded and not spool.cells for spool in spools)
+        kept = any(spool.cells for spool in spools)
+        self.has_summary = kept and not (bare and self.metadata.has_all_events)
         self.metadata.calls = tuple(dictionary.calls)
         self.metadata.files = list(dictionary.files)
+        self.metadata.clock_error_s = alignment.error_s
+        add_facts(self.metadata, [member.spool for member in members])
         self.complete = all(process.ended for process in processes)
         tasks, rank_notes = _count_tasks(spools, members)
         self.metadata.tasks = tasks
@@ -77,9 +107,16 @@ class SpoolSource:
             *_few([sentence for spool in spools for sentence in spool.notes], "spools are damaged"),
             *rank_notes,
             *_notes_on_launches(spools),
+            *_notes_on_job_file(spools),
             *_notes_on_children(spools),
-            *_few(clocks.notes, "clock rates are doubtful"),
-            *_few(notes_on_wrong_clocks(spools), "hosts have a wrong time of day"),
+            *_notes_on_folding(spools),
+            *_few(list(dict.fromkeys(clocks.notes)), "clock rates are doubtful"),
+            *alignment.notes,
+            *(
+                []
+                if alignment.error_s
+                else _few(notes_on_wrong_clocks(spools), "hosts have a wrong time of day")
+            ),
             *_notes_on_ends(processes),
             *_few(dictionary.notes, "tables of calls are damaged"),
         ):
@@ -121,6 +158,44 @@ class SpoolSource:
         sort_by_rank_and_start(events.columns)
         return events
 
+    def regions(self) -> RegionTable:
+        """The phases and regions that the program named; read when they are asked for."""
+        return read_regions(self._marked)
+
+    def summary(self) -> CellSummary | None:
+        """What all calls add up to, those included that are not among the events; None: the recorder kept no
+        summary.
+
+        Raises
+        ------
+        EnsioError
+            A spool cannot be read any more.
+        """
+        if not self.has_summary:
+            return None
+        calls, files = self.metadata.calls, self.metadata.files
+        summary, notes = CellSummary(calls, files), []
+        for spool, decoding in self._summarised:
+            part, damaged = read_summary(spool, decoding, calls, files)
+            summary.merge(part)
+            if damaged:
+                cells = "1 cell of its summary is" if damaged == 1 else f"{damaged} cells of its summary are"
+                notes.append(f"{spool.name} is damaged: {cells} left out for impossible numbers")
+        for sentence in _few(notes, "spools have a damaged summary"):
+            self.metadata.note(sentence)
+        # What came after the recorder's last look is in the windows only. Its ordinals are not known.
+        reader = BlockReader([_rest(spool, decoding) for spool, decoding in self._summarised])
+        while True:
+            columns = empty_columns(_REST_EVENTS)
+            count = reader.read(columns, 0, _REST_EVENTS)
+            if count == 0:
+                break
+            summary.add(self._events(columns, count), ordinals_known=False)
+        without_bin = int(summary.cells["without_bin"].sum())
+        if without_bin:
+            self.metadata.note(f"{without_bin} calls are missing in the histograms, for want of space")
+        return summary
+
     def _events(self, columns: dict[str, np.ndarray], count: int) -> Events:
         columns = {name: column[:count] for name, column in columns.items()}
         return Events(columns, self.metadata.calls, self.metadata.files)
@@ -132,12 +207,21 @@ class SpoolSource:
             notes.append(
                 f"{os.path.basename(path)} is damaged: {events} left out for impossible times or sizes"
             )
+        for path, count in reader.lost.items():
+            notes.append(f"{os.path.basename(path)} is damaged: {count} events in it cannot be read")
         for sentence in _few(notes, "spools have events with impossible times or sizes"):
             self.metadata.note(sentence)
         if reader.unknown_calls:
             self.metadata.note(f"{reader.unknown_calls} calls are of functions that no table of calls names")
         if reader.unknown_files:
             self.metadata.note(f"{reader.unknown_files} calls are on files that no spool names")
+
+
+def _rest(spool: Spool, decoding: Decoding) -> Decoding:
+    """The events that are not in the process's summary. Those in a job file all are, if there is one."""
+    if spool.job_path:
+        return replace(decoding, windows=[], coded=() if spool.cells else spool.coded)
+    return replace(decoding, windows=[window.rest for window in spool.windows + spool.scratch])
 
 
 def open_spool(path: str) -> SpoolSource:
@@ -151,28 +235,74 @@ def open_spool(path: str) -> SpoolSource:
     return SpoolSource([read_spool(path)])
 
 
-def open_run_directory(path: str) -> SpoolSource:
-    """All spools of a directory as a run. Those that cannot be read are named in its notes.
+def open_job_file(path: str) -> SpoolSource:
+    """A single job file as a run.
 
     Raises
     ------
     EnsioError
-        The directory cannot be read, or there is no spool in it that can.
+        The file cannot be read, or is no sound job file.
     """
-    spools, notes = [], []
-    paths = spool_paths(path)
-    for spool_path in paths:
+    return SpoolSource(jobfile.read_job_file(path))
+
+
+def open_run_directory(path: str) -> SpoolSource:
+    """What the processes of a job left in a directory, as a run; its notes name files that cannot be read.
+
+    A spool holds all that its process recorded, and goes before what a job file says of the same process: it
+    may have been written to after that.
+
+    Raises
+    ------
+    EnsioError
+        The directory cannot be read, or there is nothing in it that can.
+    """
+    spools: dict[str, Spool] = {}
+    collected: dict[str, Spool] = {}
+    failures, paths = [], record_paths(path)
+    elsewhere = [record_path for record_path in paths if lies_elsewhere(record_path)]
+    for record_path in paths:
+        if record_path in elsewhere:
+            continue
         try:
-            spools.append(read_spool(spool_path))
+            if record_path.endswith(jobfile.SUFFIX):
+                collected.update((spool.name, spool) for spool in jobfile.read_job_file(record_path))
+            else:
+                spools[os.path.basename(record_path)] = read_spool(record_path)
         except EnsioError as error:
-            notes.append(str(error))
-    if not spools:
-        if len(notes) == 1:
-            raise EnsioError(notes[0])
-        if notes:
-            raise EnsioError(f"none of the {len(paths)} spools in {path} can be read: {notes[0]}")
+            failures.append((record_path, str(error)))
+    # A spool that went away while the directory was read is in the job file by now.
+    sentences = [
+        sentence
+        for place, sentence in failures
+        if os.path.basename(place) not in collected or os.path.lexists(place)
+    ]
+    sentences += _notes_on_other_nodes(elsewhere, path)
+    everything = list((collected | spools).values())
+    if not everything:
+        if len(sentences) == 1:
+            raise EnsioError(sentences[0])
+        if sentences:
+            raise EnsioError(f"none of the {len(paths)} spools in {path} can be read: {sentences[0]}")
         raise EnsioError(f"{path} is not a run directory: there is no spool in it")
-    return SpoolSource(spools, _few(notes, "spools cannot be read"))
+    return SpoolSource(everything, _few(sentences, "spools cannot be read"))
+
+
+def lies_elsewhere(path: str) -> bool:
+    """Whether a spool was written into a folder of its node (``ENSIO_SPOOL``) that is not there here."""
+    return os.path.islink(path) and not os.path.exists(path)
+
+
+def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
+    """Which spools lie on other nodes, one sentence a folder."""
+    places = Counter(
+        (os.path.basename(link).rsplit("-", 2)[0], os.path.dirname(os.readlink(link))) for link in links
+    )
+    return [
+        f"the spools of {count} process{'es' * (count > 1)} on host {host} lie in {folder} on that host "
+        f"and cannot be reached from here, their calls are missing: copy them from there to {directory}"
+        for (host, folder), count in places.items()
+    ]
 
 
 def identity(status: os.stat_result) -> tuple[int, int]:
@@ -180,8 +310,8 @@ def identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def spool_paths(directory: str) -> list[str]:
-    """The spools in a directory, by their names, sorted.
+def record_paths(directory: str) -> list[str]:
+    """The spools and then the job files in a directory, each by their names, sorted.
 
     Raises
     ------
@@ -190,9 +320,11 @@ def spool_paths(directory: str) -> list[str]:
     """
     try:
         with os.scandir(directory) as entries:
-            return sorted(entry.path for entry in entries if entry.name.endswith(SUFFIX))
+            names = sorted(entry.name for entry in entries if entry.name.endswith((SUFFIX, jobfile.SUFFIX)))
     except OSError as error:
         raise EnsioError(f"{directory} cannot be read: {error.strerror}") from error
+    names.sort(key=lambda name: name.endswith(jobfile.SUFFIX))
+    return [os.path.join(directory, name) for name in names]
 
 
 @lru_cache(maxsize=4096)
@@ -201,7 +333,13 @@ def _text(value: bytes) -> str:
     return os.fsdecode(value)
 
 
-def _process(member: Member) -> Process:
+def _aligned_ns(spool: Spool, alignment: Alignment, which: str) -> int:
+    """The first or the last reading of a process's clock, by the clock of rank 0's node."""
+    time_ns: int = getattr(spool.head, f"{which}_realtime_ns")
+    return time_ns - alignment.correction(spool).ahead_ns(time_ns)
+
+
+def _process(member: Member, alignment: Alignment) -> Process:
     spool, head = member.spool, member.spool.head
     command = spool.properties.get(b"command", b"")
     return Process(
@@ -213,12 +351,14 @@ def _process(member: Member) -> Process:
         command=tuple(_text(command).split("\x1f")) if command else (),
         cwd=_text(spool.properties.get(b"cwd", b"")),
         user=_text(spool.properties.get(b"user", b"")),
-        start_unix_ns=head.first_realtime_ns,
-        end_unix_ns=head.last_realtime_ns,
+        start_unix_ns=_aligned_ns(spool, alignment, "first"),
+        end_unix_ns=_aligned_ns(spool, alignment, "last"),
         ended=member.replaced or head.state == CONSTANTS["ENSIO_STATE_ENDED"],
         threads=member.threads,
         first_thread=member.first_thread,
-        dropped_events=head.dropped_events,
+        dropped_events=head.dropped_events
+        + (spool.pending if spool.properties.get(b"mode") == b"trace" else 0),
+        lost_calls=head.lost_calls if spool.cells else head.dropped_events,
         excluded_calls=head.excluded_calls,
         source=spool.name,
     )
@@ -268,6 +408,15 @@ def _notes_on_launches(spools: Sequence[Spool]) -> list[str]:
     ]
 
 
+def _notes_on_job_file(spools: Sequence[Spool]) -> list[str]:
+    reasons = {spool.properties[b"no_job_file"] for spool in spools if b"no_job_file" in spool.properties}
+    return [
+        f"the ranks could not put their calls into one file ({os.fsdecode(reason)}): all that they recorded "
+        "is in their spools"
+        for reason in sorted(reasons)
+    ]
+
+
 def _notes_on_children(spools: Sequence[Spool]) -> list[str]:
     count = sum(spool.head.unrecorded_children for spool in spools)
     if count == 0:
@@ -294,14 +443,43 @@ def _notes_on_ends(processes: Sequence[Process]) -> list[str]:
             f"{len(running)} of {len(processes)} processes did not end their recording "
             "(still running, or killed); every call that they had completed is here"
         )
+    return notes + _notes_on_losses(processes)
+
+
+def _notes_on_losses(processes: Sequence[Process]) -> list[str]:
+    notes = []
     dropped = sum(process.dropped_events for process in processes)
-    if dropped:
-        count = sum(process.dropped_events > 0 for process in processes)
+    lost = sum(process.lost_calls for process in processes)
+    if dropped > lost:
         notes.append(
-            f"{dropped} calls of {count} process{'es' if count > 1 else ''} were not recorded for want of "
-            "space (or of a file descriptor): counts, times and bytes are too low by them"
+            f"{dropped - lost} calls of {_processes(process.dropped_events for process in processes)} were "
+            "dropped from the events for want of space or of budget (ENSIO_MAX_BYTES): tables, sums and "
+            "histograms count them, pictures and lists of single calls lack them"
+        )
+    if lost:
+        notes.append(
+            f"{lost} calls of {_processes(process.lost_calls for process in processes)} were not recorded "
+            "for want of space (or of a file descriptor): counts, times and bytes are too low by them"
         )
     return notes
+
+
+def _processes(losses: Iterable[int]) -> str:
+    count = sum(loss > 0 for loss in losses)
+    return f"{count} process{'es' if count > 1 else ''}"
+
+
+def _notes_on_folding(spools: Sequence[Spool]) -> list[str]:
+    """A summary that may be off by one call."""
+    count = sum(
+        spool.head.folding and spool.head.state == CONSTANTS["ENSIO_STATE_RUNNING"] for spool in spools
+    )
+    if count == 0:
+        return []
+    return [
+        f"{count} process{'es were' if count > 1 else ' was'} killed while a call was being added to the "
+        "summary: of this one call, a part may be missing there or counted twice"
+    ]
 
 
 def _few(sentences: Sequence[str], what: str) -> list[str]:

@@ -12,48 +12,99 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ensembles.errors import EnsioError
-from ensembles.readers.layout import CONSTANTS, EVENT, SPOOL, TEXT, WINDOW
+from ensembles.readers.contents import Contents, Piece
+from ensembles.readers.layout import CELL, CONSTANTS, EVENT, SPOOL, TEXT, WINDOW
 
 UNIT_BYTES = CONSTANTS["ENSIO_WINDOW_UNIT_BYTES"]
 HEAD_BYTES = CONSTANTS["ENSIO_SPOOL_BYTES"]
 HEADER_BYTES = CONSTANTS["ENSIO_WINDOW_HEADER_BYTES"]
 TEXT_BYTES = CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"]
+BLOCK_BYTES = 8 * CONSTANTS["ENSIO_BLOCK_BINS"]
 MAGIC = CONSTANTS["ENSIO_SPOOL_MAGIC"].to_bytes(8, "little")
 
 _MOST_RANKS = 1 << 24
 _MOST_TEXT_BYTES = 1 << 26
 _CALL_OFFSET = EVENT.dtype.fields["call"][1]
+_FEW_SLOTS = HEAD_BYTES // EVENT.size
+_MOST_SCRATCH_SLOTS = (1 << 20) // EVENT.size
 _FIRST_READ_BYTES = TEXT_BYTES + 4096
 
 
 class Window(NamedTuple):
-    """Where events of a thread lie: `slots` places for events from byte `position` on."""
+    """Where events of a thread lie: `slots` places for events from byte `position` on.
+
+    The first `summarised` of them are in the process's summary, in which a tick was taken for `rate` / 2**32
+    ns (0: none is).
+    """
 
     position: int
     slots: int
+    thread: int
+    summarised: int = 0
+    rate: int = 0
+
+    @property
+    def rest(self) -> Window:
+        """The part whose events are not in the summary."""
+        position = self.position + self.summarised * EVENT.size
+        return Window(position, self.slots - self.summarised, self.thread, 0, self.rate)
+
+
+class Part(NamedTuple):
+    """Where a part of the summary lies: `count` cells or blocks of bins from byte `position` on."""
+
+    position: int
+    count: int
+
+
+class Coded(NamedTuple):
+    """Where coded events of a thread lie in a job file: `events` of them in `length` bytes."""
+
+    position: int
+    length: int
+    events: int
     thread: int
 
 
 @dataclass(slots=True)
 class Spool:
-    """What one process left, without its events.
+    """What one process left, without its events: in a spool, or in its part of a job file.
 
     Attributes
     ----------
     path : str
+        Of the spool, which need not be there any more if there is a job file.
     head : named tuple
         The members of ``struct ensio_spool``.
     status : os.stat_result
-        Of the file.
+        Of the file that was read.
     properties : dict of bytes to bytes
     calls_text : bytes
         Lines ``number name layer op``.
     files : list of (int, bytes)
         Number and path.
-    windows : list of Window
+    facts : dict of int to bytes
+        Number of a file → ``key=value`` strings about it, each ended by a NUL.
+    region_names : dict of int to bytes
+        Number and name of phases and regions.
+    marks : list of Window
+        Where these lie.
+    windows, scratch : list of Window
+        Where events lie, and events that are only on their way into the summary.
+    cells, blocks : list of Part
+        Where the summary lies.
+    pending : int
+        Events that are on their way into the summary, and nowhere else.
     has_events : bool
+        It tells of calls.
     notes : list of str
         What is damaged, in plain sentences.
+    job_path : str
+        The job file that was read; "": the spool itself.
+    coded : list of Coded
+        Events in the job file.
+    pieces : list of Piece
+        What else is in the job file.
     """
 
     path: str
@@ -62,14 +113,41 @@ class Spool:
     properties: dict[bytes, bytes] = field(default_factory=dict)
     calls_text: bytes = b""
     files: list[tuple[int, bytes]] = field(default_factory=list)
+    facts: dict[int, bytes] = field(default_factory=dict)
+    region_names: dict[int, bytes] = field(default_factory=dict)
+    marks: list[Window] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
+    scratch: list[Window] = field(default_factory=list)
+    cells: list[Part] = field(default_factory=list)
+    blocks: list[Part] = field(default_factory=list)
+    pending: int = 0
     has_events: bool = False
     notes: list[str] = field(default_factory=list)
+    job_path: str = ""
+    coded: list[Coded] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
 
     @property
     def name(self) -> str:
-        """Name of the file."""
+        """Name of the spool's file."""
         return os.path.basename(self.path)
+
+    @property
+    def slots(self) -> int:
+        """Places for events: at least as many as there are events."""
+        return sum(window.slots for window in self.windows) + sum(block.events for block in self.coded)
+
+    @property
+    def threads(self) -> int:
+        """Threads that recorded."""
+        parts = (*self.windows, *self.scratch, *self.coded)
+        with_events = max((part.thread + 1 for part in parts), default=0)
+        return max(with_events, self.head.threads) if self.marks else with_events
+
+    @property
+    def contents(self) -> Contents:
+        """What lies in its windows."""
+        return Contents(self.path, self.job_path, self.pieces)
 
 
 def read_spool(path: str) -> Spool:
@@ -93,16 +171,23 @@ def read_spool(path: str) -> Spool:
 
 def _read(path: str, descriptor: int) -> Spool:
     beginning = os.pread(descriptor, _FIRST_READ_BYTES, 0)
-    spool = Spool(path, _checked_head(path, beginning), os.fstat(descriptor))
+    spool = Spool(path, checked_head(path, beginning), os.fstat(descriptor))
     wanted = TEXT_BYTES + spool.head.text_bytes
     if wanted > len(beginning) == _FIRST_READ_BYTES:
         beginning += os.pread(descriptor, wanted - _FIRST_READ_BYTES, _FIRST_READ_BYTES)
-    _read_texts(spool, beginning[TEXT_BYTES:wanted])
+    read_texts(spool, beginning[TEXT_BYTES:wanted])
     _find_windows(spool, descriptor)
     return spool
 
 
-def _checked_head(path: str, beginning: bytes) -> Any:
+def checked_head(path: str, beginning: bytes) -> Any:
+    """The members of a spool's head.
+
+    Raises
+    ------
+    EnsioError
+        They make no sense.
+    """
     if beginning[:8] == MAGIC[::-1]:
         raise EnsioError(f"{path} was recorded on a machine of another byte order: read it on such a machine")
     if beginning[:8] == bytes(8):
@@ -133,14 +218,15 @@ def _checked_head(path: str, beginning: bytes) -> Any:
         and head.threads <= 1 << 16
         and max(head.first_realtime_ns, head.last_realtime_ns) < 1 << 62
         and max(head.first_monotonic_ns, head.last_monotonic_ns) < 1 << 62
-        and max(head.dropped_events, head.excluded_calls) < 1 << 62
+        and max(head.dropped_events, head.excluded_calls, head.lost_calls) < 1 << 62
     )
     if not plausible:
         raise EnsioError(f"{path} is damaged: the numbers in its head make no sense")
     return head
 
 
-def _read_texts(spool: Spool, text: bytes) -> None:
+def read_texts(spool: Spool, text: bytes) -> None:
+    """Take the text entries of one window."""
     position = 0
     while position + TEXT.size <= len(text):
         entry = TEXT.unpack(text, position)
@@ -151,6 +237,10 @@ def _read_texts(spool: Spool, text: bytes) -> None:
         body = text[position + TEXT.size : end]
         if entry.kind == CONSTANTS["ENSIO_TEXT_FILE"]:
             spool.files.append((entry.id, body))
+        elif entry.kind == CONSTANTS["ENSIO_TEXT_FILE_FACTS"]:
+            spool.facts[entry.id] = spool.facts.get(entry.id, b"") + body
+        elif entry.kind == CONSTANTS["ENSIO_TEXT_REGION"]:
+            spool.region_names[entry.id] = body
         elif entry.kind == CONSTANTS["ENSIO_TEXT_CALLS"]:
             spool.calls_text = body
         elif entry.kind == CONSTANTS["ENSIO_TEXT_PROPERTIES"]:
@@ -181,13 +271,15 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
             position += UNIT_BYTES
             continue
         present = min(length, end - position)
+        first, room = position + HEADER_BYTES, max(present - HEADER_BYTES, 0)
         if window.kind == CONSTANTS["ENSIO_WINDOW_EVENTS"]:
-            slots = (present - HEADER_BYTES) // EVENT.size
-            spool.windows.append(Window(position + HEADER_BYTES, slots, window.thread))
+            spool.windows.append(_window(window, first, room))
             spool.has_events |= any(beginning[HEADER_BYTES + _CALL_OFFSET : HEADER_BYTES + _CALL_OFFSET + 2])
+        elif add_window(spool, window, first, room):
+            pass
         elif window.kind == CONSTANTS["ENSIO_WINDOW_TEXT"]:
             used = min(window.text_bytes, present - HEADER_BYTES, _MOST_TEXT_BYTES)
-            _read_texts(spool, os.pread(descriptor, used, position + HEADER_BYTES))
+            read_texts(spool, os.pread(descriptor, used, position + HEADER_BYTES))
         else:
             damaged_at = position if damaged_at < 0 else damaged_at
         position += length
@@ -195,8 +287,39 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
         spool.notes.append(
             f"{spool.name} is damaged: no sound window begins at byte {damaged_at}, calls there are missing"
         )
-    if spool.windows and not spool.has_events:
-        spool.has_events = any(_holds_events(descriptor, window) for window in spool.windows)
+    spool.pending = sum(_count_events(descriptor, window.rest) for window in spool.scratch)
+    spool.has_events |= spool.pending > 0
+    if not spool.has_events:
+        first = (window._replace(slots=min(window.slots, _FEW_SLOTS)) for window in spool.windows)
+        spool.has_events = any(_count_events(descriptor, window) for window in first)
+
+
+def add_window(spool: Spool, window: Any, first: int, room: int) -> bool:
+    """Take note of a window of neither events nor texts: `room` bytes from byte `first` of the spool on.
+
+    Returns
+    -------
+    bool
+        Whether it is of a kind that is known.
+    """
+    if window.kind == CONSTANTS["ENSIO_WINDOW_SCRATCH"]:
+        spool.scratch.append(_window(window, first, room))
+    elif window.kind == CONSTANTS["ENSIO_WINDOW_CELLS"]:
+        spool.cells.append(Part(first, min(window.summarised, room // CELL.size)))
+        spool.has_events |= window.summarised > 0
+    elif window.kind == CONSTANTS["ENSIO_WINDOW_BINS"]:
+        spool.blocks.append(Part(first, room // BLOCK_BYTES))
+    elif window.kind == CONSTANTS["ENSIO_WINDOW_MARKS"]:
+        spool.marks.append(Window(first, room // EVENT.size, 0))
+        spool.has_events = True
+    else:
+        return False
+    return True
+
+
+def _window(window: Any, first: int, room: int) -> Window:
+    slots = room // EVENT.size
+    return Window(first, slots, window.thread, min(window.summarised, slots), window.rate)
 
 
 def _next_data(descriptor: int, position: int) -> int:
@@ -208,10 +331,9 @@ def _next_data(descriptor: int, position: int) -> int:
     return max(position, found // UNIT_BYTES * UNIT_BYTES)
 
 
-def _holds_events(descriptor: int, window: Window) -> bool:
-    """Whether a window whose first place is empty (that call was never completed) has an event elsewhere."""
+def _count_events(descriptor: int, window: Window) -> int:
+    """How many places of a window hold an event; one that was never completed leaves its place empty."""
     import numpy as np
 
-    slots = min(window.slots, HEAD_BYTES // EVENT.size)
-    raw = os.pread(descriptor, slots * EVENT.size, window.position)
-    return bool(np.frombuffer(raw, EVENT.dtype, len(raw) // EVENT.size)["call"].any())
+    raw = os.pread(descriptor, min(window.slots, _MOST_SCRATCH_SLOTS) * EVENT.size, window.position)
+    return int(np.count_nonzero(np.frombuffer(raw, EVENT.dtype, len(raw) // EVENT.size)["call"]))

@@ -16,17 +16,20 @@ import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, OPS, Call, Events
-from ensembles.metadata import Process, RunMetadata
+from ensembles.metadata import Mount, Process, RunMetadata
 from ensembles.readers.decode import (
     LARGEST_MOVED_BYTES,
     LARGEST_NS,
     empty_columns,
     sort_by_rank_and_start,
 )
+from ensembles.regiontable import COLUMNS as REGION_COLUMNS
+from ensembles.regiontable import KINDS, RegionTable
+from ensembles.summaries.cells import CellSummary
 
 FORMAT = "ensio trace"
-VERSION = 1
-TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude")
+VERSION = 2
+TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude", "user", "uid", "libc", "mpi")
 THREADS = min(4, len(os.sched_getaffinity(0)))
 """Threads that compress and decompress; zlib lets them run side by side."""
 
@@ -107,6 +110,27 @@ class TraceFileSource:
                 ) from error
         sort_by_rank_and_start(events.columns)
         return events
+
+    def regions(self) -> RegionTable:
+        """The phases and regions that the program named."""
+        with damage_told(self.path), h5py.File(self.path, "r") as file:
+            if "regions" not in file:  # written before there were any
+                return RegionTable.empty()
+            group = file["regions"]
+            columns = {name: np.array(_numbers(group, name), dtype) for name, dtype in REGION_COLUMNS.items()}
+            table = RegionTable(columns, _strings(group, "names"))
+            if len(table) and (table.name.max() >= len(table.names) or table.kind.max() >= len(KINDS)):
+                raise ValueError("its regions have numbers without a name")
+            return table
+
+    def summary(self) -> CellSummary | None:
+        """What all calls add up to; None: the recorder kept no summary."""
+        with damage_told(self.path), h5py.File(self.path, "r") as file:
+            if "summary" not in file:
+                return None
+            group = file["summary"]
+            arrays = {name: _column(group, name)[:] for name in group}
+            return CellSummary.from_arrays(arrays, self.metadata.calls, self.metadata.files)
 
     @contextmanager
     def _columns(self) -> Iterator[tuple[_Columns, ThreadPoolExecutor]]:
@@ -206,6 +230,10 @@ def _strings(group: h5py.Group, name: str) -> list[str]:
     return [os.fsdecode(text) for text in _column(group, name)[:]]
 
 
+def _rows(group: h5py.Group, *names: str) -> list[tuple[str, ...]]:
+    return list(zip(*(_strings(group, name) for name in names), strict=True))
+
+
 def _numbers(group: h5py.Group, name: str) -> list[int]:
     dataset = _column(group, name)
     if dataset.dtype.kind not in "iu":
@@ -227,6 +255,13 @@ def _read_metadata(file: h5py.File) -> RunMetadata:
     if not set(ops) <= set(OPS):
         raise ValueError("its calls have unknown kinds of operations")
     text = {name: os.fsdecode(file.attrs[name]) for name in TEXT_ATTRIBUTES}
+    facts: dict[str, dict[str, str]] = {}
+    for path, key, value in _rows(file["file_facts"], "path", "key", "value"):
+        facts.setdefault(path, {})[key] = value
+    mounts: dict[str, tuple[Mount, ...]] = {}
+    table = _rows(file["mounts"], "host", "point", "type", "source")
+    for (host, *mount), block in zip(table, _numbers(file["mounts"], "block_bytes"), strict=True):
+        mounts[host] = (*mounts.get(host, ()), Mount(*mount, block))
     return RunMetadata(
         tasks=_number(file, "tasks", _MOST_TASKS),
         threads=_number(file, "threads", _MOST_THREADS),
@@ -236,6 +271,10 @@ def _read_metadata(file: h5py.File) -> RunMetadata:
         processes=_read_processes(file["processes"]),
         notes=_strings(file, "notes"),
         hosts=_strings(file, "hosts"),
+        clock_error_s=float(file.attrs["clock_error_s"]) if "clock_error_s" in file.attrs else None,
+        environment=dict(_rows(file["environment"], "name", "value")),
+        mounts=mounts,
+        file_facts=facts,
         **text,
     )
 

@@ -29,7 +29,7 @@ def bin_of(duration_ns: np.ndarray) -> np.ndarray:
     ndarray of int64, shape (n,)
     """
     value = np.asarray(duration_ns).astype(np.uint64)
-    octave = np.maximum(_bit_length(value) - (BIN_BITS + 1), 0)
+    octave = np.maximum(bit_length(value) - (BIN_BITS + 1), 0)
     return (octave << BIN_BITS) + (value >> octave.astype(np.uint64)).astype(np.int64)
 
 
@@ -52,7 +52,7 @@ def bin_edges_s() -> np.ndarray:
     return np.append(bin_low_ns().astype(np.float64), 2.0**64) * 1e-9
 
 
-def _bit_length(value: np.ndarray) -> np.ndarray:
+def bit_length(value: np.ndarray) -> np.ndarray:
     """Number of bits of each uint64 value, without a detour over floats that would round 2**k - 1 up:
     int64."""
     length = np.zeros(value.shape, dtype=np.int64)

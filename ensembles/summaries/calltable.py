@@ -9,6 +9,7 @@ import numpy as np
 from ensembles.events import OPS, Call, Events
 
 _TRANSFERS = (OPS.index("read"), OPS.index("write"))
+_WAIT = OPS.index("wait")
 
 
 @dataclass(slots=True)
@@ -62,6 +63,7 @@ class CallTable:
     totals : dict of Call to CallTotals
         Calls that occurred, in order of first occurrence.
     slowest : SlowestCall or None
+        Of the calls that are I/O: waiting for other tasks is not.
     start_ns, end_ns : int or None
         First entry into a call and last return from one, since the origin of the run.
     files : set of str
@@ -110,7 +112,9 @@ class CallTable:
                 max_ns=int(max_ns[i]),
             )
             self.totals.setdefault(call, CallTotals()).add(totals)
-        self._add_slowest(_slowest_of(chunk))
+        slowest = slowest_of(chunk)
+        if slowest is not None:
+            self._add_slowest(slowest)
         self._add_span(int(chunk.start.min()), int(chunk.end.max()))
         used = np.flatnonzero(np.bincount(chunk.file))
         self.files.update(chunk.files[number] for number in used if number)
@@ -145,8 +149,12 @@ class CallTable:
         return arrays
 
 
-def _slowest_of(chunk: Events) -> SlowestCall:
-    longest = np.flatnonzero(chunk.duration == chunk.duration.max())
+def slowest_of(chunk: Events) -> SlowestCall | None:
+    """The slowest call that is I/O; of equals that of the least rank, and of those the earliest."""
+    duration = np.where(chunk.op == _WAIT, -1, chunk.duration)
+    if not len(chunk) or duration.max() < 0:
+        return None
+    longest = np.flatnonzero(duration == duration.max())
     i = longest[np.lexsort((chunk.start[longest], chunk.rank[longest]))[0]]
     return SlowestCall(
         call=chunk.calls[chunk.call[i]],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.events import Call, Events
+from ensembles.summaries.nesting import Nesting
 
 
 @dataclass(slots=True)
@@ -30,10 +31,7 @@ class LayerTime:
 class LayerTimes:
     """Time of each function and layer, with and without the calls inside.
 
-    A thread's calls come in the order of their completion, each with its depth: a call is inside the next one
-    that is less deep, unless that began later (the one around it was not recorded). Calls whose encloser is
-    still to come are carried over to the next chunk, so all chunks of a thread must be added to the same
-    summary, in their order.
+    All chunks of a thread must be added to the same summary, in their order, see `Nesting`.
 
     Attributes
     ----------
@@ -45,8 +43,7 @@ class LayerTimes:
         self.calls: dict[Call, int] = {}
         self.time_ns: dict[Call, int] = {}
         self.inner_ns: dict[Call, int] = {}
-        self._open: dict[tuple[int, int], tuple[int, int]] = {}
-        """Thread key and depth → time of calls whose encloser has not come yet, and their last start, ns."""
+        self._nesting = Nesting()
 
     def add(self, chunk: Events) -> None:
         """Add events, those of a thread in order of completion."""
@@ -58,48 +55,10 @@ class LayerTimes:
             call = chunk.calls[number]
             self.calls[call] = self.calls.get(call, 0) + int(counts[number])
             self.time_ns[call] = self.time_ns.get(call, 0) + int(chosen.sum())
-        if self._open or chunk.depth.any():
-            self._add_nested(chunk)
-
-    def _add_nested(self, chunk: Events) -> None:
-        key = (chunk.rank.astype(np.int64) << 16) | chunk.thread
-        order = np.argsort(key, kind="stable")
-        key, ordered = key[order], chunk[order]
-        self._close_carried(key, ordered)
-        depth = ordered.depth
-        for level in range(1, int(depth.max()) + 1):
-            inner = np.flatnonzero(depth == level)
-            outer = np.flatnonzero(depth < level)
-            place = np.searchsorted(outer, inner)
-            follows = place < len(outer)
-            follows[follows] = key[outer[place[follows]]] == key[inner[follows]]
-            self._carry(key, ordered, inner[~follows], level)
-            inner, encloser = inner[follows], outer[place[follows]]
-            inside = ordered.start[inner] >= ordered.start[encloser]
-            encloser_call, time_ns = ordered.call[encloser[inside]], ordered.duration[inner[inside]]
-            for number in np.unique(encloser_call):
-                self._add_inner(chunk.calls[number], int(time_ns[encloser_call == number].sum()))
-
-    def _carry(self, key: np.ndarray, ordered: Events, waiting: np.ndarray, level: int) -> None:
-        """Keep the times of calls, at these positions, whose encloser has not come yet."""
-        if not len(waiting):
-            return
-        keys, first = np.unique(key[waiting], return_index=True)
-        time_ns = np.add.reduceat(ordered.duration[waiting], first)
-        last_start = np.maximum.reduceat(ordered.start[waiting], first)
-        for thread, more_ns, start in zip(keys.tolist(), time_ns.tolist(), last_start.tolist(), strict=True):
-            carried_ns, _ = self._open.get((thread, level), (0, 0))
-            self._open[thread, level] = (carried_ns + more_ns, start)
-
-    def _close_carried(self, key: np.ndarray, ordered: Events) -> None:
-        """Give times that were carried over to the first call of their thread that encloses them."""
-        for thread, level in list(self._open):
-            low, high = np.searchsorted(key, [thread, thread + 1])
-            outer = low + np.flatnonzero(ordered.depth[low:high] < level)
-            if len(outer):
-                time_ns, last_start = self._open.pop((thread, level))
-                if last_start >= ordered.start[outer[0]]:
-                    self._add_inner(ordered.calls[ordered.call[outer[0]]], time_ns)
+        inner_ns = self._nesting.inner_ns(chunk)
+        if inner_ns is not None:
+            for number in np.unique(chunk.call[inner_ns > 0]):
+                self._add_inner(chunk.calls[number], int(inner_ns[chunk.call == number].sum()))
 
     def _add_inner(self, call: Call, time_ns: int) -> None:
         self.inner_ns[call] = self.inner_ns.get(call, 0) + time_ns
@@ -113,7 +72,7 @@ class LayerTimes:
         ):
             for call, amount in others.items():
                 mine[call] = mine.get(call, 0) + amount
-        self._open.update(other._open)
+        self._nesting.merge(other._nesting)
 
     def exclusive_ns(self, call: Call) -> int:
         """Time in calls of a function, without recorded calls inside them."""

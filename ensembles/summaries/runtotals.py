@@ -13,10 +13,14 @@ DIRECTIONS = ("read", "write")
 def direction_of_events(events: Events) -> np.ndarray:
     """Which events' bytes count in totals and rates.
 
-    Only outermost calls count: what a call inside another recorded call of its thread moves is part of what
-    the outer one moves, as when a library's write ends in the system's. Nothing in an event tells such a call
-    from one that a signal handler makes while its thread waits in a recorded call, so bytes that handlers
-    move in there are left out. In the totals of single functions both are counted.
+    Bytes count in the outermost call that moves bytes in their direction: a system's write inside a library's
+    write is part of it, and one inside a library's close is not. The recorder knows which calls count the
+    bytes of those inside (reads and writes of streams, of MPI-IO, of HDF5), also where they overlap in time,
+    as a non-blocking write and the MPI call that drives it on, and says so in the column ``carried``. In the
+    totals of single functions both are counted.
+
+    Nothing tells a call inside such a call from one that a signal handler makes while its thread waits in
+    it, so bytes that handlers move in there are left out.
 
     Returns
     -------
@@ -27,8 +31,18 @@ def direction_of_events(events: Events) -> np.ndarray:
     for number, op in enumerate(DIRECTIONS):
         direction_of_op[OPS.index(op)] = number
     direction = direction_of_op[op_of_calls(events.calls)][events.call]
-    direction[(events.moved <= 0) | (events.depth > 0)] = -1
+    direction[(events.moved <= 0) | counted_elsewhere(events)] = -1
     return direction
+
+
+def counted_elsewhere(events: Events) -> np.ndarray:
+    """Whether a call around counts the bytes of an event, bool, shape (n,)."""
+    if not events.carried.any():
+        return np.zeros(len(events), dtype=bool)
+    bit_of_op = np.zeros(len(OPS), dtype=np.uint8)
+    for number, op in enumerate(DIRECTIONS):
+        bit_of_op[OPS.index(op)] = 1 << number
+    return (events.carried & bit_of_op[op_of_calls(events.calls)][events.call]) != 0
 
 
 class RunTotals:

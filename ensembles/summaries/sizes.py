@@ -52,9 +52,10 @@ class SizeTable:
             self._counts[layer] += np.bincount(place[hit], minlength=len(known))
             requested = requested[~hit]
         if len(requested):
-            self._add_counts(layer, *np.unique(requested, return_counts=True))
+            self.add_counts(layer, *np.unique(requested, return_counts=True))
 
-    def _add_counts(self, layer: str, sizes: np.ndarray, counts: np.ndarray) -> None:
+    def add_counts(self, layer: str, sizes: np.ndarray, counts: np.ndarray) -> None:
+        """Add how often each of these sizes, rising, occurs in a layer."""
         if layer in self._sizes:
             sizes, place = np.unique(np.concatenate([self._sizes[layer], sizes]), return_inverse=True)
             all_counts = np.concatenate([self._counts[layer], counts])
@@ -73,7 +74,7 @@ class SizeTable:
             missing = other.uncertainty.get(layer, 0)
             if missing:
                 self.uncertainty[layer] = self.uncertainty.get(layer, 0) + missing
-            self._add_counts(layer, other._sizes[layer], other._counts[layer])
+            self.add_counts(layer, other._sizes[layer], other._counts[layer])
 
     def frequent(self, layer: str, most: int = 10) -> list[tuple[int, int]]:
         """The sizes that occur most often.

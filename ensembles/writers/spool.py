@@ -43,9 +43,15 @@ class SpoolContent:
     calls : mapping of int to Call
     properties : mapping of str to str
         Keys as in docs/trace-format.md: ``host``, ``program``, ...
+    file_facts : mapping of int to mapping of str to str
+        What is known about files, by their numbers.
     head : mapping of str to int
         Members of ``struct ensio_spool``, for example ``rank``, ``pid``, ``first_ticks``. Those about the
         layout of the file are filled in by themselves.
+    region_names : mapping of int to str
+        Names of phases and regions by their numbers.
+    marks : ndarray of EVENT.dtype, optional
+        Phases and regions.
     """
 
     threads: Sequence[np.ndarray]
@@ -53,6 +59,9 @@ class SpoolContent:
     calls: Mapping[int, Call] = field(default_factory=lambda: POSIX_CALLS)
     properties: Mapping[str, str] = field(default_factory=dict)
     head: Mapping[str, int] = field(default_factory=dict)
+    file_facts: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    region_names: Mapping[int, str] = field(default_factory=dict)
+    marks: np.ndarray | None = None
 
 
 def write_spool(path: str | os.PathLike[str], content: SpoolContent) -> None:
@@ -83,6 +92,8 @@ def write_spool(path: str | os.PathLike[str], content: SpoolContent) -> None:
         os.pwrite(descriptor, in_head, CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"])
         if beyond:
             end += _write_text_window(descriptor, end, beyond)
+        if content.marks is not None:
+            end += _write_event_window(descriptor, end, 0, content.marks, "ENSIO_WINDOW_MARKS")
         for thread, events in _in_turns(content.threads):
             end += _write_event_window(descriptor, end, thread, events)
         os.ftruncate(descriptor, end)
@@ -100,6 +111,11 @@ def _text_entries(content: SpoolContent) -> list[bytes]:
     ]
     for number, path in content.files.items():
         entries.append(_text_entry(CONSTANTS["ENSIO_TEXT_FILE"], number, os.fsencode(path)))
+    for number, facts in content.file_facts.items():
+        text = "".join(f"{key}={value}\0" for key, value in facts.items())
+        entries.append(_text_entry(CONSTANTS["ENSIO_TEXT_FILE_FACTS"], number, os.fsencode(text)))
+    for number, name in content.region_names.items():
+        entries.append(_text_entry(CONSTANTS["ENSIO_TEXT_REGION"], number, os.fsencode(name)))
     return entries
 
 
@@ -133,12 +149,14 @@ def _write_text_window(descriptor: int, position: int, text: bytes) -> int:
     return length
 
 
-def _write_event_window(descriptor: int, position: int, thread: int, events: np.ndarray) -> int:
+def _write_event_window(
+    descriptor: int, position: int, thread: int, events: np.ndarray, kind: str = "ENSIO_WINDOW_EVENTS"
+) -> int:
     header_bytes = CONSTANTS["ENSIO_WINDOW_HEADER_BYTES"]
     length = -(-(header_bytes + events.nbytes) // HEAD_BYTES) * HEAD_BYTES
     head = WINDOW.pack(
         magic=CONSTANTS["ENSIO_WINDOW_MAGIC"],
-        kind=CONSTANTS["ENSIO_WINDOW_EVENTS"],
+        kind=CONSTANTS[kind],
         thread=thread,
         bytes=length,
         tid=1000 + thread,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from ensembles.readers.layout import CONSTANTS, EVENT
 from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
+from ensembles.writers.synthetic_clocks import Barriers, NodeClock
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,23 @@ def synthetic_run(
     seed: int = 0,
     phases: int = 5,
     tasks_per_node: int = 32,
+    ahead_ns: Sequence[int] = (),
+    drift: Sequence[float] = (),
+    skew_ns: float = 0,
+    meetings: Sequence[str] = ("begin", "end"),
 ) -> SyntheticRun:
     """Write a run directory with one spool a task, as `synthetic_events` describes them.
 
     Every node's tick counter has its own rate and its own zero, as on real machines.
+
+    Parameters
+    ----------
+    ahead_ns, drift : sequence
+        Of each node's clock, ns when the job begins and ns more in each ns; default: none.
+    skew_ns : float
+        By how much the tasks come to the barriers and leave them at different times, on the average.
+    meetings : sequence of str
+        ``"begin"`` and ``"end"``, or those of them whose readings the spools have.
 
     Returns
     -------
@@ -120,10 +135,20 @@ def synthetic_run(
     run = synthetic_events(tasks, events_per_task, seed, phases)
     random = np.random.default_rng([seed, 1])
     nodes = -(-tasks // tasks_per_node)
+    began_unix_ns = 1_700_000_000_000_000_000
     ticks_per_ns = random.uniform(2.0, 3.0, nodes)
     booted_ns = random.integers(10**12, 10**15, nodes)
-    began_unix_ns = 1_700_000_000_000_000_000
+    clocks = [
+        NodeClock(
+            ticks_per_ns=ticks_per_ns[node],
+            booted_ns=int(booted_ns[node]),
+            unix_ns=began_unix_ns + (ahead_ns[node] if ahead_ns else 0),
+            drift=drift[node] if drift else 0.0,
+        )
+        for node in range(nodes)
+    ]
     lasted_ns = int((run.start_ns[:, -1] + run.duration_ns[:, -1]).max()) + 1_000_000
+    barriers = Barriers(random, tasks, {"begin": 0, "end": lasted_ns - 1_000_000}, skew_ns)
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     events = np.zeros(events_per_task, EVENT.dtype)
@@ -133,10 +158,9 @@ def synthetic_run(
     events["file"] = 1
     for rank in range(tasks):
         node = rank // tasks_per_node
-        rate = ticks_per_ns[node]
-        first_ticks = int(booted_ns[node] * rate)
-        events["start"] = first_ticks + np.rint(run.start_ns[rank] * rate).astype("u8")
-        events["duration"] = np.rint(run.duration_ns[rank] * rate)
+        clock = clocks[node]
+        events["start"] = clock.ticks(run.start_ns[rank])
+        events["duration"] = np.rint(run.duration_ns[rank] * clock.ticks_per_ns)
         events["offset"] = run.offset[rank]
         head = {
             "clock": CONSTANTS["ENSIO_CLOCK_TSC"],
@@ -144,12 +168,9 @@ def synthetic_run(
             "parent_pid": 1999,
             "rank": rank,
             "tasks": tasks,
-            "first_ticks": first_ticks,
-            "first_monotonic_ns": int(booted_ns[node]),
-            "first_realtime_ns": began_unix_ns,
-            "last_ticks": first_ticks + round(lasted_ns * rate),
-            "last_monotonic_ns": int(booted_ns[node]) + lasted_ns,
-            "last_realtime_ns": began_unix_ns + lasted_ns,
+            **clock.reading("first", 0),
+            **clock.reading("last", lasted_ns),
+            **barriers.readings(rank, clock, meetings),
         }
         properties = {
             "host": f"node{node:04d}",

@@ -23,6 +23,9 @@ import numpy as np
 from ensembles.events import COLUMN_MEANINGS, COLUMNS, Events
 from ensembles.metadata import Process, RunMetadata
 from ensembles.readers.tracefile import FORMAT, TEXT_ATTRIBUTES, THREADS, VERSION
+from ensembles.regiontable import COLUMN_MEANINGS as REGION_MEANINGS
+from ensembles.regiontable import RegionTable
+from ensembles.summaries.cells import CellSummary
 from ensembles.writers.wholefile import whole_file
 
 CHUNK_ROWS = 1 << 17
@@ -40,6 +43,10 @@ class Collectable(Protocol):
     spools: dict[str, tuple[int, int]]
 
     def chunks(self, max_events: int) -> Iterator[Events]: ...
+
+    def regions(self) -> RegionTable: ...
+
+    def summary(self) -> CellSummary | None: ...
 
 
 def write_trace_file(source: Collectable, path: str) -> int:
@@ -63,7 +70,11 @@ def write_trace_file(source: Collectable, path: str) -> int:
     with whole_file(path) as temporary, _failures_as_os_errors():
         with h5py.File(temporary, "w", libver=("earliest", "v110")) as file:
             count = _write_events(file.create_group("events"), source)
+            summary = source.summary()
+            if summary is not None:
+                _write_summary(file.create_group("summary"), summary)
             _write_metadata(file, source)
+            _write_regions(file.create_group("regions"), source.regions())
         return count
 
 
@@ -140,6 +151,11 @@ def _store(datasets: dict[str, h5py.Dataset], position: int, jobs: dict[str, Fut
         dataset.id.write_direct_chunk((position,), job.result())
 
 
+def _write_summary(group: h5py.Group, summary: CellSummary) -> None:
+    for name, column in summary.to_arrays().items():
+        group.create_dataset(name, data=column, chunks=(len(column),) if len(column) else None)
+
+
 def _write_metadata(file: h5py.File, source: Collectable) -> None:
     metadata = source.metadata
     file.attrs["format"] = FORMAT
@@ -148,6 +164,8 @@ def _write_metadata(file: h5py.File, source: Collectable) -> None:
     file.attrs["tasks"] = metadata.tasks
     file.attrs["threads"] = metadata.threads
     file.attrs["origin_unix_ns"] = metadata.origin_unix_ns
+    if metadata.clock_error_s is not None:
+        file.attrs["clock_error_s"] = metadata.clock_error_s
     for name in TEXT_ATTRIBUTES:
         file.attrs.create(name, os.fsencode(getattr(metadata, name)), dtype=_TEXT)
     calls = file.create_group("calls")
@@ -157,11 +175,35 @@ def _write_metadata(file: h5py.File, source: Collectable) -> None:
     _write_texts(file, "hosts", metadata.hosts, "nodes")
     _write_texts(file, "notes", metadata.notes, "what is partial or doubtful about this run")
     _write_processes(file.create_group("processes"), metadata.processes)
+    _write_facts(file, metadata)
     spools = file.create_group("spools")
     identities = list(source.spools.values())
     _write_texts(spools, "name", list(source.spools), "files that this one was made from")
     _write_numbers(spools, "bytes", [size for size, _ in identities], "bytes")
     _write_numbers(spools, "mtime_ns", [changed for _, changed in identities], "ns since 1970-01-01 UTC")
+
+
+def _write_facts(file: h5py.File, metadata: RunMetadata) -> None:
+    facts = [(path, *fact) for path, known in metadata.file_facts.items() for fact in known.items()]
+    mounts = [(host, mount) for host, table in metadata.mounts.items() for mount in table]
+    texts = [(host, mount.point, mount.type, mount.source) for host, mount in mounts]
+    _write_rows(file.create_group("file_facts"), ("path", "key", "value"), facts)
+    _write_rows(file.create_group("environment"), ("name", "value"), list(metadata.environment.items()))
+    table = file.create_group("mounts")
+    _write_rows(table, ("host", "point", "type", "source"), texts)
+    _write_numbers(table, "block_bytes", [mount.block_bytes for _, mount in mounts], "bytes")
+
+
+def _write_rows(group: h5py.Group, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    for place, name in enumerate(names):
+        _write_texts(group, name, [row[place] for row in rows], f"{name} in each row")
+
+
+def _write_regions(group: h5py.Group, regions: RegionTable) -> None:
+    _write_texts(group, "names", regions.names, "names of phases and regions")
+    for name, column in regions.columns.items():
+        dataset = group.create_dataset(name, data=column)
+        dataset.attrs["unit"], dataset.attrs["meaning"] = REGION_MEANINGS[name]
 
 
 def _write_processes(group: h5py.Group, processes: Sequence[Process]) -> None:

@@ -21,6 +21,21 @@ const char ensio_calls[] =
 #define CALL(number, call, op) _Static_assert((number) < ENSIO_CALLS, "there is no room for the call's number");
 #include "tables.def"
 
+#undef CALL
+
+#define OP_read ENSIO_OP_READ
+#define OP_write ENSIO_OP_WRITE
+#define OP_open ENSIO_OP_OPEN
+#define OP_close ENSIO_OP_CLOSE
+#define OP_seek ENSIO_OP_SEEK
+#define OP_sync ENSIO_OP_SYNC
+#define OP_meta ENSIO_OP_META
+#define OP_wait ENSIO_OP_WAIT
+#define CALL(number, call, op) [number] = OP_##op,
+const uint8_t ensio_call_ops[ENSIO_CALLS] = {
+#include "tables.def"
+};
+
 uint8_t ensio_unwanted_calls[ENSIO_CALLS];
 
 /* Whether a word of `length` characters is in a list that is separated by commas. */
@@ -43,15 +58,44 @@ static const char *layer_of(const char *line, size_t *length)
     return name;
 }
 
+/* What the program says of itself (program.def) is no call, and cannot be left out. */
+static int is_of_program(const char *layer, size_t length)
+{
+    return length == 7 && memcmp(layer, "program", 7) == 0;
+}
+
 static int there_is(const char *layer, size_t length)
 {
     for (const char *line = ensio_calls; *line; line = strchr(line, '\n') + 1) {
         size_t own;
         const char *name = layer_of(line, &own);
         if (own == length && memcmp(name, layer, length) == 0)
-            return 1;
+            return !is_of_program(layer, length);
     }
     return 0;
+}
+
+/* The layers of the tables, whose calls stand together in the dictionary: "a, b and c". */
+static void add_layers(struct ensio_string *message)
+{
+    struct {
+        const char *name;
+        size_t length;
+    } layers[16];
+    unsigned count = 0;
+    for (const char *line = ensio_calls; *line && count < 16; line = strchr(line, '\n') + 1) {
+        size_t length;
+        const char *name = layer_of(line, &length);
+        const int known = count && layers[count - 1].length == length && memcmp(layers[count - 1].name, name, length) == 0;
+        if (known || is_of_program(name, length))
+            continue;
+        layers[count].name = name;
+        layers[count++].length = length;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        ensio_add_bytes(message, layers[i].name, (uint32_t)layers[i].length);
+        ensio_add(message, i + 2 < count ? ", " : i + 1 < count ? " and " : "");
+    }
 }
 
 static void say_unknown(const char *layer, size_t length)
@@ -60,7 +104,9 @@ static void say_unknown(const char *layer, size_t length)
     struct ensio_string message = ensio_string_in(line, sizeof line - 1);
     ensio_add(&message, "ensio: ENSIO_LAYERS names \"");
     ensio_add_bytes(&message, layer, length < 64 ? (uint32_t)length : 64);
-    ensio_add(&message, "\", which is no layer that can be recorded; it is ignored (there are posix and stdio).\n");
+    ensio_add(&message, "\", which is no layer that can be recorded; it is ignored (there are ");
+    add_layers(&message);
+    ensio_add(&message, ").\n");
     if (ensio_settings.rank <= 0)
         syscall(SYS_write, 2, message.text, message.length);
 }
@@ -83,5 +129,20 @@ void ensio_calls_choose(const char *layers)
 void ensio_calls_resolve(void)
 {
     ensio_posix_resolve();
+    ensio_mmap_resolve();
+    ensio_aio_resolve();
     ensio_stdio_resolve();
+}
+
+void ensio_call_name(uint16_t call, char *name, size_t room)
+{
+    *name = '\0';
+    for (const char *line = ensio_calls; *line; line = strchr(line, '\n') + 1) {
+        const char *begin = strchr(line, ' ') + 1;
+        const size_t length = strcspn(begin, " ");
+        if (strtoul(line, NULL, 10) == call && length < room) {
+            memcpy(name, begin, length);
+            name[length] = '\0';
+        }
+    }
 }

@@ -2,6 +2,7 @@
 #include <core/descriptors.h>
 #include <core/life.h>
 #include <core/recorder.h>
+#include <layers/aio.h>
 #include <layers/posix.h>
 
 #include "calls.h"
@@ -62,6 +63,20 @@ enum {
         type result; \
         TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
         ensio_store(thread, CALL_##call, file, (offset), (uint64_t)(bytes_), -(int64_t)(error), start, duration); \
+        return result; \
+    }
+
+/* In a static program the C library's own threads come by here to carry out an aio_fsync, which is recorded already. */
+#define SYNC(call, symbol) \
+    ENSIO_WRAPPER(int, symbol, (int fd)) \
+    { \
+        if (ENSIO_UNLIKELY(ensio_request_syncs) && ensio_request_carried_out(fd)) \
+            return ENSIO_REAL(symbol)(fd); \
+        RECORDED_OR_RETURN(open_file, fd, ENSIO_REAL(symbol)(fd)); \
+        (void)open_file; \
+        int result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(fd)); \
+        ensio_store(thread, CALL_##call, file, -1, 0, -(int64_t)ERRNO, start, duration); \
         return result; \
     }
 

@@ -13,6 +13,15 @@
     const uint64_t duration = ensio_ticks() - start; \
     (thread)->depth = depth
 
+/* The same around a call that counts the bytes which calls inside it move (ENSIO_CARRIES_READ, ENSIO_CARRIES_WRITE). */
+#define TIMED_CARRYING(thread, carries, result, call) \
+    const uint32_t depth = ensio_enter(thread, __builtin_frame_address(0)); \
+    (thread)->depth |= (carries); \
+    const uint64_t start = ensio_ticks(); \
+    (result) = (call); \
+    const uint64_t duration = ensio_ticks() - start; \
+    (thread)->depth = depth
+
 /* Leaves the wrapper by way of the real call alone where the descriptor's calls are not recorded. */
 #define RECORDED_OR_RETURN(open_file, fd, call) \
     struct ensio_thread *thread = &ensio_thread; \

@@ -42,7 +42,7 @@ enum {
     { \
         RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol) arguments); \
         type result; \
-        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
         const uint64_t bytes = (uint64_t)(bytes_); \
         const int64_t moved = (moved_); \
         ensio_store(thread, CALL_##call, file, -1, bytes, ENSIO_UNLIKELY(moved < 0) ? (failed) : moved, start, duration); \
@@ -69,6 +69,19 @@ enum {
         return result; \
     }
 
+/* An object that calls such a name was made for a C library that has it. */
+#if __GLIBC_PREREQ(2, 38)
+#define SINCE_2_38(type, symbol, parameters)
+#else
+#define SINCE_2_38(type, symbol, parameters) ENSIO_MAY_BE_MISSING(type, symbol, parameters)
+#endif
+
+#define NEW_READ(call, symbol, type, parameters, arguments, stream, bytes, moved) \
+    SINCE_2_38(type, symbol, parameters) \
+    READ(call, symbol, type, parameters, arguments, stream, bytes, moved)
+
+#define NEW_VARIADIC(symbol, twin, parameters, arguments) VARIADIC(symbol, twin, parameters, arguments)
+
 #define OPEN(call, symbol) \
     ENSIO_WRAPPER(FILE *, symbol, (const char *path, const char *mode)) \
     { \
@@ -76,7 +89,7 @@ enum {
         if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
             return ENSIO_REAL(symbol)(path, mode); \
         FILE *result; \
-        TIMED(thread, result, ENSIO_REAL(symbol)(path, mode)); \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(path, mode)); \
         ensio_stream_opened(thread, CALL_##call, path, mode, result, start, duration); \
         return result; \
     }
@@ -87,7 +100,7 @@ enum {
         RECORDED_OR_RETURN(open_file, fd, ENSIO_REAL(symbol)(fd, mode)); \
         (void)open_file; \
         FILE *result; \
-        TIMED(thread, result, ENSIO_REAL(symbol)(fd, mode)); \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(fd, mode)); \
         const int error = errno; \
         if (result) \
             ensio_descriptor_moved(fd, *mode == 'a' ? 1 : -1); \
@@ -106,7 +119,7 @@ enum {
         ensio_forget(fd, fd); \
         errno = error; \
         FILE *result; \
-        TIMED(thread, result, ENSIO_REAL(symbol)(path, mode, stream)); \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(path, mode, stream)); \
         ensio_stream_opened(thread, CALL_##call, path, mode, result, start, duration); \
         return result; \
     }
@@ -118,7 +131,7 @@ enum {
         if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
             return ENSIO_REAL(symbol)(); \
         FILE *result; \
-        TIMED(thread, result, ENSIO_REAL(symbol)()); \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)()); \
         ensio_stream_opened(thread, CALL_##call, NULL, NULL, result, start, duration); \
         return result; \
     }
@@ -135,7 +148,7 @@ enum {
         if (!recorded) \
             return ENSIO_REAL(symbol)(stream); \
         int result; \
-        TIMED(thread, result, ENSIO_REAL(symbol)(stream)); \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(stream)); \
         ensio_store(thread, CALL_##call, file, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
         return result; \
     }
@@ -145,7 +158,7 @@ enum {
     { \
         RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol) arguments); \
         type result; \
-        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
         const int failed = (failed_); \
         ensio_store(thread, CALL_##call, file, failed ? -1 : (int64_t)(offset_), (uint64_t)(bytes), \
                     failed ? -(int64_t)errno : 0, start, duration); \
@@ -157,7 +170,7 @@ enum {
     { \
         RECORDED_STREAM_OR_RETURN(call, stream, (void)(ENSIO_REAL(symbol) arguments)); \
         int none; \
-        TIMED(thread, none, (ENSIO_REAL(symbol) arguments, 0)); \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, none, (ENSIO_REAL(symbol) arguments, 0)); \
         ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes), none, start, duration); \
     }
 
@@ -170,7 +183,7 @@ enum {
         if (!ensio_ready(thread)) \
             return ENSIO_REAL(symbol)(NULL); \
         int result; \
-        TIMED(thread, result, ENSIO_REAL(symbol)(NULL)); \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(NULL)); \
         ensio_store(thread, CALL_##call, 0, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
         return result; \
     } \
@@ -180,7 +193,7 @@ enum {
             return all_##symbol(); \
         RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol)(stream)); \
         int result; \
-        TIMED(thread, result, ENSIO_REAL(symbol)(stream)); \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(stream)); \
         ensio_store(thread, CALL_##call, file, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
         return result; \
     }
@@ -191,7 +204,9 @@ void ensio_stdio_resolve(void)
 {
 #ifdef ENSIO_PRELOAD
 #undef SYMBOL
+#undef OLD_SYMBOL
 #define SYMBOL(symbol) (void)ENSIO_REAL(symbol);
+#define OLD_SYMBOL(symbol) (void)real_##symbol; /* looked for at its first call */
 #include "stdio.def"
 #endif
 }

@@ -6,10 +6,8 @@
 int main(void)
 {
 #include "tables.def"
-    static const char *const rank[] = {"MPI_Init", "MPI_Init_thread", "MPI_Finalize",
-                                       "mpi_init_", "mpi_init_thread_", "mpi_finalize_",
-                                       "mpi_init_f08_", "mpi_init_thread_f08_", "mpi_finalize_f08_"};
-    for (unsigned i = 0; i < sizeof rank / sizeof *rank; i++)
-        printf("-Wl,--wrap=%s\n", rank[i]);
+    /* The linker applies --wrap to what shared libraries need too, and would miss the wrappers of MPI calls that only these
+     * make. The run-time linker knows nothing of wrappers, and finds what they need as always. */
+    puts("-Wl,--allow-shlib-undefined");
     return 0;
 }

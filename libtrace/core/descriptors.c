@@ -1,5 +1,6 @@
 #include "descriptors.h"
 
+#include "file_facts.h"
 #include "files.h"
 #include "life.h"
 #include "lock.h"
@@ -104,6 +105,7 @@ uint32_t ensio_descriptor_opened(int fd, const char *path, int flags)
                                                    : 0),
             .references = 1,
         };
+        ensio_file_facts(fd, ensio_open_files[open_file].file, path, S_ISREG(found.st_mode));
     }
     set(fd, open_file);
     return open_file;
@@ -174,8 +176,6 @@ uint32_t ensio_descriptor_find(int fd)
 
 int64_t ensio_position_slow(int fd, struct ensio_open_file *open_file, int64_t moved)
 {
-    if (open_file->flags & ENSIO_NO_POSITION)
-        return -1;
     int error = errno;
     int64_t after = ensio_raw_position(fd);
     errno = error;

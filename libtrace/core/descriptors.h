@@ -72,6 +72,8 @@ int64_t ensio_position_slow(int fd, struct ensio_open_file *open_file, int64_t m
 
 static inline int64_t ensio_position(int fd, struct ensio_open_file *open_file, int64_t moved)
 {
+    if (ENSIO_UNLIKELY(open_file->flags & ENSIO_NO_POSITION))
+        return -1;
     if (ENSIO_UNLIKELY(open_file->flags))
         return ensio_position_slow(fd, open_file, moved);
     int64_t position = __atomic_load_n(&open_file->position, __ATOMIC_RELAXED);

@@ -1,13 +1,13 @@
 #include "files.h"
 
 #include "life.h"
+#include "raw.h"
 #include "recorder.h"
 #include "spool.h"
 #include "text.h"
 
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* Paths lie in blocks of memory of the recorder's own: malloc may be in the middle of something when a signal handler opens
  * a file. The table holds file numbers by the hash of the path, at most half full. */
@@ -16,7 +16,8 @@
 struct entry {
     uint64_t hash;
     const char *path;
-    uint32_t generation; /* of the process whose spool has it */
+    uint32_t spool;  /* the number of the spool that has it */
+    uint32_t opened; /* generation of the process that has asked about it */
 };
 
 static struct entry *entries; /* by number; entry 0 is not used */
@@ -24,12 +25,6 @@ static uint32_t *table;
 static uint32_t count = 1, room; /* room: entries, and half the slots of the table */
 static char *block;
 static uint32_t block_left;
-
-static void *memory(uint64_t bytes)
-{
-    void *got = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return got == MAP_FAILED ? NULL : got;
-}
 
 static uint32_t *slot_for(uint64_t hash, const char *path)
 {
@@ -42,13 +37,13 @@ static uint32_t *slot_for(uint64_t hash, const char *path)
 static int grow(void)
 {
     uint32_t more = room ? 2 * room : 512;
-    struct entry *new_entries = memory(more * sizeof *entries);
-    uint32_t *new_table = memory(2UL * more * sizeof *table);
+    struct entry *new_entries = ensio_raw_memory(more * sizeof *entries);
+    uint32_t *new_table = ensio_raw_memory(2UL * more * sizeof *table);
     if (!new_entries || !new_table) {
         if (new_entries)
-            munmap(new_entries, more * sizeof *entries);
+            ensio_raw_unmap(new_entries, more * sizeof *entries);
         if (new_table)
-            munmap(new_table, 2UL * more * sizeof *table);
+            ensio_raw_unmap(new_table, 2UL * more * sizeof *table);
         return -1;
     }
     struct entry *old_entries = entries;
@@ -61,8 +56,8 @@ static int grow(void)
     for (uint32_t number = 1; number < count; number++)
         *slot_for(entries[number].hash, entries[number].path) = number;
     if (old_room) {
-        munmap(old_entries, old_room * sizeof *entries);
-        munmap(old_table, 2UL * old_room * sizeof *table);
+        ensio_raw_unmap(old_entries, old_room * sizeof *entries);
+        ensio_raw_unmap(old_table, 2UL * old_room * sizeof *table);
     }
     return 0;
 }
@@ -71,7 +66,7 @@ static const char *keep(const char *path, uint32_t length)
 {
     if (block_left < length + 1) {
         uint32_t bytes = length + 1 > BLOCK_BYTES ? length + 1 : BLOCK_BYTES;
-        char *fresh = memory(bytes);
+        char *fresh = ensio_raw_memory(bytes);
         if (!fresh)
             return NULL;
         block = fresh;
@@ -95,7 +90,7 @@ uint32_t ensio_file_number(const char *path)
     const char *kept = keep(path, length);
     if (!kept || ensio_text_store(ENSIO_TEXT_FILE, count, path, length) != 0)
         return 0;
-    entries[count] = (struct entry){hash, kept, ensio_process->generation};
+    entries[count] = (struct entry){.hash = hash, .path = kept, .spool = ensio_spool_number};
     *slot = count;
     return count++;
 }
@@ -103,10 +98,22 @@ uint32_t ensio_file_number(const char *path)
 int ensio_file_store(uint32_t number)
 {
     struct entry *entry = &entries[number];
-    if (!number || entry->generation == ensio_process->generation)
+    if (!number || entry->spool == ensio_spool_number)
         return 0;
     if (ensio_text_store(ENSIO_TEXT_FILE, number, entry->path, (uint32_t)strlen(entry->path)) != 0)
         return -1;
-    entry->generation = ensio_process->generation;
+    entry->spool = ensio_spool_number;
     return 0;
+}
+
+int ensio_file_is_first_opened(uint32_t number)
+{
+    const int first = entries[number].opened != ensio_process->generation;
+    entries[number].opened = ensio_process->generation;
+    return first;
+}
+
+const char *ensio_file_path(uint32_t number)
+{
+    return number && number < count ? entries[number].path : NULL;
 }

@@ -12,4 +12,10 @@ uint32_t ensio_file_number(const char *path);
  * is left. The caller holds the lock. */
 int ensio_file_store(uint32_t number);
 
+/* The path of a number, which stays where it is; NULL for 0. */
+const char *ensio_file_path(uint32_t number);
+
+/* Whether nobody has asked this before about the file in this process. The caller holds the lock. */
+int ensio_file_is_first_opened(uint32_t number);
+
 #endif

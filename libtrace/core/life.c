@@ -1,8 +1,13 @@
 #include "life.h"
 
+#include "banner.h"
+#include "collect.h"
 #include "descriptors.h"
 #include "files.h"
+#include "folding.h"
 #include "lock.h"
+#include "mappings.h"
+#include "rate.h"
 #include "raw.h"
 #include "recorder.h"
 #include "run_directory.h"
@@ -10,8 +15,10 @@
 #include "spool.h"
 #include "text.h"
 #include "thread.h"
+#include "windows.h"
 
 #include <calls/calls.h>
+#include <layers/aio.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,10 +40,12 @@ static void say_why_not(int error)
     if (ensio_settings.rank > 0)
         return;
     ensio_add(&message, "ensio: no I/O is recorded, because ");
-    ensio_add(&message, ensio_run_directory[0] ? ensio_run_directory : "the current folder");
-    ensio_add(&message, " cannot be written to (");
+    ensio_add(&message, ensio_spool_directory[0] ? ensio_spool_directory : "the current folder");
+    ensio_add(&message, error == -EPERM ? " is not a folder of yours alone (" : " cannot be written to (");
     ensio_add(&message, strerrordesc_np(-error) ? strerrordesc_np(-error) : "unknown error");
-    ensio_add(&message, "); set ENSIO_DIR to a folder with space that is yours, or ENSIO_DISABLE=1.\n");
+    ensio_add(&message, "); set ");
+    ensio_add(&message, ensio_settings.spool_folder ? "ENSIO_SPOOL" : "ENSIO_DIR");
+    ensio_add(&message, " to a folder with space that is yours, or ENSIO_DISABLE=1.\n");
     syscall(SYS_write, 2, message.text, message.length);
 }
 
@@ -55,6 +64,7 @@ int ensio_recording(void)
     }
     ensio_text_store(ENSIO_TEXT_CALLS, 0, ensio_calls, (uint32_t)strlen(ensio_calls));
     ensio_descriptors_store_files();
+    ensio_mappings_store_files();
     return 0;
 }
 
@@ -71,7 +81,7 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-    ensio_process->generation = 0;
+    __atomic_store_n(&ensio_process->generation, 0, __ATOMIC_RELAXED);
     ensio_unlock(held_over_fork);
 }
 
@@ -81,13 +91,12 @@ void ensio_process_map(void)
     struct ensio_process *none = &nobody;
     if (ensio_process != none)
         return;
-    struct ensio_process *page =
-        mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED)
+    struct ensio_process *page = ensio_raw_memory(sizeof *page);
+    if (!page)
         return;
     madvise(page, sizeof *page, MADV_WIPEONFORK);
     if (!__atomic_compare_exchange_n(&ensio_process, &none, page, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        munmap(page, sizeof *page);
+        ensio_raw_unmap(page, sizeof *page);
 }
 
 static void begin_first(void)
@@ -100,11 +109,13 @@ static void begin_first(void)
     if (ensio_settings.layers)
         ensio_calls_choose(ensio_settings.layers);
     ensio_clock_choose();
+    ensio_rate_begin();
     int joined = ensio_run_directory_join();
     if (joined != 0) {
         say_why_not(joined);
         return;
     }
+    ensio_banner_begin();
     ensio_threads_begin();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
@@ -116,10 +127,12 @@ int ensio_begin(void)
     } else if (!ensio_process->generation) { /* a forked child: it makes a spool when it has something to record */
         parents_spool = ensio_spool;
         ensio_spool_forget();
+        ensio_requests_forget();
+        ensio_windows_forget();
         ensio_descriptors_shared();
     }
     if (!ensio_settings.off)
-        ensio_process->generation = ensio_raw_pid();
+        __atomic_store_n(&ensio_process->generation, ensio_raw_pid(), __ATOMIC_RELAXED);
     return !ensio_settings.off;
 }
 
@@ -131,7 +144,15 @@ void ensio_end(void)
     if (ensio_spool) {
         ensio_spool->excluded_calls += ensio_thread.excluded_calls;
         ensio_thread.excluded_calls = 0;
-        ensio_spool_end();
+        ensio_requests_end();
+        ensio_window_fold(&ensio_thread, ensio_thread.storing > 0);
+        ensio_fold_others(ensio_thread.fold);
+        ensio_banner_at_exit();
+        const int unneeded = ensio_settings.job_file == ENSIO_JOB_FILE && ensio_thread_alone() && ensio_collected();
+        if (unneeded && ensio_spool_remove() == 0)
+            ensio_thread_leave();
+        else
+            ensio_spool_end();
     }
     ensio_unlock(held);
 }
@@ -148,7 +169,7 @@ int ensio_own_memory(void)
     int error = errno;
     uint32_t pid = ensio_raw_pid();
     errno = error;
-    return pid == ensio_process->generation;
+    return pid == __atomic_load_n(&ensio_process->generation, __ATOMIC_RELAXED);
 }
 
 void ensio_set_rank(int rank, int tasks)

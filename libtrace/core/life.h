@@ -13,7 +13,8 @@ int ensio_recording(void);
 /* Begins in this process, if it is one that is recorded. Returns whether it is. The caller holds the lock. */
 int ensio_begin(void);
 
-/* Marks the recording as whole. Calls that follow are recorded all the same. */
+/* Marks the recording as whole, or removes the spool if all of it is in the job file. Calls that follow are recorded all the
+ * same. */
 void ensio_end(void);
 
 /* Another process was started that shares this one's open files. */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,6 +39,23 @@ static inline long ensio_raw_readlink(const char *path, char *to, size_t room)
 static inline int64_t ensio_raw_position(int fd)
 {
     return ENSIO_RAW(SYS_lseek, fd, 0L, SEEK_CUR);
+}
+
+/* Memory to read and write; NULL where there is none to have. */
+static inline void *ensio_raw_map(uint64_t bytes, int flags, int fd, uint64_t offset)
+{
+    long at = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, offset);
+    return at == -1 ? NULL : (void *)at;
+}
+
+static inline void *ensio_raw_memory(uint64_t bytes)
+{
+    return ensio_raw_map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static inline void ensio_raw_unmap(void *at, uint64_t bytes)
+{
+    syscall(SYS_munmap, at, bytes);
 }
 
 static inline uint32_t ensio_raw_pid(void)

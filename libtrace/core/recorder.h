@@ -26,9 +26,9 @@ extern struct ensio_process *ensio_process;
 struct ensio_thread {
     struct ensio_event *slots; /* of the thread's window */
     uint32_t next;             /* the next slot to claim; at or over capacity: the window is full */
-    uint32_t capacity;
+    uint32_t capacity;   /* slots to fill before the next look at the window: a part of it, see windows.c */
     uint32_t generation; /* of the process for which the members above were set */
-    uint32_t depth;      /* recorded calls that this thread is in */
+    uint32_t depth;      /* recorded calls that this thread is in, and bits: ENSIO_CARRIES_READ ... */
     char *outermost;     /* stack frame of the outermost of them */
     uint32_t storing;    /* events that this thread is in the middle of storing: over 1 only in signal handlers */
     uint32_t number;     /* in the process, from 0 */
@@ -38,8 +38,29 @@ struct ensio_thread {
     uint64_t clock_due; /* ticks after which the spool's clock reading is to be renewed */
     struct ensio_window *window;
     struct ensio_window *retired; /* an older window that an interrupted store may still be writing to */
+    struct ensio_fold *fold;      /* on the way of its events into the summary */
 };
 extern _Thread_local struct ensio_thread ensio_thread;
+
+/* Bits of a thread's depth: it is in a call whose own event counts the bytes that are read, or written, by the calls inside.
+ * They lie above the depth's eight bits as an event's flags lie behind its depth. */
+#define ENSIO_CARRIES_READ (ENSIO_CARRIED_READ << 8)
+#define ENSIO_CARRIES_WRITE (ENSIO_CARRIED_WRITE << 8)
+#define ENSIO_IN_MPI (4 << 8) /* in an MPI call, which may drive on non-blocking I/O of any thread */
+
+/* Non-blocking I/O of MPI that is under way: the number of reads in the lower half, that of writes in the upper. */
+extern uint64_t ensio_io_pending;
+
+/* The flags of an event that is stored at this depth. */
+static inline uint8_t ensio_carried(uint32_t depth)
+{
+    uint32_t carried = depth >> 8;
+    if (ENSIO_UNLIKELY(depth & ENSIO_IN_MPI)) {
+        const uint64_t pending = __atomic_load_n(&ensio_io_pending, __ATOMIC_RELAXED);
+        carried |= ((uint32_t)pending ? ENSIO_CARRIED_READ : 0) | (pending >> 32 ? ENSIO_CARRIED_WRITE : 0);
+    }
+    return (uint8_t)(carried & (ENSIO_CARRIED_READ | ENSIO_CARRIED_WRITE));
+}
 
 /* By the number of a call: 1 where its layer is not to be recorded (ENSIO_LAYERS). */
 #define ENSIO_CALLS 256
@@ -53,10 +74,10 @@ void ensio_renew_clock(struct ensio_thread *thread, uint64_t now);
 /* Whether calls of this thread are recorded; makes the thread ready at its first call. */
 static inline int ensio_ready(struct ensio_thread *thread)
 {
-    return ENSIO_LIKELY(thread->generation == ensio_process->generation) || ensio_prepare(thread);
+    return ENSIO_LIKELY(thread->generation == __atomic_load_n(&ensio_process->generation, __ATOMIC_RELAXED)) || ensio_prepare(thread);
 }
 
-/* Notes that this thread is in one call more, and returns in how many it was. A call that a signal handler has jumped out of
+/* Notes that this thread is in one call more, and returns in how many it was, with the bits; that is what to put back. A call that a signal handler has jumped out of
  * never comes back to note its end: its frame lies below that of the next call, for stacks grow downwards. */
 static inline uint32_t ensio_enter(struct ensio_thread *thread, void *frame)
 {
@@ -114,7 +135,7 @@ static inline void ensio_store(struct ensio_thread *thread, uint16_t call, uint3
                 uint8_t depth, flags;
             } part;
             uint64_t whole;
-        } last = {.part = {file, call, (uint8_t)thread->depth, 0}};
+        } last = {.part = {file, call, (uint8_t)thread->depth, ensio_carried(thread->depth)}};
         __atomic_store_n((uint64_t *)(void *)&event->file, last.whole, __ATOMIC_RELEASE);
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

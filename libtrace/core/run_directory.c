@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-char ensio_run_directory[ENSIO_PATH_ROOM];
+char ensio_run_directory[ENSIO_PATH_ROOM], ensio_spool_directory[ENSIO_PATH_ROOM];
 
 /* How much older than its own launcher a process may find the marker of its job: the daemons of a launcher do not start at
  * the same moment on all nodes, and their clocks differ. */
@@ -164,7 +164,15 @@ static int agree_on_folder(struct ensio_string *path, struct ensio_string *name,
     return -EEXIST;
 }
 
-int ensio_run_directory_join(void)
+/* It must be a folder of this user's own, not a link or a folder that somebody laid here. */
+static int belongs_to_us(const char *path)
+{
+    struct stat found;
+    int seen = (int)ENSIO_RAW(SYS_newfstatat, AT_FDCWD, path, &found, AT_SYMLINK_NOFOLLOW);
+    return seen ? seen : S_ISDIR(found.st_mode) && found.st_uid == (uid_t)syscall(SYS_geteuid) ? 0 : -EPERM;
+}
+
+static int join_run_directory(void)
 {
     struct ensio_string path = ensio_string_in(ensio_run_directory, sizeof ensio_run_directory);
     if (ensio_settings.folder) {
@@ -186,10 +194,71 @@ int ensio_run_directory_join(void)
         placed = ensio_settings.rank >= 0 ? agree_on_folder(&path, &name, now_s) : make_new_folder(&path, &name);
     if (placed || path.full || name.full)
         return placed ? placed : -ENAMETOOLONG;
-    /* Joined or made, it must be a folder of this user's own, not a link that somebody laid here. */
+    return belongs_to_us(ensio_run_directory);
+}
+
+/* Whoever can write to the folder that ENSIO_SPOOL names may have made one of the run's name there before us: hence it must
+ * be ours, and closed to others. */
+static int join_spool_directory(void)
+{
+    struct ensio_string path = ensio_string_in(ensio_spool_directory, sizeof ensio_spool_directory);
+    int made = ensio_settings.spool_folder[0] == '/' ? 0 : current_folder(&path);
+    ensio_add(&path, ensio_settings.spool_folder);
+    if (!made)
+        made = path.full ? -ENAMETOOLONG : make_folders(ensio_spool_directory);
+    if (made)
+        return made;
+    uint32_t end = (uint32_t)strlen(ensio_run_directory);
+    while (end > 0 && ensio_run_directory[end - 1] == '/')
+        end--;
+    uint32_t begin = end;
+    while (begin > 0 && ensio_run_directory[begin - 1] != '/')
+        begin--;
+    ensio_add(&path, "/");
+    ensio_add_bytes(&path, ensio_run_directory + begin, end - begin);
+    if (path.full)
+        return -ENAMETOOLONG;
+    long laid = ENSIO_RAW(SYS_mkdirat, AT_FDCWD, ensio_spool_directory, 0700);
     struct stat found;
-    int seen = (int)ENSIO_RAW(SYS_newfstatat, AT_FDCWD, ensio_run_directory, &found, AT_SYMLINK_NOFOLLOW);
-    if (!seen && (!S_ISDIR(found.st_mode) || found.st_uid != (uid_t)syscall(SYS_geteuid)))
-        seen = -EPERM;
-    return seen;
+    if (laid && laid != -EEXIST)
+        return (int)laid;
+    made = belongs_to_us(ensio_spool_directory);
+    if (!made && ENSIO_RAW(SYS_newfstatat, AT_FDCWD, ensio_spool_directory, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (found.st_mode & 022))
+        made = -EPERM;
+    return made;
+}
+
+int ensio_run_directory_join(void)
+{
+    int joined = join_run_directory();
+    if (joined == 0 && ensio_settings.spool_folder)
+        return join_spool_directory();
+    memcpy(ensio_spool_directory, ensio_run_directory, sizeof ensio_spool_directory);
+    return joined;
+}
+
+static struct ensio_string link_to(const char *spool, char *buffer, uint32_t room)
+{
+    struct ensio_string link = ensio_string_in(buffer, room);
+    ensio_add(&link, ensio_run_directory);
+    ensio_add(&link, "/");
+    ensio_add(&link, ensio_base_name(spool));
+    return link;
+}
+
+int ensio_run_directory_point_to(const char *spool)
+{
+    static char buffer[ENSIO_PATH_ROOM];
+    if (!ensio_settings.spool_folder)
+        return 0;
+    struct ensio_string link = link_to(spool, buffer, sizeof buffer);
+    return link.full ? -ENAMETOOLONG : (int)ENSIO_RAW(SYS_symlinkat, spool, AT_FDCWD, link.text);
+}
+
+void ensio_run_directory_unpoint(const char *spool)
+{
+    static char buffer[ENSIO_PATH_ROOM];
+    if (ensio_settings.spool_folder)
+        ENSIO_RAW(SYS_unlinkat, AT_FDCWD, link_to(spool, buffer, sizeof buffer).text, 0);
 }

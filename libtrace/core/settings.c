@@ -1,12 +1,12 @@
 #include "settings.h"
 
+#include "budget.h"
 #include "raw.h"
 #include "text.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 
 struct ensio_settings ensio_settings;
 
@@ -14,12 +14,12 @@ struct ensio_settings ensio_settings;
  * and look at the machine when they start. */
 static const char left_out[] = "/dev/shm/vader_segment.*:/dev/shm/mpich*:/dev/shm/ucx_shm_*:/dev/shm/sem.*:!/dev/shm/*:"
                                "/dev/*:/proc/*:/sys/*:*.so:*.so.*:*/lib/python3*:*.pyc:*/pyvenv.cfg:*/ompi.*/*:*/pmix-*:*/prte.*/*:"
-                               "/memfd?*:/:/dev:/proc:/sys:/usr/share/misc/pci.ids*:*/ucx.conf";
+                               "/memfd?*:/:/dev:/proc:/sys:/usr/share/misc/pci.ids*:/usr/share/openmpi/*:*/ucx.conf:/etc/gnutls/config";
 
 /* Programs on the way from the user's command to the tasks. */
 static const char launchers[] =
     "mpirun mpiexec orterun orted prte prted prterun prun mpirun.openmpi mpiexec.openmpi mpirun.mpich mpiexec.mpich "
-    "mpiexec.hydra mpirun.hydra hydra_pmi_proxy hydra_bstrap_proxy srun slurmstepd aprun jsrun ssh sh bash dash zsh ksh "
+    "mpiexec.hydra mpirun.hydra hydra_pmi_proxy hydra_bstrap_proxy srun salloc sbatch slurmstepd aprun jsrun ssh sh bash dash zsh ksh "
     "csh tcsh env time timeout nohup nice ionice numactl taskset setsid stdbuf sudo";
 
 /* Rank and number of ranks, by launcher. Those that a batch script inherits from its job come last: inside a job, mpiexec's
@@ -86,16 +86,27 @@ static struct ensio_string proc_path(char *buffer, uint32_t room, uint32_t pid, 
     return path;
 }
 
-uint64_t ensio_process_start(uint32_t pid)
+/* A number of /proc/PID/stat, whose fields are counted from 1; 0 where it cannot be known. */
+static uint64_t process_field(uint32_t pid, int wanted)
 {
     char path[64], line[1024];
     proc_path(path, sizeof path, pid, "/stat");
     if (read_small(path, line, sizeof line) <= 0)
         return 0;
     const char *at = strrchr(line, ')'); /* the command's name may hold anything */
-    for (int field = 2; at && field < 22; field++)
+    for (int field = 2; at && field < wanted; field++)
         at = strchr(at + 1, ' ');
     return at ? strtoull(at, NULL, 10) : 0;
+}
+
+uint64_t ensio_process_start(uint32_t pid)
+{
+    return process_field(pid, 22);
+}
+
+static uint32_t process_parent(uint32_t pid)
+{
+    return (uint32_t)process_field(pid, 4);
 }
 
 /* MPICH's process manager gives its tasks no name of the job, but every proxy has the address of its mpiexec among its
@@ -158,8 +169,52 @@ static void find_job(void)
 static const char *kept(const char *text)
 {
     size_t bytes = strlen(text) + 1;
-    void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return copy == MAP_FAILED ? NULL : memcpy(copy, text, bytes);
+    void *copy = ensio_raw_memory(bytes);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+/* Whether a recorded process has its spool among its mappings. Reads /proc/PID/maps in pieces; a line is seldom cut, and what
+ * is looked for stands at the end of one. */
+static int is_recorded(uint32_t pid)
+{
+    static const char ends[][18] = {".spool\n", ".spool (deleted)\n"};
+    char path[64], piece[4096 + 32];
+    proc_path(path, sizeof path, pid, "/maps");
+    int fd = ensio_raw_open(path, O_RDONLY, 0), found = 0;
+    if (fd < 0)
+        return 0;
+    size_t kept_bytes = 0;
+    for (long got; !found && (got = ENSIO_RAW(SYS_read, fd, piece + kept_bytes, sizeof piece - 1 - kept_bytes)) > 0;) {
+        size_t length = kept_bytes + (size_t)got;
+        piece[length] = '\0';
+        found = strstr(piece, ends[0]) || strstr(piece, ends[1]);
+        kept_bytes = length < sizeof ends[0] ? length : sizeof ends[0];
+        memmove(piece, piece + length - kept_bytes, kept_bytes);
+    }
+    ensio_raw_close(fd);
+    return found;
+}
+
+/* ENSIO_CHILDREN: all, none, or globs, separated by commas, of the names of programs. It is about programs that a recorded one
+ * has started, itself or by way of others: one of their ancestors has a spool. */
+static int is_unwanted_child(const char *wanted)
+{
+    char globs[1024];
+    if (!wanted || !*wanted || strcmp(wanted, "all") == 0)
+        return 0;
+    struct ensio_string list = ensio_string_in(globs, sizeof globs);
+    ensio_add(&list, strcmp(wanted, "none") == 0 ? "" : wanted);
+    for (char *comma = globs; (comma = strchr(comma, ',')) != NULL;)
+        *comma = ':';
+    if (ensio_listed(ensio_base_name(ensio_settings.program), globs))
+        return 0;
+    uint32_t pid = (uint32_t)syscall(SYS_getppid);
+    for (int generation = 0; pid > 1 && generation < 1000; generation++) {
+        if (is_recorded(pid))
+            return 1;
+        pid = process_parent(pid);
+    }
+    return 0;
 }
 
 static int is_launcher(void)
@@ -170,23 +225,60 @@ static int is_launcher(void)
            (got > 0 && ensio_word_in(ensio_base_name(first), launchers));
 }
 
+static const char *const modes[] = {"trace", "profile", "tail"};
+
+const char *ensio_mode_name(void)
+{
+    return modes[ensio_settings.mode];
+}
+
+static void choose_mode(const char *name)
+{
+    for (int mode = ENSIO_TRACE; mode <= ENSIO_TAIL; mode++) {
+        if (strcmp(name, modes[mode]) == 0) {
+            ensio_settings.mode = mode;
+            return;
+        }
+    }
+    ensio_say("ENSIO_MODE is \"", name, "\", which is none of trace, profile and tail; the mode is trace.\n");
+}
+
+void ensio_say(const char *before, const char *what, const char *after)
+{
+    char line[512];
+    struct ensio_string message = ensio_string_in(line, sizeof line);
+    ensio_add(&message, "ensio: ");
+    ensio_add(&message, before);
+    ensio_add_bytes(&message, what, (uint32_t)strnlen(what, 64));
+    ensio_add(&message, after);
+    if (ensio_settings.rank <= 0)
+        syscall(SYS_write, 2, message.text, message.length);
+}
+
 void ensio_settings_read(void)
 {
+    const char *mode = getenv("ENSIO_MODE"), *most = getenv("ENSIO_MAX_BYTES");
     const char *disable = getenv("ENSIO_DISABLE"), *folder = getenv("ENSIO_DIR"), *exclude = getenv("ENSIO_EXCLUDE");
-    const char *layers = getenv("ENSIO_LAYERS");
+    const char *layers = getenv("ENSIO_LAYERS"), *spools = getenv("ENSIO_SPOOL"), *job_file = getenv("ENSIO_JOBFILE");
     ensio_settings.off = getauxval(AT_SECURE) || (disable && *disable && strcmp(disable, "0") != 0);
     if (ensio_settings.off)
         return;
     long length = ensio_raw_readlink("/proc/self/exe", ensio_settings.program, sizeof ensio_settings.program - 1);
     ensio_settings.program[length > 0 ? length : 0] = '\0';
-    if (is_launcher()) {
+    if (is_launcher() || is_unwanted_child(getenv("ENSIO_CHILDREN"))) {
         ensio_settings.off = 1;
         return;
     }
     ensio_settings.folder = folder && *folder ? kept(folder) : NULL;
+    ensio_settings.spool_folder = spools && *spools ? kept(spools) : NULL;
     ensio_settings.layers = layers && *layers ? layers : NULL;
+    ensio_settings.job_file = !job_file                        ? ENSIO_JOB_FILE
+                              : strcmp(job_file, "0") == 0    ? ENSIO_JOB_FILE_NONE
+                              : strcmp(job_file, "keep") == 0 ? ENSIO_JOB_FILE_AND_SPOOLS
+                                                              : ENSIO_JOB_FILE;
     ensio_settings.exclude = exclude ? kept(exclude) : left_out;
-    if (!ensio_settings.exclude || (folder && *folder && !ensio_settings.folder)) {
+    if (!ensio_settings.exclude || (folder && *folder && !ensio_settings.folder) ||
+        (spools && *spools && !ensio_settings.spool_folder)) {
         ensio_settings.off = 1; /* not even a page of memory is left */
         return;
     }
@@ -194,4 +286,8 @@ void ensio_settings_read(void)
         strcpy(ensio_settings.host, "unknown-host");
     find_rank();
     find_job();
+    if (mode && *mode)
+        choose_mode(mode);
+    if (most && *most)
+        ensio_budget_read(most);
 }

@@ -6,11 +6,19 @@
 
 #define ENSIO_PATH_ROOM 4352 /* a path as long as the kernel takes, and a name */
 
+/* Modes (ENSIO_MODE). */
+#define ENSIO_TRACE 0   /* all events, and the summary */
+#define ENSIO_PROFILE 1 /* the summary */
+#define ENSIO_TAIL 2    /* the summary, and the slowest events */
+
 struct ensio_settings {
     int off;             /* record nothing */
     const char *folder;  /* ENSIO_DIR, or NULL: make a run directory in the current folder */
+    const char *spool_folder; /* ENSIO_SPOOL, or NULL: spools lie in the run directory */
     const char *exclude; /* ENSIO_EXCLUDE, or the built-in list */
     const char *layers;  /* ENSIO_LAYERS, or NULL: all. Not kept beyond the beginning */
+    enum { ENSIO_JOB_FILE, ENSIO_JOB_FILE_NONE, ENSIO_JOB_FILE_AND_SPOOLS } job_file; /* ENSIO_JOBFILE */
+    int mode;
     int32_t rank;        /* from the launcher; -1: none */
     uint32_t tasks;      /* 0: not known */
     char job[128];       /* the job's name for people: batch job, namespace, or pid of the launcher */
@@ -22,6 +30,12 @@ extern struct ensio_settings ensio_settings;
 
 /* Reads the environment. A launcher, a shell, or a program with another user's rights is not recorded. */
 void ensio_settings_read(void);
+
+/* The mode's name. */
+const char *ensio_mode_name(void);
+
+/* Says a sentence of three pieces on standard error, of several tasks only once. */
+void ensio_say(const char *before, const char *what, const char *after);
 
 /* When a process was started, in clock ticks since boot; 0 where it cannot be known. */
 uint64_t ensio_process_start(uint32_t pid);

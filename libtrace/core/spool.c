@@ -1,17 +1,21 @@
 #include "spool.h"
 
+#include "budget.h"
 #include "clock.h"
 #include "raw.h"
 #include "run_directory.h"
 #include "settings.h"
+#include "surroundings.h"
 #include "text.h"
 
+#include <linux/fs.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 struct ensio_spool *ensio_spool;
+uint32_t ensio_spool_number;
 
 static char spool_path[ENSIO_PATH_ROOM];
 static struct ensio_window *text_window; /* where text entries go when the first window is full */
@@ -26,7 +30,7 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit)
 
 /* Space that is not reserved would be missed only when a page is touched, as SIGBUS. Where the file system cannot
  * reserve, writing zeros does it. */
-static long reserve(int fd, uint64_t offset, uint64_t bytes)
+long ensio_reserve(int fd, uint64_t offset, uint64_t bytes)
 {
     struct rlimit limit;
     if (ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 && offset + bytes > limit.rlim_cur)
@@ -44,32 +48,41 @@ static long reserve(int fd, uint64_t offset, uint64_t bytes)
     return 0;
 }
 
-/* Opens the spool at a descriptor above the standard ones. A program whose standard output is closed must go on to find it
- * closed: while the spool is open, the places below are held by a descriptor that cannot be written to. */
-static int open_spool(int flags)
+/* Opens a file of the recorder's at a descriptor above the standard ones. A program whose standard output is closed must go on to find it
+ * closed: while the file is open, the places below are held by a descriptor that cannot be written to. */
+int ensio_open_aside(const char *path, int flags)
 {
     int below[3], count = 0, fd;
     while (count < 3 && (below[count] = ensio_raw_open("/", O_PATH, 0)) >= 0 && below[count] < 3)
         count++;
     if (count < 3 && below[count] >= 3)
         ensio_raw_close(below[count]);
-    fd = ensio_raw_open(spool_path, flags, 0600);
+    fd = ensio_raw_open(path, flags, 0600);
     while (count > 0)
         ensio_raw_close(below[--count]);
     return fd;
+}
+
+/* File systems that write every change of a page to a new place (btrfs) need space for it, which at a quota's end there is not:
+ * SIGBUS. They can be told to leave a file's pages where they are; others refuse, and do so anyway. */
+static void keep_in_place(int fd)
+{
+    unsigned flags = 0;
+    if (ENSIO_RAW(SYS_ioctl, fd, FS_IOC_GETFLAGS, &flags) == 0 && !(flags & FS_NOCOW_FL)) {
+        flags |= FS_NOCOW_FL;
+        ENSIO_RAW(SYS_ioctl, fd, FS_IOC_SETFLAGS, &flags);
+    }
 }
 
 /* The descriptor is closed again at once: the program may close or replace any descriptor that it finds, and must not find
  * one that it did not open. */
 static void *map_part(int fd, uint64_t offset, uint64_t bytes)
 {
-    long reserved = reserve(fd, offset, bytes);
+    long reserved = ensio_reserve(fd, offset, bytes);
     if (reserved < 0)
         return NULL;
-    void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
-    if (mapped == MAP_FAILED)
-        return NULL;
-    if (bytes >= LARGE_PAGE_BYTES)
+    void *mapped = ensio_raw_map(bytes, MAP_SHARED, fd, offset);
+    if (mapped && bytes >= LARGE_PAGE_BYTES)
         madvise(mapped, bytes, MADV_HUGEPAGE); /* a wish: refused, the window works as well */
     return mapped;
 }
@@ -93,7 +106,7 @@ static void store_properties(void)
         folder[0] = '\0';
     const char *const properties[][2] = {
         {"host", ensio_settings.host},   {"program", ensio_settings.program}, {"command", command},
-        {"cwd", folder},                 {"job", ensio_settings.job},         {"mode", "trace"},
+        {"cwd", folder},                 {"job", ensio_settings.job},         {"mode", ensio_mode_name()},
         {"recorder", ENSIO_VERSION},     {"start_unix_ns", number},           {"exclude", ensio_settings.exclude},
         {"launch", ensio_settings.key},
     };
@@ -110,7 +123,7 @@ int ensio_spool_make(void)
 {
     uint32_t pid = ensio_raw_pid();
     struct ensio_string path = ensio_string_in(spool_path, sizeof spool_path);
-    ensio_add(&path, ensio_run_directory);
+    ensio_add(&path, ensio_spool_directory);
     ensio_add(&path, "/");
     ensio_add_name(&path, ensio_settings.host);
     ensio_add(&path, "-");
@@ -120,16 +133,21 @@ int ensio_spool_make(void)
     ensio_add(&path, ".spool");
     if (path.full)
         return -ENAMETOOLONG;
-    int fd = open_spool(O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
+    int fd = ensio_open_aside(spool_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
     if (fd < 0)
         return fd;
+    keep_in_place(fd);
     struct ensio_clock_reading now = ensio_clock_read();
     struct ensio_spool *head = map_part(fd, 0, ENSIO_SPOOL_BYTES);
     ensio_raw_close(fd);
-    if (!head) {
+    int pointed = head ? ensio_run_directory_point_to(spool_path) : -ENOSPC;
+    if (pointed) {
+        if (head)
+            ensio_raw_unmap(head, ENSIO_SPOOL_BYTES);
         ENSIO_RAW(SYS_unlinkat, AT_FDCWD, spool_path, 0);
-        return -ENOSPC;
+        return pointed;
     }
+    ensio_budget_take(ENSIO_SPOOL_BYTES, 1);
     *head = (struct ensio_spool){
         .version = ENSIO_SPOOL_VERSION,
         .event_bytes = sizeof(struct ensio_event),
@@ -143,32 +161,59 @@ int ensio_spool_make(void)
         .last = now,
     };
     ensio_spool = head;
+    ensio_spool_number++;
     text_window = NULL;
     store_properties();
+    ensio_surroundings_store();
     ensio_spool_touch();
     __atomic_store_n(&head->magic, ENSIO_SPOOL_MAGIC, __ATOMIC_RELEASE);
     return 0;
+}
+
+const char *ensio_spool_name(void)
+{
+    return ensio_base_name(spool_path);
+}
+
+int ensio_spool_remove(void)
+{
+    const long removed = ENSIO_RAW(SYS_unlinkat, AT_FDCWD, spool_path, 0);
+    if (removed == 0) {
+        ensio_run_directory_unpoint(spool_path);
+        ensio_spool_forget();
+    }
+    return (int)removed;
 }
 
 void ensio_spool_forget(void)
 {
     ensio_spool = NULL;
     text_window = NULL;
+    ensio_budget_forget();
+}
+
+int ensio_spool_open(int flags)
+{
+    return ensio_open_aside(spool_path, flags | O_NOFOLLOW);
 }
 
 struct ensio_window *ensio_window_make(uint16_t kind, uint64_t bytes)
 {
-    int fd = open_spool(O_RDWR | O_NOFOLLOW);
-    if (fd < 0)
+    bytes = ensio_budget_take(round_up(bytes, getauxval(AT_PAGESZ)), kind != ENSIO_WINDOW_EVENTS);
+    int fd = bytes ? ensio_open_aside(spool_path, O_RDWR | O_NOFOLLOW) : -1;
+    if (fd < 0) {
+        ensio_budget_give_back(bytes);
         return NULL;
-    bytes = round_up(bytes, getauxval(AT_PAGESZ)); /* a multiple of the unit */
+    }
     uint64_t offset = ensio_spool->allocated_bytes;
     if (bytes >= LARGE_PAGE_BYTES)
         offset = round_up(offset, LARGE_PAGE_BYTES); /* readers pass over the hole */
     struct ensio_window *window = map_part(fd, offset, bytes);
     ensio_raw_close(fd);
-    if (!window)
+    if (!window) {
+        ensio_budget_give_back(bytes);
         return NULL;
+    }
     window->kind = kind;
     window->bytes = bytes;
     __atomic_store_n(&window->magic, ENSIO_WINDOW_MAGIC, __ATOMIC_RELEASE);
@@ -208,10 +253,16 @@ int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t leng
         if (!next)
             return -1;
         if (text_window)
-            munmap(text_window, text_window->bytes);
+            ensio_raw_unmap(text_window, text_window->bytes);
         text_window = next;
     }
     return -1;
+}
+
+void ensio_spool_lose(void)
+{
+    __atomic_fetch_add(&ensio_spool->dropped_events, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&ensio_spool->lost_calls, 1, __ATOMIC_RELAXED);
 }
 
 void ensio_spool_touch(void)

@@ -1,58 +1,85 @@
-/* mpi_rank.c: one build serves every MPI. Of all that differs between them, only the handle of MPI_COMM_WORLD matters here:
- * Open MPI's is the address of an object, that of MPICH and its relatives a fixed number. */
 #include "mpi_rank.h"
 
-#include <calls/wrapping.h>
+#include "everyone.h"
+#include "mpi_abi.h"
+#include "mpi_end.h"
+
+#include <calls/mpi_wrapping.h>
 #include <core/life.h>
 #include <core/thread.h>
 
-#include <stdint.h>
+#include <errno.h>
 
-#define MPICH_COMM_WORLD 0x44000000
+enum {
+#define CALL(number, call, op) CALL_##call = (number),
+#include <calls/mpisync.def>
+};
 
-#ifdef ENSIO_PRELOAD
-#define FUNCTION(name) ((int (*)(uintptr_t, int *))ensio_resolve(#name))
-#define OPEN_MPI_WORLD ensio_resolve_object("ompi_mpi_comm_world")
-#else
-extern int PMPI_Comm_rank(uintptr_t, int *);
-extern int PMPI_Comm_size(uintptr_t, int *);
-extern char ompi_mpi_comm_world[] __attribute__((weak));
-#define FUNCTION(name) name
-#define OPEN_MPI_WORLD ompi_mpi_comm_world
-#endif
+ENSIO_PMPI_DECLARE(Comm_rank, (uintptr_t communicator, int *rank))
+ENSIO_PMPI_DECLARE(Comm_size, (uintptr_t communicator, int *size))
 
 void ensio_ask_rank(int status)
 {
-    uintptr_t world = (uintptr_t)OPEN_MPI_WORLD;
+    const struct ensio_mpi *mpi = ensio_mpi();
     int rank = -1, tasks = 0;
-    if (!world)
-        world = MPICH_COMM_WORLD;
-    if (status == 0 && FUNCTION(PMPI_Comm_rank)(world, &rank) == 0 && FUNCTION(PMPI_Comm_size)(world, &tasks) == 0)
+    if (status == 0 && mpi && ENSIO_PMPI(Comm_rank)(mpi->world, &rank) == 0 &&
+        ENSIO_PMPI(Comm_size)(mpi->world, &tasks) == 0) {
         ensio_set_rank(rank, tasks);
+        ensio_mpi_begins(rank, tasks);
+    }
 }
+
+uint64_t ensio_finalize_start;
+int ensio_finalize_is_stored;
+
+void ensio_finalize_store(void)
+{
+    struct ensio_thread *thread = &ensio_thread;
+    const uint32_t depth = thread->depth;
+    if (!ensio_finalize_start || ensio_finalize_is_stored)
+        return;
+    ensio_finalize_is_stored = 1;
+    thread->depth = 0; /* as it was before that call, which no other is around */
+    ensio_store(thread, CALL_MPI_Finalize, 0, -1, 0, 0, ensio_finalize_start, ensio_ticks() - ensio_finalize_start);
+    thread->depth = depth;
+}
+
+/* What MPI does in here is left out (ensio_hide). */
+#define HIDDEN(call) \
+    do { \
+        ensio_hide(); \
+        call; \
+        ensio_go_on(); \
+    } while (0)
+
+#define RECORDED(call_, real_call) \
+    int result; \
+    ENTER_OR_RETURN(thread, 1, HIDDEN(result = (real_call)), result) \
+    MPI_TIMED(thread, 0, HIDDEN(result = (real_call))); \
+    if (!ensio_finalize_is_stored) \
+        ensio_store(thread, CALL_MPI_##call_, 0, -1, 0, -(int64_t)(result ? EIO : 0), start, duration)
 
 ENSIO_WRAPPER(int, MPI_Init, (int *count, char ***arguments))
 {
-    ensio_hide();
-    int status = ENSIO_REAL(MPI_Init)(count, arguments);
-    ensio_go_on();
-    ensio_ask_rank(status);
-    return status;
+    ensio_everyone_call();
+    RECORDED(Init, ENSIO_REAL(MPI_Init)(count, arguments));
+    ensio_ask_rank(result);
+    return result;
 }
 
 ENSIO_WRAPPER(int, MPI_Init_thread, (int *count, char ***arguments, int required, int *provided))
 {
-    ensio_hide();
-    int status = ENSIO_REAL(MPI_Init_thread)(count, arguments, required, provided);
-    ensio_go_on();
-    ensio_ask_rank(status);
-    return status;
+    ensio_everyone_call();
+    RECORDED(Init_thread, ENSIO_REAL(MPI_Init_thread)(count, arguments, required, provided));
+    ensio_ask_rank(result);
+    return result;
 }
 
 ENSIO_WRAPPER(int, MPI_Finalize, (void))
 {
-    ensio_hide();
-    int status = ENSIO_REAL(MPI_Finalize)();
-    ensio_go_on();
-    return status;
+    if (ensio_io_pending && !ensio_mpi_inside(ENSIO_MPI_FRAME) && ensio_ready(&ensio_thread))
+        ensio_io_give_up(&ensio_thread);
+    ensio_finalize_start = ensio_ticks();
+    RECORDED(Finalize, ENSIO_REAL(MPI_Finalize)());
+    return result;
 }

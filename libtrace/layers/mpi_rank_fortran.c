@@ -1,48 +1,47 @@
-/* mpi_rank_fortran.c: the same for Fortran, whose bindings need not come by the C functions. Each linked program needs only
- * those of the bindings that it was written for, hence one object for mpif.h and one for
- * mpi_f08 (ENSIO_FORTRAN_2008). */
+/* mpi_rank_fortran.c: the same for Fortran, whose bindings need not come by the C functions (calls/mpi_fortran.h). */
+#include "everyone.h"
 #include "mpi_rank.h"
 
-#include <calls/wrapping.h>
+#include <calls/mpi_fortran.h>
 #include <core/thread.h>
 
-#include <stddef.h>
+#include <errno.h>
 
-#define FORTRAN_INIT(symbol) \
-    ENSIO_WRAPPER(void, symbol, (int *error)) \
-    { \
-        int own = 0; /* mpi_f08 makes the argument optional */ \
-        ensio_hide(); \
-        ENSIO_REAL(symbol)(error ? error : &own); \
-        ensio_go_on(); \
-        ensio_ask_rank(error ? *error : own); \
-    }
+enum {
+#define CALL(number, call, op) CALL_##call = (number),
+#include <calls/mpisync.def>
+};
 
-#define FORTRAN_INIT_THREAD(symbol) \
-    ENSIO_WRAPPER(void, symbol, (int *required, int *provided, int *error)) \
-    { \
-        int own = 0; \
-        ensio_hide(); \
-        ENSIO_REAL(symbol)(required, provided, error ? error : &own); \
-        ensio_go_on(); \
-        ensio_ask_rank(error ? *error : own); \
-    }
+#define RECORDED(call_, real_call) \
+    ENTER_OR_RETURN(thread, 1, real_call, ) \
+    ERROR_OR_OWN; \
+    ensio_hide(); \
+    MPI_TIMED(thread, 0, real_call); \
+    ensio_go_on(); \
+    if (!ensio_finalize_is_stored) \
+        ensio_store(thread, CALL_MPI_##call_, 0, -1, 0, -(int64_t)(*error ? EIO : 0), start, duration)
 
-#define FORTRAN_FINALIZE(symbol) \
-    ENSIO_WRAPPER(void, symbol, (int *error)) \
-    { \
-        ensio_hide(); \
-        ENSIO_REAL(symbol)(error); \
-        ensio_go_on(); \
-    }
+FORTRAN_WRAPPER(BOUND(mpi_init), (int *error))
+{
+    __auto_type real = FORTRAN_REAL(BOUND(mpi_init));
+    ensio_everyone_call();
+    RECORDED(Init, real(error));
+    ensio_ask_rank(*error);
+}
 
-#if defined(ENSIO_PRELOAD) || !defined(ENSIO_FORTRAN_2008)
-FORTRAN_INIT(mpi_init_)
-FORTRAN_INIT_THREAD(mpi_init_thread_)
-FORTRAN_FINALIZE(mpi_finalize_)
-#endif
-#if defined(ENSIO_PRELOAD) || defined(ENSIO_FORTRAN_2008)
-FORTRAN_INIT(mpi_init_f08_)
-FORTRAN_INIT_THREAD(mpi_init_thread_f08_)
-FORTRAN_FINALIZE(mpi_finalize_f08_)
-#endif
+FORTRAN_WRAPPER(BOUND(mpi_init_thread), (int *required, int *provided, int *error))
+{
+    __auto_type real = FORTRAN_REAL(BOUND(mpi_init_thread));
+    ensio_everyone_call();
+    RECORDED(Init_thread, real(required, provided, error));
+    ensio_ask_rank(*error);
+}
+
+FORTRAN_WRAPPER(BOUND(mpi_finalize), (int *error))
+{
+    __auto_type real = FORTRAN_REAL(BOUND(mpi_finalize));
+    if (ensio_io_pending && !ensio_mpi_inside(ENSIO_MPI_FRAME) && ensio_ready(&ensio_thread))
+        ensio_io_give_up(&ensio_thread);
+    ensio_finalize_start = ensio_ticks();
+    RECORDED(Finalize, real(error));
+}

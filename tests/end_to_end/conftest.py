@@ -64,7 +64,8 @@ class Recorder:
 
     def untraced(self, *command: object, **options) -> subprocess.CompletedProcess:
         """Run a program of the same build without recording."""
-        environment = {key: value for key, value in self.environment().items() if key != "LD_PRELOAD"}
+        environment = self.environment(**options.pop("environment", {}))
+        environment.pop("LD_PRELOAD", None)
         environment["ENSIO_DISABLE"] = "1"
         return subprocess.run(
             [str(word) for word in command], env=environment, capture_output=True, **options

@@ -1,5 +1,7 @@
 """Every call of the table is recorded as it happened, and happens as it would have without us."""
 
+import os
+import subprocess
 from collections import Counter
 
 import numpy as np
@@ -178,6 +180,15 @@ os.close(descriptor)
 """
 
 
+def fill(folder):
+    """Puts files into a folder: one, a folder of many, and an archive of these."""
+    (folder / "in").write_bytes(b"0123456789" * 1234)
+    (folder / "many").mkdir()
+    for number in range(20):
+        (folder / "many" / str(number)).write_bytes(b"x" * 1000 * number)
+    subprocess.run(["tar", "-cf", folder / "in.tar", "-C", folder, "many"], check=True)
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -186,15 +197,18 @@ os.close(descriptor)
         [*FIO, "--directory={folder}", "--output=/dev/null"],
         ["/usr/bin/python3", "-S", "-c", PYTHON],
         ["sqlite3", "{folder}/out.db", "create table t (a, b); insert into t values (1, 2), (3, 4);"],
+        ["cp", "-r", "{folder}/many", "{folder}/copied"],
+        ["tar", "-cf", "{folder}/out.tar", "-C", "{folder}", "many"],
+        ["tar", "-xf", "{folder}/in.tar", "-C", "{folder}"],
     ],
-    ids=["dd-write", "dd-copy", "fio", "python", "sqlite3"],
+    ids=["dd-write", "dd-copy", "fio", "python", "sqlite3", "cp", "tar-create", "tar-extract"],
 )
 def test_counts_of_foreign_programs_equal_what_the_kernel_saw(preload, tmp_path, command):
     counts = {}
     for way in ("kernel", "ours"):
         folder = tmp_path / way
         folder.mkdir()
-        (folder / "in").write_bytes(b"0123456789" * 1234)
+        fill(folder)
         words = [word.replace("{folder}", str(folder)) for word in command]
         if way == "kernel":
             counts[way] = strace.counted(words, tmp_path / "log", folder, capture_output=True)
@@ -206,3 +220,53 @@ def test_counts_of_foreign_programs_equal_what_the_kernel_saw(preload, tmp_path,
     del counts["kernel"]["stat"], counts["ours"]["stat"]
     assert counts["ours"].total() > 0
     assert counts["ours"] == counts["kernel"]
+
+
+# What the C library does for a stream by itself, to the kernel: each file that it opens it also closes.
+STREAMS = {"fopen": "open", "fclose": "close"}
+
+
+def test_counts_of_git_equal_what_the_kernel_saw(preload, tmp_path):
+    """Git reads its configuration through streams: opens and closes count, what is read does not."""
+    environment = {"HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+    counts = {}
+    for way in ("kernel", "ours"):
+        folder = tmp_path / way
+        folder.mkdir()
+        fill(folder)
+        (folder / "in.tar").unlink()  # it holds times, and is never twice the same
+        plain = os.environ | environment
+        subprocess.run(["git", "init", "-q", folder], env=plain, check=True)
+        command = ["git", "-C", str(folder), "add", "."]
+        if way == "kernel":
+            counts[way] = strace.counted(command, tmp_path / "log", folder, env=plain, capture_output=True)
+        else:
+            preload.execute(*command, check=True, environment=environment)
+            run = ensembles.open(preload.run)
+            mine = run.select(file=f"{folder}*")
+            streams = [name for name in names(mine) if name in STREAMS]
+            counts[way] = counted(run.select(file=f"{folder}*", layer="posix"))
+            counts[way] += Counter(STREAMS[name] for name in streams)
+    for ignored in ("stat", "read"):
+        del counts["kernel"][ignored], counts["ours"][ignored]
+    assert counts["ours"]["write"] > 20
+    assert counts["ours"] == counts["kernel"]
+
+
+def test_counts_of_an_mpi_program_equal_what_the_kernel_saw(recorder, tmp_path):
+    program = recorder.build("mpi_lives", compiler="mpicc.mpich")
+    counts = {}
+    for way in ("kernel", "ours"):
+        folder = tmp_path / way
+        folder.mkdir()
+        command = ["mpiexec.mpich", "-n", "2", str(program), "finalised", str(folder)]
+        if way == "kernel":
+            environment = recorder.environment(ENSIO_DISABLE="1")
+            options = {"env": environment, "capture_output": True}
+            counts[way] = strace.counted(command, tmp_path / "log", folder, **options)
+        else:
+            recorder.execute(*command, check=True)
+            counts[way] = counted(ensembles.open(recorder.run).select(file=f"{folder}/*", layer="posix"))
+    assert counts["ours"] == {"open": 2, "write": 21, "close": 2}
+    del counts["kernel"]["open"]  # the launcher looks for files by relative names, which count as inside
+    assert counts["kernel"] == {"write": 21, "close": 2}

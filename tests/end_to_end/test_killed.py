@@ -11,12 +11,14 @@ import pytest
 
 import ensembles
 
+SEEDS = [pytest.param(seed, marks=pytest.mark.long if seed >= 5 else ()) for seed in range(100)]
 
-@pytest.mark.parametrize("seed", range(5))
-def test_killed_process_keeps_every_completed_call(recorder, tmp_path, seed):
+
+def killed_after(recorder, tmp_path, seed, **environment):
+    """Kill a program at a random moment; how many calls it had said to have completed."""
     program = recorder.build("acknowledge")
     process = subprocess.Popen(
-        [program, tmp_path / "out"], env=recorder.environment(), stdout=subprocess.PIPE
+        [program, tmp_path / "out"], env=recorder.environment(**environment), stdout=subprocess.PIPE
     )
     said = bytearray()
     listener = threading.Thread(target=lambda: said.extend(process.stdout.read()))
@@ -25,8 +27,12 @@ def test_killed_process_keeps_every_completed_call(recorder, tmp_path, seed):
     process.send_signal(signal.SIGKILL)
     listener.join()
     process.communicate()
-    acknowledged = int(np.frombuffer(bytes(said[: len(said) // 8 * 8]), "u8")[-1])
+    return int(np.frombuffer(bytes(said[: len(said) // 8 * 8]), "u8")[-1])
 
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_killed_process_keeps_every_completed_call(recorder, tmp_path, seed):
+    acknowledged = killed_after(recorder, tmp_path, seed)
     run = ensembles.open(recorder.run)
     writes = run.select(call="pwrite")
     assert acknowledged > 0
@@ -40,3 +46,15 @@ def test_an_ended_process_is_not_called_partial(recorder, tmp_path):
     run = ensembles.open(recorder.run)
     assert run.notes == []
     assert len(run.select(call="pwrite")) == 5000
+
+
+@pytest.mark.parametrize("mode", ["profile", "tail"])
+@pytest.mark.parametrize("seed", SEEDS[:3] + SEEDS[5:30])
+def test_killed_process_keeps_every_completed_call_in_its_summary(recorder, tmp_path, seed, mode):
+    acknowledged = killed_after(recorder, tmp_path, seed, ENSIO_MODE=mode)
+    summary = ensembles.open(recorder.run).summary
+    writes = np.flatnonzero([summary.calls[number].name == "pwrite" for number in summary.cells["call"]])
+    count = int(summary.cells["count"][writes].sum())
+    assert acknowledged <= count <= acknowledged + 64 + 1
+    assert summary.cells["moved"][writes].sum() == 8 * count
+    assert summary.histogram[2].sum() == summary.count == count + 1  # and one open

@@ -21,8 +21,9 @@ def test_every_call_of_every_thread_and_handler_is_recorded(recorder, tmp_path, 
     run = ensembles.open(recorder.run)
     assert run.notes == []
     assert len(run.select(file="*/handler", call="write")) == handled
-    # Head, texts and window of the main thread, and of few threads in which a handler ran as they ended.
-    assert mapped <= 3 + 5
+    # Head, texts, the summary's two and the reserve; window of the main thread, and of few threads in which a
+    # handler ran as they ended.
+    assert mapped <= 6 + 5
     writes = run.select(file="*/thread.*", call="write")
     assert len(writes) == threads * calls * rounds
     for file in set(writes.file.tolist()):
@@ -140,5 +141,6 @@ def test_mpi_tasks_are_ranked_by_mpi(recorder, tmp_path, flavour):
     assert run.notes == []
     for rank in range(4):
         mine = run.select(rank=str(rank))
-        assert counts(mine) == {"open": 1, "write": 10 + rank, "close": 1}
-        assert {os.path.basename(run.files[file]) for file in mine.file} == {f"rank.{rank}"}
+        assert counts(mine) == {"MPI_Init": 1, "open": 1, "write": 10 + rank, "close": 1, "MPI_Finalize": 1}
+        names = {os.path.basename(run.files[file]) for file in mine.file}
+        assert names == {f"rank.{rank}", ""}  # MPI_Init and MPI_Finalize are about no file

@@ -15,6 +15,8 @@ LINES = [line[4:] for line in README.splitlines() if line.startswith("    ")]
 STARTS = ("ensio ", "ensio-cc ", "ENSIO_DIR=")
 COMMANDS = [line for line in LINES if line.startswith(STARTS)]
 INSTALL = [line for line in LINES if line.startswith(("cmake ", "pip "))]
+# What mpi_writes.c does in eight tasks.
+MADE_CALLS = {"MPI_Init": 8, "write": 108, "open": 8, "close": 8, "MPI_Finalize": 8}
 PYTHON = re.search(r"(?:^    .*\n)*^    import ensembles\n(?:^    .*\n)*", README, re.M)[0]
 
 
@@ -52,7 +54,7 @@ def test_commands_do_what_they_say(tmp_path, environment):
             subprocess.run(["mpicc", PROGRAMS / "mpi_writes.c", "-o", tmp_path / "app"], check=True)
         printed = shell(command, tmp_path, environment)
         if command.startswith("ensio info"):
-            assert counts(printed) == counts(relinked) == {"write": 108, "open": 8, "close": 8}
+            assert counts(printed) == counts(relinked) == MADE_CALLS
     assert (tmp_path / "report.html").stat().st_size > 1e6
     snippet = "\n".join(line[4:] for line in PYTHON.splitlines())
     printed = subprocess.run(
@@ -61,6 +63,47 @@ def test_commands_do_what_they_say(tmp_path, environment):
     number, unit = printed.stdout.split()
     assert float(number) > 0
     assert unit == "ms"
+
+
+WAYS = README.partition("\n## Ways in\n")[2].partition("\n## ")[0]
+
+
+def block(first):
+    """The indented lines of the section on ways in, from the one that begins so."""
+    text = WAYS[WAYS.index(f"    {first}") :]
+    return "\n".join(line[4:] for line in text.partition("\n\n")[0].splitlines()) + "\n"
+
+
+def test_ways_in_are_as_described(tmp_path, environment):
+    environment |= {"PKG_CONFIG_PATH": f"{BUILD}/lib/pkgconfig", "CMAKE_PREFIX_PATH": str(BUILD)}
+    subprocess.run(["mpicc", "-c", PROGRAMS / "mpi_writes.c", "-o", tmp_path / "app.o"], check=True)
+    links = block("mpicc").splitlines()
+    assert len(links) == 2
+    for number, command in enumerate(links):
+        shell(command, tmp_path, environment)
+        shell(f"ENSIO_DIR=run{number} mpiexec -n 2 ./app", tmp_path, environment)
+        assert counts(shell(f"ensio info run{number}", tmp_path, environment))["write"] == 21
+    head, *body = block("#include").splitlines()
+    main = [
+        "#include <fcntl.h>",
+        "int main(void) {",
+        *body[:-1],
+        'open("f", O_CREAT, 0600);',
+        body[-1],
+        "return 0; }",
+    ]
+    (tmp_path / "main.c").write_text("\n".join([head, *main, ""]))
+    project = "cmake_minimum_required(VERSION 3.20)\nproject(user C)\nadd_executable(app main.c)\n"
+    (tmp_path / "CMakeLists.txt").write_text(project + block("find_package"))
+    shell("cmake -S . -B build && cmake --build build && ENSIO_DIR=in-c build/app", tmp_path, environment)
+    (tmp_path / "app.py").write_text(block("from ensembles.regions"))
+    shell("ensio run -o in-python -- python app.py", tmp_path, environment)
+    for run in ("in-c", "in-python"):
+        chosen = shell(
+            f"ensio events {run} --region checkpoint --op open --format csv", tmp_path, environment
+        )
+        assert len(chosen.splitlines()) == 2
+        assert "phase solve" in shell(f"ensio info {run}", tmp_path, environment)
 
 
 def test_installed_prefix_and_package_work_without_the_sources(tmp_path, environment):

@@ -74,6 +74,24 @@ def test_static_programs_record_the_same(relinked, tmp_path):
     assert done(ensembles.open(relinked.run).select(layer="stdio", file="*/a.data")) == expected
 
 
+def test_names_of_newer_libraries_record_the_same(recorder, tmp_path):
+    newer, plain, renamed = (tmp_path / name for name in ("libnewer.so", "plain.o", "renamed.o"))
+    source, program = recorder.source("stdio_calls"), tmp_path / "program"
+    subprocess.run(["gcc", "-shared", "-fPIC", recorder.source("newer_scanf"), "-o", newer], check=True)
+    subprocess.run(["gcc", "-O2", "-w", "-c", source, "-o", plain], check=True)
+    scanfs = ("fscanf", "vfscanf", "scanf", "vscanf")
+    names = [f"--redefine-sym=__isoc99_{name}=__isoc23_{name}" for name in scanfs]
+    subprocess.run(["objcopy", *names, plain, renamed], check=True)
+    driver = [recorder.driver] if recorder.way == "relinked" else []
+    libraries = ["-Wl,--no-as-needed", newer, f"-Wl,-rpath,{tmp_path}"]
+    subprocess.run([*driver, "gcc", renamed, *libraries, "-o", program], check=True)
+    finished, expected = said(recorder.execute, program, tmp_path / "data")
+    assert finished.returncode == 7
+    events = ensembles.open(recorder.run).select(layer="stdio", file="*/a.data")
+    assert done(events[events.depth == 0]) == expected  # preloaded, what that library calls is seen too
+    assert Counter(name for name, *_ in expected)["fscanf"] == 4
+
+
 def test_threads_that_share_a_stream_lose_no_call(recorder, tmp_path):
     out, threads, calls = tmp_path / "out", 2, 20_000
     recorder.execute(recorder.build("stdio_threads"), out, threads, calls, check=True)
@@ -121,7 +139,7 @@ def test_unknown_layer_is_told_in_a_sentence_and_ignored(recorder, tmp_path):
 
 def test_cxx_streams_work(preload, tmp_path):
     program, out = tmp_path / "streams", tmp_path / "out"
-    source = preload.source("streams").with_suffix(".cc")
+    source = preload.source("formatted_streams").with_suffix(".cpp")
     subprocess.run(["g++", "-O2", source, "-o", program], check=True)
     finished = preload.execute(program, out)
     assert (finished.returncode, finished.stdout, finished.stderr) == (3, b"499500\n", b"")

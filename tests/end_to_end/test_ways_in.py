@@ -1,9 +1,11 @@
 """Programs are linked in many ways; each way records the same calls."""
 
+import re
 import subprocess
 from collections import Counter
 
 import pytest
+from places import BUILD
 from test_calls import names
 
 import ensembles
@@ -34,6 +36,16 @@ def test_linked_programs_record_what_preloaded_ones_do(relinked, preload, tmp_pa
     plain = preload.build("every_call")
     assert counts == record(plain, tmp_path / "plain", tmp_path / "run-plain", preload.environment())
     assert counts.total() > 40
+
+
+def test_recorder_itself_calls_no_wrapper():
+    wrapped = set(re.findall(r"--wrap=(\S+)", (BUILD / "share" / "ensio" / "wrap.rsp").read_text()))
+    nm = subprocess.run(
+        ["nm", "-u", BUILD / "lib" / "libensio.a"], check=True, capture_output=True, text=True
+    )
+    missing = {line.split()[-1] for line in nm.stdout.splitlines() if line.startswith(" ")}
+    assert "__real_mmap" in missing
+    assert missing & wrapped == set()
 
 
 def test_compiling_and_linking_apart_is_the_same(relinked, tmp_path):

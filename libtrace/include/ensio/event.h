@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define ENSIO_SPOOL_MAGIC 0x4c50534f49534e45ULL /* the bytes "ENSIOSPL" on a little-endian machine */
-#define ENSIO_SPOOL_VERSION 1
+#define ENSIO_SPOOL_VERSION 3
 #define ENSIO_WINDOW_MAGIC 0x4e495745U /* the bytes "EWIN" */
 #define ENSIO_WINDOW_UNIT_BYTES 4096
 #define ENSIO_SPOOL_BYTES 65536      /* length of the first window */
@@ -25,11 +25,31 @@
 /* Kinds of windows. */
 #define ENSIO_WINDOW_EVENTS 1
 #define ENSIO_WINDOW_TEXT 2
+#define ENSIO_WINDOW_CELLS 3   /* struct ensio_cell, one behind the other */
+#define ENSIO_WINDOW_BINS 4    /* blocks of ENSIO_BLOCK_BINS counts (uint64_t) */
+#define ENSIO_WINDOW_SCRATCH 5 /* events on their way into the summary; those before `summarised` are of no meaning */
+#define ENSIO_WINDOW_MARKS 6   /* phases and regions, as events of calls 240 and up */
 
 /* Kinds of text entries. */
 #define ENSIO_TEXT_FILE 1       /* id: the file's number in events; text: its absolute path */
 #define ENSIO_TEXT_CALLS 2      /* text: a line for each call, "number name layer op" */
 #define ENSIO_TEXT_PROPERTIES 3 /* text: "key=value" strings, each ended by a NUL */
+#define ENSIO_TEXT_FILE_FACTS 4 /* id: a file's number; text: "key=value" strings about it, each ended by a NUL */
+#define ENSIO_TEXT_REGION 5     /* id: the number of a phase's or region's name; text: the name */
+
+/* Flags of events: a call around this one counts the bytes that are read in it, or those that are written. */
+#define ENSIO_CARRIED_READ 1
+#define ENSIO_CARRIED_WRITE 2
+
+/* The summary: what the calls of a process add up to, by call, size class and ordinal class (docs/trace-format.md). */
+#define ENSIO_BLOCK_BINS 32 /* bins of an octave of the bin law, which is what a block holds */
+#define ENSIO_OCTAVES 60    /* of the bin law, the first of them from 0 on */
+#define ENSIO_LARGEST 8     /* longest calls of a cell that are kept whole */
+#define ENSIO_ORDINALS_APART 16   /* the first calls of a rank, operation and file that have a class each */
+#define ENSIO_ORDINAL_UNKNOWN 0   /* class of the calls whose ordinal is not known */
+#define ENSIO_ALL_ORDINALS 255    /* class of calls whose ordinals are not told apart any more */
+#define ENSIO_ALL_SIZES 255       /* size class of calls whose sizes are not told apart any more */
+#define ENSIO_RATE_BITS 32        /* rates are nanoseconds a tick times 2^32 */
 
 /* States of a process. */
 #define ENSIO_STATE_RUNNING 0 /* still running, or killed, or replaced by exec */
@@ -50,7 +70,7 @@ struct ensio_event {
     uint32_t file;      /* number of a file entry; 0: none */
     uint16_t call;      /* number in the calls entry; 0: this slot holds no event */
     uint8_t depth;      /* recorded calls of this thread around this one */
-    uint8_t flags;      /* none yet: 0 */
+    uint8_t flags;      /* ENSIO_CARRIED_... */
 };
 
 /* The same moment, read from the tick counter and from the system's clocks. */
@@ -59,6 +79,15 @@ struct ensio_clock_reading {
     uint64_t monotonic_ns;
     uint64_t realtime_ns; /* since 1970-01-01 UTC */
 };
+
+/* A barrier of all ranks, from which the clocks of nodes are aligned: in ticks, when this rank came to it and when it went
+ * on. 0: there was none. */
+struct ensio_meeting {
+    uint64_t entered;
+    uint64_t left;
+};
+
+#define ENSIO_MEETINGS 8 /* one after the other, in MPI_Init and again in MPI_Finalize */
 
 /* The head of the first window. */
 struct ensio_spool {
@@ -79,18 +108,57 @@ struct ensio_spool {
     struct ensio_clock_reading spare; /* takes turns with `last`, so that one of them is whole at any moment */
     uint32_t last_is_spare;           /* 1: the last reading is `spare` */
     uint32_t unrecorded_children;     /* forked children that made calls but could not make a spool */
-    uint64_t dropped_events; /* completed calls that are not in this spool, for want of space or of a descriptor */
+    uint64_t dropped_events; /* completed calls that are not among the events, for want of space or of a descriptor */
     uint64_t excluded_calls; /* calls on files that are left out (ENSIO_EXCLUDE), as far as they were counted */
+    uint64_t lost_calls;     /* those of the dropped events that are not in the summary either */
+    uint32_t folding;  /* 1: events are being added to the summary: of one of them, a part may be missing in it or be twice */
+    uint32_t reserved; /* 0 */
+    struct ensio_meeting begin[ENSIO_MEETINGS]; /* in MPI_Init, where the job has several nodes and all ranks are recorded */
+    struct ensio_meeting end[ENSIO_MEETINGS];   /* in MPI_Finalize */
 };
 
 /* The head of every other window. */
 struct ensio_window {
     uint32_t magic;
     uint16_t kind;
-    uint16_t thread; /* of an events window: the thread whose events these are */
+    uint16_t thread; /* of an events or scratch window: the thread whose events these are */
     uint64_t bytes;  /* length of the window, this head included */
     uint32_t tid;    /* the kernel's name for the thread */
     uint32_t text_bytes; /* of a text window: used by text entries, from ENSIO_WINDOW_HEADER_BYTES on */
+    uint32_t summarised; /* events before this one are in the summary, those from it on are not; of cells: how many are used */
+    uint32_t reserved;   /* 0 */
+    uint64_t rate;       /* at which the durations of these events became nanoseconds in the summary; 0: none did yet */
+};
+
+/* What the calls of one kind, size class and ordinal class add up to. Times are in nanoseconds where their names say so, else in
+ * ticks. */
+struct ensio_cell {
+    uint16_t call;         /* number in the calls entry; stored last: 0: the cell is not used */
+    uint8_t size_class;    /* 0: no bytes requested; n: 2^(n-1) to 2^n - 1; or ENSIO_ALL_SIZES */
+    uint8_t ordinal_class; /* n up to ENSIO_ORDINALS_APART: the n-th calls; beyond, one class an octave; or one of those above */
+    uint32_t reserved;
+    uint64_t count;
+    uint64_t errors;         /* calls that failed */
+    uint64_t moved;          /* bytes */
+    uint64_t time_ns;        /* sum of durations */
+    uint64_t inner_ns;       /* the part of it that was spent in recorded calls inside */
+    uint64_t nested_count;   /* calls that were inside other recorded calls */
+    uint64_t carried_moved;  /* those of the moved bytes that a call around counts (ENSIO_CARRIED_...) */
+    uint64_t nested_ns;      /* sum of their durations */
+    uint64_t shift_ns;       /* duration of the first call: the sums of powers are of what others differ from it */
+    uint64_t min_ns;
+    uint64_t max_ns;
+    uint64_t min_requested;  /* bytes; equal to the largest: all calls had this size */
+    uint64_t max_requested;
+    uint64_t first_start;    /* ticks: entry into the earliest call */
+    uint64_t last_end;       /* ticks: the last return from a call */
+    uint64_t without_bin;    /* calls that are missing in the histogram, for want of space */
+    double power2;           /* sums of powers of duration - shift_ns, in nanoseconds */
+    double power3;
+    double power4;
+    uint16_t blocks[ENSIO_OCTAVES]; /* number of the block with the counts of each octave, from 1; 0: no call */
+    uint16_t threads[ENSIO_LARGEST]; /* of `largest` */
+    struct ensio_event largest[ENSIO_LARGEST]; /* the longest calls, in no order; of equals the earlier ones */
 };
 
 /* The head of a text entry; its text follows, and the next entry begins at the next multiple of eight bytes. */

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static char *path, bytes[100];
-static volatile int stop;
+static _Atomic int stop;
 static sigjmp_buf back;
 
 static int fresh(int flags)

@@ -64,6 +64,13 @@ static void write_all(FILE *file, char *buffer, size_t ten)
     say("fseek", 0, failed, errno, -1);
     say("ftell", 0, 0, 0, ftello(file));
     say("fflush", 0, fflush(file), 0, -1);
+    fpos_t place;
+    say("fseek", 0, fseek(file, 41, SEEK_SET), 0, 41);
+    say("ftell", 0, fgetpos(file, &place), 0, 41);
+    rewind(file);
+    say("rewind", 0, 0, 0, 0);
+    say("fseek", 0, fsetpos(file, &place), 0, 41);
+    say("ftell", 0, 0, 0, ftell(file));
     rewind(file);
     say("rewind", 0, 0, 0, 0);
 }

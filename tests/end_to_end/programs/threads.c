@@ -12,7 +12,7 @@
 
 static char *folder;
 static int calls, handler_fd;
-static volatile int handled;
+static int handled;
 
 static void on_alarm(int number)
 {
@@ -54,6 +54,7 @@ int main(int count, char **arguments)
         for (int i = 0; i < threads; i++)
             pthread_join(running[i], NULL);
     }
+    free(running);
     setitimer(ITIMER_REAL, &never, NULL);
     int mapped = 0;
     FILE *maps = fopen("/proc/self/maps", "r");

@@ -26,14 +26,14 @@ def test_bytes_laid_out_by_hand_are_read(tmp_path: Path, last_is_spare: int) -> 
     name = b"/data/a file"
     entries = struct.pack("<HHIII", 2, 0, 0, len(text), 0) + text + bytes(-len(text) % 8)
     entries += struct.pack("<HHIII", 1, 0, 3, len(name), 0) + name + bytes(-len(name) % 8)
-    head = struct.pack("<QIIQIIIIIiII", 0x4C50534F49534E45, 1, 48, 131072, len(entries), 1, 2, 77, 1, 4, 5, 1)
+    head = struct.pack("<QIIQIIIIIiII", 0x4C50534F49534E45, 3, 48, 131072, len(entries), 1, 2, 77, 1, 4, 5, 1)
     readings = [(1500, 1500, UNIX_NS + 1000), (1400, 1300, UNIX_NS + 800)]
     last, spare = readings[:: -1 if last_is_spare else 1]
     head += struct.pack("<9Q", 500, 500, UNIX_NS, *last, *spare) + struct.pack(
         "<IIQQ", last_is_spare, 0, 0, 9
     )
     window = struct.pack("<IHHQII", 0x4E495745, 1, 0, 65536, 78, 0).ljust(64, b"\0")
-    event = struct.pack("<QQqQqIHBB", 700, 30, 4096, 512, 256, 3, 6, 2, 0)
+    event = struct.pack("<QQqQqIHBB", 700, 30, 4096, 512, 256, 3, 6, 2, 1)
     data = head.ljust(4096, b"\0") + entries
     path = tmp_path / "by-hand"
     path.write_bytes((data.ljust(65536, b"\0") + window + event).ljust(131072, b"\0"))
@@ -48,6 +48,7 @@ def test_bytes_laid_out_by_hand_are_read(tmp_path: Path, last_is_spare: int) -> 
         "rank": 4,
         "thread": 0,
         "depth": 2,
+        "carried": 1,
         "offset": 4096,
         "requested": 512,
         "moved": 256,
@@ -199,7 +200,7 @@ def test_a_process_that_was_killed_at_once_borrows_the_clock_of_its_host(tmp_pat
     run = en.open(tmp_path)
     assert run.events.duration.tolist() == [200, 200]
     assert run.events.start.tolist() == [100, 100]
-    assert not any("clock" in note for note in run.notes)
+    assert not any("clock rate" in note for note in run.notes)
 
 
 def test_a_clock_rate_that_nobody_knows_is_told(tmp_path: Path) -> None:
@@ -284,7 +285,7 @@ def test_a_host_whose_clock_is_wrong_is_named_once(tmp_path: Path, first_ns: int
             pid=rank,
             **(wrong if rank in (2, 3) else {}),
         )
-    notes = [note for note in en.open(tmp_path).notes if "clock" in note]
+    notes = [note for note in en.open(tmp_path).notes if "clock of" in note]
     assert len(notes) == 1
     assert "host beta" in notes[0]
     assert told in notes[0]
@@ -328,7 +329,7 @@ def test_a_process_that_was_killed_early_uses_the_longest_readings_of_its_host(t
     spool(tmp_path / "other.spool", [written], rank=2, pid=102, host="beta", **clock_of(60 * 10**9, 0.3))
     run = en.open(tmp_path)
     assert run.events.duration.tolist() == [400_000_000, 400_000_000, 300_000_000]
-    assert not any("clock" in note for note in run.notes)
+    assert not any("clock rate" in note for note in run.notes)
 
 
 def test_a_rate_from_readings_that_lie_close_together_is_told(tmp_path: Path) -> None:

@@ -21,11 +21,12 @@ TASKS = 7
 
 
 def events_of(**columns: np.ndarray) -> Events:
-    """Events from some columns; the others are 0."""
+    """Events from some columns; the others are 0, and calls inside others carried by them."""
     length = len(columns["start"])
-    return Events(
-        {name: columns.get(name, np.zeros(length, dtype)) for name, dtype in COLUMNS.items()}, CALLS, [""]
-    )
+    given = {name: columns.get(name, np.zeros(length, dtype)) for name, dtype in COLUMNS.items()}
+    if "carried" not in columns:
+        given.pop("carried")
+    return Events(given, CALLS, [""])
 
 
 @st.composite
@@ -39,13 +40,15 @@ def events(draw: st.DrawFn, least: int = 0) -> Events:
     duration = (random.random(length) ** 4 * longest).astype(np.int64)
     duration[random.random(length) < 0.2] = 0
     moved = random.integers(-1, 2**40, length) >> random.integers(0, 40, length)
+    depth = random.random(length) < 0.3
     return events_of(
         start=start,
         duration=duration,
         moved=moved,
         rank=random.integers(0, TASKS, length),
         call=random.integers(0, len(CALLS), length),
-        depth=(random.random(length) < 0.1),
+        depth=depth,
+        carried=depth * random.integers(0, 4, length),
     )
 
 

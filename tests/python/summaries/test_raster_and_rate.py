@@ -33,8 +33,8 @@ def test_row_sums_of_the_raster_are_the_time_in_each_operation(whole: Events, ro
 def test_integral_of_the_rate_is_the_bytes_moved(whole: Events) -> None:
     curve = RateCurve(cells=32)
     curve.add(whole)
-    for direction in DIRECTIONS:
-        data = (whole.op == OPS.index(direction)) & (whole.moved > 0) & (whole.depth == 0)
+    for direction, bit in zip(DIRECTIONS, (1, 2), strict=True):
+        data = (whole.op == OPS.index(direction)) & (whole.moved > 0) & (whole.carried & bit == 0)
         moved = int(whole.moved[data].sum())
         assert curve.total_bytes(direction) == moved
         width_s = np.diff(curve.edges_ns) * 1e-9
@@ -85,11 +85,39 @@ def test_totals_of_a_run_are_those_of_its_rate_curve_and_of_a_plain_loop(whole: 
         (totals if random.random() < 0.5 else other).add(part)
     totals.merge(other)
     expected = {"read": 0, "write": 0}
-    for number, moved, depth in zip(whole.call, whole.moved.tolist(), whole.depth, strict=True):
-        if CALLS[number].op in expected and depth == 0:
-            expected[CALLS[number].op] += max(moved, 0)
+    bits = {"read": 1, "write": 2}
+    for number, moved, carried in zip(whole.call, whole.moved.tolist(), whole.carried.tolist(), strict=True):
+        op = CALLS[number].op
+        if op in expected and not carried & bits[op]:
+            expected[op] += max(moved, 0)
     assert (totals.bytes_read, totals.bytes_written) == (expected["read"], expected["write"])
     assert {name: curve.total_bytes(name) for name in DIRECTIONS} == expected
+
+
+def test_bytes_count_in_the_outermost_call_that_moves_them() -> None:
+    calls = (
+        Call("MPI_File_write_all", "mpiio", "write"),
+        Call("MPI_File_close", "mpiio", "close"),
+        Call("pwrite", "posix", "write"),
+        Call("pread", "posix", "read"),
+    )
+    # A collective write that reads before it writes, as data sieving does; then a close that writes 8 bytes.
+    whole = events_of(
+        call=[3, 2, 0, 2, 1],
+        start=[1, 4, 0, 21, 20],
+        duration=[2, 2, 10, 2, 5],
+        moved=[64, 64, 32, 8, 0],
+        depth=[1, 1, 0, 1, 0],
+        carried=[2, 2, 0, 0, 0],
+    )
+    whole = Events(whole.columns, calls, whole.files)
+    totals, curve = RunTotals(), RateCurve()
+    totals.add(whole)
+    curve.add(whole)
+    assert (totals.bytes_read, totals.bytes_written) == (64, 32 + 8)
+    assert (curve.total_bytes("read"), curve.total_bytes("write")) == (64, 32 + 8)
+    layers = totals.layers.layers
+    assert (layers["mpiio"].time_ns, layers["mpiio"].exclusive_ns) == (15, 15 - 6)
 
 
 def test_time_in_io_counts_no_call_twice_and_no_waiting() -> None:

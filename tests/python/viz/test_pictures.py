@@ -12,7 +12,7 @@ from made_runs import run_of
 
 from ensembles import open as open_run
 from ensembles import viz
-from ensembles.events import Events
+from ensembles.events import COLUMNS, Call, Events
 from ensembles.readers.layout import EVENT
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import CLASSES, Raster
@@ -193,3 +193,23 @@ def test_calls_of_several_threads_are_not_taken_for_tasks(
     assert (inside.title.text, inside.yaxis.axis_label) == (title, label)
     (hover,) = inside.select({"type": HoverTool})
     assert ("tasks" in hover.formatters["@n_write"].code) == (label == "tasks")
+
+
+def test_of_many_calls_those_that_took_the_most_time_are_drawn_and_waiting_comes_last() -> None:
+    calls = [Call(f"call{number}", "posix", "meta") for number in range(20)]
+    calls += [Call("MPI_Init", "mpisync", "wait"), Call("pwrite", "posix", "write")]
+    columns = {name: np.zeros(len(calls), dtype) for name, dtype in COLUMNS.items()}
+    columns["call"] = np.arange(len(calls))
+    columns["duration"] = np.array([*range(1, 21), 10_000, 500]) * 1_000_000
+    events = Events(columns, calls, [""])
+    for scale in ("linear", "log"):
+        fig = viz.histogram(events, scale=scale)
+        labels = legend_labels(fig)
+        assert labels[:2] == ["pwrite (n = 1)", "call19 (n = 1)"]
+        assert len(labels) == 13
+        assert "13 of 22" in fig.title.text
+    few = Events({name: values[-2:] for name, values in columns.items()}, calls, [""])
+    fig = viz.histogram(few, scale="linear")
+    assert legend_labels(fig) == ["pwrite (n = 1)", "MPI_Init (n = 1)"]
+    # The axis is that of the I/O: half a second, not ten.
+    assert fig.x_range.end < 1

@@ -59,6 +59,7 @@ def test_report_and_info_count_nested_transfers_once(
 ) -> None:
     events = np.zeros(3, EVENT.dtype)
     events["call"], events["file"], events["depth"] = 6, 1, [1, 1, 0]
+    events["flags"] = [2, 2, 0]  # the bytes of the first two are part of the last one's
     events["start"], events["duration"] = [2000, 5000, 1000], [1000, 2000, 9000]
     events["requested"] = events["moved"] = 100
     write_spool(tmp_path / "s.spool", SpoolContent([events], files={1: "/d"}, head={"rank": 0}))

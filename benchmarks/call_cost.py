@@ -1,0 +1,75 @@
+"""What recording adds to one call: medians, two threads, and the slowest single calls."""
+
+from __future__ import annotations
+
+import argparse
+
+import bench
+
+CALLS = ("write", "pwrite", "lseek", "fwrite", "file_write")
+LAYOUTS = 6
+GOAL_FLOORS = 1.5
+GOAL_TOGETHER = 1.2
+
+
+def measure(call: str, mode: str, rounds: int) -> list[dict[str, float]]:
+    """The numbers of each layout of the program."""
+    return [
+        bench.numbers(bench.run(bench.program(f"call-{layout}"), call, rounds, ENSIO_MODE=mode))
+        for layout in range(LAYOUTS)
+    ]
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=6, help="rounds for each layout of each call")
+    rounds = parser.parse_args().rounds
+    costs, threads, singles = [], [], []
+    for mode in bench.MODES:
+        for call in CALLS:
+            layouts = measure(call, mode, rounds)
+            middle = bench.median_of(layouts)
+            added = [layout["added_ns"] for layout in layouts]
+            costs.append(
+                [
+                    mode,
+                    call,
+                    f"{middle['untraced_ns']:.1f}",
+                    f"{middle['floor_ns']:.1f}",
+                    f"{middle['added_ns']:.1f}",
+                    f"{min(added):.1f} – {max(added):.1f}",
+                    f"{middle['ratio']:.2f}",
+                ]
+            )
+            if "together_ratio" in middle:
+                names = ("added_ns", "threads_floor_ns", "alone_ns", "together_ns")
+                values = [f"{middle[name]:.1f}" for name in names]
+                threads.append([mode, call, *values, f"{middle['together_ratio']:.2f}"])
+            single = bench.numbers(bench.run(bench.program("single"), call, ENSIO_MODE=mode))
+            for kind in ("untraced", "recorded"):
+                quantiles = [f"{single[f'{kind}_{name}']:,.0f}" for name in ("50", "99", "99.9", "100")]
+                singles.append([mode, call, kind, *quantiles])
+    bench.table(
+        "cost of a call of 8 bytes: thread CPU ns, medians of pairs, median over layouts of the program",
+        ["mode", "call", "untraced", "floor adds", "ensio adds", "by layout", "ensio : floor"],
+        costs,
+        f"goal: at most {GOAL_FLOORS} floors. Calls go to /dev/null, lseek and file_write to a file.",
+    )
+    bench.table(
+        "two threads, each on a core of its own: what recording adds in the slower of them, ns",
+        ["mode", "call", "one-threaded", "floor", "the other rests", "both record", "ratio of pairs"],
+        threads,
+        f"goal: at most {GOAL_TOGETHER}. Floor and ratio are of the process with two threads,\n"
+        "in which libc goes another way to the kernel.",
+    )
+    bench.table(
+        "the slowest single calls of 1,000,000, wall time in ns, the reading of the clock included",
+        ["mode", "call", "", "median", "p99", "p99.9", "slowest"],
+        singles,
+        "Among the slowest: calls in which another process had the core; recorded, new windows.",
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""What the recorder costs once: start and end, memory, and the end of a long recording."""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import bench
+
+PAIRS = 100
+EVENTS = 1_000_000
+THREADS = 16
+GOAL_START_MS = 5.0
+GOAL_EXIT_US = 0.2
+GOAL_PROCESS_MIB = 4.0
+GOAL_THREAD_MIB = 1.0
+
+PRELOADED = {"LD_PRELOAD": str(bench.PRELOAD)}
+
+
+def spend(command: list[str], environment: dict[str, str]) -> tuple[float, float, str]:
+    """Run a program; return its CPU seconds, wall seconds and what it printed."""
+    reading, writing = os.pipe()
+    start = time.perf_counter()
+    pid = os.posix_spawn(command[0], command, environment, file_actions=[(os.POSIX_SPAWN_DUP2, writing, 1)])
+    os.close(writing)
+    _, status, usage = os.wait4(pid, 0)
+    wall_s = time.perf_counter() - start
+    with os.fdopen(reading) as printed:
+        text = printed.read()
+    if status:
+        raise SystemExit(f"{command[0]} ended with status {status}")
+    return usage.ru_utime + usage.ru_stime, wall_s, text
+
+
+def start_and_end(folder: str) -> None:
+    """Programs that do nothing, in turn as they are and recorded."""
+    untraced = bench.environment(folder)
+    ways = {
+        "relinked": ([bench.program("empty-relinked")], untraced),
+        "preloaded": ([bench.program("empty")], untraced | PRELOADED),
+        "relinked, ENSIO_DISABLE=1": ([bench.program("empty-relinked")], untraced | {"ENSIO_DISABLE": "1"}),
+    }
+    rows = []
+    for name, (command, environment) in ways.items():
+        cpu_ms, wall_ms = [], []
+        for _ in range(PAIRS):
+            base = spend([bench.program("empty")], untraced)
+            ours = spend(command, environment)
+            cpu_ms.append(1e3 * (ours[0] - base[0]))
+            wall_ms.append(1e3 * (ours[1] - base[1]))
+        rows.append([name, f"{statistics.median(cpu_ms):.2f}", f"{statistics.median(wall_ms):.2f}"])
+    bench.table(
+        f"start and end of the recorder in a program that does nothing, ms, medians of {PAIRS} pairs",
+        ["way in", "CPU time", "wall time"],
+        rows,
+        f"goal: at most {GOAL_START_MS:g} ms",
+    )
+
+
+def exit_seconds(command: list[str], environment: dict[str, str]) -> float:
+    """CPU seconds from the last line of a program's main to its end."""
+    cpu_s, _, printed = spend(command, environment)
+    return cpu_s - int(printed.split()[1]) / 1e9
+
+
+def end_of_recording(folder: str) -> None:
+    """The CPU time after main for many events, less that for none."""
+    rows = []
+    for name, binary, extra in (("relinked", "relinked", {}), ("preloaded", "program", PRELOADED)):
+        environment = bench.environment(folder) | extra
+        costs = []
+        for _ in range(5):
+            many = exit_seconds([bench.program(binary), "pwrite", str(EVENTS)], environment)
+            none = exit_seconds([bench.program(binary), "pwrite", "0"], environment)
+            costs.append((many - none) / EVENTS * 1e6)
+        rows.append([name, f"{EVENTS:,}", f"{statistics.median(costs):.4f}"])
+    bench.table(
+        "end of a long recording: CPU time after main, µs for each event",
+        ["way in", "events", "µs an event"],
+        rows,
+        f"goal: at most {GOAL_EXIT_US:g} µs (Darshan compresses for 1.5–2 µs, stated)",
+    )
+
+
+def memory(command: list[str], environment: dict[str, str]) -> dict[str, float]:
+    """MiB of a program that holds still, by what it lies in."""
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdout.readline()
+    sizes = {"address space": 0.0, "private": 0.0, "spool": 0.0}
+    name = ""
+    for line in Path(f"/proc/{process.pid}/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            name = line
+            continue
+        key, value = line.split(":", 1)
+        kib = int(value.split()[0]) if value.strip().endswith("kB") else 0
+        if key == "Size":
+            sizes["address space"] += kib / 1024
+        elif key == "Rss" and name.endswith(".spool"):
+            sizes["spool"] += kib / 1024
+        elif key in ("Private_Dirty", "Private_Clean") and not name.endswith(".spool") and ".so" not in name:
+            sizes["private"] += kib / 1024
+    process.communicate()
+    return sizes
+
+
+def memory_table(folder: str) -> None:
+    """Memory that the recorder adds to a process, and to each thread, after few events and after many."""
+    rows = []
+    for name, binary, extra in (("relinked", "relinked", {}), ("preloaded", "program", PRELOADED)):
+        for calls in (10, 200_000):
+            added = {}
+            for threads in (0, THREADS):
+                arguments = ["pwrite", str(calls), str(threads), "hold"]
+                plain = memory([bench.program("program"), *arguments], bench.environment(folder))
+                ours = memory([bench.program(binary), *arguments], bench.environment(folder) | extra)
+                added[threads] = {key: ours[key] - plain[key] for key in plain}
+            for what, of in (
+                ("process", added[0]),
+                ("thread more", {key: (added[THREADS][key] - added[0][key]) / THREADS for key in added[0]}),
+            ):
+                values = (of[key] for key in ("private", "spool", "address space"))
+                rows.append([name, f"{calls:,}", what, *(f"{value + 0.0:.3f}" for value in values)])
+    bench.table(
+        "memory that recording adds, MiB",
+        ["way in", "calls a thread", "for a", "private", "spool's pages", "address space"],
+        rows,
+        f"goal: at most {GOAL_PROCESS_MIB:g} MiB a process and {GOAL_THREAD_MIB:g} MiB a thread.\n"
+        "The spool's pages belong to the file: the kernel can write them back and drop them.\n"
+        "A thread maps one window at a time.",
+    )
+
+
+def main() -> None:
+    """Print the tables."""
+    with tempfile.TemporaryDirectory(prefix="ensio-bench-", dir=bench.BUILD) as folder:
+        start_and_end(folder)
+    for step in (end_of_recording, memory_table):
+        with tempfile.TemporaryDirectory(prefix="ensio-bench-", dir=bench.BUILD) as folder:
+            step(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+#define _GNU_SOURCE
+#include "loops.h"
+
+#include "measure.h"
+
+#include <ensio/event.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The program is linked by ensio-cc like any other; a loop that is not recorded calls the function behind the wrapper by the
+ * name that --wrap gives it. */
+extern ssize_t __real_write(int fd, const void *from, size_t bytes);
+extern ssize_t __real_pwrite(int fd, const void *from, size_t bytes, off_t at);
+extern off_t __real_lseek(int fd, off_t to, int whence);
+extern size_t __real_fwrite(const void *from, size_t size, size_t count, FILE *stream);
+
+#ifdef PADDING /* moves all that the linker puts behind this file, the recorder above all */
+#define QUOTED_AS_IS(number) #number
+#define QUOTED(number) QUOTED_AS_IS(number)
+__asm__(".text\n.skip " QUOTED(PADDING) ", 0x90\n");
+#endif
+
+enum { WINDOW_EVENTS = 1 << 20 };
+
+/* Each thread has descriptors of its own, so that threads share nothing but what the recorder shares. */
+static _Thread_local int null_fd = -1, file_fd = -1;
+static _Thread_local FILE *null_stream;
+static _Thread_local char floor_path[4096];
+static _Thread_local struct ensio_event *window;
+static _Thread_local size_t next_event;
+
+/* The floor's mapping is as fresh as the recorder's windows: its pages are touched for the first time by the events. */
+static void fresh_window(void)
+{
+    size_t bytes = WINDOW_EVENTS * sizeof *window;
+    if (window)
+        munmap(window, bytes);
+    int fd = open(floor_path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (fd < 0 || posix_fallocate(fd, 0, (off_t)bytes) != 0)
+        fail(floor_path);
+    window = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (window == MAP_FAILED)
+        fail("mmap");
+    close(fd);
+    next_event = 0;
+}
+
+#define LOOP(call, expected) \
+    static const char bytes[8]; \
+    (void)bytes; \
+    for (int i = 0; i < calls; i++) \
+        if ((long)(call) != (expected)) \
+            fail(#call);
+
+#define LOOPS(name, symbol, arguments, expected) \
+    static void untraced_##name(int calls) \
+    { \
+        LOOP(__real_##symbol arguments, expected) \
+    } \
+    static long one_at_floor_##name(const char *bytes, int i) \
+    { \
+        uint64_t entered = ticks(); \
+        long moved = (long)__real_##symbol arguments; \
+        uint64_t left = ticks(); \
+        window[next_event++] = (struct ensio_event){entered, left - entered, i, 8, moved, 1, 8, 0, 0}; \
+        __asm__ volatile("" : : "r"(bytes) : "memory"); \
+        return moved; \
+    } \
+    static void at_floor_##name(int calls) \
+    { \
+        LOOP(one_at_floor_##name(bytes, i), expected) \
+    } \
+    static void recorded_##name(int calls) \
+    { \
+        LOOP(symbol arguments, expected) \
+    }
+
+LOOPS(write, write, (null_fd, bytes, 8), 8)
+LOOPS(file_write, write, (file_fd, bytes, 8), 8)
+LOOPS(pwrite, pwrite, (null_fd, bytes, 8, i), 8)
+LOOPS(lseek, lseek, (file_fd, 8, SEEK_SET), 8)
+LOOPS(fwrite, fwrite, (bytes, 1, 8, null_stream), 8)
+
+const struct loops all_loops[] = {
+    {"write", "/dev/null", untraced_write, at_floor_write, recorded_write},
+    {"pwrite", "/dev/null", untraced_pwrite, at_floor_pwrite, recorded_pwrite},
+    {"lseek", "a file", untraced_lseek, at_floor_lseek, recorded_lseek},
+    {"fwrite", "/dev/null, buffered", untraced_fwrite, at_floor_fwrite, recorded_fwrite},
+    {"file_write", "a file", untraced_file_write, at_floor_file_write, recorded_file_write},
+};
+const int loops_count = sizeof all_loops / sizeof *all_loops;
+
+const struct loops *loops_named(const char *name)
+{
+    for (int i = 0; i < loops_count; i++)
+        if (strcmp(all_loops[i].name, name) == 0)
+            return &all_loops[i];
+    return NULL;
+}
+
+void loops_begin(const char *folder)
+{
+    char data_path[4000];
+    snprintf(data_path, sizeof data_path, "%s/data.XXXXXX", folder);
+    file_fd = mkstemp(data_path);
+    if (file_fd < 0 || unlink(data_path) != 0)
+        fail(data_path);
+    snprintf(floor_path, sizeof floor_path, "%s.floor", data_path);
+    null_fd = open("/dev/null", O_WRONLY);
+    null_stream = fopen("/dev/null", "w");
+    if (null_fd < 0 || !null_stream)
+        fail("/dev/null");
+    fresh_window();
+}
+
+void loops_end(void)
+{
+    munmap(window, WINDOW_EVENTS * sizeof *window);
+    window = NULL;
+    unlink(floor_path);
+    close(null_fd);
+    close(file_fd);
+    fclose(null_stream);
+}
+
+void loops_rewind(int calls)
+{
+    lseek(file_fd, 0, SEEK_SET);
+    if (next_event + (size_t)calls > WINDOW_EVENTS)
+        fresh_window();
+}

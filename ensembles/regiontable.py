@@ -1,0 +1,140 @@
+"""RegionTable: the phases and regions that programs named (``ensio.h``), as NumPy columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas
+
+KINDS = ("phase", "region")
+"""What the ``kind`` column indexes."""
+
+COLUMNS: dict[str, np.dtype] = {
+    "rank": np.dtype("u4"),
+    "thread": np.dtype("u2"),
+    "kind": np.dtype("u1"),
+    "name": np.dtype("u4"),
+    "start": np.dtype("i8"),
+    "duration": np.dtype("i8"),
+    "ended": np.dtype("u1"),
+}
+"""Names and types of the columns."""
+
+COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
+    "rank": ("", "task"),
+    "thread": ("", "thread of the task that began it, numbered from 0"),
+    "kind": ("", "0: a phase of a process, 1: a region of a thread"),
+    "name": ("", "index into the names"),
+    "start": ("ns", "since the origin of the run"),
+    "duration": ("ns", "to its end; of one that did not end, to the last that is known of its process"),
+    "ended": ("", "1: its end was recorded; of a last phase, its process ended in order"),
+}
+"""Unit and meaning of each column."""
+
+
+class RegionTable:
+    """Occurrences of phases and regions, by rank and start; one NumPy array a column.
+
+    Attributes
+    ----------
+    rank, thread, kind, name, start, duration, ended : ndarray, shape (n,)
+        With the types of `COLUMNS` and the meanings of `COLUMN_MEANINGS`; ``start`` and ``duration`` are ns.
+    names : tuple of str
+        What the ``name`` column indexes.
+    """
+
+    __slots__ = (*COLUMNS, "names")
+
+    def __init__(self, columns: Mapping[str, np.ndarray], names: Sequence[str]) -> None:
+        order = np.lexsort((columns["start"], columns["rank"]))
+        for name, dtype in COLUMNS.items():
+            column = np.asarray(columns[name], dtype=dtype)
+            if column.shape != order.shape:
+                raise ValueError(f"column {name!r} has the shape {column.shape}, not {order.shape}")
+            setattr(self, name, column[order])
+        self.names = tuple(names)
+
+    @classmethod
+    def empty(cls) -> RegionTable:
+        """No occurrence of anything."""
+        return cls({name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}, ())
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns by name."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    def __getitem__(self, index: Any) -> RegionTable:
+        """The occurrences that a mask, a slice or an array of positions chooses."""
+        if isinstance(index, (int, np.integer)):
+            index = slice(index, index + 1 or None)
+        return RegionTable({name: column[index] for name, column in self.columns.items()}, self.names)
+
+    def named(self, *names: str, kind: str | None = None) -> RegionTable:
+        """The occurrences of phases and regions of these names (of one kind)."""
+        wanted = np.array([name in names for name in self.names], bool)
+        mask = wanted[self.name] if len(wanted) else np.zeros(len(self), bool)
+        return self[mask if kind is None else mask & (self.kind == KINDS.index(kind))]
+
+    def spans(self) -> Spans:
+        """When each rank was in any of these."""
+        return Spans(self.rank, self.start, self.start + self.duration)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A DataFrame with the same columns; names and kinds are categories."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.columns)
+        frame["kind"] = pd.Categorical.from_codes(self.kind, list(KINDS))
+        frame["name"] = pd.Categorical.from_codes(self.name, list(self.names))
+        frame["ended"] = self.ended.astype(bool)
+        return frame
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "RegionTable: no phase and no region"
+        ranks, names = len(np.unique(self.rank)), len(np.unique(self.name))
+        return f"RegionTable: {len(self):,} phases and regions of {names:,} names in {ranks:,} tasks"
+
+
+class Spans:
+    """Spans of time of each rank, those that overlap made one.
+
+    Parameters
+    ----------
+    rank, start, end : ndarray, shape (n,)
+        The end is not part of a span. ns.
+    """
+
+    def __init__(self, rank: np.ndarray, start: np.ndarray, end: np.ndarray) -> None:
+        self._of_rank: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        order = np.lexsort((start, rank))
+        rank, start, end = rank[order], start[order], end[order]
+        ranks, first = np.unique(rank, return_index=True)
+        for number, low, high in zip(ranks.tolist(), first, np.append(first, len(rank))[1:], strict=True):
+            starts, reach = start[low:high], np.maximum.accumulate(end[low:high])
+            begins = np.flatnonzero(np.concatenate([[True], starts[1:] > reach[:-1]]))
+            last = np.append(begins[1:], len(starts)) - 1
+            self._of_rank[number] = starts[begins], reach[last]
+
+    def hold(self, rank: np.ndarray, time: np.ndarray) -> np.ndarray:
+        """Which moments lie in a span of their rank: bool, shape (n,). Quickest where ranks are in order."""
+        inside = np.zeros(len(rank), bool)
+        edges = np.flatnonzero(np.diff(rank.astype(np.int64))) + 1
+        if len(edges) > len(self._of_rank) + 4096:  # in no order: better sorted once
+            order = np.argsort(rank, kind="stable")
+            inside[order] = self.hold(rank[order], time[order])
+            return inside
+        for low, high in zip([0, *edges], [*edges, len(rank)], strict=True):
+            if high > low and (spans := self._of_rank.get(int(rank[low]))) is not None:
+                starts, ends = spans
+                at = np.searchsorted(starts, time[low:high], side="right") - 1
+                inside[low:high] = (at >= 0) & (time[low:high] < ends[at])
+        return inside

@@ -1,0 +1,282 @@
+"""The summary that the recorder keeps while a program runs: what calls add up to, by call, size class and
+ordinal class.
+
+The recorder fills one for each process (``libtrace/core/folding.c``); here it is made of events, put
+together over processes, and turned into the other summaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ensembles.events import COLUMNS, Call, Events
+from ensembles.readers.layout import CONSTANTS
+from ensembles.summaries.bins import BIN_COUNT, bin_of
+from ensembles.summaries.classes import UNKNOWN_ORDINAL, Ordinals, ordinal_class, size_class
+from ensembles.summaries.nesting import Nesting
+from ensembles.summaries.runtotals import counted_elsewhere
+
+LARGEST = CONSTANTS["ENSIO_LARGEST"]
+"""Longest calls of a cell that are kept whole."""
+
+KEYS = ("call", "size_class", "ordinal_class")
+SUMS = (
+    "count",
+    "errors",
+    "moved",
+    "outer_count",
+    "outer_moved",
+    "time_ns",
+    "inner_ns",
+    "outer_ns",
+    "without_bin",
+)
+LEAST = ("min_ns", "min_requested", "start_ns")
+MOST = ("max_ns", "max_requested", "end_ns")
+CENTRAL = ("mean_ns", "m2", "m3", "m4")
+CELL_DTYPES: dict[str, Any] = (
+    dict.fromkeys(KEYS, np.int64)
+    | dict.fromkeys(SUMS + LEAST + MOST, np.int64)
+    | {"min_requested": np.uint64, "max_requested": np.uint64}
+    | dict.fromkeys(CENTRAL, np.float64)
+)
+
+
+class CellSummary:
+    """What the calls of each cell add up to; a cell is a call, a size class and an ordinal class.
+
+    Attributes
+    ----------
+    calls : tuple of Call
+        What the ``call`` of a cell indexes.
+    files : sequence of str
+        What the files of the longest calls index.
+    cells : dict of str to ndarray, shape (cells,)
+        In the order of their keys. ``call``, ``size_class``, ``ordinal_class``: see
+        `ensembles.summaries.classes`. ``count``, ``errors``; ``moved`` (bytes), ``time_ns``, ``inner_ns``
+        (spent in recorded calls inside); ``outer_count``, ``outer_ns``: of calls that are in no other;
+        ``outer_moved``: bytes that no call around counts; ``min_ns``, ``max_ns``, ``mean_ns``, and ``m2`` to
+        ``m4``, sums of powers of the deviations from the mean; ``min_requested``, ``max_requested`` (bytes);
+        ``start_ns``, ``end_ns``: first entry and last return since the origin;
+        ``without_bin``: calls that the histogram lacks.
+    histogram : tuple of ndarray (cell, bin, count), shape (n,) each
+        How many calls of a cell lie in a bin of the bin law; only bins that hold calls.
+    longest : tuple (cell, Events)
+        The longest calls of each cell (`LARGEST`), whole; of equals the earlier ones.
+    """
+
+    def __init__(self, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> None:
+        self.calls = tuple(calls)
+        self.files = files
+        self.cells = {name: np.empty(0, dtype) for name, dtype in CELL_DTYPES.items()}
+        empty = np.empty(0, np.int64)
+        self.histogram = (empty, empty, empty)
+        self.longest = (empty, Events.empty(self.calls, files))
+        self._ordinals = Ordinals()
+        self._nesting = Nesting()
+
+    def __len__(self) -> int:
+        return len(self.cells["count"])
+
+    @property
+    def count(self) -> int:
+        """Number of calls."""
+        return int(self.cells["count"].sum())
+
+    def add(self, chunk: Events, ordinals_known: bool = True) -> None:
+        """Add events of one run, those of a thread in the order of their completion.
+
+        Parameters
+        ----------
+        chunk : Events
+        ordinals_known : bool
+            False: these are not all calls of the run up to here, so that their ordinals are not known.
+        """
+        if not len(chunk):
+            return
+        ordinal = self._ordinals.of(chunk) if ordinals_known else np.full(len(chunk), UNKNOWN_ORDINAL)
+        inner_ns = self._nesting.inner_ns(chunk)
+        self.merge(_part(chunk, ordinal_class(ordinal), inner_ns))
+
+    def merge(self, other: CellSummary) -> None:
+        """Add what another summary holds; calls are told apart by name and layer, files by path."""
+        if not len(other):
+            return
+        if not len(self):
+            self.calls, self.files = other.calls, other.files
+        theirs = other.cells
+        events = other.longest[1]
+        if other.calls != self.calls or (other.files is not self.files and other.files != self.files):
+            theirs, events = self._renumbered(other)
+        joined = {name: np.concatenate([self.cells[name], theirs[name]]) for name in CELL_DTYPES}
+        key = (joined["call"] << 16) | (joined["size_class"] << 8) | joined["ordinal_class"]
+        _, first, group = np.unique(key, return_index=True, return_inverse=True)
+        mine = len(self)
+        self.cells = _grouped(joined, first, group)
+        self.histogram = _joined_bins(self.histogram, other.histogram, group, mine)
+        cell = np.concatenate([group[self.longest[0]], group[mine + other.longest[0]]])
+        longest = Events.concatenate([self._renewed(self.longest[1]), self._renewed(events)])
+        self.longest = _longest(cell, longest)
+
+    def _renewed(self, events: Events) -> Events:
+        """The same events with this summary's dictionaries."""
+        return Events(events.columns, self.calls, self.files)
+
+    def _renumbered(self, other: CellSummary) -> tuple[dict[str, np.ndarray], Events]:
+        """Cells and longest calls of another summary with the numbers of this one, which learns names it
+        lacks."""
+        numbers = {call: number for number, call in enumerate(self.calls)}
+        call_of = np.array([numbers.setdefault(call, len(numbers)) for call in other.calls], np.int64)
+        self.calls = tuple(numbers)
+        events = other.longest[1]
+        used = np.unique(events.file)
+        known = {path: number for number, path in enumerate(self.files)}
+        file_of = np.zeros(int(used.max(initial=0)) + 1, np.int64)
+        for number in used.tolist():
+            file_of[number] = known.setdefault(other.files[number], len(known))
+        self.files = list(known)
+        columns = events.columns | {"call": call_of[events.call], "file": file_of[events.file]}
+        cells = other.cells | {"call": call_of[other.cells["call"]]}
+        return cells, Events(columns, self.calls, self.files)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The columns of the cells; ``bin_cell``, ``bin``, ``bin_count``; ``longest_cell`` and the columns
+        of the longest calls as ``longest_<column>``; with the numbers of the summary's dictionaries."""
+        cell, events = self.longest
+        arrays = dict(self.cells)
+        arrays |= dict(zip(("bin_cell", "bin", "bin_count"), self.histogram, strict=True))
+        arrays |= {"longest_cell": cell}
+        return arrays | {f"longest_{name}": column for name, column in events.columns.items()}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: dict[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]
+    ) -> CellSummary:
+        """The summary of which `to_arrays` made these arrays.
+
+        Raises
+        ------
+        ValueError, KeyError
+            They do not fit together.
+        """
+        summary = cls(calls, files)
+        summary.cells = {name: arrays[name].astype(dtype) for name, dtype in CELL_DTYPES.items()}
+        summary.histogram = (arrays["bin_cell"], arrays["bin"], arrays["bin_count"])
+        columns = {name: arrays[f"longest_{name}"] for name in COLUMNS}
+        summary.longest = (arrays["longest_cell"], Events(columns, calls, files))
+        summary._check()
+        return summary
+
+    def _check(self) -> None:
+        n = len(self)
+        cell, events = self.longest
+        limits = [
+            (self.cells["call"], len(self.calls)),
+            (self.histogram[0], n),
+            (self.histogram[1], BIN_COUNT),
+            (cell, n),
+            (events.call, len(self.calls)),
+            (events.file, len(self.files)),
+        ]
+        if any(len(values) and not 0 <= values.min() <= values.max() < limit for values, limit in limits):
+            raise ValueError("its summary has numbers that lead nowhere")
+        lengths = {len(column) for column in self.cells.values()}, {len(part) for part in self.histogram}
+        if any(len(found) > 1 for found in lengths) or len(cell) != len(events):
+            raise ValueError("the columns of its summary have different lengths")
+
+
+def _grouped(cells: dict[str, np.ndarray], first: np.ndarray, group: np.ndarray) -> dict[str, np.ndarray]:
+    """Rows of the same group put together.
+
+    Central sums are added about the common mean: P. Pébay, SAND2008-6212, 2008, as in `summaries.moments`.
+    """
+    n = len(first)
+    if n == len(group):
+        order = np.argsort(group)
+        return {name: column[order] for name, column in cells.items()}
+    out = {name: cells[name][first] for name in KEYS}
+    for name in SUMS:
+        out[name] = np.zeros(n, CELL_DTYPES[name])
+        np.add.at(out[name], group, cells[name])
+    for names, ufunc in ((LEAST, np.minimum), (MOST, np.maximum)):
+        for name in names:
+            out[name] = cells[name][first]
+            ufunc.at(out[name], group, cells[name])
+    weight = cells["count"].astype(np.float64)
+    total = np.bincount(group, weight, n)
+    out["mean_ns"] = np.bincount(group, weight * cells["mean_ns"], n) / np.maximum(total, 1)
+    delta = cells["mean_ns"] - out["mean_ns"][group]
+    m2, m3, m4 = cells["m2"], cells["m3"], cells["m4"]
+    out["m2"] = np.bincount(group, m2 + weight * delta**2, n)
+    out["m3"] = np.bincount(group, m3 + 3 * delta * m2 + weight * delta**3, n)
+    out["m4"] = np.bincount(group, m4 + 4 * delta * m3 + 6 * delta**2 * m2 + weight * delta**4, n)
+    return out
+
+
+def _joined_bins(mine: tuple, theirs: tuple, group: np.ndarray, offset: int) -> tuple:
+    cell = np.concatenate([group[mine[0]], group[offset + theirs[0]]])
+    place = cell * BIN_COUNT + np.concatenate([mine[1], theirs[1]])
+    unique, inverse = np.unique(place, return_inverse=True)
+    count = np.zeros(len(unique), np.int64)
+    np.add.at(count, inverse, np.concatenate([mine[2], theirs[2]]))
+    return unique // BIN_COUNT, unique % BIN_COUNT, count
+
+
+def _longest(cell: np.ndarray, events: Events) -> tuple[np.ndarray, Events]:
+    """The longest of these calls, by cell: the longest first, of equals the earlier one, then that of the
+    least rank."""
+    order = np.lexsort((events.thread, events.rank, events.start, -events.duration, cell))
+    cell = cell[order]
+    first = np.flatnonzero(np.concatenate([[True], cell[1:] != cell[:-1]])) if len(cell) else cell
+    place = np.arange(len(cell)) - np.repeat(first, np.diff(np.append(first, len(cell))))
+    return cell[place < LARGEST], events[order[place < LARGEST]]
+
+
+def _part(chunk: Events, ordinal: np.ndarray, inner_ns: np.ndarray | None) -> CellSummary:
+    """The summary of events whose ordinal classes and inner times are known."""
+    size = size_class(chunk.requested)
+    key = chunk.call.astype(np.int64) << 16 | size << 8 | ordinal
+    unique, cell = np.unique(key, return_inverse=True)
+    n = len(unique)
+    order = np.argsort(cell, kind="stable")
+    first = np.searchsorted(cell[order], np.arange(n))
+    outer = chunk.depth == 0
+    moved = np.maximum(chunk.moved, 0)
+    duration = chunk.duration
+
+    def total(values: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(values[order].astype(np.int64), first)
+
+    count = np.bincount(cell, minlength=n)
+    mean = total(duration) / count
+    beyond = duration - mean[cell]
+    part = CellSummary(chunk.calls, chunk.files)
+    part.cells = {
+        "call": unique >> 16,
+        "size_class": unique >> 8 & 0xFF,
+        "ordinal_class": unique & 0xFF,
+        "count": count,
+        "errors": total(chunk.moved < 0),
+        "moved": total(moved),
+        "outer_count": total(outer),
+        "outer_moved": total(np.where(counted_elsewhere(chunk), 0, moved)),
+        "time_ns": total(duration),
+        "inner_ns": np.zeros(n, np.int64) if inner_ns is None else total(inner_ns),
+        "outer_ns": total(duration * outer),
+        "without_bin": np.zeros(n, np.int64),
+        "min_ns": np.minimum.reduceat(duration[order], first),
+        "max_ns": np.maximum.reduceat(duration[order], first),
+        "min_requested": np.minimum.reduceat(chunk.requested[order], first),
+        "max_requested": np.maximum.reduceat(chunk.requested[order], first),
+        "start_ns": np.minimum.reduceat(chunk.start[order], first),
+        "end_ns": np.maximum.reduceat(chunk.end[order], first),
+        "mean_ns": mean,
+        **{f"m{power}": np.bincount(cell, beyond**power, n) for power in (2, 3, 4)},
+    }
+    place, bin_count = np.unique(cell * BIN_COUNT + bin_of(duration), return_counts=True)
+    part.histogram = (place // BIN_COUNT, place % BIN_COUNT, bin_count)
+    part.longest = _longest(cell, chunk)
+    return part

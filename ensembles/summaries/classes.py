@@ -1,0 +1,69 @@
+"""The classes by which the summary tells calls apart, with the numbers of ``event.h``: of sizes and of
+ordinals."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.events import Events, op_of_calls
+from ensembles.readers.layout import CONSTANTS
+from ensembles.summaries.bins import bit_length
+
+ALL_SIZES = CONSTANTS["ENSIO_ALL_SIZES"]
+ALL_ORDINALS = CONSTANTS["ENSIO_ALL_ORDINALS"]
+UNKNOWN_ORDINAL = CONSTANTS["ENSIO_ORDINAL_UNKNOWN"]
+_APART = CONSTANTS["ENSIO_ORDINALS_APART"]
+
+
+def size_class(requested_bytes: np.ndarray) -> np.ndarray:
+    """0 for no bytes, n for 2**(n - 1) to 2**n - 1 bytes: int64, shape (n,)."""
+    return bit_length(np.asarray(requested_bytes).astype(np.uint64))
+
+
+def size_range_bytes(number: int) -> tuple[int, int]:
+    """The least and the largest size of a class; of `ALL_SIZES` all that there are."""
+    if number == ALL_SIZES:
+        return 0, (1 << 64) - 1
+    return (1 << number >> 1, (1 << number) - 1)
+
+
+def ordinal_class(ordinal: np.ndarray) -> np.ndarray:
+    """The class of each ordinal, which count from 1 (0: not known): each of the first 16 has its own, those
+    beyond one an octave. int64, shape (n,)."""
+    ordinal = np.asarray(ordinal).astype(np.uint64)
+    octave = bit_length(ordinal) - _APART.bit_length()
+    return np.where(ordinal <= _APART, ordinal.astype(np.int64), _APART + 1 + octave)
+
+
+def ordinal_range(number: int) -> tuple[int, int]:
+    """The least and the largest ordinal of a class; (0, 0) where ordinals are not known or not told apart."""
+    if number in (ALL_ORDINALS, UNKNOWN_ORDINAL):
+        return 0, 0
+    if number <= _APART:
+        return number, number
+    bits = _APART.bit_length() + number - _APART - 1
+    return max(1 << bits >> 1, _APART + 1), (1 << bits) - 1
+
+
+class Ordinals:
+    """Counts the calls of each rank, operation and file, over the chunks of one run."""
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[int, int], int] = {}
+
+    def of(self, chunk: Events) -> np.ndarray:
+        """The how many-th call of its rank, operation and file each call is, from 1, in the order in which
+        they come: int64, shape (n,)."""
+        op = op_of_calls(chunk.calls)[chunk.call].astype(np.uint64)
+        low = chunk.file.astype(np.uint64) << np.uint64(3) | op
+        order = np.lexsort((low, chunk.rank))
+        rank, low = chunk.rank[order], low[order]
+        first = np.flatnonzero(np.concatenate([[True], (rank[1:] != rank[:-1]) | (low[1:] != low[:-1])]))
+        counts = np.diff(np.append(first, len(chunk)))
+        before = np.empty(len(first), np.int64)
+        for i, key in enumerate(zip(rank[first].tolist(), low[first].tolist(), strict=True)):
+            before[i] = self._calls.get(key, 0)
+            self._calls[key] = int(before[i] + counts[i])
+        ordinal = np.empty(len(chunk), np.int64)
+        ordinal[order] = np.arange(1, len(chunk) + 1) - np.repeat(first - before, counts)
+        return ordinal

@@ -1,0 +1,140 @@
+"""The other summaries of a run, made from the one that the recorder kept: exact but for sizes, which it
+keeps by classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ensembles.summaries.bins import BIN_COUNT
+from ensembles.summaries.calltable import CallTable, CallTotals, slowest_of
+from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.classes import size_range_bytes
+from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.moments import CallMoments, Moments
+from ensembles.summaries.runtotals import RunTotals
+from ensembles.summaries.sizes import SizeTable
+
+_TRANSFERS = ("read", "write")
+
+
+def _calls_in_order(summary: CellSummary) -> list[int]:
+    """Numbers of the calls that occurred, by first occurrence."""
+    call, start_ns = summary.cells["call"], summary.cells["start_ns"]
+    numbers = np.unique(call)
+    first_ns = [int(start_ns[call == number].min()) for number in numbers]
+    return [int(number) for _, number in sorted(zip(first_ns, numbers.tolist(), strict=True))]
+
+
+def histogram_of(summary: CellSummary) -> LogHistogram:
+    """The histogram of each call."""
+    histogram = LogHistogram()
+    cell, bins, counts = summary.histogram
+    call = summary.cells["call"][cell]
+    for number in _calls_in_order(summary):
+        mine = call == number
+        if mine.any():
+            dense = np.zeros(BIN_COUNT, np.int64)
+            np.add.at(dense, bins[mine], counts[mine])
+            histogram.counts[summary.calls[number]] = dense
+    return histogram
+
+
+def moments_of(summary: CellSummary) -> CallMoments:
+    """The moments of each call."""
+    moments = CallMoments()
+    cells = summary.cells
+    for number in _calls_in_order(summary):
+        mine = np.flatnonzero(cells["call"] == number)
+        rows = [
+            Moments(
+                int(cells["count"][i]),
+                float(cells["mean_ns"][i]),
+                (float(cells["m2"][i]), float(cells["m3"][i]), float(cells["m4"][i])),
+                int(cells["min_ns"][i]),
+                int(cells["max_ns"][i]),
+            )
+            for i in mine
+        ]
+        moments.moments[summary.calls[number]] = sum(rows[1:], start=rows[0])
+    return moments
+
+
+def table_of(summary: CellSummary, files: Sequence[str]) -> CallTable:
+    """The totals of each call, and the slowest call.
+
+    Parameters
+    ----------
+    summary : CellSummary
+    files : sequence of str
+        Paths that calls were about; the first stands for none.
+    """
+    table = CallTable()
+    cells = summary.cells
+    for number in _calls_in_order(summary):
+        mine, call = cells["call"] == number, summary.calls[number]
+        table.totals[call] = CallTotals(
+            count=int(cells["count"][mine].sum()),
+            errors=int(cells["errors"][mine].sum()),
+            bytes=int(cells["moved"][mine].sum()) if call.op in _TRANSFERS else 0,
+            time_ns=int(cells["time_ns"][mine].sum()),
+            max_ns=int(cells["max_ns"][mine].max()),
+        )
+    if len(summary):
+        table.start_ns, table.end_ns = int(cells["start_ns"].min()), int(cells["end_ns"].max())
+        table.files = set(files[1:])
+    table.slowest = slowest_of(summary.longest[1])
+    return table
+
+
+def totals_of(summary: CellSummary) -> RunTotals:
+    """Bytes and times of all calls together, and by layer."""
+    totals = RunTotals()
+    cells = summary.cells
+    for number in _calls_in_order(summary):
+        mine, call = cells["call"] == number, summary.calls[number]
+        totals.layers.calls[call] = int(cells["count"][mine].sum())
+        totals.layers.time_ns[call] = int(cells["time_ns"][mine].sum())
+        totals.layers.inner_ns[call] = int(cells["inner_ns"][mine].sum())
+        moved = int(cells["outer_moved"][mine].sum())
+        totals.bytes_read += moved if call.op == "read" else 0
+        totals.bytes_written += moved if call.op == "write" else 0
+    return totals
+
+
+def sizes_of(summary: CellSummary) -> tuple[SizeTable, dict[str, list[tuple[int, int, int]]]]:
+    """How often which request sizes of reads and writes occur, as far as the summary can tell.
+
+    Returns
+    -------
+    SizeTable
+        Sizes that are counted exactly: in their size classes, every cell has calls of one size only.
+    dict of str to list of (int, int, int)
+        By layer: least and largest size that occurred (bytes) in each of the other size classes, and the
+        number of calls; the most frequent first.
+    """
+    table = SizeTable()
+    classes: dict[str, list[tuple[int, int, int]]] = {}
+    cells = summary.cells
+    layers = np.array([call.layer for call in summary.calls], dtype=object)
+    transfers = np.array([call.op in _TRANSFERS for call in summary.calls], dtype=bool)
+    if not len(summary):
+        return table, classes
+    chosen = transfers[cells["call"]]
+    for layer in dict.fromkeys(layers[cells["call"][chosen]]):
+        for number in np.unique(cells["size_class"][chosen & (layers[cells["call"]] == layer)]).tolist():
+            mine = chosen & (layers[cells["call"]] == layer) & (cells["size_class"] == number)
+            least, most = cells["min_requested"][mine], cells["max_requested"][mine]
+            counts = cells["count"][mine]
+            if (least == most).all():
+                for size in np.unique(least):
+                    table.add_counts(layer, np.array([size]), np.array([counts[least == size].sum()]))
+            else:
+                low, high = size_range_bytes(number)
+                found = max(int(least.min()), low), min(int(most.max()), high)
+                classes.setdefault(layer, []).append((*found, int(counts.sum())))
+        if layer in classes:
+            classes[layer].sort(key=lambda entry: -entry[2])
+            table.add_counts(layer, np.empty(0, np.uint64), np.empty(0, np.int64))
+    return table, classes

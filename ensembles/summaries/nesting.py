@@ -1,0 +1,76 @@
+"""How much of a call's time was spent in recorded calls inside it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.events import Events
+
+
+class Nesting:
+    """Finds the calls inside calls, over the chunks of a run.
+
+    A thread's calls come in the order of their completion, each with its depth: a call is inside the next one
+    that is less deep, unless that began later (the one around it was not recorded). Calls whose encloser is
+    still to come are carried over to the next chunk, so all chunks of a thread must come to the same
+    object, in their order.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[int, int], tuple[int, int]] = {}
+        """Thread key and depth → time of calls whose encloser has not come yet, and their last start, ns."""
+
+    def inner_ns(self, chunk: Events) -> np.ndarray | None:
+        """Of each call the time that was spent in recorded calls inside: int64, shape (n,); None: nothing is
+        nested.
+        """
+        if not len(chunk) or not (self._open or chunk.depth.any()):
+            return None
+        key = (chunk.rank.astype(np.int64) << 16) | chunk.thread
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        depth, start, duration = chunk.depth[order], chunk.start[order], chunk.duration[order]
+        inner_ns = np.zeros(len(chunk), np.int64)
+        self._close_carried(key, depth, start, inner_ns)
+        for level in range(1, int(depth.max()) + 1):
+            inner = np.flatnonzero(depth == level)
+            outer = np.flatnonzero(depth < level)
+            place = np.searchsorted(outer, inner)
+            follows = place < len(outer)
+            follows[follows] = key[outer[place[follows]]] == key[inner[follows]]
+            self._carry(key, start, duration, inner[~follows], level)
+            inner, encloser = inner[follows], outer[place[follows]]
+            inside = start[inner] >= start[encloser]
+            np.add.at(inner_ns, encloser[inside], duration[inner[inside]])
+        ordered, inner_ns = inner_ns, np.empty_like(inner_ns)
+        inner_ns[order] = ordered
+        return inner_ns
+
+    def _carry(
+        self, key: np.ndarray, start: np.ndarray, duration: np.ndarray, waiting: np.ndarray, level: int
+    ) -> None:
+        """Keep the times of calls, at these positions, whose encloser has not come yet."""
+        if not len(waiting):
+            return
+        keys, first = np.unique(key[waiting], return_index=True)
+        time_ns = np.add.reduceat(duration[waiting], first)
+        last_start = np.maximum.reduceat(start[waiting], first)
+        for thread, more_ns, last in zip(keys.tolist(), time_ns.tolist(), last_start.tolist(), strict=True):
+            carried_ns, _ = self._open.get((thread, level), (0, 0))
+            self._open[thread, level] = (carried_ns + more_ns, last)
+
+    def _close_carried(
+        self, key: np.ndarray, depth: np.ndarray, start: np.ndarray, inner_ns: np.ndarray
+    ) -> None:
+        """Give times that were carried over to the first call of their thread that encloses them."""
+        for thread, level in list(self._open):
+            low, high = np.searchsorted(key, [thread, thread + 1])
+            outer = low + np.flatnonzero(depth[low:high] < level)
+            if len(outer):
+                time_ns, last_start = self._open.pop((thread, level))
+                if last_start >= start[outer[0]]:
+                    inner_ns[outer[0]] += time_ns
+
+    def merge(self, other: Nesting) -> None:
+        """Go on with what another object holds of other threads."""
+        self._open.update(other._open)

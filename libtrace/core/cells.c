@@ -1,0 +1,134 @@
+#include "cells.h"
+
+#include "spool.h"
+
+#include <string.h>
+
+#define MOST_CELLS 1024
+#define MOST_BLOCKS 8192
+#define SLOTS (4 * MOST_CELLS)
+#define FIRST_WINDOW_BYTES 16384
+#define NEXT_WINDOW_BYTES 65536
+#define BLOCK_BYTES (ENSIO_BLOCK_BINS * sizeof(uint64_t))
+
+/* What is left of cells and blocks for the coarser classes, by how much is told apart. There are 255 calls at most. */
+static const uint32_t cells_for[] = {MOST_CELLS / 2, MOST_CELLS * 3 / 4, MOST_CELLS};
+static const uint32_t blocks_for[] = {MOST_BLOCKS / 2, MOST_BLOCKS * 3 / 4, MOST_BLOCKS};
+
+static struct ensio_place places[MOST_CELLS];
+static uint16_t slots[SLOTS]; /* by the hash of the key: number of the place, from 1 */
+static uint32_t cell_count, block_count;
+static struct ensio_window *cell_window, *block_window;
+static uint32_t blocks_in_window;
+
+int ensio_cells_begin(void)
+{
+    if (!cell_window)
+        cell_window = ensio_window_make(ENSIO_WINDOW_CELLS, FIRST_WINDOW_BYTES);
+    if (cell_window && !block_window)
+        block_window = ensio_window_make(ENSIO_WINDOW_BINS, FIRST_WINDOW_BYTES);
+    return block_window ? 0 : -1;
+}
+
+/* Windows stay mapped as long as the process lives. */
+static struct ensio_cell *new_cell(void)
+{
+    if (ensio_cells_begin() != 0)
+        return NULL;
+    uint64_t room = (cell_window->bytes - ENSIO_WINDOW_HEADER_BYTES) / sizeof(struct ensio_cell);
+    if (cell_window->summarised >= room) {
+        struct ensio_window *more = ensio_window_make(ENSIO_WINDOW_CELLS, NEXT_WINDOW_BYTES);
+        if (!more)
+            return NULL;
+        cell_window = more;
+    }
+    return (struct ensio_cell *)(void *)((char *)cell_window + ENSIO_WINDOW_HEADER_BYTES) + cell_window->summarised++;
+}
+
+static uint64_t *new_block(void)
+{
+    if (ENSIO_WINDOW_HEADER_BYTES + (blocks_in_window + 1) * BLOCK_BYTES > block_window->bytes) {
+        struct ensio_window *more = ensio_window_make(ENSIO_WINDOW_BINS, NEXT_WINDOW_BYTES);
+        if (!more)
+            return NULL;
+        block_window = more;
+        blocks_in_window = 0;
+    }
+    block_count++;
+    return (uint64_t *)(void *)((char *)block_window + ENSIO_WINDOW_HEADER_BYTES + blocks_in_window++ * BLOCK_BYTES);
+}
+
+static uint32_t key_of(uint16_t call, uint8_t size_class, uint8_t ordinal_class)
+{
+    return (uint32_t)call << 16 | (uint32_t)size_class << 8 | ordinal_class;
+}
+
+static uint16_t *slot_for(uint32_t key)
+{
+    uint32_t at = (key * 0x9e3779b9U) >> 20;
+    while (slots[at] && places[slots[at] - 1].key != key)
+        at = (at + 1) % SLOTS;
+    return &slots[at];
+}
+
+static struct ensio_place *make(uint16_t *slot, uint32_t key, uint32_t level)
+{
+    struct ensio_cell *cell = cell_count < cells_for[level] ? new_cell() : NULL;
+    if (!cell)
+        return NULL;
+    cell->size_class = (uint8_t)(key >> 8);
+    cell->ordinal_class = (uint8_t)key;
+    __atomic_store_n(&cell->call, (uint16_t)(key >> 16), __ATOMIC_RELEASE);
+    struct ensio_place *place = &places[cell_count++];
+    *place = (struct ensio_place){.cell = cell, .key = key, .level = level};
+    *slot = (uint16_t)cell_count;
+    return place;
+}
+
+static struct ensio_place *find(uint32_t key, uint32_t level)
+{
+    for (;; level++) {
+        if (level == 1)
+            key |= ENSIO_ALL_ORDINALS;
+        else if (level == 2)
+            key |= ENSIO_ALL_SIZES << 8 | ENSIO_ALL_ORDINALS;
+        uint16_t *slot = slot_for(key);
+        struct ensio_place *place = *slot ? &places[*slot - 1] : make(slot, key, level);
+        if (place || level == 2)
+            return place;
+    }
+}
+
+struct ensio_place *ensio_cell_find(uint16_t call, uint8_t size_class, uint8_t ordinal_class)
+{
+    return find(key_of(call, size_class, ordinal_class), 0);
+}
+
+uint64_t *ensio_cell_octave(struct ensio_place **place, uint32_t octave)
+{
+    struct ensio_place *at = *place;
+    for (;;) {
+        if (at->octaves[octave])
+            break;
+        uint64_t *block = block_count < blocks_for[at->level] ? new_block() : NULL;
+        if (block) {
+            at->octaves[octave] = block;
+            at->cell->blocks[octave] = (uint16_t)block_count;
+            break;
+        }
+        struct ensio_place *coarser = at->level < 2 ? find(at->key, at->level + 1) : NULL;
+        if (!coarser)
+            return NULL;
+        at = coarser;
+    }
+    *place = at;
+    return at->octaves[octave];
+}
+
+void ensio_cells_forget(void)
+{
+    if (cell_count)
+        memset(slots, 0, sizeof slots);
+    cell_count = block_count = blocks_in_window = 0;
+    cell_window = block_window = NULL;
+}

@@ -1,0 +1,43 @@
+/* memory.h: arrays that grow, in memory of the recorder's own. */
+#ifndef ENSIO_MEMORY_H
+#define ENSIO_MEMORY_H
+
+#include "raw.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct ensio_array {
+    uint8_t *bytes;
+    uint64_t used, room;
+};
+
+/* Makes room for so many bytes more, and returns where they go; NULL where there is no memory. They do not count as used yet. */
+static inline void *ensio_array_room(struct ensio_array *array, uint64_t more)
+{
+    if (array->used + more > array->room) {
+        uint64_t room = array->room ? array->room : 4096;
+        while (room < array->used + more)
+            room *= 2;
+        uint8_t *got = ensio_raw_memory(room);
+        if (!got)
+            return NULL;
+        if (array->bytes) {
+            memcpy(got, array->bytes, array->used);
+            ensio_raw_unmap(array->bytes, array->room);
+        }
+        array->bytes = got;
+        array->room = room;
+    }
+    return array->bytes + array->used;
+}
+
+static inline void ensio_array_free(struct ensio_array *array)
+{
+    if (array->bytes)
+        ensio_raw_unmap(array->bytes, array->room);
+    *array = (struct ensio_array){0};
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* gather.h: one file that all ranks of MPI_COMM_WORLD write together. The ranks of a node hand what they have to one of them, its
+ * leader, and only leaders write: a few large writes take the place of many small ones. */
+#ifndef ENSIO_LAYERS_GATHER_H
+#define ENSIO_LAYERS_GATHER_H
+
+#include "mpi_abi.h"
+
+struct ensio_gather {
+    const struct ensio_mpi *mpi;
+    uintptr_t node, leaders; /* communicators; `leaders` only in a leader */
+    int rank, tasks;         /* in MPI_COMM_WORLD */
+    int node_rank, node_tasks;
+    int fd;                  /* of the file; only in a leader */
+    uint64_t end;            /* of the file as it has grown; only in a leader */
+    int error;               /* the first that this rank met, as an errno */
+    int64_t *numbers;        /* room for some numbers of each rank of the node; only in a leader */
+};
+
+/* The largest of all ranks' numbers, to all of them. */
+int64_t ensio_gather_most(struct ensio_gather *all, int64_t number);
+
+/* Begins; 0: the communicators could not be made in every rank, and nothing more is to be called. */
+int ensio_gather_begin(struct ensio_gather *all, const struct ensio_mpi *mpi);
+void ensio_gather_end(struct ensio_gather *all);
+
+/* Puts what each rank has into the file, behind what is there, in the order of the nodes and of the ranks in each; those of
+ * rank 0 come first. Returns where this rank's bytes begin. What fails is noted in `error` of the rank where it does. */
+uint64_t ensio_gather_append(struct ensio_gather *all, const void *bytes, uint32_t length);
+
+/* Writes all of this at a place in a file: 0, or an errno. */
+int ensio_write_at(int fd, const void *bytes, uint64_t length, uint64_t position);
+
+#endif

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Prints docs/calls.md: what the recorder records, as its call tables say. `./dev docs` runs it.
+
+The compiler reads the tables, with CALL and SYMBOL defined so that they leave marks; the symbols of a line
+are those that the line leaves. To which call they count, the line's own words say.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+TABLES = Path(__file__).resolve().parents[1] / "calls"
+PROGRAM = """
+#define CALL(number, call, op) @C number call LAYER op @
+#define SYMBOL(symbol) @S symbol @
+#include "tables.def"
+"""
+MARK = re.compile(r"@([CS]) (.*?) ?@")
+PLACE = re.compile(r'# (\d+) "(.*)"')
+
+PREFACE = """# Calls
+
+What the recorder records: a row for each call, with its number in spools, what it does (op), and the
+symbols that count to it. This page is made from the call tables (`libtrace/calls/*.def`) by `./dev docs`;
+the tables say more.
+
+* `requested` are bytes asked for, `moved` bytes moved; the calls of op `read` and `write` are those that
+  move bytes. A failed call holds its errno. `offset` is where in the file the call began; a call on a
+  stream has none, but for those that say or set the position.
+* `mmap`, `munmap`, `mremap`, `msync`: of files only. `requested` is the length in memory, `offset` the
+  place in the file of its first byte, `moved` 0: what is read and written in memory no wrapper sees. Files
+  of at most 4096 ranges are known at a time; of further ones only `mmap` is recorded.
+* `aio_read`, `aio_write`, `aio_fsync`: one event a request, from its submission to the first moment at
+  which the program could see it complete (`aio_error`, `aio_suspend`, `aio_return`, `lio_listio` with
+  `LIO_WAIT`). It is stored by `aio_return`, in the thread that calls it, so such events may overlap others
+  of their thread. Requests whose result is never asked for are counted as dropped, and so may be some of
+  those beyond a thousand under way at a time.
+* MPI: the names in C and in the three kinds of Fortran bindings are one call, and so are those with large
+  counts (`_c`). A non-blocking or split call is one event, to its completion; `MPI_Test` and its relatives
+  are events only where they completed I/O. docs/trace-format.md says what the columns hold.
+* `fcntl`: where it duplicates a descriptor.
+* `sendfile` is a read of the one file, `copy_file_range` a write of the other.
+* `fscanf`: how many bytes it took is known to the stream alone; `moved` is 0.
+* `H5Dread`, `H5Dwrite`: bytes of the selection, in the dataset's own type. HDF5's calls within its calls
+  are not recorded; `H5Idec_ref` is, where it let go of the last reference to a file or something in it.
+* The layer `program` has no calls: under its numbers lie the phases and regions that a program names
+  (`ensio.h`). They are not among the events.
+* Streams of wide characters (`fwprintf`, `fgetws` ...), io_uring, libaio, HDF5's `H5*_async` and raw system
+  calls are not recorded; nor are pipes and sockets.
+"""
+
+
+class Call:
+    """A row: one call with the symbols that count to it."""
+
+    def __init__(self, number: str, name: str, layer: str, op: str):
+        self.number = int(number)
+        self.name = name
+        self.layer = layer
+        self.op = op
+        self.symbols: list[str] = []
+
+
+def words(path: Path, line: int) -> list[str]:
+    """The leading words in the brackets of the macro that is used in a line, or that began further up."""
+    lines = path.read_text().splitlines()
+    while line > 1 and not re.match(r"\w+\(", lines[line - 1]):
+        line -= 1
+    match = re.match(r"\w+\(([\w\s,]*)", "\n".join(lines[line - 1 : line + 3]))
+    return [word.strip() for word in match[1].split(",")] if match else []
+
+
+def marks(source: str) -> list[tuple[Path, int, str, str]]:
+    """File, line, kind and text of each mark, in the order of the tables."""
+    command = ["cc", "-E", "-x", "c", "-I", str(TABLES), "-"]
+    output = subprocess.run(command, input=source, check=True, capture_output=True, text=True).stdout
+    found, path, line = [], Path(), 0
+    for text in output.splitlines():
+        place = PLACE.match(text)
+        if place:
+            path, line = Path(place[2]), int(place[1])
+            continue
+        found += [(path, line, kind, what) for kind, what in MARK.findall(text)]
+        line += 1
+    return found
+
+
+def read() -> tuple[dict[str, list[Call]], dict[str, list[str]]]:
+    """The calls of each layer, and its symbols that are only watched."""
+    layers: dict[str, list[Call]] = {}
+    watched: dict[str, list[str]] = {}
+    counts: dict[str, list[Call]] = {}  # by symbol
+    lines: dict[tuple[Path, int], list[str]] = {}
+    layer_of: dict[Path, str] = {}
+    for path, line, kind, what in marks(PROGRAM):
+        if kind == "C":
+            call = Call(*what.split())
+            layers.setdefault(call.layer, []).append(call)
+            layer_of[path] = call.layer
+        else:
+            lines.setdefault((path, line), []).append(what)
+    for (path, line), symbols in lines.items():
+        layer = layer_of[path]
+        by_name = {call.name: call for call in layers[layer]}
+        named = words(path, line)
+        calls: list[Call] = []
+        for word in named:
+            if word not in by_name:
+                break
+            calls.append(by_name[word])
+        calls = calls or [by_name[symbol] for symbol in symbols if symbol in by_name]
+        calls = calls or (counts.get(named[1], []) if len(named) > 1 else [])
+        for symbol in symbols:
+            counts[symbol] = calls
+            for call in calls:
+                call.symbols.append(symbol)
+            if not calls:
+                watched.setdefault(layer, []).append(symbol)
+    return layers, watched
+
+
+def listed(symbols: list[str]) -> str:
+    """Symbols as code, each once."""
+    return ", ".join(f"`{symbol}`" for symbol in dict.fromkeys(symbols)) or "none"
+
+
+def page() -> str:
+    """The whole page."""
+    layers, watched = read()
+    parts = [PREFACE]
+    for layer, calls in layers.items():
+        parts.append(f"\n## {layer}\n\n| number | call | layer | op | symbols |\n|---|---|---|---|---|\n")
+        for call in sorted(calls, key=lambda call: call.number):
+            parts.append(
+                f"| {call.number} | `{call.name}` | {call.layer} | {call.op} | {listed(call.symbols)} |\n"
+            )
+        if layer in watched:
+            parts.append(
+                "\nOnly watched, not recorded, for what they do to descriptors, positions, requests or the "
+                f"process: {listed(watched[layer])}.\n"
+            )
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,288 @@
+"""What calls add up to is the same in all modes, and equal to what the events say."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+
+import ensembles
+from ensembles.events import Events
+from ensembles.readers.layout import CONSTANTS, EVENT
+from ensembles.readers.spool import read_spool
+from ensembles.summaries.cells import CENTRAL, KEYS, CellSummary
+from ensembles.summaries.classes import UNKNOWN_ORDINAL
+from ensembles.summaries.from_cells import totals_of
+
+COUNTS = ("count", "errors", "moved", "outer_count", "outer_moved", "min_requested", "max_requested")
+TIMES = ("time_ns", "inner_ns", "outer_ns", "min_ns", "max_ns", "start_ns")
+
+
+def spools(recorder):
+    return [read_spool(str(path)) for path in sorted(recorder.run.glob("*.spool"))]
+
+
+def only_spool(recorder):
+    (spool,) = spools(recorder)
+    return spool
+
+
+def exact_ns(ticks, rate):
+    """Ticks in nanoseconds, as the recorder takes them: in integers, rounded."""
+    bits = CONSTANTS["ENSIO_RATE_BITS"]
+    return np.array([(int(tick) * rate + (1 << bits - 1)) >> bits for tick in ticks], np.int64)
+
+
+def summary_of_events(run, spool):
+    """The summary of all events of a trace, with the rates of the recorder, and by Python alone."""
+    raw = np.fromfile(spool.path, "u1")
+    durations = []
+    for window in spool.windows:
+        end = window.position + window.slots * EVENT.size
+        events = raw[window.position : end].view(EVENT.dtype)
+        events = events[events["call"] != 0]
+        durations.append(exact_ns(events["duration"], window.rate))
+    (chunk,) = run.chunks(1 << 24)
+    chunk = Events(chunk.columns | {"duration": np.concatenate(durations)}, chunk.calls, chunk.files)
+    summary = CellSummary()
+    summary.add(chunk)
+    return summary
+
+
+def by_key(summary, names):
+    return {
+        tuple(row[: len(KEYS)]): tuple(row[len(KEYS) :])
+        for row in zip(*(summary.cells[name].tolist() for name in (*KEYS, *names)), strict=True)
+    }
+
+
+def assert_equal_to_the_bin(found, expected):
+    assert by_key(found, COUNTS + TIMES) == by_key(expected, COUNTS + TIMES)
+    for mine, theirs in zip(found.histogram, expected.histogram, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    for name in CENTRAL:
+        scale = {"mean_ns": 1, "m2": 2, "m3": 3, "m4": 4}[name]
+        # What is left of a difference of large numbers is right to the size of these.
+        size = expected.cells["max_ns"].astype(float) ** scale * (expected.cells["count"] if scale > 1 else 1)
+        difference = np.abs(found.cells[name] - expected.cells[name])
+        assert (difference <= 1e-11 * size + 1e-6).all(), name
+    np.testing.assert_array_equal(found.longest[0], expected.longest[0])
+    mine, theirs = found.longest[1], expected.longest[1]
+    # Of two calls that differ by less than a nanosecond, the recorder, who counts in ticks, may keep either.
+    np.testing.assert_allclose(mine.duration, theirs.duration, rtol=1e-3, atol=2)
+    same = mine.start == theirs.start
+    assert np.count_nonzero(same) > 0.9 * len(same)
+    for column in ("call", "file", "requested", "moved", "offset", "depth", "error"):
+        np.testing.assert_array_equal(getattr(mine, column)[same], getattr(theirs, column)[same])
+
+
+def test_the_recorders_summary_equals_that_of_the_events_bin_by_bin(recorder, tmp_path):
+    recorder.execute(recorder.build("mixture"), tmp_path, 20_000, check=True)
+    run = ensembles.open(only_spool(recorder).path)
+    assert run.summary.count == len(run.events) > 45_000
+    assert_equal_to_the_bin(run.summary, summary_of_events(run, only_spool(recorder)))
+    assert UNKNOWN_ORDINAL not in run.summary.cells["ordinal_class"]
+    # With the rates that readers use, a duration may come out at the other side of an edge.
+    again = CellSummary()
+    for chunk in run.chunks(1000):
+        again.add(chunk)
+    assert by_key(run.summary, COUNTS) == by_key(again, COUNTS)
+    for name in TIMES:
+        np.testing.assert_allclose(run.summary.cells[name], again.cells[name], rtol=1e-3, atol=2)
+
+
+@pytest.mark.parametrize("mode", ["trace", "profile"])
+def test_calls_inside_calls_are_told_apart_in_the_summary(recorder, tmp_path, mode):
+    recorder.execute(
+        recorder.build("calls_inside"), tmp_path, 3000, check=True, environment={"ENSIO_MODE": mode}
+    )
+    run = ensembles.open(only_spool(recorder).path)
+    totals = totals_of(run.summary)
+    # Each fprintf counts its own bytes, and those of the fputs and the write inside it.
+    assert totals.bytes_written == 3000 * 8
+    if mode == "trace":
+        expected = summary_of_events(run, only_spool(recorder))
+        for name in (*COUNTS, "time_ns", "inner_ns", "outer_ns"):
+            assert by_key(run.summary, (name,)) == by_key(expected, (name,)), name
+    inner = {call.name: totals.layers.inner_ns[call] for call in totals.layers.calls}
+    time = {call.name: totals.layers.time_ns[call] for call in totals.layers.calls}
+    assert 0 < inner["fprintf"] == time["fputs"] + time["write"]
+
+
+def test_threads_and_handlers_are_in_the_summary(recorder, tmp_path):
+    program = recorder.build("threads")
+    said = recorder.execute(program, tmp_path, 2, 20_000, 2, check=True).stdout
+    handled = int(said.split()[0])
+    run = ensembles.open(only_spool(recorder).path)
+    found, expected = run.summary, summary_of_events(run, only_spool(recorder))
+    assert found.count == expected.count
+
+    def without_ordinals(summary, name):
+        """The file of the handler is written by all threads: which of them comes when is the order of
+        folding."""
+        writes = summary.cells["size_class"] == 1
+        table = {key: value for key, value in by_key(summary, (name,)).items() if key[1] != 1}
+        return table, int(summary.cells[name][writes].sum())
+
+    for name in ("count", "errors", "moved", "time_ns", "inner_ns", "outer_ns", "outer_count"):
+        assert without_ordinals(found, name) == without_ordinals(expected, name), name
+    assert without_ordinals(found, "count")[1] == handled
+
+
+@pytest.mark.parametrize("mode", ["profile", "tail"])
+def test_other_modes_count_what_trace_counts(recorder, tmp_path, mode):
+    program = recorder.build("mixture")
+    recorder.execute(program, tmp_path, 5000, check=True)
+    traced = ensembles.open(recorder.run)
+    recorder.run = recorder.folder / mode
+    recorder.execute(program, tmp_path, 5000, check=True, environment={"ENSIO_MODE": mode})
+    run = ensembles.open(recorder.run)
+    assert (run.mode, run.notes, run.dropped_events) == (mode, [], 0)
+    assert by_key(run.summary, COUNTS) == by_key(traced.summary, COUNTS)
+    assert run.summary.histogram[2].sum() == run.summary.count
+    assert mode == "tail" or len(run.events) == 0
+    assert (run.tasks, run.threads) == (1, 1)
+
+
+def test_profile_of_threads_handlers_and_children(recorder, tmp_path):
+    environment = {"ENSIO_MODE": "profile"}
+    said = recorder.execute(
+        recorder.build("threads"), tmp_path, 16, 500, 20, check=True, environment=environment
+    ).stdout
+    run = ensembles.open(recorder.run)
+    assert run.notes == []
+    summary = run.summary
+    per_size = {size: summary.cells["count"][summary.cells["size_class"] == size].sum() for size in (1, 5)}
+    assert per_size[5] == 16 * 500 * 20
+    assert per_size[1] == int(said.split()[0])
+    # 320 threads, 16 at a time: windows are handed on.
+    assert only_spool(recorder).status.st_size < 3 << 20
+
+    recorder.run = recorder.folder / "children"
+    program = recorder.build("processes")
+    recorder.execute(program, tmp_path / "shared", environment=environment)
+    profiled = ensembles.open(recorder.run)
+    recorder.run = recorder.folder / "traced children"
+    recorder.execute(program, tmp_path / "shared")
+    traced = ensembles.open(recorder.run)
+    assert profiled.summary.count == traced.summary.count == len(traced.events) > 10
+
+
+def test_a_profile_does_not_grow_with_the_run(recorder, tmp_path):
+    environment = {"ENSIO_MODE": "profile"}
+    recorder.execute(recorder.build("mixture"), tmp_path, 2000, check=True, environment=environment)
+    small = only_spool(recorder).status.st_blocks
+    recorder.run = recorder.folder / "long"
+    recorder.execute(recorder.build("mixture"), tmp_path, 200_000, check=True, environment=environment)
+    assert only_spool(recorder).status.st_blocks <= 2 * small
+    assert ensembles.open(recorder.run).summary.count > 400_000
+
+
+def test_tail_keeps_the_slow_calls(recorder, tmp_path):
+    program = recorder.build("slow_calls")
+    recorder.execute(program, tmp_path / "out", 20_000, check=True, environment={"ENSIO_MODE": "tail"})
+    run = ensembles.open(recorder.run)
+    slow = run.select(call="pwrite")
+    slow = slow[slow.duration > 1_900_000]
+    assert np.count_nonzero(slow.moved < 0) == 20
+    assert len(run.events) < 2000
+    assert run.summary.count == 20_001
+    # Longest calls are there whole, whether kept as events or not.
+    assert run.summary.longest[1].duration.max() >= slow.duration.max()
+
+
+def test_budget_of_a_process_drops_events_and_counts_them(recorder, tmp_path):
+    recorder.execute(
+        recorder.build("acknowledge"), tmp_path / "out", 40_000, environment={"ENSIO_MAX_BYTES": "512KiB"}
+    )
+    run = ensembles.open(recorder.run)
+    events = sum(len(chunk) for chunk in run.chunks())
+    assert 5000 < events < 512 * 1024 / 48
+    assert events + run.dropped_events == run.summary.count == 40_001
+    assert run.lost_calls == 0
+    assert only_spool(recorder).status.st_blocks * 512 <= 600 * 1024
+    assert any("ENSIO_MAX_BYTES" in note for note in run.notes)
+
+
+def test_budget_of_a_node_is_shared(recorder, tmp_path):
+    program = recorder.build("acknowledge")
+    most = 1 << 20
+    environment = recorder.environment(ENSIO_MAX_BYTES="1GiB,1MiB")
+    running = [
+        subprocess.Popen([program, tmp_path / f"{i}", "40000"], env=environment, stdout=subprocess.DEVNULL)
+        for i in range(3)
+    ]
+    assert [process.wait() for process in running] == [0, 0, 0]
+    run = ensembles.open(recorder.run)
+    reserved = sum(window.slots * EVENT.size for spool in spools(recorder) for window in spool.windows)
+    assert most / 3 < reserved <= most
+    assert run.summary.count == 3 * 40_001
+    assert run.dropped_events == run.summary.count - len(run.events) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ENSIO_MODE", "everything"), ("ENSIO_MAX_BYTES", "64 MB"), ("ENSIO_MAX_BYTES", "1MiB,")],
+)
+def test_settings_that_make_no_sense_are_told_and_ignored(recorder, tmp_path, name, value):
+    done = recorder.execute(
+        recorder.build("acknowledge"), tmp_path / "out", 1000, check=True, environment={name: value}
+    )
+    message = done.stderr.decode()
+    assert message.count("\n") == 1
+    assert name in message
+    assert value in message
+    run = ensembles.open(recorder.run)
+    assert (run.mode, len(run.events)) == ("trace", 1001)
+
+
+@pytest.mark.parametrize("mode", ["profile", "tail"])
+def test_commands_tell_what_a_mode_has(preload, tmp_path, mode):
+    program = preload.build("mixture")
+    environment = preload.environment()
+    del environment["LD_PRELOAD"], environment["ENSIO_DIR"]
+    environment["ENSIO_PRELOAD"] = str(preload.library)
+
+    def ensio(*arguments):
+        command = ["ensio", *map(str, arguments)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    started = ensio("run", "-o", preload.run, "--mode", mode, "--", program, tmp_path, 3000)
+    assert started.returncode == 0
+    info = json.loads(ensio("info", "--json", preload.run).stdout)
+    traced = tmp_path / "traced"
+    ensio("run", "-o", traced, "--", program, tmp_path, 3000)
+    expected = json.loads(ensio("info", "--json", traced).stdout)
+    assert info["mode"] == mode
+    assert info["recorded_calls"] == expected["events"]
+    for key in ("tasks", "threads", "bytes_read", "bytes_written", "files", "dropped_events"):
+        assert info[key] == expected[key], key
+    for call, row in expected["calls"].items():
+        assert {key: info["calls"][call][key] for key in ("layer", "count", "bytes", "errors")} == {
+            key: row[key] for key in ("layer", "count", "bytes", "errors")
+        }
+    text = ensio("info", preload.run)
+    assert f"{mode}: sums and histograms" in text.stdout
+    events = ensio("events", preload.run)
+    if mode == "profile":
+        assert (events.returncode, events.stdout, events.stderr.count("\n")) == (2, "", 1)
+        assert "mode profile" in events.stderr
+    else:
+        assert events.returncode == 0
+        assert "slowest" in events.stderr
+    page = tmp_path / "report.html"
+    assert ensio("report", preload.run, "-o", page).returncode == 0
+    assert "of all calls" in page.read_text()
+
+
+def test_a_trace_file_keeps_the_summary(recorder, tmp_path):
+    recorder.execute(
+        recorder.build("mixture"), tmp_path, 3000, check=True, environment={"ENSIO_MODE": "tail"}
+    )
+    spool = only_spool(recorder).path
+    read = ensembles.open(spool).summary
+    ensembles.open(recorder.run)
+    stored = ensembles.open(recorder.run / "trace.h5")
+    assert (stored.mode, stored.summary.count) == ("tail", read.count)
+    for name, column in read.to_arrays().items():
+        np.testing.assert_array_equal(stored.summary.to_arrays()[name], column)

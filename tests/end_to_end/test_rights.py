@@ -1,0 +1,80 @@
+"""Programs with more rights than their user has are left alone; those that give rights up go on."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import ensembles
+
+NOBODY = 65534
+CALLS = 10_000
+
+
+@pytest.fixture
+def public():
+    """A folder that every user can look into, on a file system where setuid programs work."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make programs that run with root's rights")
+    folder = Path(tempfile.mkdtemp(prefix="ensio-rights-"))
+    folder.chmod(0o755)
+    if os.statvfs(folder).f_flag & os.ST_NOSUID:
+        shutil.rmtree(folder)
+        pytest.skip(f"setuid programs have no effect in {folder.parent} (mounted with nosuid)")
+    yield folder
+    shutil.rmtree(folder)
+
+
+def run_as_nobody(recorder, program, folder):
+    return recorder.execute(
+        program, "keep", folder / "out", 10, environment={"ENSIO_DIR": str(folder / "run")},
+        user=NOBODY, group=NOBODY, extra_groups=[], cwd="/",
+    )  # fmt: skip
+
+
+def check_left_alone(recorder, folder, *options):
+    program = folder / "program"
+    shutil.copy(recorder.build("rights", *options), program)
+    program.chmod(0o4755)
+    finished = run_as_nobody(recorder, program, folder)
+    assert (finished.returncode, finished.stdout, finished.stderr) == (3, b"65534 0\n", b"")
+    assert (folder / "out").read_bytes() == 10 * b"0123456789"
+    assert (folder / "out").stat().st_uid == 0  # with root's rights, in a folder where only root may write
+    assert sorted(path.name for path in folder.iterdir()) == ["out", "program"]
+
+
+def test_setuid_program_works_and_leaves_no_trace(recorder, public):
+    check_left_alone(recorder, public)
+
+
+def test_static_setuid_program_works_and_leaves_no_trace(relinked, public):
+    check_left_alone(relinked, public, "-static")
+
+
+def test_the_same_program_without_the_rights_is_recorded(relinked, public):
+    program = public / "program"
+    shutil.copy(relinked.build("rights"), program)
+    os.chown(public, NOBODY, NOBODY)
+    finished = run_as_nobody(relinked, program, public)
+    assert finished.returncode == 3
+    assert len(ensembles.open(public / "run").select(call="write", file=str(public / "out"))) == 10
+
+
+def test_program_that_gives_up_its_rights_goes_on_and_what_is_missing_is_told(recorder, public):
+    program = public / "program"
+    shutil.copy(recorder.build("rights"), program)
+    shutil.copy(recorder.library, public / "preload.so")
+    recorder.library = public / "preload.so"
+    finished = recorder.execute(program, "drop", public / "out", CALLS, cwd="/")
+    assert (finished.returncode, finished.stdout, finished.stderr) == (3, b"65534 65534\n", b"")
+    assert (public / "out").stat().st_size == 10 * CALLS
+    run = ensembles.open(recorder.run)
+    writes = run.select(call="write", file=str(public / "out"))
+    assert writes.offset.tolist() == list(range(0, 10 * len(writes), 10))
+    assert len(writes) >= CALLS / 2
+    recorded = len(run.select(file=str(public / "out")))
+    assert recorded + run.dropped_events == CALLS + 2  # and the open and the close
+    assert run.dropped_events > 0  # the run directory is root's: there is no window to be had any more
+    assert any(str(run.dropped_events) in note.replace(",", "") for note in run.notes)

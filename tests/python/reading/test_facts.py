@@ -1,0 +1,214 @@
+"""What is known about a run beside its calls: from spools, and through trace.h5."""
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+from made_spools import made_events
+
+import ensembles
+from ensembles.cli.main import main
+from ensembles.collection import collect
+from ensembles.metadata import Mount
+from ensembles.readers.layout import CONSTANTS
+from ensembles.readers.lustre import Component, decode_layout
+from ensembles.writers.spool import SpoolContent, write_spool
+
+MOUNTS = r"""/ ext4 /dev/vda1
+/home nfs4 server:/export/home
+/scratch lustre 10.1.1.1@o2ib:/fs1
+/with\040blank xfs /dev/vdb
+/home/ann tmpfs hidden
+/home/ann fuse.sshfs ann@far:/
+"""
+
+
+def spool(path: Path, rank: int, facts: dict, **properties: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    content = SpoolContent(
+        threads=[made_events(3, rank)],
+        files={1: "/scratch/a", 2: "/home/ann/b", 7: "/link/c"},
+        file_facts=facts,
+        properties={"host": f"node{rank // 2}", **properties},
+        head={"rank": rank, "first_realtime_ns": 10**18, "last_realtime_ns": 10**18 + 10**9},
+    )
+    write_spool(path, content)
+
+
+@pytest.fixture
+def directory(tmp_path) -> Path:
+    run = tmp_path / "run"
+    told = {
+        "user": "ann",
+        "uid": "1000",
+        "libc": "glibc 2.36",
+        "mpi": "Open MPI v4.1.4",
+        "env.ROMIO_HINTS": "/home/ann/hints=x",
+        "env.OMP_NUM_THREADS": "",
+    }
+    first = {1: {"hint.cb_nodes": "4", "lustre.lov": "00"}, 7: {"mount": "/scratch"}}
+    spool(run / "0.spool", 0, first, mounts=MOUNTS, **{"block./home": "1048576"}, **told)
+    spool(run / "1.spool", 1, {1: {"hint.cb_nodes": "9", "hint.striping_unit": "1"}}, **told)
+    spool(run / "2.spool", 2, {}, mounts="/ xfs /dev/sda\n", **told)
+    return run
+
+
+@pytest.fixture(params=("spools", "trace.h5"))
+def run(request, directory) -> ensembles.Run:
+    if request.param == "spools":
+        return ensembles.open(directory)
+    return ensembles.open(collect(str(directory), str(directory / "other.h5"))[0])
+
+
+def test_facts_of_files_are_those_of_all_processes_and_the_first_one_is_believed(run):
+    assert run.file_facts == {
+        "/scratch/a": {"hint.cb_nodes": "4", "lustre.lov": "00", "hint.striping_unit": "1"},
+        "/link/c": {"mount": "/scratch"},
+    }
+
+
+def test_versions_user_and_environment_are_kept(run):
+    assert (run.user, run.mpi_version, run.libc_version) == ("ann", "Open MPI v4.1.4", "glibc 2.36")
+    assert run.environment == {"ROMIO_HINTS": "/home/ann/hints=x", "OMP_NUM_THREADS": ""}
+
+
+def test_every_node_has_its_mounts(run):
+    assert list(run.mounts) == ["node0", "node1"]
+    assert run.mounts["node0"][1] == Mount("/home", "nfs4", "server:/export/home", 1048576)
+    assert run.mounts["node0"][3].point == "/with blank"
+    assert run.mounts["node1"] == (Mount("/", "xfs", "/dev/sda", 0),)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/scratch/a", "lustre"),
+        ("/scratch", "lustre"),
+        ("/scratchy/a", "ext4"),
+        ("/home/bob/x", "nfs4"),
+        ("/home/ann/b", "fuse.sshfs"),  # the later mount hides the earlier one
+        ("/link/c", "lustre"),  # a symbolic link led there
+        ("/with blank/c", "xfs"),
+    ],
+)
+def test_a_file_lies_on_the_deepest_mount_above_it(run, path, kind):
+    assert run.filesystem_of(path).type == kind
+
+
+def test_without_mounts_the_file_system_is_not_known(tmp_path):
+    spool(tmp_path / "run/0.spool", 0, {})
+    run = ensembles.open(tmp_path / "run")
+    assert run.filesystem_of("/scratch/a") is None
+    assert run.striping_of("/scratch/a") is None
+    assert (run.user, run.environment, run.mounts) == ("", {}, {})
+
+
+def test_kinds_of_texts_are_those_of_the_header():
+    assert CONSTANTS["ENSIO_TEXT_FILE_FACTS"] == 4
+
+
+# Lustre's structures, written out as it publishes them.
+
+
+def plain(stripe_bytes, targets, count=None, pool=None, pattern=1) -> bytes:
+    """``lov_user_md_v1``, or with a pool ``lov_user_md_v3``."""
+    head = struct.pack(
+        "<IIQQIHH",
+        0x0BD30BD0 if pool is not None else 0x0BD10BD0,
+        pattern,
+        0x123,
+        0x200000400,
+        stripe_bytes,
+        len(targets) if count is None else count,
+        0,
+    )
+    name = b"" if pool is None else pool.encode().ljust(16, b"\0")
+    objects = (struct.pack("<QQII", 77, 0x100010000, 0, target) for target in targets)
+    return head + name + b"".join(objects)
+
+
+def composite(*components, mirrors=0) -> bytes:
+    """``lov_comp_md_v1`` of (identity, flags, start, end, layout)."""
+    entries, blobs = b"", b""
+    begin = 32 + 48 * len(components)
+    for identity, flags, start, end, layout in components:
+        place = begin + len(blobs)
+        entries += struct.pack("<IIQQIIIQI", identity, flags, start, end, place, len(layout), 3, 0, 0)
+        blobs += layout
+    size = begin + len(blobs)
+    return (
+        struct.pack("<IIIHHHBB2HQ", 0x0BD60BD0, size, 1, 0, len(components), mirrors, 0, 0, 0, 0, 0)
+        + entries
+        + blobs
+    )
+
+
+def test_a_plain_layout_has_one_component_with_its_targets():
+    striping = decode_layout(plain(1 << 20, [4, 0, 17]).hex())
+    assert striping.components == (Component(0, None, 1 << 20, 3, (4, 0, 17)),)
+    assert (striping.stripe_bytes, striping.stripe_count) == (1 << 20, 3)
+
+
+def test_a_layout_with_a_pool_names_it():
+    striping = decode_layout(plain(1 << 22, [9], pool="flash").hex())
+    assert striping.components == (Component(0, None, 1 << 22, 1, (9,), "flash"),)
+
+
+def test_a_progressive_layout_has_its_extents_and_what_is_not_written_has_no_targets():
+    end = (1 << 64) - 1
+    layout = composite(
+        (1, 0x10, 0, 1 << 20, plain(1 << 20, [], count=0, pattern=0x100)),
+        (2, 0x10, 1 << 20, 1 << 30, plain(1 << 20, [3, 5], pool="")),
+        (3, 0, 1 << 30, end, plain(1 << 22, [], count=0xFFFF)),
+    )
+    striping = decode_layout(layout.hex())
+    assert striping.components == (
+        Component(0, 1 << 20, 1 << 20, 0, kind="mdt"),
+        Component(1 << 20, 1 << 30, 1 << 20, 2, (3, 5)),
+        Component(1 << 30, None, 1 << 22, -1, instantiated=False),
+    )
+    assert (striping.stripe_bytes, striping.stripe_count) == (1 << 20, 2)
+
+
+def test_copies_of_a_mirrored_file_are_told_apart():
+    end = (1 << 64) - 1
+    copies = [((mirror << 16) | 1, 0x10, 0, end, plain(1 << 20, [mirror])) for mirror in (1, 2)]
+    assert [part.mirror for part in decode_layout(composite(*copies, mirrors=1).hex()).components] == [1, 2]
+
+
+def test_targets_that_were_cut_off_are_missing_and_nothing_else():
+    layout = plain(1 << 20, list(range(300)))[:4096]
+    striping = decode_layout(layout.hex())
+    assert striping.stripe_count == 300
+    assert striping.components[0].targets == tuple(range((4096 - 32) // 24))
+
+
+@pytest.mark.parametrize("layout", ["", "zz", "0", "d00bd10b", "00" * 64, plain(1, [1]).hex()[:40]])
+def test_what_is_no_layout_gives_nothing(layout):
+    assert decode_layout(layout) is None
+
+
+def test_no_cut_of_a_composite_layout_is_an_error():
+    layout = composite(
+        (1, 0x10, 0, 1 << 20, plain(1 << 20, [1])), (2, 0x10, 1 << 20, 1 << 30, plain(1 << 20, [3, 5]))
+    )
+    for length in range(len(layout)):
+        decode_layout(layout[:length].hex())
+
+
+def test_info_tells_user_mpi_and_where_the_files_lie(directory, capsys):
+    layout = plain(1 << 20, [4, 0, 17, 3]).hex()
+    facts = {1: {"lustre.lov": layout}}
+    spool(directory / "0.spool", 0, facts, mounts=MOUNTS, user="ann", job="77", mpi="MPICH  Version: 4.0")
+    assert main(["info", str(directory)]) == 0
+    text = capsys.readouterr().out
+    assert "job        77 of ann\n" in text
+    assert "MPI        MPICH Version: 4.0\n" in text
+    assert "files on   lustre at /scratch (1 file, 4 stripes of 1 MiB)\n" in text
+    assert main(["info", "--json", str(directory)]) == 0
+    information = json.loads(capsys.readouterr().out)
+    (system,) = information["filesystems"]
+    assert (system["type"], system["point"], system["files"]) == ("lustre", "/scratch", 1)
+    assert system["stripes"] == [{"stripe_count": 4, "stripe_bytes": 1 << 20, "files": 1}]
+    assert (information["user"], information["clock_error_s"]) == ("ann", None)
