@@ -1,0 +1,154 @@
+"""Sample: an ensemble as the statistics see it, durations counted under the bin law, phase by phase.
+
+It holds as many numbers as there are different durations in a phase, and not as many as there were calls, so
+that what is made of it takes the same time for a thousand calls and for a thousand million."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ensembles.errors import EnsioError
+from ensembles.summaries.bins import BIN_COUNT, bin_of
+
+LARGEST_S = 2.0**62 * 1e-9
+"""Longest duration that is counted, seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Durations of calls, counted by phase and bin.
+
+    Attributes
+    ----------
+    phase : ndarray of int64, shape (p,)
+        Numbers of the phases, in the order of time. An ensemble of which no phases are known is one phase.
+    n : ndarray of int64, shape (p,)
+        Calls of each phase, at least one.
+    min_s, max_s : ndarray of float64, shape (p,)
+        Shortest and longest call of each phase, exactly.
+    begin : ndarray of int64, shape (p + 1,)
+        Where the entries of a phase begin among those that follow.
+    bin : ndarray of int64, shape (m,)
+        Bins of the bin law that hold calls of a phase, rising within it.
+    count : ndarray of int64, shape (m,)
+        Calls in them.
+    resolution_s : float
+        Step of the clock, as far as it shows in the durations; 0.0: finer than the bins.
+    phases_known : bool
+        False: nobody told which calls belong to a phase, and all are taken for one.
+    """
+
+    phase: np.ndarray
+    n: np.ndarray
+    min_s: np.ndarray
+    max_s: np.ndarray
+    begin: np.ndarray
+    bin: np.ndarray
+    count: np.ndarray
+    resolution_s: float = 0.0
+    phases_known: bool = True
+
+    @classmethod
+    def of(
+        cls, durations_s: np.ndarray, phase: np.ndarray | None = None, resolution_s: float = 0.0
+    ) -> Sample:
+        """Count durations.
+
+        Parameters
+        ----------
+        durations_s : array of float, shape (n,)
+            Seconds, or seconds per MiB; rounded to whole ns.
+        phase : array of integers, shape (n,), optional
+            Phase of each call; phases are numbered in the order of time.
+        resolution_s : float
+            Step of the clock.
+
+        Raises
+        ------
+        EnsioError
+            A duration is negative, not a number, or longer than 146 years.
+        """
+        durations_s = np.asarray(durations_s, dtype=np.float64).reshape(-1)
+        if len(durations_s) and not (durations_s.min() >= 0 and durations_s.max() < LARGEST_S):
+            bad = int(np.sum(~((durations_s >= 0) & (durations_s < LARGEST_S))))
+            raise EnsioError(
+                f"{bad:,} of {len(durations_s):,} durations are negative, not a number or longer than 146 years: "
+                "leave them out"
+            )
+        number = np.zeros(len(durations_s), np.int64) if phase is None else np.asarray(phase, dtype=np.int64)
+        if number.shape != durations_s.shape:
+            raise ValueError(f"there are {len(durations_s)} durations and {len(number)} phases")
+        ids, group = np.unique(number, return_inverse=True)
+        group = group.reshape(-1)
+        place, count = np.unique(
+            group * BIN_COUNT + bin_of(np.rint(durations_s * 1e9).astype(np.int64)), return_counts=True
+        )
+        low, high = np.full(len(ids), np.inf), np.zeros(len(ids))
+        np.minimum.at(low, group, durations_s)
+        np.maximum.at(high, group, durations_s)
+        return cls(
+            phase=ids,
+            n=np.bincount(group, minlength=len(ids)),
+            min_s=low,
+            max_s=high,
+            begin=np.searchsorted(place, np.arange(len(ids) + 1) * BIN_COUNT),
+            bin=place % BIN_COUNT,
+            count=count,
+            resolution_s=resolution_s,
+            phases_known=phase is not None,
+        )
+
+    @property
+    def total(self) -> int:
+        """Number of calls."""
+        return int(self.n.sum())
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Calls in each bin of the law, of all phases together: int64, shape (BIN_COUNT,)."""
+        counts = np.zeros(BIN_COUNT, np.int64)
+        np.add.at(counts, self.bin, self.count)
+        return counts
+
+    def chosen(self, phases: np.ndarray) -> Sample:
+        """The sample of some phases alone.
+
+        Parameters
+        ----------
+        phases : ndarray of bool, shape (p,), or of positions
+        """
+        positions = np.arange(len(self.phase))[phases]
+        lengths = np.diff(self.begin)[positions]
+        entry = np.arange(lengths.sum()) + np.repeat(
+            self.begin[positions] - np.concatenate([[0], np.cumsum(lengths)[:-1]])[: len(positions)], lengths
+        )
+        return Sample(
+            phase=self.phase[positions],
+            n=self.n[positions],
+            min_s=self.min_s[positions],
+            max_s=self.max_s[positions],
+            begin=np.concatenate([[0], np.cumsum(lengths)]),
+            bin=self.bin[entry],
+            count=self.count[entry],
+            resolution_s=self.resolution_s,
+            phases_known=self.phases_known,
+        )
+
+    def pooled(self) -> Sample:
+        """The same calls as if they were of one phase."""
+        used = np.flatnonzero(self.counts)
+        some = self.total > 0
+        return Sample(
+            phase=np.zeros(int(some), np.int64),
+            n=np.array([self.total] * some, np.int64),
+            min_s=self.min_s.min(keepdims=True) if some else self.min_s,
+            max_s=self.max_s.max(keepdims=True) if some else self.max_s,
+            begin=np.array([0, len(used)][: 1 + some], np.int64),
+            bin=used,
+            count=self.counts[used],
+            resolution_s=self.resolution_s,
+            phases_known=False,
+        )

@@ -1,0 +1,1 @@
+"""What the events say about the program: its phases, ordinals and rates."""
