@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 from ensembles.errors import EnsioError
 
 if TYPE_CHECKING:
+    from ensembles.ensemble import Ensemble
     from ensembles.events import OPS, Call, Events
     from ensembles.regions import phase, region
     from ensembles.run import Process, Run, open
 
 __version__ = "0.1.0"
 
-__all__ = ["OPS", "Call", "EnsioError", "Events", "Process", "Run", "open", "phase", "region"]
+__all__ = ["OPS", "Call", "EnsioError", "Ensemble", "Events", "Process", "Run", "open", "phase", "region"]
 
 _HOMES = {
     "OPS": "ensembles.events",
     "Call": "ensembles.events",
+    "Ensemble": "ensembles.ensemble",
     "Events": "ensembles.events",
     "Process": "ensembles.run",
     "Run": "ensembles.run",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
     import pandas
+
+    from ensembles.ensemble import Ensemble
 
 OPS = ("read", "write", "open", "close", "seek", "sync", "meta", "wait")
 """The kinds of operations; ``Events.op`` indexes this."""
@@ -69,7 +71,7 @@ class Events:
         What the ``file`` column indexes: absolute paths; ``files[0]`` is ``""`` (no file).
     """
 
-    __slots__ = (*COLUMNS, "calls", "files")
+    __slots__ = (*COLUMNS, "_ask", "_told", "calls", "files")
 
     def __init__(
         self, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]
@@ -85,6 +87,8 @@ class Events:
             setattr(self, name, column)
         self.calls = tuple(calls)
         self.files = files
+        self._ask: Callable[[str], np.ndarray | None] | None = None
+        self._told: dict[str, np.ndarray | None] = {}
 
     @classmethod
     def empty(cls, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> Events:
@@ -98,7 +102,15 @@ class Events:
         if any(part.calls != first.calls or not _same(part.files, first.files) for part in parts):
             raise ValueError("events of different runs cannot be put together: their calls or files differ")
         columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
-        return cls(columns, first.calls, first.files)
+        whole = cls(columns, first.calls, first.files)
+
+        def ask(name: str) -> np.ndarray | None:
+            derived = [part._derived(name) for part in parts]
+            return None if any(values is None for values in derived) else np.concatenate(derived)
+
+        if all(part._ask is not None for part in parts):
+            whole._ask = ask
+        return whole
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
@@ -115,6 +127,42 @@ class Events:
         """Kind of operation: index into `OPS`, u1, shape (n,)."""
         return op_of_calls(self.calls)[self.call]
 
+    @property
+    def phase(self) -> np.ndarray | None:
+        """Phase of each call (`ensembles.structure.phases`), i8, shape (n,); -1: in none. None: not known,
+        as only all events of a run together tell it: those of `Run.events` and `Run.select` know."""
+        return self._derived("phase")
+
+    @property
+    def ordinal(self) -> np.ndarray | None:
+        """Which call of its rank, operation and file each is, from 1: i8, shape (n,). None: not known, as
+        for `phase`."""
+        return self._derived("ordinal")
+
+    def _derived(self, name: str) -> np.ndarray | None:
+        if name not in self._told:
+            self._told[name] = None if self._ask is None else self._ask(name)
+        return self._told[name]
+
+    def told_by(self, ask: Callable[[str], np.ndarray | None]) -> Events:
+        """These events, which from now on ask `ask` for what only a whole run tells: ``"phase"`` or
+        ``"ordinal"`` of each, shape (n,), or None."""
+        self._ask = ask
+        return self
+
+    def ensemble(self, per: Literal["call", "MiB"] = "call") -> Ensemble:
+        """The durations of these calls as an ensemble.
+
+        Parameters
+        ----------
+        per : {"call", "MiB"}
+            Seconds of each call, or seconds per MiB that it moved; then calls that moved nothing are left
+            out.
+        """
+        from ensembles.ensemble import Ensemble
+
+        return Ensemble.of_events(self, per)
+
     def __len__(self) -> int:
         return len(self.rank)
 
@@ -122,7 +170,14 @@ class Events:
         """The events that a mask, a slice or an array of positions chooses."""
         if isinstance(index, (int, np.integer)):
             index = slice(index, index + 1 or None)
-        return Events({name: column[index] for name, column in self.columns.items()}, self.calls, self.files)
+        columns = {name: column[index] for name, column in self.columns.items()}
+        chosen = Events(columns, self.calls, self.files)
+
+        def ask(name: str) -> np.ndarray | None:
+            derived = self._derived(name)
+            return None if derived is None else derived[index]
+
+        return chosen if self._ask is None else chosen.told_by(ask)
 
     def sorted(self) -> Events:
         """The same events, by rank and then by start."""

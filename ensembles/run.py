@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Protocol
 
+import numpy as np
+
 from ensembles.collection import open_directory
 from ensembles.errors import EnsioError
 from ensembles.events import Call, Events
@@ -105,6 +107,11 @@ class Run:
     def has_all_events(self) -> bool:
         """Whether every call that the summary counts is among the events."""
         return self._metadata.has_all_events
+
+    @property
+    def keeps_all_calls(self) -> bool:
+        """Whether every completed call is among the events: phases and ordinals can be told."""
+        return self.mode not in ("profile", "tail") and self.dropped_events == 0
 
     @property
     def excluded_calls(self) -> int:
@@ -220,7 +227,25 @@ class Run:
     @cached_property
     def events(self) -> Events:
         """All events, sorted by (rank, start). Takes 55 bytes of memory an event."""
-        return self._source.events()
+        return self._source.events().told_by(self._derived)
+
+    def _derived(self, name: str) -> np.ndarray | None:
+        """``phase`` or ``ordinal`` of all events; None where the events are not all calls."""
+        if not self.keeps_all_calls:
+            return None
+        if name == "ordinal":
+            try:
+                from ensembles.structure.ordinals import ordinal_of
+            except ModuleNotFoundError:
+                from ensembles.summaries.classes import Ordinals
+
+                ordinal_of = Ordinals().of
+            return ordinal_of(self.events)
+        try:
+            from ensembles.structure.phases import phase_of
+        except ModuleNotFoundError:
+            return None
+        return phase_of(self.events)
 
     @cached_property
     def regions(self) -> RegionTable:
@@ -244,19 +269,37 @@ class Run:
         Parameters
         ----------
         **filters
-            ``op``, ``call``, ``layer``, ``file``, ``rank``, ``size``, ``time``, ``region``, as on the command
-            line; see `ensembles.selection.Selection.parse`.
+            ``op``, ``call``, ``layer``, ``file``, ``rank``, ``size``, ``time``, ``region``, ``phase``,
+            ``ordinal``, ``per_byte``, as on the command line; see `ensembles.selection.Selection.parse`.
 
         Raises
         ------
         EnsioError
             A filter makes no sense, or a file cannot be read any more.
         """
-        selection = Selection.parse(**filters).for_run(self)
-        if "events" in self.__dict__:
+        return self.chosen_by(Selection.parse(**filters).for_run(self))
+
+    def chosen_by(self, selection: Selection) -> Events:
+        """The events that a selection for this run chooses, sorted by (rank, start)."""
+        if "events" in self.__dict__ or selection.needs_whole_run:
             return selection.of(self.events)
         parts = [selection.of(chunk) for chunk in self.chunks()]
-        return Events.concatenate(parts or [Events.empty(self.calls, self.files)]).sorted()
+        chosen = Events.concatenate(parts or [Events.empty(self.calls, self.files)]).sorted()
+
+        def ask(name: str) -> np.ndarray | None:
+            # Only now the whole run is needed. It is sorted stably, as these are: equals are in one order.
+            return selection.of(self.events)._derived(name) if self.keeps_all_calls else None
+
+        return chosen.told_by(ask)
+
+    def chunks_for(self, selection: Selection, max_events: int = 1 << 20) -> Iterator[Events]:
+        """The events that a selection chooses, chunk by chunk; with phases or ordinals all at once, by rank
+        and start."""
+        if selection.needs_whole_run:
+            yield selection.of(self.events)
+            return
+        for chunk in self.chunks(max_events):
+            yield selection.of(chunk)
 
     def __repr__(self) -> str:
         return f"Run {self.path}: {self._summary()}" + "".join(f"\n  note: {note}" for note in self.notes)

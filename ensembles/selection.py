@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +38,7 @@ UNITS = {
 """Units of sizes, and how many bytes each has."""
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
-_RANKS = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
+_NUMBERS = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
 
 _MAX_DIGITS = 40
 """More digits than any quantity here has; Python itself refuses to convert some thousands."""
@@ -85,6 +86,10 @@ class Selection:
         Ranges of the call's start, seconds since the origin of the run, the end not included.
     regions : tuple of str or None
         Names of phases and regions in which the call's task is when it starts.
+    phases, ordinals : tuple of (int, int) or None
+        Ranges of the numbers of phases and of ordinals, both ends included.
+    per_byte : bool
+        Only calls that moved bytes; in ensembles their durations are per MiB.
     spans : Spans or None
         When the tasks of a run are in those; `for_run` finds it out.
     """
@@ -97,6 +102,9 @@ class Selection:
     sizes: tuple[tuple[int, int], ...] | None = None
     times_s: tuple[tuple[float, float], ...] | None = None
     regions: tuple[str, ...] | None = None
+    phases: tuple[tuple[int, int], ...] | None = None
+    ordinals: tuple[tuple[int, int], ...] | None = None
+    per_byte: bool = False
     spans: Spans | None = field(default=None, compare=False, repr=False)
 
     @classmethod
@@ -111,6 +119,9 @@ class Selection:
         size: Text = None,
         time: Text = None,
         region: str | Iterable[str] | None = None,
+        phase: Text = None,
+        ordinal: Text = None,
+        per_byte: bool = False,
     ) -> Selection:
         """A selection from filters as they are written.
 
@@ -130,6 +141,11 @@ class Selection:
         region : str or list of str
             The name of a phase or region that the program named; a list where several are meant (a comma may
             be part of a name).
+        phase, ordinal : str or int or list of these
+            ``"3"``, ``"4-8"``, ``"1,3-5"``, both ends included: numbers of phases, as ``ensio phases`` tells
+            them; which call of its rank, operation and file it is, from 1.
+        per_byte : bool
+            Only calls that moved bytes; durations per MiB.
 
         Raises
         ------
@@ -141,11 +157,19 @@ class Selection:
             calls=_names(call, "call", None),
             layers=_names(layer, "layer", None),
             file_globs=None if file is None else tuple([file] if isinstance(file, str) else map(str, file)),
-            ranks=_each(rank, _parse_ranks),
+            ranks=_each(rank, partial(_parse_numbers, "rank")),
             sizes=_each(size, _parse_sizes),
             times_s=_each(time, _parse_times),
             regions=None if region is None else (region,) if isinstance(region, str) else tuple(region),
+            phases=_each(phase, partial(_parse_numbers, "phase")),
+            ordinals=_each(ordinal, partial(_parse_numbers, "ordinal")),
+            per_byte=per_byte,
         )
+
+    @property
+    def needs_whole_run(self) -> bool:
+        """Whether only all events of a run together tell which of them are meant."""
+        return self.phases is not None or self.ordinals is not None
 
     def for_run(self, run: Run) -> Selection:
         """This selection, once it is known that all names in it are known to a run.
@@ -156,6 +180,12 @@ class Selection:
             A name is unknown.
         """
         checked = self.checked(run.calls)
+        if self.needs_whole_run and not run.keeps_all_calls:
+            what = "phases" if self.phases is not None else "ordinals"
+            raise EnsioError(
+                f"{run.path} keeps not every call as an event, and {what} can be told only from all of them: "
+                "record the whole run with ensio run --mode trace"
+            )
         if self.regions is None:
             return checked
         for name in self.regions:
@@ -200,6 +230,14 @@ class Selection:
             if self.spans is None:
                 raise ValueError("regions are chosen of a run: use Selection.for_run first")
             mask &= self.spans.hold(chunk.rank, chunk.start)
+        if self.per_byte:
+            mask &= chunk.moved > 0
+        for ranges, name in ((self.phases, "phase"), (self.ordinals, "ordinal")):
+            if ranges is not None:
+                numbers = getattr(chunk, name)
+                if numbers is None:
+                    raise EnsioError(f"the {name} of calls is told by a whole run: choose them with Run.select")
+                mask &= _within(numbers, ranges)
         return mask
 
     def of(self, chunk: Events) -> Events:
@@ -265,15 +303,15 @@ def _each(value: Text, parse: Any) -> tuple[Any, ...] | None:
     return None if value is None else tuple(parse(part) for part in _parts(value))
 
 
-def _parse_ranks(text: str) -> tuple[int, int]:
-    match = _RANKS.fullmatch(text)
+def _parse_numbers(what: str, text: str) -> tuple[int, int]:
+    match = _NUMBERS.fullmatch(text)
     if match is None:
-        raise EnsioError(f'rank "{text}" is no number and no range: write it like 5 or 0-63')
+        raise EnsioError(f'{what} "{text}" is no number and no range: write it like 5 or 0-63')
     for digits in match.groups(default=""):
-        _check_length(digits, "rank")
+        _check_length(digits, what)
     low, high = int(match[1]), int(match[2] or match[1])
     if high < low:
-        raise EnsioError(f'rank "{text}" is an empty range: write the smaller number first')
+        raise EnsioError(f'{what} "{text}" is an empty range: write the smaller number first')
     return low, high
 
 

@@ -78,8 +78,7 @@ def execute(args: argparse.Namespace) -> int:
 def _write(run: Run, selection: Selection, writer: Any, limit: int | None) -> int:
     """Write up to `limit` events chunk by chunk; how many there are beyond."""
     written = found = 0
-    for chunk in run.chunks():
-        events = selection.of(chunk)
+    for events in run.chunks_for(selection):
         found += len(events)
         wanted = len(events) if limit is None else min(len(events), limit - written)
         if wanted:

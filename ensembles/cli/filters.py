@@ -25,6 +25,13 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="calls that start in a phase or region of their task with this name; may be repeated",
     )
+    group.add_argument("--phase", metavar="NUMBERS", help="phases, as ensio phases numbers them: 3 or 1,4-8")
+    group.add_argument(
+        "--ordinal", metavar="NUMBERS", help="which call of its rank, operation and file it is, from 1: 4-8"
+    )
+    group.add_argument(
+        "--per-byte", action="store_true", help="calls that moved bytes, and their durations for each MiB"
+    )
 
 
 def selection_of(args: argparse.Namespace) -> Selection:
@@ -46,4 +53,7 @@ def selection_of(args: argparse.Namespace) -> Selection:
         size=args.size,
         time=args.time,
         region=args.region,
+        phase=args.phase,
+        ordinal=args.ordinal,
+        per_byte=args.per_byte,
     )

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ensembles.errors import EnsioError
-from ensembles.summaries.bins import BIN_COUNT, bin_of
+from ensembles.summaries.bins import BIN_COUNT, bin_low_ns, bin_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 LARGEST_S = 2.0**62 * 1e-9
 """Longest duration that is counted, seconds."""
@@ -112,6 +116,34 @@ class Sample:
         counts = np.zeros(BIN_COUNT, np.int64)
         np.add.at(counts, self.bin, self.count)
         return counts
+
+    def quantile_s(self, levels: ArrayLike) -> np.ndarray:
+        """Quantiles of the durations of all phases together.
+
+        Within a bin durations are taken to be spread evenly over its whole ns: off by less than 3.1 %, the
+        width of a bin, and exact below 64 ns, at level 0 and at level 1.
+
+        Parameters
+        ----------
+        levels : array of float, shape (k,)
+            0 to 1.
+
+        Returns
+        -------
+        ndarray of float64, shape (k,)
+            Seconds; NaN without calls.
+        """
+        levels = np.asarray(levels, dtype=np.float64)
+        if not self.total:
+            return np.full(levels.shape, np.nan)
+        used = np.flatnonzero(self.counts)
+        before = np.concatenate([[0], np.cumsum(self.counts[used])])
+        position = levels * before[-1]
+        number = np.clip(np.searchsorted(before, position, side="left") - 1, 0, len(used) - 1)
+        edges_ns = np.append(bin_low_ns().astype(np.float64), 2.0**64)
+        low, high = edges_ns[used[number]], edges_ns[used[number] + 1] - 1
+        part = np.clip((position - before[number]) / self.counts[used[number]], 0, 1)
+        return np.clip((low + part * (high - low)) * 1e-9, self.min_s.min(), self.max_s.max())
 
     def chosen(self, phases: np.ndarray) -> Sample:
         """The sample of some phases alone.

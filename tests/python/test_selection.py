@@ -34,7 +34,9 @@ def made(count: int, seed: int) -> Events:
     sizes = np.array([0, 1, 4095, 4096, 4097, 1 << 20, 4 << 20, 2**64 - 1], dtype="u8")
     columns["requested"] = random.choice(sizes, count)
     columns["start"] = random.integers(0, 30, count) * 10**9
-    return Events(columns, CALLS, FILES)
+    columns["moved"] = random.integers(-1, 3, count)
+    told = {"phase": random.integers(-1, 6, count), "ordinal": random.integers(1, 12, count)}
+    return Events(columns, CALLS, FILES).told_by(told.get)
 
 
 RULES = {
@@ -53,6 +55,10 @@ RULES = {
     ("size", "..4KiB,4MiB"): lambda e, i: e.requested[i] <= 4096 or e.requested[i] == 4 << 20,
     ("size", "1MiB.."): lambda e, i: e.requested[i] >= 1 << 20,
     ("time", "10..20"): lambda e, i: 10 * 10**9 <= e.start[i] < 20 * 10**9,
+    ("per_byte", True): lambda e, i: e.moved[i] > 0,
+    ("phase", "1,3-4"): lambda e, i: e.phase[i] in (1, 3, 4),
+    ("phase", 0): lambda e, i: e.phase[i] == 0,
+    ("ordinal", "4-8"): lambda e, i: 4 <= e.ordinal[i] <= 8,
     ("time", "..0.5,29.."): lambda e, i: e.start[i] < 5 * 10**8 or e.start[i] >= 29 * 10**9,
 }
 

@@ -1,0 +1,294 @@
+"""Ensemble: the durations of many calls, taken together."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ensembles.errors import EnsioError
+from ensembles.statistics.sample import Sample
+from ensembles.units import count_text, seconds_text
+
+if TYPE_CHECKING:
+    from ensembles.events import Events
+
+MIB = float(1 << 20)
+
+PER = ("call", "MiB")
+
+
+class Ensemble:
+    """Durations of calls, and the statements about them.
+
+    Parameters
+    ----------
+    durations_s : array of float, shape (n,)
+        Seconds; of an ensemble per MiB, seconds per MiB.
+    phase, rank, ordinal : array of integers, shape (n,), optional
+        Phase of each call, in the order of time (-1: in none); its task; which call of its rank, operation
+        and file it is, from 1.
+    bytes : array of integers, shape (n,), optional
+        What each call moved.
+    start_ns : array of int64, shape (n,), optional
+        When each call began. Without it the calls of a rank are taken to be in the order of time.
+    per : {"call", "MiB"}
+        What the durations are of.
+    name : str
+        What the calls are, for people.
+    notes : iterable of str
+        What is partial or doubtful, in plain sentences.
+    resolution_s : float
+        Step of the clock; 0.0: finer than the bins of the histogram.
+
+    Raises
+    ------
+    EnsioError
+        The arrays have different lengths, or a duration is negative, not a number or longer than 146 years.
+
+    Attributes
+    ----------
+    durations_s, phase, rank, ordinal, bytes, start_ns : ndarray of shape (n,), or None
+        As given. All are None where only the histogram of the ensemble is known.
+    sample : Sample
+        The durations counted by phase and bin, on which the statistics stand.
+    per, name, notes
+        As given.
+    """
+
+    def __init__(
+        self,
+        durations_s: Any,
+        phase: Any = None,
+        rank: Any = None,
+        ordinal: Any = None,
+        bytes: Any = None,
+        *,
+        start_ns: Any = None,
+        per: Literal["call", "MiB"] = "call",
+        name: str = "",
+        notes: Iterable[str] = (),
+        resolution_s: float = 0.0,
+    ) -> None:
+        durations = _column("durations_s", durations_s, np.float64)
+        columns = {"phase": phase, "rank": rank, "ordinal": ordinal, "bytes": bytes, "start_ns": start_ns}
+        for column, values in columns.items():
+            whole = None if values is None else _column(column, values, np.int64)
+            if whole is not None and len(whole) != len(durations):
+                raise EnsioError(
+                    f"an ensemble of {len(durations):,} durations was given {len(whole):,} values of {column}: "
+                    "give one for each duration, or none"
+                )
+            setattr(self, column, whole)
+        self.durations_s: np.ndarray | None = durations
+        self.per, self.name, self.notes = _checked(per), name, list(notes)
+        self.sample = Sample.of(durations, self.phase, resolution_s)
+
+    @classmethod
+    def of_events(cls, events: Events, per: Literal["call", "MiB"] = "call") -> Ensemble:
+        """The durations of events; see `Events.ensemble`."""
+        durations_s = events.duration * 1e-9
+        if _checked(per) == "MiB":
+            events = events[events.moved > 0]
+            durations_s = events.duration * 1e-9 / (events.moved / MIB)
+        return cls(
+            durations_s,
+            events.phase,
+            events.rank,
+            events.ordinal,
+            np.maximum(events.moved, 0),
+            start_ns=events.start,
+            per=per,
+            name=_name_of(events),
+            notes=_doubts(events),
+        )
+
+    @classmethod
+    def of_sample(
+        cls,
+        sample: Sample,
+        per: Literal["call", "MiB"] = "call",
+        name: str = "",
+        notes: Iterable[str] = (),
+    ) -> Ensemble:
+        """An ensemble of which only the histogram is known."""
+        ensemble = cls.__new__(cls)
+        for column in ("durations_s", "phase", "rank", "ordinal", "bytes", "start_ns"):
+            setattr(ensemble, column, None)
+        ensemble.per, ensemble.name, ensemble.notes = _checked(per), name, list(notes)
+        ensemble.sample = sample
+        return ensemble
+
+    @property
+    def n(self) -> int:
+        """Number of calls."""
+        return self.sample.total
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def unit(self) -> str:
+        """Unit of the durations: ``s`` or ``s/MiB``."""
+        return "s" if self.per == "call" else "s/MiB"
+
+    @cached_property
+    def successive(self) -> Successive:
+        """The durations of each task one after the other, phase by phase.
+
+        Raises
+        ------
+        EnsioError
+            It is not known which task made which call.
+        """
+        if self.durations_s is None or self.rank is None:
+            raise EnsioError(
+                "this ensemble does not tell which task made which call, so that no calls of a task follow one "
+                "another: make it from the events of a run recorded in mode trace, or give the ranks"
+            )
+        phase = np.zeros(self.n, np.int64) if self.phase is None else self.phase
+        keys = [phase, self.rank] if self.start_ns is None else [self.start_ns, phase, self.rank]
+        order = np.lexsort(keys)
+        rank, phase = self.rank[order], phase[order]
+        changed = (rank[1:] != rank[:-1]) | (phase[1:] != phase[:-1])
+        return Successive(
+            duration_s=self.durations_s[order],
+            rank=rank,
+            phase=phase,
+            begin=np.unique(np.concatenate([[0], np.flatnonzero(changed) + 1, [self.n]])),
+            order=order,
+            phases_known=self.phase is not None,
+        )
+
+    def moments(self, level: float = 0.9, seed: int = 0) -> Any:
+        """Mean, spread and shape of the durations, each with an interval: `statistics.moments.moments_of`."""
+        from ensembles.statistics.moments import moments_of
+
+        return moments_of(self.sample, level=level, seed=seed)
+
+    def quantiles(self, levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), **options: Any) -> Any:
+        """Quantiles of the durations, each with an interval: `statistics.quantiles.quantiles_of`."""
+        from ensembles.statistics.quantiles import quantiles_of
+
+        return quantiles_of(self.sample, levels, **options)
+
+    def modes(self, **options: Any) -> Any:
+        """Modes of log duration: `statistics.modes.modes_of`."""
+        from ensembles.statistics.modes import modes_of
+
+        return modes_of(self.sample, **options)
+
+    def tail(self, tasks: int, **options: Any) -> Any:
+        """The slowest call of `tasks`: `statistics.tail.slowest_of`."""
+        from ensembles.statistics.tail import slowest_of
+
+        return slowest_of(self.sample, tasks, **options)
+
+    def split(self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int = 1, **options: Any) -> Any:
+        """The time of successive calls before a barrier: `statistics.split.split_of`."""
+        from ensembles.statistics.split import split_of
+
+        return split_of(self, calls, tasks, **options)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        sample, rates = self.sample, self.per == "MiB"
+        facts = [("calls", f"{self.n:,}")]
+        if self.rank is not None and self.n:
+            facts.append(("tasks", f"{len(np.unique(self.rank)):,}"))
+        facts.append(("phases", f"{len(sample.phase):,}" if sample.phases_known else "not known"))
+        if self.n:
+            per = "/MiB" if rates else ""
+            for what, value_s in (
+                ("shortest", sample.min_s.min()),
+                ("median", sample.quantile_s([0.5])[0]),
+                ("longest", sample.max_s.max()),
+            ):
+                rate = f" ({1 / value_s:.4g} MiB/s)" if rates and value_s > 0 else ""
+                facts.append((what, f"{seconds_text(float(value_s))}{per}{rate}"))
+        return facts
+
+    def __repr__(self) -> str:
+        if not self.n:
+            return "Ensemble: no calls"
+        facts = dict(self._facts())
+        title = f"Ensemble of {self.name}" if self.name else "Ensemble"
+        counted = [count_text(self.n, "call")]
+        if "tasks" in facts:
+            counted.append(f"{facts['tasks']} task{'s' * (facts['tasks'] != '1')}")
+        phases = facts["phases"]
+        counted.append("phases not known" if not self.sample.phases_known else f"{phases} phases")
+        times = f"median {facts['median']}, from {facts['shortest']} to {facts['longest']}"
+        return f"{title}: {', '.join(counted)}; {times}" + "".join(f"\n  note: {note}" for note in self.notes)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><th>{what}</th><td>{html.escape(text)}</td></tr>" for what, text in self._facts())
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        title = html.escape(f"Ensemble of {self.name}" if self.name else "Ensemble")
+        return f"<p><b>{title}</b></p><table>{rows}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Successive:
+    """Calls of each task in the order in which it made them.
+
+    Attributes
+    ----------
+    duration_s, rank, phase : ndarray, shape (n,)
+        Sorted by rank, phase and start.
+    begin : ndarray of int64, shape (g + 1,)
+        Where the calls of a rank in a phase begin, and n at the end.
+    order : ndarray of int64, shape (n,)
+        Position of each call in the ensemble.
+    phases_known : bool
+        False: all calls are taken for those of one phase, 0.
+    """
+
+    duration_s: np.ndarray
+    rank: np.ndarray
+    phase: np.ndarray
+    begin: np.ndarray
+    order: np.ndarray
+    phases_known: bool
+
+
+def _column(name: str, values: Any, dtype: type) -> np.ndarray:
+    try:
+        column = np.asarray(values)
+        if column.ndim != 1 and column.size:
+            raise EnsioError(f"{name} has {column.ndim} dimensions: an ensemble is made of flat arrays")
+        return column.reshape(-1).astype(dtype, copy=False)
+    except (TypeError, ValueError) as error:
+        raise EnsioError(f"{name} is not an array of numbers: {error}") from error
+
+
+def _checked(per: str) -> Any:
+    if per not in PER:
+        raise EnsioError(f'there is no ensemble per "{per}": it is per call or per MiB')
+    return per
+
+
+def _name_of(events: Events) -> str:
+    names = [events.calls[number].name for number in np.flatnonzero(np.bincount(events.call))]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _doubts(events: Events) -> list[str]:
+    """What makes these events more than one ensemble."""
+    used = [events.calls[number] for number in np.flatnonzero(np.bincount(events.call))]
+    layers = sorted({call.layer for call in used})
+    ops = sorted({call.op for call in used})
+    doubts = []
+    if len(layers) > 1:
+        doubts.append(
+            f"calls of {len(layers)} layers ({', '.join(layers)}) are one ensemble here, and those of one may be "
+            "made inside those of another: choose one by layer"
+        )
+    if len(ops) > 1:
+        doubts.append(
+            f"calls of {len(ops)} kinds ({', '.join(ops)}) are one ensemble here: choose one by op"
+        )
+    return doubts
