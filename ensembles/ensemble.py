@@ -16,6 +16,10 @@ from ensembles.units import count_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.events import Events
+    from ensembles.statistics.atoms import Atoms
+    from ensembles.statistics.moments import Moments
+    from ensembles.statistics.quantiles import Quantiles
+    from ensembles.statistics.robust import Robust
 
 MIB = float(1 << 20)
 
@@ -80,8 +84,8 @@ class Ensemble:
             whole = None if values is None else _column(column, values, np.int64)
             if whole is not None and len(whole) != len(durations):
                 raise EnsioError(
-                    f"an ensemble of {len(durations):,} durations was given {len(whole):,} values of {column}: "
-                    "give one for each duration, or none"
+                    f"an ensemble of {len(durations):,} durations was given {len(whole):,} values of "
+                    f"{column}: give one for each duration, or none"
                 )
             setattr(self, column, whole)
         self.durations_s: np.ndarray | None = durations
@@ -147,8 +151,8 @@ class Ensemble:
         """
         if self.durations_s is None or self.rank is None:
             raise EnsioError(
-                "this ensemble does not tell which task made which call, so that no calls of a task follow one "
-                "another: make it from the events of a run recorded in mode trace, or give the ranks"
+                "this ensemble does not tell which task made which call, so that no calls of a task follow "
+                "one another: make it from the events of a run recorded in mode trace, or give the ranks"
             )
         phase = np.zeros(self.n, np.int64) if self.phase is None else self.phase
         keys = [phase, self.rank] if self.start_ns is None else [self.start_ns, phase, self.rank]
@@ -164,17 +168,34 @@ class Ensemble:
             phases_known=self.phase is not None,
         )
 
-    def moments(self, level: float = 0.9, seed: int = 0) -> Any:
-        """Mean, spread and shape of the durations, each with an interval: `statistics.moments.moments_of`."""
+    @cached_property
+    def atoms(self) -> Atoms:
+        """The values that the durations take: exactly, where they are few or hardly differ."""
+        from ensembles.statistics.atoms import Atoms
+
+        if self.durations_s is None or not self.n:
+            return Atoms.of(self.sample)
+        return Atoms.of_durations(self.durations_s, self.phase, self.sample)
+
+    def moments(self, level: float = 0.9, seed: int = 0) -> Moments:
+        """Mean, spread and shape of the durations, each with an interval: `statistics.moments`."""
         from ensembles.statistics.moments import moments_of
 
-        return moments_of(self.sample, level=level, seed=seed)
+        return moments_of(self.atoms, level=level, seed=seed)
 
-    def quantiles(self, levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), **options: Any) -> Any:
-        """Quantiles of the durations, each with an interval: `statistics.quantiles.quantiles_of`."""
+    def robust(self, level: float = 0.9, seed: int = 0) -> Robust:
+        """Median, MAD and L-moments, each with an interval: `statistics.robust`."""
+        from ensembles.statistics.robust import robust_of
+
+        return robust_of(self.atoms, level=level, seed=seed)
+
+    def quantiles(
+        self, quantiles: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), level: float = 0.9
+    ) -> Quantiles:
+        """Quantiles of the durations, each with an interval: `statistics.quantiles`."""
         from ensembles.statistics.quantiles import quantiles_of
 
-        return quantiles_of(self.sample, levels, **options)
+        return quantiles_of(self.atoms, quantiles, level)
 
     def modes(self, **options: Any) -> Any:
         """Modes of log duration: `statistics.modes.modes_of`."""
@@ -225,7 +246,8 @@ class Ensemble:
         return f"{title}: {', '.join(counted)}; {times}" + "".join(f"\n  note: {note}" for note in self.notes)
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{what}</th><td>{html.escape(text)}</td></tr>" for what, text in self._facts())
+        facts = self._facts()
+        rows = "".join(f"<tr><th>{what}</th><td>{html.escape(text)}</td></tr>" for what, text in facts)
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         title = html.escape(f"Ensemble of {self.name}" if self.name else "Ensemble")
         return f"<p><b>{title}</b></p><table>{rows}</table>" + (f"<ul>{notes}</ul>" if notes else "")
@@ -284,8 +306,8 @@ def _doubts(events: Events) -> list[str]:
     doubts = []
     if len(layers) > 1:
         doubts.append(
-            f"calls of {len(layers)} layers ({', '.join(layers)}) are one ensemble here, and those of one may be "
-            "made inside those of another: choose one by layer"
+            f"calls of {len(layers)} layers ({', '.join(layers)}) are one ensemble here, and those of one "
+            "may be made inside those of another: choose one by layer"
         )
     if len(ops) > 1:
         doubts.append(

@@ -236,7 +236,7 @@ class Selection:
             if ranges is not None:
                 numbers = getattr(chunk, name)
                 if numbers is None:
-                    raise EnsioError(f"the {name} of calls is told by a whole run: choose them with Run.select")
+                    raise EnsioError(f"only a whole run tells the {name} of calls: choose with Run.select")
                 mask &= _within(numbers, ranges)
         return mask
 
