@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,8 +46,8 @@ class Ensemble:
         What the calls are, for people.
     notes : iterable of str
         What is partial or doubtful, in plain sentences.
-    resolution_s : float
-        Step of the clock; 0.0: finer than the bins of the histogram.
+    resolution_s : float, optional
+        Step of the clock; 0.0: finer than the bins of the histogram. Default: found in the durations.
 
     Raises
     ------
@@ -58,8 +58,6 @@ class Ensemble:
     ----------
     durations_s, phase, rank, ordinal, bytes, start_ns : ndarray of shape (n,), or None
         As given. All are None where only the histogram of the ensemble is known.
-    sample : Sample
-        The durations counted by phase and bin, on which the statistics stand.
     per, name, notes
         As given.
     """
@@ -76,7 +74,7 @@ class Ensemble:
         per: Literal["call", "MiB"] = "call",
         name: str = "",
         notes: Iterable[str] = (),
-        resolution_s: float = 0.0,
+        resolution_s: float | None = None,
     ) -> None:
         durations = _column("durations_s", durations_s, np.float64)
         columns = {"phase": phase, "rank": rank, "ordinal": ordinal, "bytes": bytes, "start_ns": start_ns}
@@ -90,7 +88,8 @@ class Ensemble:
             setattr(self, column, whole)
         self.durations_s: np.ndarray | None = durations
         self.per, self.name, self.notes = _checked(per), name, list(notes)
-        self.sample = Sample.of(durations, self.phase, resolution_s)
+        self._resolution_s = resolution_s
+        self._counted = Sample.of(durations, self.phase)
 
     @classmethod
     def of_events(cls, events: Events, per: Literal["call", "MiB"] = "call") -> Ensemble:
@@ -118,19 +117,37 @@ class Ensemble:
         per: Literal["call", "MiB"] = "call",
         name: str = "",
         notes: Iterable[str] = (),
+        successive: Successive | None = None,
     ) -> Ensemble:
-        """An ensemble of which only the histogram is known."""
+        """An ensemble of which only the histogram is known, and perhaps successive calls of some tasks."""
         ensemble = cls.__new__(cls)
+        if successive is not None:
+            ensemble.__dict__["successive"] = successive
         for column in ("durations_s", "phase", "rank", "ordinal", "bytes", "start_ns"):
             setattr(ensemble, column, None)
         ensemble.per, ensemble.name, ensemble.notes = _checked(per), name, list(notes)
-        ensemble.sample = sample
+        ensemble._counted, ensemble._resolution_s = sample, sample.resolution_s or None
         return ensemble
+
+    @cached_property
+    def sample(self) -> Sample:
+        """The durations counted by phase and bin, on which the statistics stand."""
+        step_s = self._resolution_s
+        if step_s is None:
+            try:
+                from ensembles.statistics.resolution import clock_step_of_counts_s, clock_step_s
+            except ModuleNotFoundError:
+                return self._counted
+            if self.durations_s is None:
+                step_s = clock_step_of_counts_s(self._counted.counts)
+            else:
+                step_s = clock_step_s(self.durations_s)
+        return replace(self._counted, resolution_s=step_s)
 
     @property
     def n(self) -> int:
         """Number of calls."""
-        return self.sample.total
+        return self._counted.total
 
     def __len__(self) -> int:
         return self.n
@@ -174,8 +191,8 @@ class Ensemble:
         from ensembles.statistics.atoms import Atoms
 
         if self.durations_s is None or not self.n:
-            return Atoms.of(self.sample)
-        return Atoms.of_durations(self.durations_s, self.phase, self.sample)
+            return Atoms.of(self._counted)
+        return Atoms.of_durations(self.durations_s, self.phase, self._counted)
 
     def moments(self, level: float = 0.9, seed: int = 0) -> Moments:
         """Mean, spread and shape of the durations, each with an interval: `statistics.moments`."""
@@ -216,7 +233,7 @@ class Ensemble:
         return split_of(self, calls, tasks, **options)
 
     def _facts(self) -> list[tuple[str, str]]:
-        sample, rates = self.sample, self.per == "MiB"
+        sample, rates = self._counted, self.per == "MiB"
         facts = [("calls", f"{self.n:,}")]
         if self.rank is not None and self.n:
             facts.append(("tasks", f"{len(np.unique(self.rank)):,}"))
@@ -241,7 +258,7 @@ class Ensemble:
         if "tasks" in facts:
             counted.append(f"{facts['tasks']} task{'s' * (facts['tasks'] != '1')}")
         phases = facts["phases"]
-        counted.append("phases not known" if not self.sample.phases_known else f"{phases} phases")
+        counted.append("phases not known" if not self._counted.phases_known else f"{phases} phases")
         times = f"median {facts['median']}, from {facts['shortest']} to {facts['longest']}"
         return f"{title}: {', '.join(counted)}; {times}" + "".join(f"\n  note: {note}" for note in self.notes)
 

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.errors import EnsioError
+from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns, bin_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from ensembles.summaries.phasecounts import PhaseCounts
 
 LARGEST_S = 2.0**62 * 1e-9
 """Longest duration that is counted, seconds."""
@@ -80,17 +83,24 @@ class Sample:
             A duration is negative, not a number, or longer than 146 years.
         """
         durations_s = np.asarray(durations_s, dtype=np.float64).reshape(-1)
-        if len(durations_s) and not (durations_s.min() >= 0 and durations_s.max() < LARGEST_S):
+        try:
+            counts, stats = kernels.count_seconds(durations_s, LARGEST_S)
+        except ValueError:
             bad = int(np.sum(~((durations_s >= 0) & (durations_s < LARGEST_S))))
             raise EnsioError(
                 f"{bad:,} of {len(durations_s):,} durations are negative, not a number or longer than 146 "
                 "years: leave them out"
-            )
-        number = np.zeros(len(durations_s), np.int64) if phase is None else np.asarray(phase, dtype=np.int64)
+            ) from None
+        if phase is None:
+            n = max(len(durations_s), 1)
+            mean = stats[2] / n
+            variance = max(float(stats[3] / n - mean**2), 0.0)
+            mean_s = float(stats[4] + mean)
+            return cls.from_counts(counts, stats[0], stats[1], mean_s, variance, resolution_s)
+        number = np.asarray(phase, dtype=np.int64)
         if number.shape != durations_s.shape:
             raise ValueError(f"there are {len(durations_s)} durations and {len(number)} phases")
-        ids, group = np.unique(number, return_inverse=True)
-        group = group.reshape(-1)
+        ids, group = _numbered(number)
         place, count = np.unique(
             group * BIN_COUNT + bin_of(np.rint(durations_s * 1e9).astype(np.int64)), return_counts=True
         )
@@ -108,9 +118,46 @@ class Sample:
             bin=place % BIN_COUNT,
             count=count,
             resolution_s=resolution_s,
-            phases_known=phase is not None,
             mean_s=mean_s,
             variance_s2=np.bincount(group, (durations_s - mean_s[group]) ** 2, len(ids)) / n,
+        )
+
+    @classmethod
+    def of_phase_counts(
+        cls, found: PhaseCounts, phase: np.ndarray | None, resolution_s: float = 0.0
+    ) -> Sample:
+        """The sample that was counted in one pass over a run.
+
+        Parameters
+        ----------
+        found : PhaseCounts
+        phase : ndarray of int64, shape (g,), or None
+            Number of the phase of each group, those of one phase in a row; None: phases are not known.
+        resolution_s : float
+            Step of the clock.
+        """
+        arrays = found.arrays
+        n = arrays["counts"].sum(axis=1)
+        used = np.flatnonzero(n)
+        number = np.zeros(len(n), np.int64) if phase is None else np.asarray(phase, np.int64)
+        ids, first = np.unique(number[used], return_index=True)
+        if not len(used):
+            return cls.from_counts(np.zeros(BIN_COUNT, np.int64), 0.0, 0.0)
+        counts, sums = (np.add.reduceat(arrays[name][used], first, axis=0) for name in ("counts", "sums"))
+        n, (row, bins) = counts.sum(axis=1), np.nonzero(counts)
+        mean_ns = sums[:, 0] / n
+        return cls(
+            phase=ids,
+            n=n,
+            min_s=np.minimum.reduceat(arrays["least"][used], first) * 1e-9,
+            max_s=np.maximum.reduceat(arrays["most"][used], first) * 1e-9,
+            begin=np.searchsorted(row, np.arange(len(ids) + 1)),
+            bin=bins,
+            count=counts[row, bins],
+            resolution_s=resolution_s,
+            phases_known=phase is not None,
+            mean_s=mean_ns * 1e-9,
+            variance_s2=np.maximum(sums[:, 1] / n - mean_ns**2, 0) * 1e-18,
         )
 
     @classmethod
@@ -247,3 +294,13 @@ class Sample:
         return Sample.from_counts(
             self.counts, self.min_s.min(), self.max_s.max(), *known, resolution_s=self.resolution_s
         )
+
+
+def _numbered(number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different numbers, rising, and the place of each entry's number among them."""
+    low, high = (int(number.min()), int(number.max())) if len(number) else (0, 0)
+    if high - low > 4 * len(number) + 1024:
+        ids, place = np.unique(number, return_inverse=True)
+        return ids, place.reshape(-1)
+    used = np.bincount(number - low) > 0 if len(number) else np.zeros(0, bool)
+    return np.flatnonzero(used) + low, (np.cumsum(used) - 1)[number - low]
