@@ -95,7 +95,7 @@ def _in_one_pass(run: Run, selection: Selection, per: Per) -> Ensemble:
     if phases.count > MOST_PHASES:
         notes.append(f"{phases.count:,} phases were put together to {MOST_PHASES:,}")
     doubts = [note for note in part.notes if note not in notes]
-    return Ensemble.of_sample(sample, per, part.name, notes + doubts, successive=part.successive)
+    return Ensemble.of_sample(sample, per, part.name, part.op, notes + doubts, part.successive)
 
 
 def _late(cuts_ns: np.ndarray, some: Events) -> np.ndarray:
