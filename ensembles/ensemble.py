@@ -274,8 +274,8 @@ class Ensemble:
         counted = [count_text(self.n, "call")]
         if "tasks" in facts:
             counted.append(f"{facts['tasks']} task{'s' * (facts['tasks'] != '1')}")
-        phases = facts["phases"]
-        counted.append("phases not known" if not self._counted.phases_known else f"{phases} phases")
+        known = self._counted.phases_known
+        counted.append(count_text(len(self._counted.phase), "phase") if known else "phases not known")
         times = f"median {facts['median']}, from {facts['shortest']} to {facts['longest']}"
         return f"{title}: {', '.join(counted)}; {times}" + "".join(f"\n  note: {note}" for note in self.notes)
 

@@ -29,7 +29,7 @@ def ensemble_of_summary(run: Run, selection: Selection, per: Literal["call", "Mi
         The summary does not tell these calls from others.
     """
     for told, what in (
-        (selection.ranks, "ranks"),
+        (None if _all_ranks(run, selection) else selection.ranks, "ranks"),
         (selection.file_globs, "files"),
         (selection.times_s, "times"),
         (selection.regions, "regions"),
@@ -67,6 +67,10 @@ def ensemble_of_summary(run: Run, selection: Selection, per: Literal["call", "Mi
         op=op_of(used),
         notes=_notes(run, summary, wanted, sample) + doubts_about(used),
     )
+
+
+def _all_ranks(run: Run, selection: Selection) -> bool:
+    return any(low == 0 and high >= run.tasks - 1 for low, high in selection.ranks or ())
 
 
 def _within(

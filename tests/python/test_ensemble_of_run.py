@@ -152,6 +152,24 @@ def test_what_a_summary_does_not_tell_is_refused_with_a_remedy(
     assert "mode profile" in str(refusal.value)
 
 
+def test_ranks_that_are_all_there_are_need_not_be_told_apart(profile: en.Run) -> None:
+    assert profile.ensemble(rank="0-2").n == 120
+
+
+def test_where_events_are_missing_the_summary_answers_or_what_is_missing_is_told(tmp_path: Path) -> None:
+    calls = [("pwrite", 0.001 * i, 1e-4 * i, 4096) for i in range(1, 20)]
+    run = run_of(tmp_path / "run", [calls, calls[:5]], head={"dropped_events": 30})
+    assert (run.mode, run.dropped_events) == ("trace", 60)
+    from_summary = run.ensemble(op="write")
+    assert not from_summary.sample.phases_known
+    assert any("60 calls of this run are not in its summary" in note for note in from_summary.notes)
+    from_events = run.ensemble(op="write", rank=1)
+    assert (from_events.n, from_events.phase) == (5, None)
+    assert any("60 calls of this run are not among its events" in note for note in from_events.notes)
+    with pytest.raises(en.EnsioError, match="can be told only from all of them"):
+        run.select(ordinal=2)
+
+
 def test_sizes_that_share_a_class_are_not_told_apart(tmp_path: Path) -> None:
     calls = [("pwrite", 0.001 * i, 1e-4, 1500 if i % 2 else 2000) for i in range(1, 20)]
     run = run_of(tmp_path / "run", [calls], properties={"mode": "profile"})
