@@ -38,7 +38,7 @@ MOST_PHASES = 8192
 CHUNK = 1 << 19
 """Events that are in memory at a time, for each thread."""
 
-_LEAST_RANKS = 3
+_LEAST_RANKS = 2
 _BEFORE_NS = 2_000_000
 _MOST_ACROSS = 0.1
 
