@@ -282,7 +282,7 @@ def test_what_is_called_trace_h5_and_is_no_file_is_passed_over(tmp_path: Path, m
     before = (tmp_path / "trace.h5").lstat()
     program = "import sys, ensembles; print(len(ensembles.open(sys.argv[1]).events))"
     command = [sys.executable, "-c", program, str(tmp_path)]
-    assert subprocess.run(command, capture_output=True, text=True, timeout=60).stdout == "5\n"
+    assert subprocess.run(command, capture_output=True, text=True, timeout=600).stdout == "5\n"
     assert (tmp_path / "trace.h5").lstat().st_ino == before.st_ino
 
 
