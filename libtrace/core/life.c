@@ -164,6 +164,26 @@ void ensio_spawned(void)
     ensio_unlock(held);
 }
 
+int ensio_hand_over(void)
+{
+    if (!ensio_own_memory())
+        return 0;
+    struct ensio_held held = ensio_lock();
+    const int running = ensio_spool && ensio_spool->state == ENSIO_STATE_RUNNING;
+    if (running) {
+        ensio_spool_touch();
+        __atomic_store_n(&ensio_spool->state, ENSIO_STATE_REPLACED, __ATOMIC_RELEASE);
+    }
+    ensio_unlock(held);
+    return running;
+}
+
+void ensio_take_back(void)
+{
+    if (ensio_own_memory())
+        __atomic_store_n(&ensio_spool->state, ENSIO_STATE_RUNNING, __ATOMIC_RELEASE);
+}
+
 int ensio_own_memory(void)
 {
     int error = errno;
