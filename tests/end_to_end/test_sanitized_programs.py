@@ -44,6 +44,15 @@ def test_address_sanitizer_still_finds_what_is_wrong(preload, tmp_path):
     assert run.select(call="write", file="*/file").requested.tolist() == [16] * 100
 
 
+def test_address_sanitizer_may_call_the_library_while_it_sets_itself_up(preload, tmp_path):
+    program = preload.build("checked", "-fsanitize=address")
+    log = tmp_path / "folder" / "log"  # it makes the folder as it starts
+    done = ensio_run(preload, program, tmp_path / "file", ASAN_OPTIONS=f"log_path={log}")
+    assert done.returncode == 20, done.stderr.decode(errors="replace")
+    run = ensembles.open(preload.run)
+    assert len(run.select(call="write", file="*/file")) == 101
+
+
 def test_programs_without_it_get_no_options(preload, tmp_path):
     done = ensio_run(preload, "/bin/sh", "-c", "echo ${ASAN_OPTIONS-none}")
     assert done.stdout == b"none\n"
