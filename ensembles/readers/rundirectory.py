@@ -19,7 +19,6 @@ from ensembles.readers.clock import Clocks, notes_on_wrong_clocks
 from ensembles.readers.decode import BlockReader, Decoding, empty_columns, sort_by_rank_and_start
 from ensembles.readers.dictionary import Dictionary
 from ensembles.readers.facts import add_facts
-from ensembles.readers.layout import CONSTANTS
 from ensembles.readers.ranks import Member, assign_ranks
 from ensembles.readers.regions import marked_spools, read_regions
 from ensembles.readers.spool import Spool, read_spool
@@ -353,7 +352,7 @@ def _process(member: Member, alignment: Alignment) -> Process:
         user=_text(spool.properties.get(b"user", b"")),
         start_unix_ns=_aligned_ns(spool, alignment, "first"),
         end_unix_ns=_aligned_ns(spool, alignment, "last"),
-        ended=member.replaced or head.state == CONSTANTS["ENSIO_STATE_ENDED"],
+        ended=member.replaced or spool.ended,
         threads=member.threads,
         first_thread=member.first_thread,
         dropped_events=head.dropped_events
@@ -472,7 +471,7 @@ def _processes(losses: Iterable[int]) -> str:
 def _notes_on_folding(spools: Sequence[Spool]) -> list[str]:
     """A summary that may be off by one call."""
     count = sum(
-        spool.head.folding and spool.head.state == CONSTANTS["ENSIO_STATE_RUNNING"] for spool in spools
+        spool.head.folding and not spool.ended for spool in spools
     )
     if count == 0:
         return []

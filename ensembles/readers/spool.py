@@ -23,6 +23,7 @@ BLOCK_BYTES = 8 * CONSTANTS["ENSIO_BLOCK_BINS"]
 MAGIC = CONSTANTS["ENSIO_SPOOL_MAGIC"].to_bytes(8, "little")
 
 _MOST_RANKS = 1 << 24
+_STATES = [CONSTANTS[f"ENSIO_STATE_{state}"] for state in ("RUNNING", "ENDED", "REPLACED")]
 _MOST_TEXT_BYTES = 1 << 26
 _CALL_OFFSET = EVENT.dtype.fields["call"][1]
 _FEW_SLOTS = HEAD_BYTES // EVENT.size
@@ -133,6 +134,11 @@ class Spool:
         return os.path.basename(self.path)
 
     @property
+    def ended(self) -> bool:
+        """Its process ended in order, or went on as another: nothing more will come."""
+        return self.head.state != CONSTANTS["ENSIO_STATE_RUNNING"]
+
+    @property
     def slots(self) -> int:
         """Places for events: at least as many as there are events."""
         return sum(window.slots for window in self.windows) + sum(block.events for block in self.coded)
@@ -211,7 +217,7 @@ def checked_head(path: str, beginning: bytes) -> Any:
     plausible = (
         head.allocated_bytes >= HEAD_BYTES
         and head.text_bytes <= HEAD_BYTES - TEXT_BYTES
-        and head.state in (CONSTANTS["ENSIO_STATE_RUNNING"], CONSTANTS["ENSIO_STATE_ENDED"])
+        and head.state in _STATES
         and head.clock in (CONSTANTS["ENSIO_CLOCK_TSC"], CONSTANTS["ENSIO_CLOCK_MONOTONIC"])
         and -1 <= head.rank < _MOST_RANKS
         and head.tasks <= _MOST_RANKS

@@ -49,11 +49,11 @@ class Collectable(Protocol):
     def summary(self) -> CellSummary | None: ...
 
 
-def write_trace_file(source: Collectable, path: str) -> int:
+def write_trace_file(source: Collectable, path: str, private: bool = False) -> int:
     """Write a run, under a temporary name that becomes `path` when the file is whole.
 
     Events keep the order in which the reader gives them: by rank, and a thread's in the order of their
-    completion.
+    completion. A `private` file is its owner's alone to read, as spools are.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def write_trace_file(source: Collectable, path: str) -> int:
     EnsioError
         A spool cannot be read any more.
     """
-    with whole_file(path) as temporary, _failures_as_os_errors():
+    with whole_file(path, private) as temporary, _failures_as_os_errors():
         with h5py.File(temporary, "w", libver=("earliest", "v110")) as file:
             count = _write_events(file.create_group("events"), source)
             summary = source.summary()
