@@ -19,6 +19,7 @@ from ensembles.readers.clock import Clocks, notes_on_wrong_clocks
 from ensembles.readers.decode import BlockReader, Decoding, empty_columns, sort_by_rank_and_start
 from ensembles.readers.dictionary import Dictionary
 from ensembles.readers.facts import add_facts
+from ensembles.readers.jobsummary import JobSummary, Translation, read_job_summary
 from ensembles.readers.layout import CONSTANTS
 from ensembles.readers.ranks import Member, assign_ranks
 from ensembles.readers.regions import marked_spools, read_regions
@@ -83,8 +84,9 @@ class SpoolSource:
         self._summarised = [
             (member.spool, decoding)
             for member, decoding in zip(members, decodings, strict=True)
-            if member.spool.cells or member.spool.windows or member.spool.coded or member.spool.pending
+            if _adds_to_summary(member.spool)
         ]
+        self._job_summaries = _job_summaries(members, decodings, dictionary.files, origin_ns)
         self.slots = sum(spool.slots for spool in spools)
         self.spools = {
             os.path.basename(spool.job_path or spool.path): identity(spool.status) for spool in spools
@@ -92,8 +94,8 @@ class SpoolSource:
         processes = [_process(member, alignment) for member in members]
         self.metadata = _describe(spools, processes, origin_ns)
         # Processes of which all events are in a job file have no summary there: it follows from the events.
-        bare = any(spool.coded and not spool.cells for spool in spools)
-        kept = any(spool.cells for spool in spools)
+        bare = any(spool.coded and not spool.is_summarised for spool in spools)
+        kept = any(spool.is_summarised for spool in spools)
         self.has_summary = kept and not (bare and self.metadata.has_all_events)
         self.metadata.calls = tuple(dictionary.calls)
         self.metadata.files = list(dictionary.files)
@@ -175,12 +177,20 @@ class SpoolSource:
             return None
         calls, files = self.metadata.calls, self.metadata.files
         summary, notes = CellSummary(calls, files), []
+        for place, translation in self._job_summaries.items():
+            try:
+                part, damaged = read_job_summary(place, translation, calls, files)
+            except EnsioError as error:
+                self.metadata.note(f"{error}; sums and histograms lack the calls that are in it")
+                continue
+            summary.merge(part)
+            if damaged:
+                notes.append(_damaged_cells(os.path.basename(place.path), damaged))
         for spool, decoding in self._summarised:
             part, damaged = read_summary(spool, decoding, calls, files)
             summary.merge(part)
             if damaged:
-                cells = "1 cell of its summary is" if damaged == 1 else f"{damaged} cells of its summary are"
-                notes.append(f"{spool.name} is damaged: {cells} left out for impossible numbers")
+                notes.append(_damaged_cells(spool.name, damaged))
         for sentence in _few(notes, "spools have a damaged summary"):
             self.metadata.note(sentence)
         # What came after the recorder's last look is in the windows only. Its ordinals are not known.
@@ -217,10 +227,38 @@ class SpoolSource:
             self.metadata.note(f"{reader.unknown_files} calls are on files that no spool names")
 
 
+def _adds_to_summary(spool: Spool) -> bool:
+    """Whether something of this process is, or may be, neither in a job file's summary nor nothing at all."""
+    if spool.job_path and spool.job_summary is not None:
+        return bool(spool.cells)
+    return bool(spool.cells or spool.windows or spool.coded or spool.pending)
+
+
+def _job_summaries(
+    members: Sequence[Member], decodings: Sequence[Decoding], files: dict[str, int], origin_ns: int
+) -> dict[JobSummary, Translation]:
+    """The summaries of the job files, and how their numbers become the run's."""
+    ranks: dict[JobSummary, dict[int, tuple[int, int]]] = {}
+    numbers: dict[JobSummary, np.ndarray] = {}
+    for member, decoding in zip(members, decodings, strict=True):
+        place = member.spool.job_summary
+        if place is not None:
+            ranks.setdefault(place, {})[max(member.spool.head.rank, 0)] = member.rank, member.first_thread
+            numbers[place] = decoding.call_numbers
+    return {
+        place: Translation(numbers[place], files, ranks_of, origin_ns) for place, ranks_of in ranks.items()
+    }
+
+
+def _damaged_cells(name: str, count: int) -> str:
+    cells = "1 cell of its summary is" if count == 1 else f"{count} cells of its summary are"
+    return f"{name} is damaged: {cells} left out for impossible numbers"
+
+
 def _rest(spool: Spool, decoding: Decoding) -> Decoding:
     """The events that are not in the process's summary. Those in a job file all are, if there is one."""
     if spool.job_path:
-        return replace(decoding, windows=[], coded=() if spool.cells else spool.coded)
+        return replace(decoding, windows=[], coded=() if spool.is_summarised else spool.coded)
     return replace(decoding, windows=[window.rest for window in spool.windows + spool.scratch])
 
 
@@ -278,6 +316,8 @@ def open_run_directory(path: str) -> SpoolSource:
         if os.path.basename(place) not in collected or os.path.lexists(place)
     ]
     sentences += _notes_on_other_nodes(elsewhere, path)
+    for name in collected.keys() & spools.keys():
+        spools[name].leave_to(collected[name])
     everything = list((collected | spools).values())
     if not everything:
         if len(sentences) == 1:
@@ -358,7 +398,7 @@ def _process(member: Member, alignment: Alignment) -> Process:
         first_thread=member.first_thread,
         dropped_events=head.dropped_events
         + (spool.pending if spool.properties.get(b"mode") == b"trace" else 0),
-        lost_calls=head.lost_calls if spool.cells else head.dropped_events,
+        lost_calls=head.lost_calls if spool.is_summarised else head.dropped_events,
         excluded_calls=head.excluded_calls,
         source=spool.name,
     )

@@ -9,11 +9,16 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ensembles.errors import EnsioError
 from ensembles.readers.contents import Contents, Piece
 from ensembles.readers.layout import CELL, CONSTANTS, EVENT, SPOOL, TEXT, WINDOW
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ensembles.readers.jobsummary import JobSummary
 
 UNIT_BYTES = CONSTANTS["ENSIO_WINDOW_UNIT_BYTES"]
 HEAD_BYTES = CONSTANTS["ENSIO_SPOOL_BYTES"]
@@ -105,6 +110,10 @@ class Spool:
         Events in the job file.
     pieces : list of Piece
         What else is in the job file.
+    job_summary : JobSummary or None
+        The summary of a job file in which the calls of this process are, but for those in `cells`.
+    call_rows : ndarray of JOB_CALL.dtype, or None
+        What those calls add up to, by function.
     """
 
     path: str
@@ -126,6 +135,8 @@ class Spool:
     job_path: str = ""
     coded: list[Coded] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
+    job_summary: JobSummary | None = None
+    call_rows: np.ndarray | None = None
 
     @property
     def name(self) -> str:
@@ -143,6 +154,25 @@ class Spool:
         parts = (*self.windows, *self.scratch, *self.coded)
         with_events = max((part.thread + 1 for part in parts), default=0)
         return max(with_events, self.head.threads) if self.marks else with_events
+
+    @property
+    def is_summarised(self) -> bool:
+        """Whether the recorder kept a summary of it that can be read."""
+        return bool(self.cells) or self.job_summary is not None
+
+    def leave_to(self, collected: Spool) -> None:
+        """Leave what a job file's summary has of this process to that.
+
+        Parameters
+        ----------
+        collected : Spool
+            The same process in the job file. Cells of calls that came later lie in windows that were made
+            later.
+        """
+        if collected.job_summary is None:
+            return
+        self.job_summary, self.call_rows = collected.job_summary, collected.call_rows
+        self.cells = [part for part in self.cells if part.position >= collected.head.allocated_bytes]
 
     @property
     def contents(self) -> Contents:
