@@ -16,6 +16,7 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.readers.coding import BLOCK_EVENTS, decode_text
 from ensembles.readers.contents import Piece
+from ensembles.readers.jobsummary import MOST_BYTES, JobSummary
 from ensembles.readers.layout import (
     CONSTANTS,
     EVENT,
@@ -27,7 +28,6 @@ from ensembles.readers.layout import (
     SPOOL,
     WINDOW,
 )
-from ensembles.readers.jobsummary import MOST_BYTES, JobSummary
 from ensembles.readers.spool import HEADER_BYTES, Coded, Spool, add_window, checked_head, read_texts
 
 SUFFIX = ".ensio"

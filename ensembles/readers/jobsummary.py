@@ -27,7 +27,7 @@ _MOMENTS = ("mean_ns", "m2", "m3", "m4")
 
 
 class JobSummary(NamedTuple):
-    """Where the summary of a job file lies: coded, `coded` bytes from byte `position` on, `length` uncoded."""
+    """Where the summary of a job file lies: `coded` bytes from byte `position` on, `length` when decoded."""
 
     path: str
     position: int
