@@ -1,5 +1,5 @@
-"""What all calls of a run add up to: by the summaries of job files, by those of spools, and by events that are
-in neither."""
+"""What all calls of a run add up to: by the summaries of job files, by those of spools, and by events that
+are in neither."""
 
 from __future__ import annotations
 

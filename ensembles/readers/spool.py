@@ -27,6 +27,9 @@ TEXT_BYTES = CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"]
 BLOCK_BYTES = 8 * CONSTANTS["ENSIO_BLOCK_BINS"]
 MAGIC = CONSTANTS["ENSIO_SPOOL_MAGIC"].to_bytes(8, "little")
 
+_FILE, _FILE_FACTS, _REGION, _CALLS, _PROPERTIES = (
+    CONSTANTS[f"ENSIO_TEXT_{kind}"] for kind in ("FILE", "FILE_FACTS", "REGION", "CALLS", "PROPERTIES")
+)
 _MOST_RANKS = 1 << 24
 _MOST_TEXT_BYTES = 1 << 26
 _CALL_OFFSET = EVENT.dtype.fields["call"][1]
@@ -259,23 +262,22 @@ def read_texts(spool: Spool, text: bytes) -> None:
     """Take the text entries of one window."""
     position = 0
     while position + TEXT.size <= len(text):
-        entry = TEXT.unpack(text, position)
-        end = position + TEXT.size + entry.length
-        if entry.kind == 0 or end > len(text):
+        kind, _, number, length, _ = TEXT.unpack(text, position)
+        end = position + TEXT.size + length
+        if kind == 0 or end > len(text):
             spool.notes.append(f"{spool.name} is damaged: a text in it is not whole, names may be missing")
             return
         body = text[position + TEXT.size : end]
-        if entry.kind == CONSTANTS["ENSIO_TEXT_FILE"]:
-            spool.files.append((entry.id, body))
-        elif entry.kind == CONSTANTS["ENSIO_TEXT_FILE_FACTS"]:
-            spool.facts[entry.id] = spool.facts.get(entry.id, b"") + body
-        elif entry.kind == CONSTANTS["ENSIO_TEXT_REGION"]:
-            spool.region_names[entry.id] = body
-        elif entry.kind == CONSTANTS["ENSIO_TEXT_CALLS"]:
+        if kind == _FILE:
+            spool.files.append((number, body))
+        elif kind == _FILE_FACTS:
+            spool.facts[number] = spool.facts.get(number, b"") + body
+        elif kind == _REGION:
+            spool.region_names[number] = body
+        elif kind == _CALLS:
             spool.calls_text = body
-        elif entry.kind == CONSTANTS["ENSIO_TEXT_PROPERTIES"]:
-            pairs = (line.partition(b"=") for line in body.split(b"\0") if line)
-            spool.properties.update((key, value) for key, _, value in pairs)
+        elif kind == _PROPERTIES:
+            spool.properties.update([line.partition(b"=")[::2] for line in body.split(b"\0") if line])
         position = end + -end % 8
 
 
