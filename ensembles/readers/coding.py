@@ -199,7 +199,7 @@ def decode_text(coded: bytes, known: bytes, length: int) -> bytes:
     text, position, end = bytearray(known), 0, len(coded)
     wanted = len(known) + length
     while len(text) < wanted:
-        # Most numbers are of one byte: they are not worth a call each, where there are thousands of processes.
+        # Most numbers are of one byte, and there are thousands of processes: a call each costs too much.
         if position < end and coded[position] < 0x80:
             literals, position = coded[position], position + 1
         else:

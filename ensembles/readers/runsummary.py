@@ -98,13 +98,19 @@ class RunSummary:
 
     def _rows_of_jobs(self, metadata: RunMetadata) -> dict[str, np.ndarray]:
         """What job files say of each of their processes."""
-        rows = [part for part, _ in self._rows]
-        joined = np.concatenate([np.empty(0, JOB_CALL.dtype), *rows])
-        numbers = [np.take(decoding.call_numbers, part["call"], mode="clip") for part, decoding in self._rows]
-        ranks = np.array([max(decoding.rank, 0) for _, decoding in self._rows], np.int64)
+        joined = np.frombuffer(b"".join([part.tobytes() for part, _ in self._rows]), JOB_CALL.dtype)
+        lengths = np.array([len(part) for part, _ in self._rows], np.int64)
+        call = np.empty(len(joined), np.int64)
+        # Nearly always all processes have one table of calls.
+        for numbers in {
+            id(decoding.call_numbers): decoding.call_numbers for _, decoding in self._rows
+        }.values():
+            whose = [decoding.call_numbers is numbers for _, decoding in self._rows]
+            mine = slice(None) if all(whose) else np.repeat(whose, lengths)
+            call[mine] = np.take(numbers, joined["call"][mine], mode="clip")
         columns = {name: joined[name] for name in _ROWS}
-        columns["call"] = np.concatenate([np.empty(0, np.int64), *numbers])
-        columns["rank"] = np.repeat(ranks, [len(part) for part in rows])
+        columns["call"] = call
+        columns["rank"] = np.repeat([max(decoding.rank, 0) for _, decoding in self._rows], lengths)
         sound = joined["errors"] <= joined["count"]
         for name in _ROWS[1:]:
             sound &= joined[name] < _LARGEST
