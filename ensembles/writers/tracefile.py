@@ -26,6 +26,7 @@ from ensembles.readers.tracefile import FORMAT, TEXT_ATTRIBUTES, THREADS, VERSIO
 from ensembles.regiontable import COLUMN_MEANINGS as REGION_MEANINGS
 from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.ranktable import RankTable
 from ensembles.writers.wholefile import whole_file
 
 CHUNK_ROWS = 1 << 17
@@ -47,6 +48,8 @@ class Collectable(Protocol):
     def regions(self) -> RegionTable: ...
 
     def summary(self) -> CellSummary | None: ...
+
+    def ranks(self) -> RankTable | None: ...
 
 
 def write_trace_file(source: Collectable, path: str, private: bool = False) -> int:
@@ -72,7 +75,10 @@ def write_trace_file(source: Collectable, path: str, private: bool = False) -> i
             count = _write_events(file.create_group("events"), source)
             summary = source.summary()
             if summary is not None:
-                _write_summary(file.create_group("summary"), summary)
+                _write_arrays(file.create_group("summary"), summary.to_arrays())
+            ranks = source.ranks()
+            if ranks is not None:
+                _write_arrays(file.create_group("ranks"), ranks.to_arrays())
             _write_metadata(file, source)
             _write_regions(file.create_group("regions"), source.regions())
         return count
@@ -151,8 +157,8 @@ def _store(datasets: dict[str, h5py.Dataset], position: int, jobs: dict[str, Fut
         dataset.id.write_direct_chunk((position,), job.result())
 
 
-def _write_summary(group: h5py.Group, summary: CellSummary) -> None:
-    for name, column in summary.to_arrays().items():
+def _write_arrays(group: h5py.Group, arrays: dict[str, np.ndarray]) -> None:
+    for name, column in arrays.items():
         group.create_dataset(name, data=column, chunks=(len(column),) if len(column) else None)
 
 

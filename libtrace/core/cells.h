@@ -30,6 +30,9 @@ struct ensio_place *ensio_cell_find(uint16_t call, uint8_t size_class, uint8_t o
  * where no space is left at all. */
 uint64_t *ensio_cell_octave(struct ensio_place **place, uint32_t octave);
 
+/* What the summary holds goes into a job file: calls that follow get cells of their own, in windows of their own. */
+void ensio_cells_close(void);
+
 /* The spool is another process's. */
 void ensio_cells_forget(void);
 
