@@ -31,7 +31,7 @@ def assert_phases(events, truth, rule, **how):
 def test_barriers_part_phases(ranks, calls):
     events, truth = ior_like(ranks, 100 + ranks, calls=calls, recorded=True)
     found = assert_phases(events, truth, "barriers")
-    assert found.share == 1
+    assert found.confidence == 1
     # A barrier belongs to the phase that it ends.
     np.testing.assert_array_equal(found.of(events), truth)
 
@@ -42,7 +42,7 @@ def test_barriers_part_phases(ranks, calls):
 def test_phases_are_found_where_no_barrier_was_recorded(ranks, calls, seed):
     events, truth = ior_like(ranks, 1000 * seed + ranks, calls=calls)
     found = assert_phases(events, truth, "steps")
-    assert found.share == 1
+    assert found.confidence == 1
 
 
 def test_phase_of_is_the_phase_of_each_event_in_whatever_order():
@@ -222,7 +222,7 @@ def test_one_rank_has_phases_where_wide_gaps_stand_out():
         program.compute(200_000_000, 0.3)
         program.phase += 1
     found = assert_phases(*program.recorded(), "gaps")
-    assert found.share == 0
+    assert found.confidence == 0
     assert "doubtful" in found.sentence
 
 
