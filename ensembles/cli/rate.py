@@ -38,8 +38,8 @@ def execute(args: argparse.Namespace) -> int:
     run = ensembles.open(args.run)
     if run.mode in ("profile", "tail"):
         raise EnsioError(
-            f"{args.run} was recorded in mode {run.mode}, which keeps not every call as an event, and "
-            "its summary knows no times: see the totals with ensio info, or record again with ensio run --mode trace"
+            f"{args.run} was recorded in mode {run.mode}, which keeps not every call as an event, and its "
+            "summary has no times: see ensio info for the totals, or record again with ensio run --mode trace"
         )
     selection = selection_of(args).for_run(run)
     curve = RateCurve()

@@ -23,6 +23,7 @@ IDLE = 1e-3
 
 _PENALTY = 4.0
 _LEAST_CELLS = 2
+_CROSSING_CELLS = 3
 
 
 @dataclass(frozen=True)
@@ -159,8 +160,28 @@ def _pieces(log_rate: np.ndarray, spread: float) -> list[tuple[int, int]]:
 
 
 def _joined(rate: np.ndarray, stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Those that touch and differ by little put together, the most alike first."""
+    """Those that touch and differ by little put together, the most alike first.
+
+    A few cells between two plateaus, or at the edge of one, are no plateau: a cell may hold some of both.
+    """
     stretches = list(stretches)
+    at = 0
+    while at < len(stretches):
+        low, high = stretches[at]
+        mean = rate[low:high].mean()
+        beside = [
+            (other, rate[slice(*stretches[other])].mean())
+            for other in (at - 1, at + 1)
+            if 0 <= other < len(stretches) and (stretches[other][1] == low or stretches[other][0] == high)
+        ]
+        above = [entry for entry in beside if entry[1] > mean]
+        if high - low <= _CROSSING_CELLS and above and (len(beside) == 1 or len(above) == 1):
+            other = min(beside, key=lambda entry: abs(np.log(entry[1] / mean)))[0]
+            first, last = min(at, other), max(at, other)
+            stretches[first : last + 1] = [(stretches[first][0], stretches[last][1])]
+            at = max(first - 1, 0)
+        else:
+            at += 1
     while len(stretches) > 1:
         means = np.array([rate[low:high].mean() for low, high in stretches])
         touch = np.array([one[1] == other[0] for one, other in itertools.pairwise(stretches)])
