@@ -96,6 +96,7 @@ def _text(phases: Phases, totals: list[Any], limit: int) -> str:
     lost_s = sum(entry.lost_s for entry in totals)
     whole_s = sum(entry.time_s * entry.tasks for entry in totals)
     share = f", {lost_s / whole_s:.0%} of the time of their tasks" if whole_s else ""
+    doubt = "" if phases.confidence else ", if they wait for each other at all"
     shown = totals[:limit]
     named = any(entry.name for entry in totals)
     rows = []
@@ -125,7 +126,7 @@ def _text(phases: Phases, totals: list[Any], limit: int) -> str:
         parts.append(f"{len(totals) - limit:,} more phases are not shown: see --limit")
     parts.append(
         f"Waited for the slowest tasks, from the end of a task's last call of a phase to that of the last "
-        f"of all:\n{seconds_text(lost_s)} of all tasks together{share}."
+        f"of all:\n{seconds_text(lost_s)} of all tasks together{share}{doubt}."
     )
     return "\n\n".join(parts)
 

@@ -237,6 +237,26 @@ def test_ranks_that_never_wait_for_each_other_have_no_phases():
     assert set(found.of(events)) == {1}
 
 
+def test_that_ranks_work_at_different_times_makes_no_phases():
+    program = Program(8, 62)
+    for rank in range(8):
+        program.now[rank] = (rank + 1) * 50_000_000
+        program.io("pwrite", 10 + rank, [rank], typical_ns=1_000)
+    found = find_phases(program.recorded()[0])
+    assert (found.rule, found.count) == ("none", 1)
+
+
+def test_wide_gaps_part_phases_of_ranks_that_are_not_in_step():
+    program = Program(8, 63)
+    for _ in range(6):
+        for rank in range(8):
+            program.io("pwrite", int(program.rng.integers(5, 30)), [rank])
+        program.compute(500_000_000)
+        program.now = np.full(8, program.now.max())
+        program.phase += 1
+    assert_phases(*program.recorded(), "gaps")
+
+
 def test_names_of_the_program_come_first():
     program = Program(6, 70)
     rows = []
