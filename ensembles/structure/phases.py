@@ -21,8 +21,9 @@ from ensembles.errors import EnsioError
 from ensembles.events import OPS, Events
 from ensembles.regiontable import RegionTable
 from ensembles.structure.barriers import Meetings
+from ensembles.structure.gaps_of_all import GapsOfAll
 from ensembles.structure.named import NamedPhases
-from ensembles.structure.steps import steps_of
+from ensembles.structure.steps import MOST_GAPS, steps_of
 
 if TYPE_CHECKING:
     from ensembles.run import Run
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 RULES = ("named", "barriers", "steps", "gaps", "none")
 """Where phases come from, the surest first."""
 
-MOST_CALLS = 1 << 23
+MOST_CALLS = 1 << 21
 """Calls in which steps of all ranks are looked for; of a larger run only those of some ranks are."""
 
 _NO_TRANSFER = ("seek", "meta", "wait")
@@ -184,12 +185,20 @@ def _find(
         every = -(-calls.total // most_calls)
         ranks = np.flatnonzero(calls.of_rank)
         chosen, calls = np.zeros(len(calls.of_rank), bool), _OuterCalls(calls.total)
+        calls.some_ranks = True
         chosen[ranks[::every]] = True
         some = f"; looked at {np.count_nonzero(chosen):,} of {len(ranks):,} tasks"
         for chunk in chunks():
             calls.add(chunk[chosen[np.minimum(chunk.rank, len(chosen) - 1)] & (chunk.rank < len(chosen))])
     steps = steps_of(*calls.columns)
-    return _parted(steps.rule, steps.share, steps.cuts_ns, chunks() if some else [calls], some)
+    if steps.gaps_left_out:
+        some += f"; gaps narrower than the {MOST_GAPS:,} widest were left out"
+    if not calls.some_ranks:
+        return _parted(steps.rule, steps.share, steps.cuts_ns, [calls], some)
+    finer = GapsOfAll(steps.gap_from, steps.gap_to)
+    for chunk in chunks():
+        finer.add(chunk)
+    return _parted(steps.rule, steps.share, finer.cuts_ns, chunks(), some)
 
 
 class _OuterCalls:
@@ -197,6 +206,7 @@ class _OuterCalls:
 
     def __init__(self, most: int) -> None:
         self.total = 0
+        self.some_ranks = False
         self.of_rank = np.zeros(0, np.int64)
         self._most = most
         self._parts: list[tuple[np.ndarray, ...]] = []

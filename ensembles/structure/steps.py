@@ -42,6 +42,8 @@ class Steps:
     ----------
     cuts_ns : ndarray of int64, shape (m,)
         Rising.
+    gap_from, gap_to : ndarray of int64, shape (m,)
+        Where the gap is of which each is the beginning, ns.
     rule : str
         ``"steps"``, ``"gaps"`` or ``"none"``.
     share : float
@@ -51,6 +53,8 @@ class Steps:
     """
 
     cuts_ns: np.ndarray
+    gap_from: np.ndarray
+    gap_to: np.ndarray
     rule: str
     share: float
     gaps_left_out: int
@@ -66,25 +70,35 @@ def steps_of(rank: np.ndarray, start: np.ndarray, end: np.ndarray, group: np.nda
     group : ndarray of integers, shape (n,)
         What kind of call each is.
     """
+    nothing = np.empty(0, np.int64)
     if not len(rank):
-        return Steps(np.empty(0, np.int64), "none", 0.0, 0)
+        return Steps(nothing, nothing, nothing, "none", 0.0, 0)
     order = np.argsort(start, kind="stable")
     rank, start, end, group = rank[order], start[order], end[order], group[order]
     ranks, place = np.unique(rank, return_inverse=True)
     gap_from, gap_to, left_out = _gaps(start, end, int((1 - NEARLY_ALL) * len(ranks) + 1e-9))
     if not len(gap_from):
-        return Steps(np.empty(0, np.int64), "none", 0.0, left_out)
-    # What is no transfer (a seek) but lies in a gap, prepares those that follow.
-    cuts_ns = np.minimum(gap_from + 1, gap_to)
+        return Steps(nothing, nothing, nothing, "none", 0.0, left_out)
+
+    def steps(chosen: np.ndarray, rule: str, share: float) -> Steps:
+        low, high = gap_from[chosen], gap_to[chosen]
+        return Steps(cuts_in(low, high), low, high, rule, share, left_out)
+
     if len(ranks) > 1:
         chosen, share = in_step(place, start, group, gap_from, gap_to)
         chosen = chosen[_waited(place, start, end, gap_to, chosen)]
         if share >= 0.5 and len(chosen):
-            return Steps(cuts_ns[chosen], "steps", share, left_out)
+            return steps(chosen, "steps", share)
     wide = _widest(gap_to - gap_from)
     if len(ranks) > 1 and not _shared(place, start, gap_to[wide], len(ranks)):
         wide = wide[:0]
-    return Steps(cuts_ns[wide], "gaps" if len(wide) else "none", 0.0, left_out)
+    return steps(wide, "gaps" if len(wide) else "none", 0.0)
+
+
+def cuts_in(gap_from: np.ndarray, gap_to: np.ndarray) -> np.ndarray:
+    """Where in gaps a phase begins: at once. What lies in them and is no transfer (a seek) prepares those
+    that follow."""
+    return np.minimum(gap_from + 1, gap_to)
 
 
 def _gaps(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np.ndarray, int]:
