@@ -8,8 +8,8 @@ import numpy as np
 
 from ensembles.structure.barriers import NEARLY_ALL
 
-_MOST_STEPS = 1 << 17
-"""Stretches that are gone through, those of new starts included."""
+_MOST_STEPS = 1 << 14
+"""Stretches that are gone through again, behind gaps, in each reading."""
 
 _MOST_RESTARTS = 16
 
@@ -81,7 +81,7 @@ class _Walk:
         self._stretches = stretches
         self._need = max(2, int(np.ceil(NEARLY_ALL * stretches.ranks)))
         self._calls = np.concatenate([[0], np.cumsum(stretches.calls)])
-        self._steps_left = _MOST_STEPS
+        self._steps_left = _MOST_STEPS + len(stretches.calls)
 
     def phases(self) -> tuple[np.ndarray, float]:
         """Positions of the gaps that end phases, and the share of the calls that are in phases in step."""
@@ -100,6 +100,9 @@ class _Walk:
     def _split(self, low: int, high: int) -> tuple[list[int], int]:
         """The same of stretches that together are not in step: behind one of the widest gaps there may be
         some that are."""
+        begin = self._stretches.begin
+        if self._steps_left <= 0 or begin[high] - begin[low] < self._need:
+            return [], 0
         gaps = low + np.argsort(-self._stretches.gap_ns[low : high - 1], kind="stable")[:_MOST_RESTARTS]
         for gap in gaps.tolist():
             if self._steps_left <= 0:
@@ -128,7 +131,7 @@ class _Walk:
             return int(self._calls[behind] - self._calls[first])
 
         numbers = low + np.flatnonzero(begin[low + 1 : high + 1] > begin[low:high])
-        self._steps_left -= len(numbers)
+        self._steps_left -= len(numbers) + 4
         for number in numbers.tolist():
             who = stretches.member[begin[number] : begin[number + 1]]
             more = stretches.amount[begin[number] : begin[number + 1]]
