@@ -9,14 +9,14 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ensembles.cli.arguments import count_of, path_of
 from ensembles.cli.filters import add_filter_arguments, selection_of
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ensembles.run import Run
     from ensembles.selection import Selection
     from ensembles.structure.ordinal_ensembles import OrdinalEnsembles
@@ -92,6 +92,8 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _from_events(run: Run, selection: Selection, within: str) -> _Found:
+    import numpy as np
+
     from ensembles.structure.ordinal_ensembles import OrdinalEnsembles
     from ensembles.structure.ordinals import OrdinalCounter, ordinal_of
     from ensembles.structure.phases import phases_of_run
@@ -130,6 +132,8 @@ def _from_events(run: Run, selection: Selection, within: str) -> _Found:
 def _counted(chunk: Any, op: str, selection: Selection, nested: bool) -> np.ndarray:
     """Which calls count: those of the operation, in the layers that are chosen, or where these are nested,
     outside of any other."""
+    import numpy as np
+
     wanted = [
         call.op == op and (selection.layers is None or call.layer in selection.layers) for call in chunk.calls
     ]
@@ -139,6 +143,8 @@ def _counted(chunk: Any, op: str, selection: Selection, nested: bool) -> np.ndar
 
 def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
     """The operation that is meant; whether only outermost calls count; and what is to be said of that."""
+    import numpy as np
+
     time_ns: Counter[str] = Counter()
     layers: dict[str, set[str]] = {}
     nested: Counter[str] = Counter()
@@ -175,6 +181,8 @@ def _chosen_op(selection: Selection, time: Counter[str]) -> str:
 
 
 def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
+    import numpy as np
+
     from ensembles.structure.ordinal_ensembles import OrdinalEnsembles
 
     asked = {
