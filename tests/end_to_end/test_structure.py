@@ -84,3 +84,19 @@ def test_a_python_program_names_its_phases(ensio, tmp_path):
         ("second", 4),
         ("first", 4),
     ]
+
+
+def test_ordinals_of_a_run_in_mode_profile_come_from_its_summary(ensio):
+    command = ["dd", "if=/dev/zero", "of=data", "bs=4k", "count=300"]
+    recorder = [sys.executable, "-m", "ensembles.cli.main", "run", "--mode", "profile", "-o", "run", "--"]
+    recorded = subprocess.run([*recorder, *command], capture_output=True, text=True)
+    assert recorded.returncode == 0, recorded.stderr
+    result = ensio("ordinals", "run", "--op", "write")
+    assert not result["exact_quantiles"]
+    ordinals = [(entry["ordinal"], entry["to"], entry["n"]) for entry in result["ordinals"]]
+    octaves = [(17, 31, 15), (32, 63, 32), (64, 127, 64), (128, 255, 128), (256, 511, 45)]
+    assert ordinals == [*((n, n, 1) for n in range(1, 17)), *octaves]
+    asked = [sys.executable, "-m", "ensembles.cli.main", "ordinals", "run", "--op", "write", "--rank", "0"]
+    refused = subprocess.run(asked, capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert "its summary knows nothing of --rank" in refused.stderr
