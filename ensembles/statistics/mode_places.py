@@ -15,6 +15,7 @@ from ensembles.statistics.density import (
     shortest_span,
 )
 from ensembles.statistics.logcells import LogCells
+from ensembles.statistics.peak_fit import fitted_tops
 from ensembles.statistics.sample import Sample
 
 _GRID = 193
@@ -59,21 +60,29 @@ def measured(sample: Sample, cells: LogCells, spans: list[Span], level: float, s
     modes = (len(spans) + 1) // 2
     middles = [0.5 * (low + high) for low, high in spans[1::2]]
     around = [cells.edges[0], *middles, cells.edges[-1]]
-    bandwidth = [_bandwidth(cells, spans[2 * i], around[i], around[i + 1]) for i in range(modes)]
+    peaks = [_peak(cells, spans[2 * i], around[i], around[i + 1]) for i in range(modes)]
     place = np.array(
-        [_places(cells, drawn, spans[2 * i], around[i], around[i + 1], bandwidth[i]) for i in range(modes)]
+        [_places(cells, drawn, spans[2 * i], around[i], around[i + 1], peaks[i]) for i in range(modes)]
     )
     bounds = np.empty((modes + 1, len(drawn)))
     bounds[0], bounds[-1] = cells.edges[0], cells.edges[-1]
     for i in range(1, modes):
-        bounds[i] = _valleys(cells, drawn, spans[2 * i - 2 : 2 * i + 1], min(bandwidth[i - 1], bandwidth[i]))
+        bounds[i] = _valleys(
+            cells, drawn, spans[2 * i - 2 : 2 * i + 1], min(peaks[i - 1].bandwidth, peaks[i].bandwidth)
+        )
     total = drawn.sum(axis=1)
     below = np.array([_calls_below(cells, drawn, at) for at in bounds])
     weight = np.diff(below, axis=0) / total
     tails = [below[:-1] + share * np.diff(below, axis=0) for share in (0.5 - _MIDDLE / 2, 0.5 + _MIDDLE / 2)]
     ends = [np.array([places_of_shares(cells, drawn, calls) for calls in rows]) for rows in tails]
     width = 0.5 * (ends[1] - ends[0])
-    return Parts(*(_with_interval(values, level) for values in (place, weight, width)), bounds=bounds[:, 0])
+    # Calls are taken to lie evenly in a cell; where the density slopes as at one sigma, that moves a quantile.
+    blur = np.interp(0.5 * (ends[0] + ends[1])[:, 0], cells.edges[:-1], cells.widths) ** 2 / (
+        8 * width[:, 0] + 1e-9
+    )
+    estimates = [_with_interval(values, level) for values in (place, weight, width)]
+    estimates[2] += np.outer(np.minimum(blur, 0.5 * width[:, 0]), [0, -1, 1])
+    return Parts(*estimates, bounds=bounds[:, 0])
 
 
 def _with_interval(values: np.ndarray, level: float) -> np.ndarray:
@@ -82,9 +91,16 @@ def _with_interval(values: np.ndarray, level: float) -> np.ndarray:
     return np.stack([values[:, 0], np.minimum(low, values[:, 0]), np.maximum(high, values[:, 0])], axis=1)
 
 
-def _bandwidth(cells: LogCells, span: Span, low: float, high: float) -> float:
-    """In proportion to the width of the peak, which is that of the shortest span with 3 in 10 of its
-    calls."""
+@dataclass(frozen=True)
+class _Peak:
+    """Width of a peak, as that of a normal density, and the bandwidth with which it is looked at."""
+
+    sigma: float
+    bandwidth: float
+
+
+def _peak(cells: LogCells, span: Span, low: float, high: float) -> _Peak:
+    """The width is that of the shortest span with 3 in 10 of the calls between two valleys."""
     first, last = shortest_span(cells, low, high, 0.3)
     sigma = (last - first) / (2 * 0.3853)
     before = np.concatenate([[0], np.cumsum(cells.counts)])
@@ -92,14 +108,15 @@ def _bandwidth(cells: LogCells, span: Span, low: float, high: float) -> float:
     middle = int(np.clip(np.searchsorted(cells.edges, 0.5 * (first + last)) - 1, 0, len(cells.counts) - 1))
     natural = _BANDWIDTH * sigma * (max(calls, 8) / 1000) ** (-1 / 9)
     natural = min(natural, _MOST_BANDWIDTH_IN_SPANS * (span[1] - span[0]))
-    return max(natural, _LEAST_BANDWIDTH_IN_CELLS * cells.widths[middle])
+    return _Peak(sigma, max(natural, _LEAST_BANDWIDTH_IN_CELLS * cells.widths[middle]))
 
 
 def _places(
-    cells: LogCells, drawn: np.ndarray, span: Span, low: float, high: float, bandwidth: float
+    cells: LogCells, drawn: np.ndarray, span: Span, low: float, high: float, peak: _Peak
 ) -> np.ndarray:
     """Places of a mode between two valleys, of each row of counts: about the peak in the span that is surely
     high."""
+    bandwidth = peak.bandwidth
     at = np.linspace(low, high, int(np.clip((high - low) / (0.25 * bandwidth), 16, 4096)))
     density = Smoother(cells, at, bandwidth)(drawn[0])
     inside = (at >= span[0] - bandwidth) & (at <= span[1] + bandwidth)
@@ -111,6 +128,10 @@ def _places(
     first, last = max(low, at[ends_left.max()] - bandwidth), min(high, at[ends_right.min()] + bandwidth)
     fine = np.linspace(first, last, _GRID)
     cliffs = _cliffs(cells, first, last, bandwidth, density[top])
+    if not cliffs:
+        fitted = fitted_tops(cells, drawn, float(at[top]), peak.sigma, low, high)
+        if fitted is not None:
+            return fitted
     return highest(fine, Smoother(cells, fine, bandwidth, not cliffs, cliffs)(drawn))
 
 

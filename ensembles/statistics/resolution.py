@@ -110,11 +110,15 @@ def clock_step_of_counts_s(counts: np.ndarray) -> float:
         if (
             evidence > most
             and evidence > 0.5 * expected[order].sum()
-            and np.mean(terms[order][expected[order] > 0.5] > 0) > 0.8  # nor are a few
+            and _mostly(terms[order][expected[order] > 0.5] > 0)  # nor are a few
             and _many(counts, multiples)
         ):
             best_ns, most = step_ns, evidence
     return best_ns * 1e-9
+
+
+def _mostly(true: np.ndarray) -> bool:
+    return len(true) > 0 and float(np.mean(true)) > 0.8
 
 
 def multiples_in_bins(step_ns: float) -> tuple[np.ndarray, np.ndarray]:
