@@ -76,10 +76,11 @@ def true_modes(cdf: Cdf, low: float, high: float, depth: float = 1.0) -> int:
     """Number of maxima of the density of log time, each higher than the valleys beside it by a factor."""
     x = np.linspace(low, high, 4001)
     density = np.diff(cdf(np.exp(x)))
+    density = np.maximum(density, 1e-9 * density.max())
     turns = np.concatenate([[0], np.flatnonzero(np.diff(np.sign(np.diff(density)))) + 1, [len(density) - 1]])
     heights = list(density[turns])
     while len(heights) > 2:  # the shallowest step between neighbours goes first
-        steps = np.abs(np.diff(np.log(np.maximum(heights, 1e-12 * density.max()))))
+        steps = np.abs(np.diff(np.log(heights)))
         least = int(np.argmin(steps))
         if steps[least] > np.log(depth):
             break

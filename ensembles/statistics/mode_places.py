@@ -76,10 +76,9 @@ def measured(sample: Sample, cells: LogCells, spans: list[Span], level: float, s
     tails = [below[:-1] + share * np.diff(below, axis=0) for share in (0.5 - _MIDDLE / 2, 0.5 + _MIDDLE / 2)]
     ends = [np.array([places_of_shares(cells, drawn, calls) for calls in rows]) for rows in tails]
     width = 0.5 * (ends[1] - ends[0])
-    # Calls are taken to lie evenly in a cell; where the density slopes as at one sigma, that moves a quantile.
-    blur = np.interp(0.5 * (ends[0] + ends[1])[:, 0], cells.edges[:-1], cells.widths) ** 2 / (
-        8 * width[:, 0] + 1e-9
-    )
+    # Calls are taken to lie evenly in a cell; where the density slopes, that moves a quantile.
+    cell = np.interp(0.5 * (ends[0] + ends[1])[:, 0], cells.edges[:-1], cells.widths)
+    blur = cell**2 / (8 * width[:, 0] + 1e-9)
     estimates = [_with_interval(values, level) for values in (place, weight, width)]
     estimates[2] += np.outer(np.minimum(blur, 0.5 * width[:, 0]), [0, -1, 1])
     return Parts(*estimates, bounds=bounds[:, 0])

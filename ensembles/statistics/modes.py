@@ -216,8 +216,15 @@ def _in_seconds(parts: Parts, sample: Sample, cells: LogCells) -> tuple[Mode, ..
         cell = int(np.clip(np.searchsorted(cells.edges, t, side="right") - 1, 0, len(cells.counts) - 1))
         if width[0] < cells.widths[cell]:
             low, high = min(low, cells.edges[cell]), max(high, cells.edges[cell + 1])
+        else:  # calls are taken to lie evenly in a cell, and do not
+            blur = cells.widths[cell] ** 2 / (8 * width[0])
+            low, high = low - blur, high + blur
+        if i == 0 and not shortest_s and cells.counts[0] > 0.5 * weight[0] * sample.total:
+            cell, t, low, high = 0, np.log(cells.step_s), -np.inf, cells.edges[1]
         # No mode lies beyond the calls; of calls shorter than the step, it may lie anywhere below that.
-        t_s, low_s, high_s = np.clip(np.exp([t, low, high]), shortest_s or cells.step_s, longest_s)
+        t_s, low_s, high_s = np.clip(
+            np.exp([t, low, high]), shortest_s or cells.step_s, max(longest_s, cells.step_s)
+        )
         phases = calls_by_phase(sample, cells, parts.bounds[i], parts.bounds[i + 1])
         modes.append(
             Mode(

@@ -39,7 +39,8 @@ def fitted_tops(
     Local likelihood (Loader, Local likelihood density estimation, Annals of Statistics 1996): counts are
     Poisson, and the log density is a cubic within 1.3 sigma, less where there are very many calls. A kernel
     estimate of the mode is drawn towards the heavier flank; the cubic follows the skew. Of gamma and Weibull
-    densities its error is below a third of its standard deviation up to some 1e5 to 1e6 calls. """
+    densities its error is below a third of its standard deviation up to some 1e5 to 1e6 calls.
+    """
     calls = drawn[0, slice(*np.searchsorted(cells.edges, [low, high]))].sum()
     reach = _REACH * sigma * min(1.0, (_MOST_CALLS_AT_FULL_REACH / max(calls, 1.0)) ** (1 / 11))
     middle = 0.5 * (cells.edges[1:] + cells.edges[:-1])

@@ -96,9 +96,11 @@ def clock_step_of_counts_s(counts: np.ndarray) -> float:
     calls, sides = counts[near], counts[near - 1] + counts[near + 1]
     fine = width_ns[near] / (width_ns[near - 1] + width_ns[near] + width_ns[near + 1])
     best_ns, most = 0.0, _LEAST_EVIDENCE
-    for step_ns in _known_steps(low_ns[used[0]], low_ns[used[-1]]):
+    for step_ns in _known_steps(low_ns[used[0]], low_ns[used[-1]])[::-1]:
         first, last = multiples_in_bins(step_ns)
         multiples = last - first + 1
+        if _is_comb(counts, used, first, multiples):
+            return step_ns * 1e-9
         here, around = multiples[near], multiples[near - 1] + multiples[near + 1]
         told = (here + around > 0) & (here < _MOST_MULTIPLES_IN_A_BIN)
         share = np.clip(here[told] / (here[told] + around[told]), _STRAY, 1 - _STRAY)
@@ -115,6 +117,16 @@ def clock_step_of_counts_s(counts: np.ndarray) -> float:
         ):
             best_ns, most = step_ns, evidence
     return best_ns * 1e-9
+
+
+def _is_comb(counts: np.ndarray, used: np.ndarray, first: np.ndarray, multiples: np.ndarray) -> bool:
+    """Whether calls are only in bins that hold one multiple, four or more in a row, and none beside."""
+    calls = counts[used]
+    main = used[calls >= 1e-3 * calls.sum()]
+    if not _LEAST_IF_EXACT <= len(main) <= _MOST_MULTIPLE or (multiples[main] != 1).any():
+        return False
+    alone = (counts[main - 1] == 0) & (counts[main + 1] == 0)
+    return bool(alone.all() and (np.diff(first[main]) == 1).all())
 
 
 def _mostly(true: np.ndarray) -> bool:
@@ -159,7 +171,7 @@ def _known_steps(least_ns: float, largest_ns: float) -> np.ndarray:
     steps = np.concatenate(
         [decimal, 1e9 * 2.0 ** -np.arange(0, 29), 1e3 / np.array([14.31818, 19.2, 24, 3.579545])]
     )
-    return np.sort(steps[(steps >= max(LEAST_STEP_NS, least_ns / 4096)) & (steps <= largest_ns / 3)])
+    return np.sort(steps[(steps >= max(LEAST_STEP_NS, least_ns / 4096)) & (steps <= 0.4 * largest_ns)])
 
 
 def _common_divisor(values: np.ndarray, zeros: bool) -> float:
