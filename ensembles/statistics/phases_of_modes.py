@@ -20,7 +20,7 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Bump:
-    """What looks like a mode, but was made by few phases.
+    """What looks like a mode, but was made by few phases, so that the next run may not show it.
 
     Attributes
     ----------
@@ -45,11 +45,13 @@ class Bump:
         return dict(vars(self))
 
     def __str__(self) -> str:
-        by = "one phase" if self.effective_phases < 1.5 else f"{self.effective_phases:.0f} phases or so"
-        return (
-            f"no mode: {self.share:.1%} of the calls, from {seconds_text(self.low_s)} to "
-            f"{seconds_text(self.high_s)}, come from {by} (most from phase {self.phase})"
+        where = (
+            f"{self.share:.1%} of the calls, from {seconds_text(self.low_s)} to {seconds_text(self.high_s)}"
         )
+        if self.effective_phases < 1.5:
+            return f"no mode: {where}, come from phase {self.phase} alone"
+        some = f"some {self.effective_phases:.0f} phases, most from phase {self.phase}"
+        return f"no mode: {where}, come from {some}; phases do not agree that calls gather there"
 
 
 def without_bumps(sample: Sample, cells: LogCells, spans: list[Span]) -> tuple[list[Span], tuple[Bump, ...]]:

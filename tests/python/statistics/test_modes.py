@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from real_tables import real_table
 from scipy import optimize, stats
 
 from ensembles.ensemble import Ensemble
@@ -202,3 +203,34 @@ def test_an_ensemble_finds_its_clock_itself():
 def test_a_level_must_be_a_chance():
     with pytest.raises(ValueError, match="level"):
         modes_of(Sample.of(np.ones(10)), level=90)
+
+
+@pytest.mark.parametrize(
+    ("call", "places_s", "least_share"),
+    [
+        ("STDIO:fopen64", [4.5e-6, 1.6e-4], 0.95),
+        ("POSIX:opendir", [1.6e-5, 1.6e-4], 0.95),
+        ("POSIX:__xstat", [1.1e-5, 1.6e-4], 0.7),
+    ],
+)
+def test_metadata_calls_of_a_weather_model_have_two_modes(call, places_s, least_share):
+    """Where the histogram shows two to the eye; parts of the run of 200 calls each stand for phases."""
+    table = real_table("cm1_48_dftracer")
+    mine = table["op"] == table["op_names"].tolist().index(call)
+    order = np.argsort(table["start"][mine], kind="stable")
+    durations_s = (table["end"] - table["start"])[mine][order]
+    found = modes_of(Sample.of(durations_s, np.arange(len(order)) // 200, clock_step_s(durations_s)))
+    assert found.resolution_s == pytest.approx(1e-6)
+    heavy = sorted(sorted(found.modes, key=lambda mode: -mode.weight)[:2], key=lambda mode: mode.t_s)
+    assert [mode.t_s for mode in heavy] == pytest.approx(places_s, rel=0.1)
+    assert sum(mode.weight for mode in heavy) > least_share
+
+
+def test_a_table_whose_clock_steps_in_microseconds_shows_no_modes_of_it():
+    """Values of 0.9 to 1.2 µs, 1.9 to 2.2 µs, 2.8 to 3.1 µs ... are one mode by a coarse clock."""
+    table = real_table("cm1_recorder")
+    for call in ("__fxstat", "lseek"):
+        mine = table["op"] == table["op_names"].tolist().index(call)
+        durations_s = (table["end"] - table["start"])[mine]
+        assert len(np.unique(np.rint(durations_s * 1e9))) < 20
+        assert len(Ensemble(durations_s).modes()) == 1
