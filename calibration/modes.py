@@ -14,8 +14,10 @@ from scipy import stats
 from tabulate import tabulate
 
 from ensembles.statistics.harmonics import harmonics_of
+from ensembles.statistics.logcells import LogCells
+from ensembles.statistics.mode_count import highs_and_lows
 from ensembles.statistics.modes import modes_of
-from ensembles.statistics.resolution import clock_step_s
+from ensembles.statistics.resolution import clock_step_of_counts_s, clock_step_s
 from ensembles.statistics.sample import Sample
 from ensembles.summaries.bins import bin_low_ns
 
@@ -90,12 +92,13 @@ def true_modes(cdf: Cdf, low: float, high: float, depth: float = 1.0) -> int:
 
 
 def _number(sample: Sample) -> int:
-    return len(modes_of(sample, size=2))
+    cells = LogCells.of(sample.counts, clock_step_of_counts_s(sample.counts))
+    return (len(highs_and_lows(cells)[0]) + 1) // 2
 
 
 def false_modes(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
     """Second modes of ensembles that have one."""
-    for n, repeats in ((10**3, 300), (10**4, 200), (10**5, 100), (10**6, 60), (10**7, 60), (10**9, 30)):
+    for n, repeats in ((10**3, 200), (10**4, 100), (10**5, 60), (10**6, 40), (10**7, 40), (10**9, 20)):
         repeats = max(5, repeats // 20) if quick else repeats
         for name, cdf in UNIMODAL.items():
             chance = chances(cdf)
@@ -163,7 +166,7 @@ def clocks(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
 
 def intervals(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
     """How often 90 % intervals hold the truth."""
-    repeats = 20 if quick else 200
+    repeats = 20 if quick else 120
     place, sigma, weight = np.log(SCALE_S) + np.array([0, 1.0]), np.array([0.15, 0.15]), np.array([0.7, 0.3])
     for n in (10**3, 10**4, 10**5, 10**6):
         chance = chances(mixture(place, sigma, weight))

@@ -10,19 +10,14 @@ import numpy as np
 from ensembles.statistics.density import places_of_shares
 from ensembles.statistics.harmonics import FairShare, Harmonics, fair_share_of, harmonics_of
 from ensembles.statistics.logcells import LogCells
+from ensembles.statistics.mode_count import highs_and_lows
 from ensembles.statistics.mode_places import Parts, measured
 from ensembles.statistics.phases_of_modes import Bump, calls_by_phase, effective_phases, without_bumps
 from ensembles.statistics.resolution import clock_step_of_counts_s
 from ensembles.statistics.sample import Sample
-from ensembles.statistics.valleys import LEAST_CALLS, LEAST_SHARE, Blocks, chain, evidence
 from ensembles.units import count_text, seconds_text
 
-THRESHOLDS = ((30.0, 0.9), (100.0, 1.4), (300.0, 1.8))
-"""Evidence that a valley needs, where the calls fill so many cells: the level that 1 % of flat densities,
-which are the hardest, reach at 1,000 calls (fewer at more)."""
-
 _LEAST_N = 5
-_WIDEST_SPARSE_CELL = 0.045
 _RANGE = np.array([0.01, 0.99])
 
 
@@ -179,13 +174,7 @@ def modes_of(
     if resolution_s is None:
         resolution_s = sample.resolution_s or clock_step_of_counts_s(sample.counts)
     cells = LogCells.of(sample.counts, resolution_s)
-    coarse = cells.coarser(max(LEAST_CALLS, LEAST_SHARE * n) / 3, _WIDEST_SPARSE_CELL)
-    blocks = Blocks.of(coarse.counts, coarse.edges)
-    found = evidence(blocks, n)
-    threshold = threshold_of(coarse.counts)
-    row = chain(found, threshold)
-    spans = [(coarse.edges[blocks.start[i]], coarse.edges[blocks.end[i]]) for i in row]
-    spans = spans or [(cells.edges[0], cells.edges[-1])]
+    spans, chance = highs_and_lows(cells)
     spans, bumps = without_bumps(sample, cells, spans)
     parts = measured(sample, cells, spans, level, seed, size)
     modes = _in_seconds(parts, sample, cells)
@@ -194,7 +183,7 @@ def modes_of(
         n,
         modes,
         level,
-        p_one_mode=1.0 if bumps and len(modes) == 1 else chance_of(found.deepest(), threshold),
+        p_one_mode=1.0 if bumps and len(modes) == 1 else chance,
         harmonics=harmonics_of(
             [mode.low_s for mode in modes],
             [mode.t_s for mode in modes],
@@ -236,19 +225,3 @@ def _in_seconds(parts: Parts, sample: Sample, cells: LogCells) -> tuple[Mode, ..
             )
         )
     return tuple(modes)
-
-
-def threshold_of(counts: np.ndarray) -> float:
-    """The evidence that a valley needs among cells with these counts: more, the more places there are to look
-    at (the inverse of Simpson's index of the counts says how many are filled)."""
-    filled = counts.sum() ** 2 / np.sum(counts.astype(np.float64) ** 2)
-    places, levels = zip(*THRESHOLDS, strict=True)
-    return float(np.interp(np.log(filled), np.log(places), levels))
-
-
-def chance_of(deepest_valley: float, threshold: float) -> float:
-    """Chance, at most, that a flat density shows a valley with so much evidence: 1 % at the threshold, and
-    ten times less for each further 0.45, which is the slope of the simulated chances or less steep."""
-    if not np.isfinite(deepest_valley):
-        return 1.0
-    return float(min(1.0, 0.01 * 10.0 ** (-(deepest_valley - threshold) / 0.45)))

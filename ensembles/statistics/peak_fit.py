@@ -62,14 +62,16 @@ def fitted_tops(
 
 def _tops(u: np.ndarray, width: np.ndarray, counts: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Places of the maxima of the fitted cubics: shape (r,); NaN where a fit fails."""
-    design = np.vander(u, _DEGREE + 1, increasing=True)
+    powers = np.vander(u, 2 * _DEGREE + 1, increasing=True)
+    design = powers[:, : _DEGREE + 1]
+    sums = np.add.outer(np.arange(_DEGREE + 1), np.arange(_DEGREE + 1))
     fit = np.zeros((len(counts), _DEGREE + 1))
     fit[:, 0] = np.log(np.maximum(counts.sum(axis=1), 0.5) / width.sum()) + 0.2
     fit[:, 2] = -0.6
     for _ in range(_STEPS):
         mean = width * np.exp(np.clip(fit @ design.T, -50, 50))
         slope = (counts - mean) @ design
-        bend = np.einsum("rc,ci,cj->rij", mean, design, design) + 1e-9 * np.eye(_DEGREE + 1)
+        bend = (mean @ powers)[:, sums] + 1e-9 * np.eye(_DEGREE + 1)
         step = np.linalg.solve(bend, slope[:, :, None])[:, :, 0]
         step *= np.minimum(1.0, 2.0 / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300))
         fit += step

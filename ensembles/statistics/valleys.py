@@ -115,7 +115,8 @@ def evidence(blocks: Blocks, total: float) -> Evidence:
     found = []
     for apart in (before, after):
         score = np.full(apart.shape, -np.inf, np.float32)
-        i, j = np.nonzero(apart & (density[high][:, None] > DEPTH_RATIO * density[low][None, :]))
+        pairs = np.flatnonzero(apart & (density[high][:, None] > DEPTH_RATIO * density[low][None, :]))
+        i, j = np.divmod(pairs, max(len(low), 1))
         keep = blocks.calls[high[i]] - DEPTH_RATIO * blocks.width[high[i]] * density[low[j]] >= least
         i, j = i[keep], j[keep]
         score[i, j] = _scores(blocks, high[i], low[j], total)
