@@ -19,6 +19,7 @@ from ensembles.statistics.mode_count import highs_and_lows
 from ensembles.statistics.modes import modes_of
 from ensembles.statistics.resolution import clock_step_of_counts_s, clock_step_s
 from ensembles.statistics.sample import Sample
+from ensembles.statistics.valleys import DEPTH_RATIO
 from ensembles.summaries.bins import bin_low_ns
 
 Row = tuple[str, str, str]
@@ -79,6 +80,7 @@ def true_modes(cdf: Cdf, low: float, high: float, depth: float = 1.0) -> int:
     x = np.linspace(low, high, 4001)
     density = np.diff(cdf(np.exp(x)))
     density = np.maximum(density, 1e-9 * density.max())
+    density = density[np.append(True, np.diff(density) != 0)]
     turns = np.concatenate([[0], np.flatnonzero(np.diff(np.sign(np.diff(density)))) + 1, [len(density) - 1]])
     heights = list(density[turns])
     while len(heights) > 2:  # the shallowest step between neighbours goes first
@@ -116,7 +118,7 @@ def frontier(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
                 cdf = mixture(
                     np.log(SCALE_S) + np.array([0, 0.15 * distance]), 0.15, np.array([1 - weight, weight])
                 )
-                truth = true_modes(cdf, np.log(SCALE_S) - 1, np.log(SCALE_S) + 3)
+                truth = true_modes(cdf, np.log(SCALE_S) - 1, np.log(SCALE_S) + 3, DEPTH_RATIO)
                 right = np.mean([_number(drawn(chances(cdf), n, rng)) == 2 for _ in range(repeats)])
                 found.append(f"{right:.0%}" if truth == 2 else "–")
             what = f"two modes found: weight {weight:.0%}, {distance:.0f} sigma apart, n = 1e3, 1e4, 1e5, 1e6"

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.statistics.bumps import Bump, without_even_spread
 from ensembles.statistics.density import places_of_shares
 from ensembles.statistics.harmonics import FairShare, Harmonics, fair_share_of, harmonics_of
 from ensembles.statistics.logcells import LogCells
 from ensembles.statistics.mode_count import highs_and_lows
 from ensembles.statistics.mode_places import Parts, measured
-from ensembles.statistics.phases_of_modes import Bump, calls_by_phase, effective_phases, without_bumps
+from ensembles.statistics.phases_of_modes import calls_by_phase, effective_phases, without_bumps
 from ensembles.statistics.resolution import clock_step_of_counts_s
 from ensembles.statistics.sample import Sample
 from ensembles.units import count_text, seconds_text
@@ -78,7 +79,8 @@ class Modes:
     resolution_s : float
         Step of the clock that was reckoned with; 0.0: finer than the bins.
     bumps : tuple of Bump
-        What looks like a mode, but was made by too few phases to be expected again.
+        What looks like a mode and is none: made by too few phases to be expected again, or evenly spread over
+        linear time.
     fair_share : FairShare or None
         What the tasks would get of a known limit, if it were shared out evenly.
     refused : str or None
@@ -175,7 +177,9 @@ def modes_of(
         resolution_s = sample.resolution_s or clock_step_of_counts_s(sample.counts)
     cells = LogCells.of(sample.counts, resolution_s)
     spans, chance = highs_and_lows(cells)
+    spans, spread = without_even_spread(cells, spans)
     spans, bumps = without_bumps(sample, cells, spans)
+    bumps += spread
     parts = measured(sample, cells, spans, level, seed, size)
     modes = _in_seconds(parts, sample, cells)
     span = float(np.ptp(places_of_shares(cells, np.stack([cells.counts] * 2), n * _RANGE)))

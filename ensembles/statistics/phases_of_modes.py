@@ -2,56 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
+from ensembles.statistics.bumps import Bump
 from ensembles.statistics.logcells import LogCells
 from ensembles.statistics.sample import Sample
 from ensembles.statistics.valleys import DEPTH_RATIO
-from ensembles.units import seconds_text
 
 _LEAST_PHASES = 8
 _LEAST_EVIDENCE = 2.0
 
 Span = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Bump:
-    """What looks like a mode, but was made by few phases, so that the next run may not show it.
-
-    Attributes
-    ----------
-    low_s, high_s : float
-        Where it is.
-    share : float
-        Of the calls.
-    phase : int
-        The phase that made most of them.
-    effective_phases : float
-        By how many phases they were made, if all had made equally many.
-    """
-
-    low_s: float
-    high_s: float
-    share: float
-    phase: int
-    effective_phases: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Attributes by name."""
-        return dict(vars(self))
-
-    def __str__(self) -> str:
-        where = (
-            f"{self.share:.1%} of the calls, from {seconds_text(self.low_s)} to {seconds_text(self.high_s)}"
-        )
-        if self.effective_phases < 1.5:
-            return f"no mode: {where}, come from phase {self.phase} alone"
-        some = f"some {self.effective_phases:.0f} phases, most from phase {self.phase}"
-        return f"no mode: {where}, come from {some}; phases do not agree that calls gather there"
 
 
 def without_bumps(sample: Sample, cells: LogCells, spans: list[Span]) -> tuple[list[Span], tuple[Bump, ...]]:
@@ -71,7 +32,8 @@ def without_bumps(sample: Sample, cells: LogCells, spans: list[Span]) -> tuple[l
     Notes
     -----
     The difference of density between a mode and a valley is a sum over phases; it is compared to the root of
-    the sum of squares of its terms. One phase alone gives 1, k equal ones the root of k; 2 is asked for."""
+    the sum of squares of its terms. One phase alone gives 1, k equal ones the root of k; 2 is asked for.
+    """
     spans = list(spans)
     if not sample.phases_known or len(sample.phase) < _LEAST_PHASES or len(spans) < 3:
         return spans, ()

@@ -234,3 +234,17 @@ def test_a_table_whose_clock_steps_in_microseconds_shows_no_modes_of_it():
         durations_s = (table["end"] - table["start"])[mine]
         assert len(np.unique(np.rint(durations_s * 1e9))) < 20
         assert len(Ensemble(durations_s).modes()) == 1
+
+
+def test_calls_evenly_spread_over_time_are_told_and_are_no_mode():
+    """In log time their density grows up to a cliff, far behind the modes."""
+    rng = np.random.default_rng(18)
+    durations_s = normal_modes(rng, 20_000, [1e-3, 4e-3], 0.1, [0.5, 0.5])
+    durations_s[:3000] = rng.uniform(0, 0.1, 3000)
+    found = modes_of(Sample.of(durations_s))
+    assert [mode.t_s for mode in found.modes] == pytest.approx([1e-3, 4e-3], rel=0.02)
+    assert [bump.phase for bump in found.bumps] == [None]
+    assert "evenly spread" in str(found)
+    # Calls that gather at the end of the range are a mode, though it ends with a cliff.
+    durations_s[:3000] = 0.1 * rng.uniform(0.9, 1.0, 3000)
+    assert len(modes_of(Sample.of(durations_s))) == 3
