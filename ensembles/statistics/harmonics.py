@@ -121,7 +121,8 @@ def harmonics_of(
     A mode of order k lies within 10 % of 1/k of the fundamental, itself a mode. The closer, the more it
     counts (the logarithm of tolerance over distance, and 1 for being there), but no closer than the intervals
     tell. The chance is the share of 1,999 random placements of as many modes, uniform in log time over the
-    range of the calls, that count at least as much."""
+    range of the calls, that count at least as much.
+    """
     place = np.log(np.asarray(t_s, dtype=np.float64))
     if len(place) < 2:
         return None

@@ -161,8 +161,9 @@ def modes_of(
     Notes
     -----
     A mode is a stretch of log time that is denser, by `valleys.DEPTH_RATIO` at least and beyond chance, than
-    a valley on each side that parts it from another mode. The number of modes is so a lower bound that holds
-    with the level of the test, whatever the density (see docs/statistics.md, Modes)."""
+    a valley on each side that parts it from another mode. The number of modes is so a lower bound, whatever
+    the density; of ensembles with one mode, 1 % or fewer are taken for more (docs/statistics.md, Modes).
+    """
     if not 0 < level < 1:
         raise ValueError(f"level {level} is not between 0 and 1")
     n = sample.total

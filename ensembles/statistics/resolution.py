@@ -46,7 +46,8 @@ def clock_step_s(durations_s: np.ndarray) -> float:
     the longest period s about whose multiples they gather: a duration v has the phase 2 pi v / s, and the
     mean cosine of the phases is large (the test of uniformity against a known direction; Mardia and Jupp,
     Directional Statistics, 2000). Multiples must be many and in a row, so that three modes at t, 2t and 4t
-    are no clock."""
+    are no clock.
+    """
     durations_s = np.asarray(durations_s, dtype=np.float64).reshape(-1)
     part = durations_s[:: max(1, len(durations_s) // _MOST_CALLS)]
     ns = np.rint(part[(part > 0) & (part < 2.0**53 * 1e-9)] * 1e9)
@@ -83,7 +84,8 @@ def clock_step_of_counts_s(counts: np.ndarray) -> float:
     Of the calls in three neighbouring bins, a share falls into the middle one that is its share of their
     width under a fine clock, and its share of their multiples of the step under a coarse one; with three
     bins, a slope of the density cancels. The step with the largest log-likelihood ratio is taken, if that is
-    at least half of what it would be if the step were true."""
+    at least half of what it would be if the step were true.
+    """
     low_ns = bin_low_ns().astype(np.float64)
     width_ns = np.diff(low_ns, append=2.0**64)
     used = np.flatnonzero(counts[1:]) + 1

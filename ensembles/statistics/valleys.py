@@ -98,7 +98,8 @@ def evidence(blocks: Blocks, total: float) -> Evidence:
     the signed root of the log-likelihood ratio, Z. What is returned is ``Z - sqrt(2 log(e total / (calls of
     both)))``: small pairs are many, and have to show more (the multiscale penalty of Dümbgen and Spokoiny,
     Multiscale testing of qualitative hypotheses, Annals of Statistics 2001; for densities Dümbgen and
-    Walther, Multiscale inference about a density, Annals of Statistics 2008)."""
+    Walther, Multiscale inference about a density, Annals of Statistics 2008).
+    """
     density = blocks.calls / blocks.width
     least = max(LEAST_CALLS, LEAST_SHARE * total)
     high = np.flatnonzero(blocks.calls >= least)
