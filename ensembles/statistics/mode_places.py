@@ -78,7 +78,7 @@ def measured(sample: Sample, cells: LogCells, spans: list[Span], level: float, s
     width = 0.5 * (ends[1] - ends[0])
     # Calls are taken to lie evenly in a cell; where the density slopes, that moves a quantile.
     cell = np.interp(0.5 * (ends[0] + ends[1])[:, 0], cells.edges[:-1], cells.widths)
-    blur = cell**2 / (8 * width[:, 0] + 1e-9)
+    blur = cell**2 / (4 * width[:, 0] + 1e-9)
     estimates = [_with_interval(values, level) for values in (place, weight, width)]
     estimates[2] += np.outer(np.minimum(blur, 0.5 * width[:, 0]), [0, -1, 1])
     return Parts(*estimates, bounds=bounds[:, 0])
@@ -86,7 +86,7 @@ def measured(sample: Sample, cells: LogCells, spans: list[Span], level: float, s
 
 def _with_interval(values: np.ndarray, level: float) -> np.ndarray:
     tail = 0.5 - 0.5 * level
-    low, high = np.quantile(values[:, 1:], [tail, 1 - tail], axis=1)
+    low, high = np.quantile(values[:, 1:], [tail, 1 - tail], axis=1, method="weibull")
     return np.stack([values[:, 0], np.minimum(low, values[:, 0]), np.maximum(high, values[:, 0])], axis=1)
 
 

@@ -211,7 +211,7 @@ def _in_seconds(parts: Parts, sample: Sample, cells: LogCells) -> tuple[Mode, ..
         if width[0] < cells.widths[cell]:
             low, high = min(low, cells.edges[cell]), max(high, cells.edges[cell + 1])
         else:  # calls are taken to lie evenly in a cell, and do not
-            blur = cells.widths[cell] ** 2 / (8 * width[0])
+            blur = cells.widths[cell] ** 2 / (4 * width[0])
             low, high = low - blur, high + blur
         if i == 0 and not shortest_s and cells.counts[0] > 0.5 * weight[0] * sample.total:
             cell, t, low, high = 0, np.log(cells.step_s), -np.inf, cells.edges[1]
