@@ -29,6 +29,7 @@ COMMANDS = (
     "replay",
     "link-flags",
 )
+COMMANDS = ("run", "info", "report", "events", "collect", "replay", "modes", "link-flags")
 
 DESCRIPTION = "Records every I/O call of a parallel program, and shows the distributions behind them."
 
