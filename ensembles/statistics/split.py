@@ -228,7 +228,7 @@ def _on_grid(
     one = (_normal_weights() if len(shift) > 1 else np.ones(1)) @ sums.cumulative
     mean_s, square = _mean(one, grid_s), _mean(one, grid_s**2)
     slowest = _slowest_cumulative(sums.cumulative, tasks, of_phase / max(shared, _NO_CORRELATION), dependence)
-    low, median, high = (float(np.interp(level, *_rising(slowest, grid_s))) for level in levels)
+    low, median, high = (_quantile(slowest, step_s, level) for level in levels)
     return _Slowest(
         low_s=low,
         median_s=median,
@@ -294,7 +294,10 @@ def _given(probability: np.ndarray, shift: np.ndarray, shared: float) -> np.ndar
     return np.diff(np.concatenate([0 * ones, below, ones], axis=1), axis=1)
 
 
-def _rising(cumulative: np.ndarray, grid_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The part of a distribution function that rises, for reading it backwards."""
-    keep = np.concatenate([[True], np.diff(cumulative) > 0])
-    return cumulative[keep], grid_s[keep]
+def _quantile(cumulative: np.ndarray, step_s: float, level: float) -> float:
+    """Where a distribution function on the grid reaches a level."""
+    after = min(int(np.searchsorted(cumulative, level)), len(cumulative) - 1)
+    if after == 0:
+        return 0.0
+    rise = cumulative[after] - cumulative[after - 1]
+    return step_s * (after - 1 + (float((level - cumulative[after - 1]) / rise) if rise > 0 else 1.0))
