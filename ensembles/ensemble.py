@@ -17,11 +17,13 @@ from ensembles.units import bytes_text, count_text, seconds_text
 if TYPE_CHECKING:
     from ensembles.events import Call, Events
     from ensembles.statistics.atoms import Atoms
+    from ensembles.statistics.dependence import Dependence
     from ensembles.statistics.histogram import Histogram
     from ensembles.statistics.modes import Modes
     from ensembles.statistics.moments import Moments
     from ensembles.statistics.quantiles import Quantiles
     from ensembles.statistics.robust import Robust
+    from ensembles.statistics.split import Split
 
 MIB = float(1 << 20)
 
@@ -263,11 +265,46 @@ class Ensemble:
 
         return slowest_of(self.sample, tasks, **options)
 
-    def split(self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int = 1, **options: Any) -> Any:
-        """The time of successive calls before a barrier: `statistics.split.split_of`."""
+    @cached_property
+    def dependence(self) -> Dependence | None:
+        """How alike the calls of a phase, and successive calls of a task, are; None where it is not known
+        which task made which call."""
+        from ensembles.statistics.dependence import dependence_of
+
+        try:
+            calls = self.successive
+        except EnsioError:
+            return None
+        return dependence_of(calls.duration_s, calls.rank, calls.phase if calls.phases_known else None)
+
+    def split(
+        self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, **options: Any
+    ) -> Split:
+        """What k smaller calls before a barrier take instead of one: `statistics.split.split_of`.
+
+        Parameters
+        ----------
+        calls : sequence of int
+            The k to predict for.
+        tasks : int, optional
+            Tasks that wait for each other; those of the ensemble if not given.
+
+        Raises
+        ------
+        EnsioError
+            An argument makes no sense, or the tasks are neither given nor known.
+        """
         from ensembles.statistics.split import split_of
 
-        return split_of(self, calls, tasks, **options)
+        if tasks is None:
+            try:
+                rank = self.successive.rank if self.rank is None else self.rank
+            except EnsioError as error:
+                raise EnsioError(
+                    "this ensemble does not tell how many tasks there were: give the number of tasks"
+                ) from error
+            tasks = max(len(np.unique(rank)), 1)
+        return split_of(self.sample, calls, tasks, self.dependence, **options)
 
     def _facts(self) -> list[tuple[str, str]]:
         sample, rates = self._counted, self.per == "MiB"

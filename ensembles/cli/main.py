@@ -25,11 +25,12 @@ COMMANDS = (
     "phases",
     "ordinals",
     "rate",
+    "modes",
+    "split",
     "collect",
     "replay",
     "link-flags",
 )
-COMMANDS = ("run", "info", "report", "events", "collect", "replay", "modes", "link-flags")
 
 DESCRIPTION = "Records every I/O call of a parallel program, and shows the distributions behind them."
 
