@@ -96,7 +96,7 @@ def _text(split: Split, unit: str) -> str:
     alike = f"{shared:.2f} by their phase, {lags[0]:.2f} by their task" if len(lags) else "not known"
     return "\n".join(
         [
-            f"The slowest of {split.tasks:,} tasks, when each of {split.n:,} calls is split into smaller ones:",
+            f"The slowest of {split.tasks:,} tasks, each of {split.n:,} calls being split into smaller ones:",
             "",
             tabulate(rows, head, stralign="right", disable_numparse=True),
             "",
