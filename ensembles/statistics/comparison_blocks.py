@@ -1,13 +1,14 @@
 """Blocks of a run that are nearly independent of each other, where there is one run a side.
 
-Calls resemble those before them, and so do phases. Blocks are made so long that this no longer shows: at least
-`TIMES` integrated autocorrelation times of what is compared; and there are never more than `MOST_BLOCKS`, for few
-long blocks are worth nearly as much as many short ones, and are right for longer memories (Ibragimov and
-Müller, t-statistic based correlation and heterogeneity robust inference, 2010)."""
+Calls resemble those before them, and so do phases. Blocks are made so long that this no longer shows: at
+least `TIMES` integrated autocorrelation times of what is compared; and there are never more than
+`MOST_BLOCKS`, for few long blocks are worth nearly as much as many short ones, and are right for longer
+memories (Ibragimov and Müller, t-statistic based correlation and heterogeneity robust inference, 2010)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,13 +17,16 @@ from ensembles.statistics.comparison_parts import scores_of
 from ensembles.statistics.sample import Sample
 from ensembles.summaries.bins import BIN_COUNT
 
-TIMES = 3.0
+TIMES = 2.0
 MOST_BLOCKS = 12
 FEWEST_BLOCKS = 5
 
 _MOST_UNITS = 384
-_SEEN_AT = 1.0
-"""An autocorrelation below so many standard errors is taken for none."""
+_SEEN_AT = 0.0
+"""An autocorrelation below so many standard errors ends the sum."""
+_DOUBT = 1.0
+"""So many standard errors are added to what is remembered from one unit to the next: few phases cannot
+show that they are independent."""
 
 
 def unit_counts(sample: Sample, most: int = _MOST_UNITS) -> np.ndarray:
@@ -52,16 +56,17 @@ def merged(counts: np.ndarray, blocks: int) -> np.ndarray:
 
 
 def scaled(runs: Sequence[np.ndarray]) -> np.ndarray:
-    """Histograms of the units of several runs, one below the other, so that units of all runs count the same
-    on the average, however many calls each run made."""
+    """Histograms of the units of several runs, one below the other, so that units of all runs count the
+    same on the average, however many calls each run made."""
     return np.concatenate([counts / (counts.sum() / len(counts)) for counts in runs])
 
 
 def memory_of(runs: Sequence[np.ndarray], resolution_s: float = 0.0) -> float:
-    """For how many units what is compared remembers itself: the integrated autocorrelation time, at least 1.
+    """For how many units what is compared remembers itself: an upper bound of the integrated
+    autocorrelation time.
 
-    Of each part the autocorrelations within runs are added until one is no longer seen (Sokal, Monte Carlo
-    Methods in Statistical Mechanics, 1997, with another window); the part with the longest memory decides.
+    Of each part the autocorrelations within runs are added until one is no longer positive (as in Geyer,
+    Practical Markov Chain Monte Carlo, 1992); the part with the longest memory decides.
 
     Parameters
     ----------
@@ -69,7 +74,9 @@ def memory_of(runs: Sequence[np.ndarray], resolution_s: float = 0.0) -> float:
         Histograms of units in the order of time.
     """
     counts = scaled(runs)
-    scores = scores_of(counts, partition_of(counts.mean(axis=0), sum(float(run.sum()) for run in runs), resolution_s))
+    scores = scores_of(
+        counts, partition_of(counts.mean(axis=0), sum(float(run.sum()) for run in runs), resolution_s)
+    )
     begin = np.cumsum([0, *(len(run) for run in runs)])
     longest = 1.0
     for total, size in zip(scores.total.T, scores.size.T, strict=True):
@@ -84,7 +91,7 @@ def memory_of(runs: Sequence[np.ndarray], resolution_s: float = 0.0) -> float:
 def _autocorrelation_time(rests: list[np.ndarray]) -> float:
     power = sum(float(rest @ rest) for rest in rests)
     n = sum(len(rest) for rest in rests)
-    if power <= 0 or n < 4:
+    if power <= 0:
         return 1.0
     time = 1.0
     for lag in range(1, min(len(rest) for rest in rests)):
@@ -95,20 +102,48 @@ def _autocorrelation_time(rests: list[np.ndarray]) -> float:
         if found < _SEEN_AT * np.sqrt(time / pairs):
             break
         time += 2 * min(found, 1.0)
-    return time
+    kept = (time - 1) / (time + 1)
+    kept += _DOUBT * np.sqrt((1 - kept**2) / n)
+    return (1 + kept) / (1 - kept) if kept < 1 else np.inf
 
 
-def blocks_of(samples: Sequence[Sample]) -> tuple[list[np.ndarray], float]:
-    """Each run cut into blocks.
+def lost_spread(memory: float, length: float) -> float:
+    """By which factor the standard error of a mean is larger than blocks of this length tell, as
+    neighbouring blocks still resemble each other.
 
-    Returns
-    -------
-    list of ndarray, shape (blocks, BIN_COUNT) each
-        Histograms of the blocks; as few as there are, maybe fewer than `FEWEST_BLOCKS`.
-    memory : float
-        Integrated autocorrelation time, in units (phases, or what was given for them).
+    For a memory that fades exponentially (an autoregression of first order), whose integrated
+    autocorrelation time is known, the variance of the mean of a block is known too (Bartlett, On the
+    theoretical specification and sampling properties of autocorrelated time-series, 1946).
     """
+    kept = (memory - 1) / (memory + 1)
+    in_block = memory - 2 * kept * (1 - kept**length) / (length * (1 - kept) ** 2)
+    return float(np.sqrt(memory / in_block))
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Runs cut into blocks.
+
+    Attributes
+    ----------
+    counts : list of ndarray, shape (blocks, BIN_COUNT) each
+        Histograms of the blocks of each run; as many as there are, maybe fewer than `FEWEST_BLOCKS`.
+    memory : float
+        For how many units (phases, or what was given for them) a run remembers itself, at most.
+    spread : float
+        By which factor standard errors are larger than the blocks tell.
+    """
+
+    counts: list[np.ndarray]
+    memory: float
+    spread: float
+
+
+def blocks_of(samples: Sequence[Sample]) -> Blocks:
+    """Each run cut into blocks that hardly depend on each other."""
     runs = [unit_counts(sample) for sample in samples]
     memory = memory_of(runs, max(sample.resolution_s for sample in samples))
-    length = TIMES * memory if memory > 1 else 1.0
-    return [merged(run, max(1, min(MOST_BLOCKS, int(len(run) / length)))) for run in runs], memory
+    blocks = [max(1, min(MOST_BLOCKS, int(len(run) / (TIMES * memory)))) for run in runs]
+    shortest = min(len(run) / n for run, n in zip(runs, blocks, strict=True))
+    spread = lost_spread(memory, shortest) if np.isfinite(memory) else np.inf
+    return Blocks([merged(run, n) for run, n in zip(runs, blocks, strict=True)], memory, spread)

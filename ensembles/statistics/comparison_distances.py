@@ -19,8 +19,8 @@ def kolmogorov_smirnov(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def wasserstein_octaves(first: np.ndarray, second: np.ndarray) -> float:
-    """Area between the distribution functions over log2 of time: how far calls would have to be moved on the
-    average to make the two equal, in octaves (1: a factor of two).
+    """Area between the distribution functions over log2 of time: how far calls would have to be moved on
+    the average to make the two equal, in octaves (1: a factor of two).
 
     Parameters
     ----------

@@ -14,11 +14,13 @@ BOOTSTRAP = 400
 SEEN_SHARE = 0.1
 
 
-def effects_of(scores: Scores, group: np.ndarray, names: Sequence[str], level: float) -> list[list[Effect]]:
+def effects_of(
+    scores: Scores, group: np.ndarray, names: Sequence[str], level: float, spread: float = 1.0
+) -> list[list[Effect]]:
     """Of each part, how far it is in each group from where it is in the first.
 
-    The interval is Welch's, with the variances of the ratio estimates and Satterthwaite's degrees of freedom; it
-    is widened by what bins and the clock's step hide.
+    The interval is Welch's, with the variances of the ratio estimates and Satterthwaite's degrees of
+    freedom; it is widened by what bins and the clock's step hide.
 
     Parameters
     ----------
@@ -28,6 +30,8 @@ def effects_of(scores: Scores, group: np.ndarray, names: Sequence[str], level: f
         Of the groups.
     level : float
         Intervals hold with probability 1 − `level`.
+    spread : float
+        By which factor standard errors are larger than the units tell.
     """
     found = estimates(scores.total, scores.size, one_hot(group)[:, None, :])
     value, variance, freedom = (array[:, 0, :] for array in (found.value, found.variance, found.freedom))
@@ -35,7 +39,7 @@ def effects_of(scores: Scores, group: np.ndarray, names: Sequence[str], level: f
     for i, part in enumerate(scores.parts):
         mine = []
         for g in range(1, len(names)):
-            half = half_width(variance[[0, g], i], freedom[[0, g], i], level)
+            half = spread * half_width(variance[[0, g], i], freedom[[0, g], i], level)
             half += part.grain_octaves if part.is_ratio else 0.0
             ends = value[0, i], value[g, i]
             if part.is_ratio:
@@ -55,18 +59,16 @@ def one_hot(group: np.ndarray) -> np.ndarray:
 
 def half_width(variance: np.ndarray, freedom: np.ndarray, level: float) -> float:
     """Half of the interval of a difference of two values; nan where their scatter is not known."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     together = float(variance.sum())
     if not (np.isfinite(together) and (freedom >= 1).all()):
         return float("nan")
     shares = float((variance**2 / freedom).sum())
-    return float(t.isf(level / 2, together**2 / shares) * np.sqrt(together)) if shares > 0 else 0.0
+    return float(stdtrit(together**2 / shares, 1 - level / 2) * np.sqrt(together)) if shares > 0 else 0.0
 
 
-def _effect(
-    name: str, is_ratio: bool, difference: float, half: float, before: float, after: float
-) -> Effect:
+def _effect(name: str, is_ratio: bool, difference: float, half: float, before: float, after: float) -> Effect:
     ends = np.array([difference, difference - half, difference + half])
     ends = 2.0 ** np.clip(ends, -60, 60) if is_ratio else ends
     value, low, high, before, after = (
@@ -76,12 +78,18 @@ def _effect(
 
 
 def shifts_of(
-    counts: np.ndarray, group: np.ndarray, names: Sequence[str], level: float, rng: np.random.Generator, runs: bool
+    counts: np.ndarray,
+    group: np.ndarray,
+    names: Sequence[str],
+    level: float,
+    rng: np.random.Generator,
+    runs: bool,
+    spread: float = 1.0,
 ) -> list[Shift]:
     """By which factor the median of each group differs from that of the first.
 
-    Of runs: their medians, log2, as a sample of each group. Of blocks: the median of the run, whose standard
-    error comes from drawing blocks with replacement.
+    Of runs: their medians, log2, as a sample of each group. Of blocks: the median of the run, whose
+    standard error comes from drawing blocks with replacement.
 
     Parameters
     ----------
@@ -92,6 +100,8 @@ def shifts_of(
     rng : numpy Generator
     runs : bool
         Units are runs; else they are blocks of one run a group.
+    spread : float
+        By which factor standard errors are larger than the units tell.
     """
     used = np.flatnonzero(counts.any(axis=0))
     value, variance, freedom = [], [], []
@@ -108,19 +118,17 @@ def shifts_of(
             drawn[:, used] = rng.multinomial(n, np.full(n, 1 / n), BOOTSTRAP) @ mine[:, used]
             variance.append(quantile_octaves(drawn, 0.5).var(ddof=1) * n / (n - 1) if n > 1 else np.nan)
         freedom.append(n - 1)
-    spread, all_freedom = np.array(variance), np.array(freedom, dtype=np.float64)
+    known_variance, all_freedom = np.array(variance), np.array(freedom, dtype=np.float64)
     units = all_freedom + 1
-    if runs and np.isnan(spread).any() and not np.isnan(spread).all():
+    known = ~np.isnan(known_variance)
+    if runs and known.any():
         # A group of one run scatters as the others do.
-        known = ~np.isnan(spread)
-        scatter = (spread * units * all_freedom)[known].sum() / all_freedom[known].sum()
-        spread, all_freedom = (
-            np.where(known, spread, scatter / units),
-            np.where(known, all_freedom, all_freedom[known].sum()),
-        )
+        scatter = (known_variance * units * all_freedom)[known].sum() / all_freedom[known].sum()
+        known_variance = np.where(known, known_variance, scatter / units)
+        all_freedom = np.where(known, all_freedom, all_freedom[known].sum())
     shifts = []
     for g in range(1, len(value)):
-        half = half_width(spread[[0, g]], all_freedom[[0, g]], level)
+        half = spread * half_width(known_variance[[0, g]], all_freedom[[0, g]], level)
         effect = _effect(names[g], True, value[g] - value[0], half, np.nan, np.nan)
         shifts.append(Shift(names[g], effect.value, effect.low, effect.high))
     return shifts

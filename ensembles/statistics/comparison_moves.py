@@ -17,7 +17,8 @@ ABSENT = 0.1
 LEAST_SHARE = 0.05
 """Modes that hold less everywhere are not looked for in another place."""
 GAP_OCTAVES = 1.0
-"""Cost of a mode that has no partner, where one with a partner costs the octaves and the shares between them."""
+"""Cost of a mode that has no partner, where one with a partner costs the octaves and the shares between
+them."""
 
 
 def moves_of(parts: Sequence[PartResult]) -> list[Move]:
@@ -85,10 +86,16 @@ def modes_exchanged(shares: np.ndarray, group: np.ndarray) -> list[int]:
 
 
 def moves_of_matched_modes(
-    counts: np.ndarray, group: np.ndarray, g: int, names: Sequence[str], level: float, calls: float, resolution_s: float
+    counts: np.ndarray,
+    group: np.ndarray,
+    g: int,
+    names: Sequence[str],
+    level: float,
+    calls: float,
+    resolution_s: float,
 ) -> list[Move]:
-    """What moved between the first group and another one in which a mode lies where the first has none: each
-    group's own modes are found, and those that belong together compared.
+    """What moved between the first group and another one in which a mode lies where the first has none:
+    each group's own modes are found, and those that belong together compared.
 
     Parameters
     ----------
@@ -117,7 +124,9 @@ def moves_of_matched_modes(
     for i, j in matched(np.log2(places[0]), weights[0], np.log2(places[1]), weights[1]):
         joined = _joined(scores, shares, i, j, places)
         both = np.concatenate([np.zeros(len(chosen[0]), int), np.ones(len(chosen[1]), int)])
-        for part, effects in zip(joined.parts, effects_of(joined, both, [names[0], names[g]], level), strict=True):
+        for part, effects in zip(
+            joined.parts, effects_of(joined, both, [names[0], names[g]], level), strict=True
+        ):
             if effects[0].is_certain:
                 moves.append(Move(part.what, part.mode, part.t_s, effects[0]))
     return moves
@@ -128,9 +137,10 @@ def matched(
 ) -> list[tuple[int | None, int | None]]:
     """Which modes of two groups belong together, in rising order; None: it has no partner.
 
-    The alignment of least cost that keeps the order: two modes that belong together cost the octaves and the
-    difference of shares between them, one without partner `GAP_OCTAVES` and its share (Needleman and Wunsch, A general
-    method applicable to the search for similarities, 1970). One mode on each side always belong together.
+    The alignment of least cost that keeps the order: two modes that belong together cost the octaves and
+    the difference of shares between them, one without partner `GAP_OCTAVES` and its share (Needleman and
+    Wunsch, A general method applicable to the search for similarities, 1970). One mode on each side always
+    belong together.
     """
     n, m = len(place_a), len(place_b)
     if n == m == 1:
@@ -182,7 +192,10 @@ def _joined(
         size.append(np.concatenate([one.size[:, k] for one, k in zip(scores, modes, strict=True)]))
         total.append(
             np.concatenate(
-                [one.total[:, k] + off * one.size[:, k] for one, k, off in zip(scores, modes, beyond, strict=True)]
+                [
+                    one.total[:, k] + off * one.size[:, k]
+                    for one, k, off in zip(scores, modes, beyond, strict=True)
+                ]
             )
         )
         grain = max(scores[0].parts[i].grain_octaves, scores[1].parts[j].grain_octaves)

@@ -1,7 +1,9 @@
-"""The parts of a distribution that can move: where each mode is, how much it weighs, how far the tail reaches.
+"""The parts of a distribution that can move: where each mode is, how much it weighs, how far the tail
+reaches.
 
-Each part is a score of single calls, so that it adds up over calls, blocks and runs: a group's value is the sum
-of its scores over the sum of the calls that count (a ratio estimate), whatever the sizes of its blocks."""
+Each part is a score of single calls, so that it adds up over calls, blocks and runs: a group's value is
+the sum of its scores over the sum of the calls that count (a ratio estimate), whatever the sizes of its
+blocks."""
 
 from __future__ import annotations
 
@@ -34,8 +36,8 @@ class Part:
     t_s : float
         Where it is in all groups together: the mode's median, or the duration above which the tail begins.
     grain_octaves : float
-        By how much the mean of log2 duration may be off because durations are counted in bins or steps of the
-        clock: next to nothing unless nearly all calls of the mode are in one.
+        By how much the mean of log2 duration may be off because durations are counted in bins or steps of
+        the clock: next to nothing unless nearly all calls of the mode are in one.
     """
 
     what: str
@@ -75,10 +77,11 @@ class Scores:
 def scores_of(counts: np.ndarray, partition: Partition, resolution_s: float = 0.0) -> Scores:
     """The scores of units.
 
-    Place: mean of log2 duration in the mode, clipped at two robust standard deviations around the median of all
-    units, over the share of calls that are not clipped: one step of an M-estimate of location (Huber, Robust
-    Estimation of a Location Parameter, 1964). Tail: mean excess of log2 duration over a high quantile, over
-    the share of calls beyond it, less the shift of the mode itself; both grow by δ when log2 durations do.
+    Place: mean of log2 duration in the mode, clipped at two robust standard deviations around the median
+    of all units, over the share of calls that are not clipped: one step of an M-estimate of location
+    (Huber, Robust Estimation of a Location Parameter, 1964); it grows by δ when log2 durations do. Weight:
+    the share of the calls. Tail: how far the slowest twentieth of the last mode's calls is above the
+    middle half of these, means of log2 duration; it stays when the mode moves.
 
     Parameters
     ----------
@@ -100,16 +103,25 @@ def scores_of(counts: np.ndarray, partition: Partition, resolution_s: float = 0.
     for number, k in enumerate(kept, 1):
         # Two shares that add up to one move together: one test is enough.
         if len(kept) > 2 or (len(kept) == 2 and number == 2):
-            rows.append((Part(WEIGHT, number, rows[number - 1][0].t_s), (mode == k) * 1.0, np.ones_like(mode)))
-    share = np.array([pooled[mode == k].sum() for k in kept]) / max(pooled.sum(), 1e-300)
+            rows.append(
+                (Part(WEIGHT, number, rows[number - 1][0].t_s), (mode == k) * 1.0, np.ones_like(mode))
+            )
+    share = np.array([pooled[mode == k].sum() for k in kept]) / pooled.sum()
     from_top = np.cumsum(share[::-1])[::-1]
-    last = mode >= kept[int(np.flatnonzero(from_top >= min(_TAIL_SHARE, from_top[0]))[-1])] if kept else mode < 0
-    if kept:
-        score, t_s, grain = _tail_score(pooled, last, resolution_s)
-        rows.append((Part(TAIL, None, t_s, grain), score, last))
-    total = np.column_stack([counts @ (score * mine) for _, score, mine in rows])
-    size = np.column_stack([counts @ (mine * 1.0) for _, _, mine in rows])
-    return Scores([part for part, _, _ in rows], total, size)
+    last = mode >= kept[int(np.flatnonzero(from_top >= min(_TAIL_SHARE, from_top[0]))[-1])]
+    values = np.column_stack([counts @ (score * mine) for _, score, mine in rows])
+    sizes = np.column_stack([counts @ (mine * 1.0) for _, _, mine in rows])
+    inside = np.where(last, pooled, 0.0)
+    tail_share = min(max(_TAIL_SHARE, _LEAST_TAIL_SHARE * pooled.sum() / inside.sum()), 0.5)
+    begins_s = 2.0 ** float(quantile_octaves(inside[None], 1 - tail_share)[0]) * 1e-9
+    _, t_s, spread = _place_score(pooled, last)
+    grain = 2 * _grain_octaves(t_s, spread, resolution_s)
+    size = counts @ (last * 1.0)
+    return Scores(
+        [*(part for part, _, _ in rows), Part(TAIL, None, begins_s, grain)],
+        np.column_stack([values, size * _tail_octaves(counts, last, tail_share)]),
+        np.column_stack([sizes, size]),
+    )
 
 
 def quantile_octaves(counts: np.ndarray, level: float) -> np.ndarray:
@@ -156,18 +168,20 @@ def _place_score(pooled: np.ndarray, mine: np.ndarray) -> tuple[np.ndarray, floa
     return np.clip(away, -width, width) / max(kept, 0.5), 2.0**middle * 1e-9, spread
 
 
-def _tail_score(
-    pooled: np.ndarray, mine: np.ndarray, resolution_s: float
-) -> tuple[np.ndarray, float, float]:
-    """The score, where the tail begins (s), and the grain of both that it is made of (octaves)."""
-    inside = np.where(mine, pooled, 0.0)
-    share = min(max(_TAIL_SHARE, _LEAST_TAIL_SHARE * pooled.sum() / inside.sum()), 0.5)
-    begins = float(quantile_octaves(inside[None], 1 - share)[0])
-    excess = np.maximum(bin_octaves() - begins, 0)
-    beyond = inside[excess > 0].sum() / inside.sum()
-    place, t_s, spread = _place_score(pooled, mine)
-    grain = _grain_octaves(t_s, spread, resolution_s)
-    return (excess / beyond - place if beyond > 0 else np.zeros_like(excess)), 2.0**begins * 1e-9, 2 * grain
+def _tail_octaves(counts: np.ndarray, mine: np.ndarray, share: float) -> np.ndarray:
+    """How far the slowest `share` of the calls is above the middle half, means of log2 duration: one value
+    a unit, which a shift of the whole mode leaves as it is."""
+    inside = np.where(mine, counts, 0.0)
+    above = np.cumsum(inside[:, ::-1], axis=1)[:, ::-1]
+    calls = above[:, :1]
+
+    def mean_of(low: float, high: float) -> np.ndarray:
+        """Of the calls from one rank to another, counted from the slowest, as parts of all."""
+        begin, end = above - inside, above
+        taken = np.clip(np.minimum(end, high * calls) - np.maximum(begin, low * calls), 0, None)
+        return (taken @ bin_octaves()) / np.maximum(taken.sum(axis=1), 1e-300)
+
+    return np.where(calls[:, 0] > 0, mean_of(0.0, share) - mean_of(0.25, 0.75), 0.0)
 
 
 def _grain_octaves(t_s: float, spread: float, resolution_s: float) -> float:

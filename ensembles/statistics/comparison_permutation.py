@@ -1,9 +1,9 @@
 """Tests by permutation of whole units (runs, or blocks of a run), of many parts at once.
 
-The statistic is studentised, which keeps the level where groups scatter differently (Chung and Romano, Exact and
-asymptotically robust permutation tests, 2013); parts are judged together by the step-down maximum (Westfall and
-Young, Resampling-Based Multiple Testing, 1993), which, unlike Holm's bound, is not lost to the smallest p-value
-that a few runs allow."""
+The statistic is studentised, which keeps the level where groups scatter differently (Chung and Romano,
+Exact and asymptotically robust permutation tests, 2013); parts are judged together by the step-down
+maximum (Westfall and Young, Resampling-Based Multiple Testing, 1993), which, unlike Holm's bound, is not
+lost to the smallest p-value that a few runs allow."""
 
 from __future__ import annotations
 
@@ -89,8 +89,9 @@ def estimates(total: np.ndarray, size: np.ndarray, members: np.ndarray) -> Estim
 def statistic(found: Estimates) -> np.ndarray:
     """How far groups are apart, in standard errors: shape (arrangements, m), 0 where that cannot be said.
 
-    Of two groups |difference| over its standard error; of more the root of the weighted sum of squares around
-    the weighted mean (Welch, On the comparison of several mean values, 1951), which is the same for two."""
+    Of two groups |difference| over its standard error; of more the root of the weighted sum of squares
+    around the weighted mean (Welch, On the comparison of several mean values, 1951), which is the same for
+    two."""
     weight = 1 / (found.variance + _LEAST_SPREAD**2)
     weight = np.where(np.isfinite(found.value) & np.isfinite(weight), weight, 0.0)
     value = np.where(weight > 0, found.value, 0.0)
@@ -99,7 +100,7 @@ def statistic(found: Estimates) -> np.ndarray:
 
 
 def permutation_test(
-    total: np.ndarray, size: np.ndarray, group: np.ndarray, rng: np.random.Generator
+    total: np.ndarray, size: np.ndarray, group: np.ndarray, rng: np.random.Generator, spread: float = 1.0
 ) -> PermutationTest:
     """Whether groups of units differ, part by part.
 
@@ -111,11 +112,15 @@ def permutation_test(
         Group of each unit, from 0, each with one unit at least.
     rng : numpy Generator
         Chooses arrangements where there are more than `MOST_EXACT`.
+    spread : float
+        By which factor standard errors are larger than the units tell, as neighbours depend on each other:
+        what was found is made smaller by it, what permutations give is not, for they tear neighbours apart.
     """
     sizes = np.bincount(group)
     groups, exact = _arrangements(group, sizes, rng)
     members = (groups[None] == np.arange(len(sizes))[:, None, None]).astype(np.float64)
     found = statistic(estimates(total, size, members))
+    found[0] /= spread
     seen = found[0] * (1 - 1e-9)
     p = (found >= seen).mean(axis=0)
     order = np.argsort(-found[0])
@@ -123,12 +128,12 @@ def permutation_test(
     stepped = np.maximum.accumulate((running >= seen[order]).mean(axis=0))
     adjusted = np.empty_like(stepped)
     adjusted[order] = stepped
-    return PermutationTest(p, adjusted, len(groups), exact, smallest_p(sizes))
+    return PermutationTest(p, adjusted, len(groups), exact, max(smallest_p(sizes), 1 / len(groups)))
 
 
 def smallest_p(sizes: np.ndarray) -> float:
-    """Least p-value that a permutation test of so many units can give: groups of equal size may be exchanged
-    as a whole."""
+    """Least p-value that a permutation test of so many units can give: groups of equal size may be
+    exchanged as a whole."""
     sizes = np.asarray(sizes).tolist()
     arrangements = prod(comb(sum(sizes[: i + 1]), size) for i, size in enumerate(sizes))
     alike = prod(_factorial(sizes.count(size)) for size in set(sizes))

@@ -43,15 +43,16 @@ def rank_test(values: Sequence[np.ndarray]) -> float:
 
 
 def dunn_test(values: Sequence[np.ndarray]) -> dict[tuple[int, int], float]:
-    """Which groups differ: p of each pair, with Holm's correction (Dunn, Multiple comparisons using rank sums,
-    1964): differences of mean ranks, whose variance is corrected for ties.
+    """Which groups differ: p of each pair, with Holm's correction (Dunn, Multiple comparisons using rank
+    sums, 1964): differences of mean ranks, whose variance is corrected for ties.
 
     Returns
     -------
     dict of (int, int) to float
         By positions of the groups, the lesser one first; nan where a group is empty.
     """
-    from scipy.stats import norm, rankdata
+    from scipy.special import ndtr
+    from scipy.stats import rankdata
 
     values = [group[np.isfinite(group)] for group in values]
     ranks = rankdata(np.concatenate(values))
@@ -67,6 +68,8 @@ def dunn_test(values: Sequence[np.ndarray]) -> dict[tuple[int, int], float]:
         elif spread <= 0:
             p.append(1.0)
         else:
-            z = (parts[i].mean() - parts[j].mean()) / np.sqrt(spread * (1 / len(parts[i]) + 1 / len(parts[j])))
-            p.append(2 * norm.sf(abs(z)))
+            z = (parts[i].mean() - parts[j].mean()) / np.sqrt(
+                spread * (1 / len(parts[i]) + 1 / len(parts[j]))
+            )
+            p.append(2 * ndtr(-abs(z)))
     return {pair: float(value) for pair, value in zip(pairs, holm(p), strict=True)}

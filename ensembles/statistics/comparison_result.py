@@ -103,6 +103,8 @@ class PartResult:
         Where it is, in all groups together, seconds.
     verdict : str
         Of this part alone.
+    margin : float
+        How far it may move and be called the same: a factor of 1 + `margin`, or a share of the calls.
     adjusted_p : float or None
         p-value in view of the other parts.
     effects : list of Effect
@@ -114,6 +116,7 @@ class PartResult:
     mode: int | None
     t_s: float
     verdict: str
+    margin: float
     adjusted_p: float | None
     effects: list[Effect]
 
@@ -148,8 +151,8 @@ class ModeSpread:
     t_s, weight : float
         Where it is, and its share of the calls, in all groups together.
     place_spread : float or None
-        Standard deviation of its place between runs of one group, as a part of it (0.03: 3 %); None: too few
-        runs.
+        Standard deviation of its place between runs of one group, as a part of it (0.03: 3 %); None: too
+        few runs.
     weight_spread : float or None
         Standard deviation of its share between runs of one group.
     seen_in, runs : int
@@ -170,11 +173,11 @@ class Comparison:
 
     Attributes
     ----------
-    op : str or None
+    op, layer : str or None
         Kind of the calls.
     verdict : str
-        ``same``: everything is certain to lie within the margin; ``different``: a part moved; ``inconclusive``:
-        neither can be said.
+        ``same``: everything is certain to lie within the margin; ``different``: a part moved;
+        ``inconclusive``: neither can be said.
     reason : str
         Why, in one sentence.
     groups : list of Group
@@ -198,6 +201,7 @@ class Comparison:
     verdict: str
     reason: str
     op: str | None
+    layer: str | None
     groups: list[Group]
     margin: float
     level: float
@@ -221,7 +225,9 @@ class Comparison:
         found = {"op": self.op, "verdict": self.verdict, "shift": shift and _plain(shift)}
         if shift is None:
             found["shift"] = {"median_ratio": None, "low": None, "high": None}
-        return found | {one.name: _plain(getattr(self, one.name)) for one in fields(self) if one.name not in found}
+        return found | {
+            one.name: _plain(getattr(self, one.name)) for one in fields(self) if one.name not in found
+        }
 
     def __str__(self) -> str:
         from ensembles.statistics.comparison_text import comparison_text

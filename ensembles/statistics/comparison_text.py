@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from tabulate import tabulate
 
@@ -14,8 +15,10 @@ _WIDTH = 96
 
 
 def comparison_text(found: Comparison) -> str:
-    """Verdict, what moved, the groups, the parts and the tests, in at most 96 columns where names allow it."""
-    what = f"{found.op}: " if found.op else ""
+    """Verdict, what moved, the groups, the parts and the tests, in at most 96 columns where names allow
+    it."""
+    what = " ".join(name for name in (found.layer, found.op) if name)
+    what = f"{what}: " if what else ""
     parts = ["\n".join([f"{what}{found.verdict.upper()}", *_filled(found.reason)])]
     if found.moved:
         parts.append("\n".join(f"  {_move(move, len(found.groups) > 2)}" for move in found.moved))
@@ -54,8 +57,10 @@ def _effect_text(effect: Effect) -> str:
         ends = "" if effect.low is None else f" ({effect.low:.3g} to {effect.high:.3g})"
     else:
         text = f"{effect.value * 100:+.1f} % of the calls"
-        ends = "" if effect.low is None or effect.high is None else (
-            f" ({effect.low * 100:+.1f} to {effect.high * 100:+.1f})"
+        ends = (
+            ""
+            if effect.low is None or effect.high is None
+            else (f" ({effect.low * 100:+.1f} to {effect.high * 100:+.1f})")
         )
         if effect.before is not None and effect.after is not None:
             ends += f", from {effect.before:.1%} to {effect.after:.1%}"
@@ -126,3 +131,22 @@ def _modes(found: Comparison) -> str:
     ]
     headers = ("mode at", "share", "place, run to run", "share, run to run", "seen in runs")
     return tabulate(rows, headers, "simple", disable_numparse=True, colalign=["right"] * 5)
+
+
+def comparisons_text(found: Sequence[Comparison]) -> str:
+    """The comparisons of several kinds of calls: a table of their verdicts, then the first one whole."""
+    if len(found) == 1:
+        return comparison_text(found[0])
+    rows = []
+    for one in found:
+        shift = one.shift
+        ratio = "" if shift is None or shift.median_ratio is None else f"× {shift.median_ratio:.3g}"
+        if shift is not None and shift.low is not None:
+            ratio += f" ({shift.low:.3g} to {shift.high:.3g})"
+        calls = sum(group.calls for group in one.groups)
+        moved = "; ".join(dict.fromkeys(_move(move, len(one.groups) > 2) for move in one.moved))
+        rows.append((one.layer, one.op, f"{calls:,}", one.verdict, ratio, moved))
+    headers = ("layer", "op", "calls", "", "median", "what moved")
+    table = tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", "left", "right"))
+    others = "The kind of call that takes the most time (the others: --op, --layer):"
+    return "\n\n".join([table, others, comparison_text(found[0])])
