@@ -124,8 +124,8 @@ def compare_runs(
         keys = {key: time_s for key, time_s in keys.items() if key[1] != "wait"}
     if not keys:
         raise EnsioError(
-            "there is no kind of call that all of these runs made: see what they did with ensio info, and what the "
-            "filters leave"
+            "there is no kind of call that all of these runs made: see what they did with ensio info, and "
+            "what the filters leave"
         )
     found = []
     for layer, op in sorted(keys, key=lambda key: -keys[key]):
@@ -209,7 +209,8 @@ def _read_summary(run: Run, selection: Selection, read: _Read) -> None:
     ]
     if asked or selection.per_byte:
         raise EnsioError(
-            f"{run.path} keeps not every call as an event, and its summary tells calls apart by op, function and layer "
+            f"{run.path} keeps not every call as an event, and its summary tells calls apart by op, "
+            "function and layer "
             "only: leave out other filters, or record it again with ensio run --mode trace"
         )
     summary = run.summary
@@ -283,8 +284,8 @@ def _as_list(group: Side | Iterable[Side]) -> list[Any]:
     for side in sides:
         if not isinstance(side, Side):
             raise EnsioError(
-                f"a {type(side).__name__} is nothing that can be compared: give runs (ensembles.open), ensembles, or "
-                "lists of them"
+                f"a {type(side).__name__} is nothing that can be compared: give runs (ensembles.open), "
+                "ensembles, or lists of them"
             )
     if not sides:
         raise EnsioError("a group without runs cannot be compared: give at least one")

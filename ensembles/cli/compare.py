@@ -14,8 +14,10 @@ NAME = "compare"
 HELP = "runs or groups of runs: same or different, what moved and by how much, with tests"
 
 DESCRIPTION = (
-    "Compares runs. Every RUN is a group of its own, the first is what the others are compared with; or, with --with, the "
-    "RUNs are repetitions of the same, and so are those behind each --with. Several runs a group tell more than one: at "
+    "Compares runs. Every RUN is a group of its own, the first is what the others are compared with; or, "
+    "with --with, the "
+    "RUNs are repetitions of the same, and so are those behind each --with. Several runs a group tell "
+    "more than one: at "
     "least four on each of two sides are needed to be sure of a difference at the usual level."
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -81,7 +82,7 @@ def memory_of(runs: Sequence[np.ndarray], resolution_s: float = 0.0) -> float:
     longest = 1.0
     for total, size in zip(scores.total.T, scores.size.T, strict=True):
         rests = []
-        for a, b in zip(begin[:-1], begin[1:], strict=True):
+        for a, b in pairwise(begin):
             if size[a:b].sum() > 0:
                 rests.append(total[a:b] - size[a:b] * total[a:b].sum() / size[a:b].sum())
         longest = max(longest, _autocorrelation_time(rests))

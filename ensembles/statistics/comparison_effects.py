@@ -12,6 +12,8 @@ from ensembles.statistics.comparison_result import Effect, ModeSpread, Shift
 
 BOOTSTRAP = 400
 SEEN_SHARE = 0.1
+LEAST_HALF = 1e-6
+"""Octaves or share: no interval is narrower."""
 
 
 def effects_of(
@@ -69,6 +71,7 @@ def half_width(variance: np.ndarray, freedom: np.ndarray, level: float) -> float
 
 
 def _effect(name: str, is_ratio: bool, difference: float, half: float, before: float, after: float) -> Effect:
+    half = max(half, LEAST_HALF) if np.isfinite(half) else half
     ends = np.array([difference, difference - half, difference + half])
     ends = 2.0 ** np.clip(ends, -60, 60) if is_ratio else ends
     value, low, high, before, after = (

@@ -6,6 +6,7 @@ sides leaves it as it is, and tests by permutation stay exact."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -101,7 +102,7 @@ def _cuts(density: np.ndarray, error: np.ndarray, below: np.ndarray) -> list[int
     given up again and again, until all are deep and every mode is heavy."""
     inner = np.arange(1, len(density) - 1)
     tops = inner[(density[inner] >= density[inner - 1]) & (density[inner] > density[inner + 1])].tolist()
-    saddles = [a + int(np.argmin(density[a:b])) for a, b in zip(tops, tops[1:], strict=False)]
+    saddles = [a + int(np.argmin(density[a:b])) for a, b in pairwise(tops)]
     while saddles:
         edges = [0.0, *below[saddles], 1.0]
         worst, where = np.inf, -1
@@ -117,5 +118,5 @@ def _cuts(density: np.ndarray, error: np.ndarray, below: np.ndarray) -> list[int
         if worst >= 1 and len(saddles) < _MOST_MODES:
             break
         del tops[where if density[tops[where]] < density[tops[where + 1]] else where + 1]
-        saddles = [a + int(np.argmin(density[a:b])) for a, b in zip(tops, tops[1:], strict=False)]
+        saddles = [a + int(np.argmin(density[a:b])) for a, b in pairwise(tops)]
     return saddles

@@ -96,7 +96,8 @@ def statistic(found: Estimates) -> np.ndarray:
     weight = np.where(np.isfinite(found.value) & np.isfinite(weight), weight, 0.0)
     value = np.where(weight > 0, found.value, 0.0)
     mean = (weight * value).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-300)
-    return np.sqrt((weight * (value - mean) ** 2).sum(axis=0))
+    apart = np.where(np.abs(value - mean) < _LEAST_SPREAD, 0.0, value - mean)
+    return np.sqrt((weight * apart**2).sum(axis=0))
 
 
 def permutation_test(

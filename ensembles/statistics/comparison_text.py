@@ -100,7 +100,8 @@ def _tests(found: Comparison) -> str:
     sizes = " + ".join(map(str, tests["sizes"]))
     kind = "all" if tests["exact"] else "a random choice of"
     lines = [
-        f"p: {sizes} {tests['units']} permuted, {kind} {count_text(tests['arrangements'], 'arrangement')}; smallest "
+        f"p: {sizes} {tests['units']} permuted, {kind} "
+        f"{count_text(tests['arrangements'], 'arrangement')}; smallest "
         f"possible p {tests['smallest_p']:.2g}"
     ]
     for between in found.distances["between"]:

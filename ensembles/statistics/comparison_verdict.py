@@ -67,7 +67,10 @@ def reason_of(
     if verdict == DIFFERENT:
         return f"p = {least:.2g} for the part that moved most, in view of {len(parts)} parts; level {level:g}"
     if verdict == SAME:
-        return f"nothing can have moved by more than the margin: {margin:.0%} for modes, {2 * margin:.0%} for the tail"
+        return (
+            f"nothing can have moved by more than the margin: {margin:.0%} for modes, {2 * margin:.0%} "
+            "for the tail"
+        )
     sizes = " + ".join(map(str, units.sizes))
     if units.what == RUNS and not can_differ:
         return (
@@ -77,8 +80,8 @@ def reason_of(
     if not units.are_trusted:
         if not units.are_blocks:
             return (
-                "there is one run a side and its phases are not known, so that it cannot be told how calls depend "
-                "on each other: compare several runs a side"
+                "there is one run a side and its phases are not known, so that it cannot be told how "
+                "calls depend on each other: compare several runs a side"
             )
         return (
             f"of one run a side there are {sizes} blocks that hardly depend on each other, and at least "
@@ -86,8 +89,8 @@ def reason_of(
         )
     loose = [part.name for part in parts if part.verdict == INCONCLUSIVE]
     return (
-        f"no part is certain to have moved (p = {least:.2g}), but that nothing moved by more than the margin is not "
-        f"certain either, for {', '.join(loose)}"
+        f"no part is certain to have moved (p = {least:.2g}), but that nothing moved by more than the "
+        f"margin is not certain either, for {', '.join(loose)}"
     )
 
 
@@ -100,12 +103,13 @@ def notes_of(units: Units, verdict: str, shifts: Sequence[Shift], margin: float)
     notes = []
     if verdict == SAME and not all(_is_within(shift, margin) for shift in shifts):
         notes.append(
-            "the median lies between modes, where it goes far with a small change of their weights: the modes tell "
-            "more than its ratio"
+            "the median lies between modes, where it goes far with a small change of their weights: the "
+            "modes tell more than its ratio"
         )
     if units.what != RUNS and verdict == DIFFERENT:
         notes.append(
-            "one run a side: these runs differ by more than each of them varies by itself, but runs of the same "
+            "one run a side: these runs differ by more than each of them varies by itself, but runs of "
+            "the same "
             "program often do; several runs a side would tell whether the cause is what was changed"
         )
     if units.what != RUNS and verdict == SAME:
