@@ -15,12 +15,25 @@ from ensembles.errors import EnsioError
 from ensembles.statistics.comparison_blocks import scaled
 from ensembles.statistics.comparison_distances import kolmogorov_smirnov, wasserstein_octaves
 from ensembles.statistics.comparison_effects import effects_of, shifts_of, spreads_of
-from ensembles.statistics.comparison_moves import modes_exchanged, moves_of, moves_of_matched_modes
+from ensembles.statistics.comparison_moves import (
+    common_factor,
+    modes_exchanged,
+    moves_beside_factor,
+    moves_of,
+    moves_of_matched_modes,
+)
 from ensembles.statistics.comparison_partition import Partition, partition_of
 from ensembles.statistics.comparison_parts import Scores, quantile_octaves, scores_of, shares_of
 from ensembles.statistics.comparison_permutation import PermutationTest, permutation_test
 from ensembles.statistics.comparison_ranks import dunn_test, holm, rank_test
-from ensembles.statistics.comparison_result import DIFFERENT, INCONCLUSIVE, Comparison, Group, PartResult
+from ensembles.statistics.comparison_result import (
+    DIFFERENT,
+    INCONCLUSIVE,
+    Comparison,
+    Group,
+    Move,
+    PartResult,
+)
 from ensembles.statistics.comparison_units import RUNS, Units, units_of
 from ensembles.statistics.comparison_verdict import (
     LEVEL,
@@ -114,13 +127,7 @@ def compare_samples(
     ]
     shifts = shifts_of(units.counts, units.group, names, level, rng, units.what == RUNS, units.spread)
     verdict = verdict_of(parts)
-    moved = []
-    if verdict == DIFFERENT:
-        moved = moves_of(parts)
-        for g in modes_exchanged(shares, units.group):
-            others = [move for move in moved if move.effect.group != names[g]]
-            matched = moves_of_matched_modes(units.counts, units.group, g, names, level, calls, resolution_s)
-            moved = others + (matched or [move for move in moved if move.effect.group == names[g]])
+    moved = _moved(parts, shares, units, names, level, calls, resolution_s) if verdict == DIFFERENT else []
     by_run, run_group, run_scores = _runs(groups, partition, resolution_s)
     return Comparison(
         verdict=verdict,
@@ -138,6 +145,31 @@ def compare_samples(
         modes=spreads_of(run_scores, shares_of(by_run, partition), run_group),
         notes=notes_of(units, verdict, shifts, margin),
     )
+
+
+def _moved(
+    parts: Sequence[PartResult],
+    shares: np.ndarray,
+    units: Units,
+    names: Sequence[str],
+    level: float,
+    calls: float,
+    resolution_s: float,
+) -> list[Move]:
+    """What moved, group by group: all by one factor, modes to where the first group has none, or single
+    parts."""
+    exchanged = modes_exchanged(shares, units.group)
+    moved = moves_of(parts)
+    told: list[Move] = []
+    for g in range(1, len(names)):
+        factor, found = common_factor(parts, g), None
+        options = (units.counts, units.group, g, names, level, calls, resolution_s, units.spread)
+        if g in exchanged:
+            found = moves_of_matched_modes(*options)
+        elif factor is not None:
+            found = moves_beside_factor(*options, factor)
+        told += found or [move for move in moved if move.effect.group == names[g]]
+    return told
 
 
 def _group(name: str, runs: Sequence[Sample]) -> Group:

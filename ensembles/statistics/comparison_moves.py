@@ -11,6 +11,7 @@ from ensembles.statistics.comparison_effects import effects_of
 from ensembles.statistics.comparison_partition import partition_of
 from ensembles.statistics.comparison_parts import PLACE, WEIGHT, Part, Scores, scores_of, shares_of
 from ensembles.statistics.comparison_result import ALL, DIFFERENT, Effect, Move, PartResult
+from ensembles.summaries.bins import bin_edges_s
 
 ABSENT = 0.1
 """A mode with less than this part of the share that it has in another group is absent."""
@@ -22,50 +23,110 @@ them."""
 
 
 def moves_of(parts: Sequence[PartResult]) -> list[Move]:
-    """What moved, of the parts that are certain to have: all together where it is one factor for all modes.
+    """What moved, part by part: those that are certain to have.
 
     Parameters
     ----------
     parts : sequence of PartResult
     """
-    moves: list[Move] = []
-    for g in range(len(parts[0].effects)):
-        mine = [(part, part.effects[g]) for part in parts]
-        moved = [
-            Move(part.what, part.mode, part.t_s, effect)
-            for part, effect in mine
-            if part.verdict == DIFFERENT and effect.is_certain
-        ]
-        common = _common_factor(mine)
-        if common is not None:
-            moved = [Move(ALL, None, None, common), *(move for move in moved if move.what != PLACE)]
-        moves += moved
-    return moves
+    return [
+        Move(part.what, part.mode, part.t_s, effect)
+        for part in parts
+        for effect in part.effects
+        if part.verdict == DIFFERENT and effect.is_certain
+    ]
 
 
-def _common_factor(mine: list[tuple[PartResult, Effect]]) -> Effect | None:
-    """The factor by which all modes moved, if it is one, and no weight did."""
-    places = [(part, effect) for part, effect in mine if part.what == PLACE]
-    certain = [effect for part, effect in places if part.verdict == DIFFERENT and effect.is_certain]
-    if len(certain) < max(1, len(places) - 1) or any(
-        part.what == WEIGHT and part.verdict == DIFFERENT and effect.is_certain for part, effect in mine
-    ):
+def common_factor(parts: Sequence[PartResult], g: int) -> Effect | None:
+    """The factor by which all modes of a group moved against the first group, if it may be one: all places
+    are certain to have moved, of three or more all but one, and all intervals hold it.
+
+    Parameters
+    ----------
+    parts : sequence of PartResult
+    g : int
+        Number of the group, from 1.
+    """
+    places = [(part.verdict, part.effects[g - 1]) for part in parts if part.what == PLACE]
+    certain = [effect for verdict, effect in places if verdict == DIFFERENT and effect.is_certain]
+    if not certain or len(certain) < len(places) - (len(places) > 2):
         return None
+    return _together(certain, [effect for _, effect in places])
+
+
+def _together(certain: Sequence[Effect], every: Sequence[Effect]) -> Effect | None:
+    """The factor that some effects have in common; None if an interval of `every` does not hold it."""
     value, low, high = (
-        np.log2([getattr(effect, name) or np.nan for effect in certain]) for name in ("value", "low", "high")
+        np.log2([getattr(effect, name) for effect in certain]) for name in ("value", "low", "high")
     )
     half = (high - low) / 2
-    weight = 1 / np.maximum(half, 1e-9) ** 2
+    weight = 1 / half**2
     middle = float(weight @ value / weight.sum())
     # Places of one run may all be off together, so that averaging makes the interval no narrower.
     around = float(weight @ half / weight.sum())
-    for effect in (effect for _, effect in places):
+    for effect in every:
         if effect.low is None or effect.high is None:
             return None
         if not (np.log2(effect.low) <= middle + around and np.log2(effect.high) >= middle - around):
             return None
     ends = [float(2.0**end) for end in (middle, middle - around, middle + around)]
     return replace(certain[0], value=ends[0], low=ends[1], high=ends[2], before=None, after=None)
+
+
+def moves_beside_factor(
+    counts: np.ndarray,
+    group: np.ndarray,
+    g: int,
+    names: Sequence[str],
+    level: float,
+    calls: float,
+    resolution_s: float,
+    spread: float,
+    factor: Effect,
+) -> list[Move] | None:
+    """What moved beside a factor that all durations of a group have in common: its durations are divided
+    by it, and the parts compared again. (As modes overlap, some calls of a mode that moved as a whole
+    cross to the next one's side of the saddle, and look like a change of weights.)
+
+    Parameters
+    ----------
+    counts : ndarray of float64, shape (u, BIN_COUNT)
+    group : ndarray of int64, shape (u,)
+    g : int
+        The group.
+    names, level, calls, resolution_s, spread
+        As for `moves_of_matched_modes`.
+    factor : Effect
+
+    Returns
+    -------
+    list of Move or None
+        The factor first; None: places still differ, so that it was not one factor.
+    """
+    chosen = (group == 0) | (group == g)
+    both = (group[chosen] == g).astype(np.int64)
+    aligned = counts[chosen].copy()
+    aligned[both == 1] = _divided(aligned[both == 1], factor.value or 1.0)
+    scores = scores_of(aligned, partition_of(aligned.mean(axis=0), calls, resolution_s), resolution_s)
+    moves = [Move(ALL, None, None, factor)]
+    for part, effects in zip(
+        scores.parts,
+        effects_of(scores, both, [names[0], names[g]], level / len(scores.parts), spread),
+        strict=True,
+    ):
+        if effects[0].is_certain:
+            if part.what == PLACE:
+                return None
+            moves.append(Move(part.what, part.mode, part.t_s, effects[0]))
+    return moves
+
+
+def _divided(counts: np.ndarray, factor: float) -> np.ndarray:
+    """Histograms of durations divided by a factor, each bin being spread evenly."""
+    edges = bin_edges_s()
+    before = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
+    inside = np.array([np.interp(edges * factor, edges, row) for row in before])
+    return np.diff(inside, axis=1)
 
 
 def modes_exchanged(shares: np.ndarray, group: np.ndarray) -> list[int]:
@@ -93,6 +154,7 @@ def moves_of_matched_modes(
     level: float,
     calls: float,
     resolution_s: float,
+    spread: float,
 ) -> list[Move]:
     """What moved between the first group and another one in which a mode lies where the first has none:
     each group's own modes are found, and those that belong together compared.
@@ -108,6 +170,8 @@ def moves_of_matched_modes(
     calls : float
         Of both groups together.
     resolution_s : float
+    spread : float
+        By which factor standard errors are larger than the units tell.
 
     Returns
     -------
@@ -121,15 +185,18 @@ def moves_of_matched_modes(
     places = [np.array([part.t_s for part in one.parts if part.what == PLACE]) for one in scores]
     weights = [one.mean(axis=0) for one in shares]
     moves: list[Move] = []
-    for i, j in matched(np.log2(places[0]), weights[0], np.log2(places[1]), weights[1]):
+    pairs = matched(np.log2(places[0]), weights[0], np.log2(places[1]), weights[1])
+    for i, j in pairs:
         joined = _joined(scores, shares, i, j, places)
         both = np.concatenate([np.zeros(len(chosen[0]), int), np.ones(len(chosen[1]), int)])
         for part, effects in zip(
-            joined.parts, effects_of(joined, both, [names[0], names[g]], level), strict=True
+            joined.parts, effects_of(joined, both, [names[0], names[g]], level, spread), strict=True
         ):
             if effects[0].is_certain:
                 moves.append(Move(part.what, part.mode, part.t_s, effects[0]))
-    return moves
+    moved = [move.effect for move in moves if move.what == PLACE]
+    factor = _together(moved, moved) if len(moved) == len(moves) == len(pairs) else None
+    return [Move(ALL, None, None, factor)] if factor else moves
 
 
 def matched(

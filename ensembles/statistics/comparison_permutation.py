@@ -13,8 +13,8 @@ from math import comb, prod
 
 import numpy as np
 
-MOST_EXACT = 10_000
-RANDOM = 4_999
+MOST_EXACT = 4_000
+RANDOM = 1_999
 
 _LEAST_SPREAD = 1e-6
 """Octaves, or share: units closer than that are equal."""
