@@ -108,17 +108,21 @@ def moves_beside_factor(
     aligned = counts[chosen].copy()
     aligned[both == 1] = _divided(aligned[both == 1], factor.value or 1.0)
     scores = scores_of(aligned, partition_of(aligned.mean(axis=0), calls, resolution_s), resolution_s)
-    moves = [Move(ALL, None, None, factor)]
-    for part, effects in zip(
-        scores.parts,
-        effects_of(scores, both, [names[0], names[g]], level / len(scores.parts), spread),
-        strict=True,
-    ):
-        if effects[0].is_certain:
-            if part.what == PLACE:
+    moves, rest = [], []
+    names_of_both = [names[0], names[g]]
+    found = effects_of(scores, both, names_of_both, level / len(scores.parts), spread)
+    for part, (effect,) in zip(scores.parts, found, strict=True):
+        if part.what == PLACE:
+            if effect.is_certain:
                 return None
-            moves.append(Move(part.what, part.mode, part.t_s, effects[0]))
-    return moves
+            rest.append(effect)
+        elif effect.is_certain:
+            moves.append(Move(part.what, part.mode, part.t_s, effect))
+    # What is left of the places says how far off the factor was.
+    off = _together(rest, []) if all(effect.low is not None for effect in rest) else None
+    by = off.value if off is not None and off.value else 1.0
+    value, low, high = ((end or np.nan) * by for end in (factor.value, factor.low, factor.high))
+    return [Move(ALL, None, None, replace(factor, value=value, low=low, high=high)), *moves]
 
 
 def _divided(counts: np.ndarray, factor: float) -> np.ndarray:

@@ -109,17 +109,19 @@ def scores_of(counts: np.ndarray, partition: Partition, resolution_s: float = 0.
     share = np.array([pooled[mode == k].sum() for k in kept]) / pooled.sum()
     from_top = np.cumsum(share[::-1])[::-1]
     last = mode >= kept[int(np.flatnonzero(from_top >= min(_TAIL_SHARE, from_top[0]))[-1])]
-    values = np.column_stack([counts @ (score * mine) for _, score, mine in rows])
-    sizes = np.column_stack([counts @ (mine * 1.0) for _, _, mine in rows])
+    used = np.flatnonzero(pooled)
+    few = np.ascontiguousarray(counts[:, used])
+    values = few @ np.column_stack([score * mine for _, score, mine in rows])[used]
+    sizes = few @ np.column_stack([mine * 1.0 for _, _, mine in rows])[used]
     inside = np.where(last, pooled, 0.0)
     tail_share = min(max(_TAIL_SHARE, _LEAST_TAIL_SHARE * pooled.sum() / inside.sum()), 0.5)
     begins_s = 2.0 ** float(quantile_octaves(inside[None], 1 - tail_share)[0]) * 1e-9
     _, t_s, spread = _place_score(pooled, last)
     grain = 2 * _grain_octaves(t_s, spread, resolution_s)
-    size = counts @ (last * 1.0)
+    size = few @ (last[used] * 1.0)
     return Scores(
         [*(part for part, _, _ in rows), Part(TAIL, None, begins_s, grain)],
-        np.column_stack([values, size * _tail_octaves(counts, last, tail_share)]),
+        np.column_stack([values, size * _tail_octaves(few, used, last[used], tail_share)]),
         np.column_stack([sizes, size]),
     )
 
@@ -168,7 +170,7 @@ def _place_score(pooled: np.ndarray, mine: np.ndarray) -> tuple[np.ndarray, floa
     return np.clip(away, -width, width) / max(kept, 0.5), 2.0**middle * 1e-9, spread
 
 
-def _tail_octaves(counts: np.ndarray, mine: np.ndarray, share: float) -> np.ndarray:
+def _tail_octaves(counts: np.ndarray, bins: np.ndarray, mine: np.ndarray, share: float) -> np.ndarray:
     """How far the slowest `share` of the calls is above the middle half, means of log2 duration: one value
     a unit, which a shift of the whole mode leaves as it is."""
     inside = np.where(mine, counts, 0.0)
@@ -179,7 +181,7 @@ def _tail_octaves(counts: np.ndarray, mine: np.ndarray, share: float) -> np.ndar
         """Of the calls from one rank to another, counted from the slowest, as parts of all."""
         begin, end = above - inside, above
         taken = np.clip(np.minimum(end, high * calls) - np.maximum(begin, low * calls), 0, None)
-        return (taken @ bin_octaves()) / np.maximum(taken.sum(axis=1), 1e-300)
+        return (taken @ bin_octaves()[bins]) / np.maximum(taken.sum(axis=1), 1e-300)
 
     return np.where(calls[:, 0] > 0, mean_of(0.0, share) - mean_of(0.25, 0.75), 0.0)
 
