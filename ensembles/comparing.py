@@ -280,7 +280,7 @@ def _whole(calls: Calls) -> Sample:
 
 
 def _as_list(group: Side | Iterable[Side]) -> list[Any]:
-    sides = [group] if isinstance(group, Side) else list(group)
+    sides = list(group) if isinstance(group, Iterable) and not isinstance(group, (Side, str)) else [group]
     for side in sides:
         if not isinstance(side, Side):
             raise EnsioError(
