@@ -111,7 +111,7 @@ def slower_modes(trials: int) -> list[Row]:
             share = modes[which][1]
             rows.append(
                 (
-                    f"a tenth more of mode {which + 1} of {len(modes)} ({share:.0%} of the calls), 2 % between runs",
+                    f"a tenth more of mode {which + 1} of {len(modes)} ({share:.0%} of the calls)",
                     f"{told(found)}; named alone {alone / trials:.1%}; interval holds it {inside:.0%}",
                     "different >= 95 %",
                 )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
-import numpy as np
-
-from ensembles.ensemble import MIB, Ensemble
+from ensembles.compared_calls import ComparedCalls, Key, calls_of
+from ensembles.ensemble import Ensemble
 from ensembles.errors import EnsioError
 from ensembles.run import Run
 from ensembles.selection import Selection
@@ -17,17 +16,8 @@ from ensembles.statistics.comparison_result import Comparison
 from ensembles.statistics.comparison_slices import Calls, sliced
 from ensembles.statistics.comparison_verdict import LEVEL, MARGIN
 from ensembles.statistics.sample import Sample
-from ensembles.summaries.bins import BIN_COUNT, bin_of
-
-if TYPE_CHECKING:
-    from ensembles.events import Call, Events
 
 Side = Run | Ensemble | Sample
-
-Key = tuple[str, str]
-"""Layer and op."""
-
-_SUMMARY_KNOWS = ("ops", "calls", "layers")
 
 
 def compare(
@@ -112,7 +102,10 @@ def compare_runs(
     """
     selection = Selection.parse(**filters) if selection is None else selection
     single = all(len(group) == 1 for group in groups)
-    read = [[_read(run, selection, keep_calls=single) for run in group] for group in groups]
+    read = [
+        [calls_of(run, selection.for_run(run, from_summary=True), single) for run in group]
+        for group in groups
+    ]
     names = (
         list(names) if names is not None else [name_of_runs([run.path for run in group]) for group in groups]
     )
@@ -127,13 +120,13 @@ def compare_runs(
             "there is no kind of call that all of these runs made: see what they did with ensio info, and "
             "what the filters leave"
         )
+    notes = [f"{run.path}: {note}" for group in groups for run in group for note in run.notes]
     found = []
     for layer, op in sorted(keys, key=lambda key: -keys[key]):
         samples, unit = _samples_of(read, (layer, op), single)
         comparison = compare_samples(
             samples, names=names, op=op, layer=layer, margin=margin, level=level, seed=seed, unit=unit
         )
-        notes = dict.fromkeys(note for group in read for run in group for note in run.notes)
         found.append(replace(comparison, notes=[*comparison.notes, *notes]))
     return found
 
@@ -144,139 +137,14 @@ def name_of_runs(paths: Sequence[str]) -> str:
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
 
 
-@dataclass
-class _Read:
-    """What a run's calls are, by kind."""
-
-    time_s: dict[Key, float] = field(default_factory=dict)
-    samples: dict[Key, Sample] = field(default_factory=dict)
-    calls: dict[Key, Calls] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-
-def _read(run: Run, selection: Selection, keep_calls: bool) -> _Read:
-    read = _Read(notes=[f"{run.path}: {note}" for note in run.notes])
-    selection = selection.for_run(run)
-    if not run.has_all_events:
-        _read_summary(run, selection, read)
-    elif keep_calls:
-        events = run.chosen_by(selection)
-        phase = events.phase
-        for key, mine in _by_key(events):
-            chosen = events[mine]
-            durations_s = _durations_s(chosen, selection)
-            read.time_s[key] = float(chosen.duration.sum() * 1e-9)
-            read.calls[key] = Calls(
-                durations_s,
-                None if phase is None else phase[mine],
-                chosen.rank.astype(np.int64),
-                chosen.start,
-            )
-    else:
-        parts: dict[Key, list[Sample]] = {}
-        for chunk in run.chunks_for(selection):
-            for key, mine in _by_key(chunk):
-                chosen = chunk[mine]
-                parts.setdefault(key, []).append(_pooled(_durations_s(chosen, selection)))
-                read.time_s[key] = read.time_s.get(key, 0.0) + float(chosen.duration.sum() * 1e-9)
-        read.samples = {key: _joined(samples) for key, samples in parts.items()}
-    return read
-
-
-def _by_key(events: Events) -> list[tuple[Key, np.ndarray]]:
-    """Masks of the calls of each layer and op."""
-    present = np.flatnonzero(np.bincount(events.call, minlength=len(events.calls)))
-    keys: dict[Key, list[int]] = {}
-    for number in present.tolist():
-        keys.setdefault(_key(events.calls[number]), []).append(number)
-    return [(key, np.isin(events.call, numbers)) for key, numbers in keys.items()]
-
-
-def _key(call: Call) -> Key:
-    return call.layer, call.op
-
-
-def _durations_s(events: Events, selection: Selection) -> np.ndarray:
-    durations_s = events.duration * 1e-9
-    return durations_s / (events.moved / MIB) if selection.per_byte else durations_s
-
-
-def _read_summary(run: Run, selection: Selection, read: _Read) -> None:
-    asked = [
-        name
-        for name in ("file_globs", "ranks", "sizes", "times_s", "regions", "phases", "ordinals")
-        if getattr(selection, name) is not None
-    ]
-    if asked or selection.per_byte:
-        raise EnsioError(
-            f"{run.path} keeps not every call as an event, and its summary tells calls apart by op, "
-            "function and layer "
-            "only: leave out other filters, or record it again with ensio run --mode trace"
-        )
-    summary = run.summary
-    cell, bins, counts = summary.histogram
-    keys: dict[Key, list[int]] = {}
-    for number in np.unique(summary.cells["call"]).tolist():
-        call = summary.calls[number]
-        wanted = zip(
-            (selection.ops, selection.calls, selection.layers), (call.op, call.name, call.layer), strict=True
-        )
-        if all(names is None or name in names for names, name in wanted):
-            keys.setdefault(_key(call), []).append(number)
-    for key, numbers in keys.items():
-        mine = np.isin(summary.cells["call"], numbers)
-        dense = np.zeros(BIN_COUNT, np.int64)
-        np.add.at(dense, bins[mine[cell]], counts[mine[cell]])
-        if dense.any():
-            least_s, most_s = (
-                float(getattr(summary.cells[name][mine], how)() * 1e-9)
-                for name, how in (("min_ns", "min"), ("max_ns", "max"))
-            )
-            read.samples[key] = _of_counts(dense, least_s, most_s)
-            read.time_s[key] = float(summary.cells["time_ns"][mine].sum() * 1e-9)
-
-
-def _of_counts(counts: np.ndarray, least_s: float, most_s: float) -> Sample:
-    used = np.flatnonzero(counts)
-    return Sample(
-        phase=np.zeros(1, np.int64),
-        n=np.array([counts.sum()]),
-        min_s=np.array([least_s]),
-        max_s=np.array([most_s]),
-        begin=np.array([0, len(used)]),
-        bin=used,
-        count=counts[used],
-        phases_known=False,
-    )
-
-
-def _pooled(durations_s: np.ndarray) -> Sample:
-    counts = np.bincount(bin_of(np.rint(durations_s * 1e9).astype(np.int64)), minlength=BIN_COUNT)
-    return _of_counts(counts, float(durations_s.min()), float(durations_s.max()))
-
-
-def _joined(samples: Sequence[Sample]) -> Sample:
-    counts = sum((sample.counts for sample in samples), start=np.zeros(BIN_COUNT, np.int64))
-    return _of_counts(
-        counts,
-        min(float(sample.min_s.min()) for sample in samples),
-        max(float(sample.max_s.max()) for sample in samples),
-    )
-
-
-def _samples_of(read: Sequence[Sequence[_Read]], key: Key, single: bool) -> tuple[list[list[Sample]], str]:
+def _samples_of(
+    read: Sequence[Sequence[ComparedCalls]], key: Key, single: bool
+) -> tuple[list[list[Sample]], str]:
     if single and all(key in group[0].calls for group in read):
         samples, unit = sliced([group[0].calls[key] for group in read])
         return [[sample] for sample in samples], unit
-    groups = []
-    for group in read:
-        having = [run for run in group if key in run.time_s]
-        groups.append([run.samples[key] if key in run.samples else _whole(run.calls[key]) for run in having])
-    return groups, ""
-
-
-def _whole(calls: Calls) -> Sample:
-    return Sample.of(calls.durations_s, None, calls.resolution_s)
+    groups = [[run.sample(key) for run in group if key in run.time_s] for group in read]
+    return groups, "phases"
 
 
 def _as_list(group: Side | Iterable[Side]) -> list[Any]:

@@ -38,6 +38,10 @@ class Calls:
     start_ns: np.ndarray | None = None
     resolution_s: float = 0.0
 
+    def sample(self, piece: np.ndarray | None = None) -> Sample:
+        """The durations, by piece (shape (n,)) if these are given."""
+        return Sample.of(self.durations_s, piece, self.resolution_s)
+
 
 def sliced(runs: list[Calls]) -> tuple[list[Sample], str]:
     """Runs in pieces, in the order of time or of ranks, and what the pieces are.
@@ -58,7 +62,7 @@ def sliced(runs: list[Calls]) -> tuple[list[Sample], str]:
     """
     phases = [_phases(run) for run in runs]
     if all(phase is not None for phase in phases):
-        return [_sample(run, phase) for run, phase in zip(runs, phases, strict=True)], "phases"
+        return [run.sample(phase) for run, phase in zip(runs, phases, strict=True)], "phases"
     found: list[tuple[float, str, list[np.ndarray]]] = []
     for what, pieces_of in (("slices of time", _slices), ("ranks", _ranks)):
         pieces = [pieces_of(run) for run in runs]
@@ -66,13 +70,9 @@ def sliced(runs: list[Calls]) -> tuple[list[Sample], str]:
             scatter = sum(_scatter(run, piece) for run, piece in zip(runs, pieces, strict=True))
             found.append((scatter, what, pieces))
     if not found:
-        return [_sample(run, None) for run in runs], ""
+        return [run.sample() for run in runs], ""
     _, what, pieces = max(found, key=lambda entry: entry[0])
-    return [_sample(run, piece) for run, piece in zip(runs, pieces, strict=True)], what
-
-
-def _sample(run: Calls, piece: np.ndarray | None) -> Sample:
-    return Sample.of(run.durations_s, piece, run.resolution_s)
+    return [run.sample(piece) for run, piece in zip(runs, pieces, strict=True)], what
 
 
 def _phases(run: Calls) -> np.ndarray | None:

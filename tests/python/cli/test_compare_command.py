@@ -208,7 +208,7 @@ def test_runs_in_mode_profile_are_compared_by_their_summaries(tmp_path):
     assert "phases are not known" in single["reason"]
     refused = ensio(sides["64"][0], sides["1M"][0], "--rank", "0")
     assert refused.returncode == 2
-    assert "leave out other filters" in refused.stderr
+    assert "leave the filter out" in refused.stderr
 
 
 def test_synthetic_runs_of_one_kind_are_not_different(tmp_path):
