@@ -129,6 +129,8 @@ def compare_samples(
     verdict = verdict_of(parts)
     moved = _moved(parts, shares, units, names, level, calls, resolution_s) if verdict == DIFFERENT else []
     by_run, run_group, run_scores = _runs(groups, partition, resolution_s)
+    # Where each of three or more groups is one run, all are taken for repetitions of the same.
+    repeated = np.zeros_like(run_group) if len(run_group) == len(names) > 2 else run_group
     return Comparison(
         verdict=verdict,
         reason=reason_of(verdict, units, parts, test, can_differ, margin, level),
@@ -142,7 +144,7 @@ def compare_samples(
         parts=parts,
         tests=_tests(test, units, scores, names),
         distances=_distances(by_run, run_group, names),
-        modes=spreads_of(run_scores, shares_of(by_run, partition), run_group),
+        modes=spreads_of(run_scores, shares_of(by_run, partition), repeated),
         notes=notes_of(units, verdict, shifts, margin),
     )
 
@@ -186,18 +188,13 @@ def _group(name: str, runs: Sequence[Sample]) -> Group:
 def _runs(
     groups: Sequence[Sequence[Sample]], partition: Partition, resolution_s: float
 ) -> tuple[np.ndarray, np.ndarray, Scores]:
-    """Histograms of whole runs, the group of each, and their scores; where every group is one run, all
-    runs are taken for repetitions of the same."""
+    """Histograms of whole runs, the group of each, and their scores."""
     counts = scaled([sample.counts[None].astype(np.float64) for group in groups for sample in group])
     group = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     return counts, group, scores_of(counts, partition, resolution_s)
 
 
 def _tests(test: PermutationTest, units: Units, scores: Scores, names: Sequence[str]) -> dict[str, Any]:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        values = scores.total / scores.size
-    by_group = [[column[units.group == g] for g in range(len(names))] for column in values.T]
-    rank_p = [rank_test(groups) for groups in by_group]
     found: dict[str, Any] = {
         "units": units.what,
         "sizes": units.sizes,
@@ -207,24 +204,30 @@ def _tests(test: PermutationTest, units: Units, scores: Scores, names: Sequence[
         "exact": test.exact,
         "smallest_p": test.smallest_p,
         "p": float(test.adjusted_p.min()),
-        "rank_test": "Wilcoxon-Mann-Whitney" if len(names) == 2 else "Kruskal-Wallis",
         "parts": {
-            part.name: {
-                "p": float(test.p[i]),
-                "adjusted_p": float(test.adjusted_p[i]),
-                "rank_p": rank_p[i],
-                "rank_holm_p": float(adjusted),
-            }
-            for i, (part, adjusted) in enumerate(zip(scores.parts, holm(rank_p), strict=True))
+            part.name: {"p": float(test.p[i]), "adjusted_p": float(test.adjusted_p[i])}
+            for i, part in enumerate(scores.parts)
         },
     }
-    if len(names) > 2:
-        for part, groups in zip(scores.parts, by_group, strict=True):
-            pairs = dunn_test(groups)
-            found["parts"][part.name]["dunn_holm_p"] = [
-                {"groups": [names[i], names[j]], "p": p} for (i, j), p in pairs.items()
-            ]
+    if units.what == RUNS:
+        _add_rank_tests(found, units, scores, names)
     return found
+
+
+def _add_rank_tests(found: dict[str, Any], units: Units, scores: Scores, names: Sequence[str]) -> None:
+    """Those of one value a run."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = scores.total / scores.size
+    by_group = [[column[units.group == g] for g in range(len(names))] for column in values.T]
+    rank_p = [rank_test(groups) for groups in by_group]
+    found["rank_test"] = "Wilcoxon-Mann-Whitney" if len(names) == 2 else "Kruskal-Wallis"
+    for part, p, adjusted, groups in zip(scores.parts, rank_p, holm(rank_p), by_group, strict=True):
+        told = found["parts"][part.name]
+        told |= {"rank_p": p, "rank_holm_p": float(adjusted)}
+        if len(names) > 2:
+            told["dunn_holm_p"] = [
+                {"groups": [names[i], names[j]], "p": pair_p} for (i, j), pair_p in dunn_test(groups).items()
+            ]
 
 
 def _distances(counts: np.ndarray, group: np.ndarray, names: Sequence[str]) -> dict[str, Any]:

@@ -308,3 +308,14 @@ def test_phases_of_a_real_run_dealt_out_at_random_are_seldom_called_different():
             en.compare(*(en.Ensemble(duration_s[here], phase=phase[here]) for here in chosen)).verdict
         )
     assert verdicts.count("different") <= binom.ppf(0.995, 20, 0.05)
+
+
+def test_single_runs_tell_how_well_modes_come_back_if_there_are_three_of_them():
+    rng = np.random.default_rng(91)
+    runs = [[run_of_modes(rng, between_runs=0.1)] for _ in range(12)]
+    found = compare_samples(runs)
+    assert found.verdict == "inconclusive"
+    assert [mode.runs for mode in found.modes] == [12, 12]
+    for mode in found.modes:
+        assert mode.place_spread == pytest.approx(0.1, rel=0.6)
+    assert compare_samples(runs[:2]).modes[0].place_spread is None
