@@ -11,7 +11,7 @@ from ensembles.ensemble import Ensemble
 from ensembles.errors import EnsioError
 from ensembles.run import Run
 from ensembles.selection import Selection
-from ensembles.statistics.comparison import compare_samples
+from ensembles.statistics.comparison import Kind, compare_kinds, compare_samples
 from ensembles.statistics.comparison_result import Comparison
 from ensembles.statistics.comparison_slices import Calls, sliced
 from ensembles.statistics.comparison_verdict import LEVEL, MARGIN
@@ -121,14 +121,12 @@ def compare_runs(
             "what the filters leave"
         )
     notes = [f"{run.path}: {note}" for group in groups for run in group for note in run.notes]
-    found = []
+    kinds = []
     for layer, op in sorted(keys, key=lambda key: -keys[key]):
         samples, unit = _samples_of(read, (layer, op), single)
-        comparison = compare_samples(
-            samples, names=names, op=op, layer=layer, margin=margin, level=level, seed=seed, unit=unit
-        )
-        found.append(replace(comparison, notes=[*comparison.notes, *notes]))
-    return found
+        kinds.append(Kind(samples, op, layer, unit))
+    found = compare_kinds(kinds, names=names, margin=margin, level=level, seed=seed)
+    return [replace(comparison, notes=[*comparison.notes, *notes]) for comparison in found]
 
 
 def name_of_runs(paths: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ independent. Where every group is one run, contiguous blocks of its phases are. 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -24,8 +25,7 @@ from ensembles.statistics.comparison_moves import (
 )
 from ensembles.statistics.comparison_partition import Partition, partition_of
 from ensembles.statistics.comparison_parts import Scores, quantile_octaves, scores_of, shares_of
-from ensembles.statistics.comparison_permutation import PermutationTest, permutation_test
-from ensembles.statistics.comparison_ranks import dunn_test, holm, rank_test
+from ensembles.statistics.comparison_permutation import PermutationTest
 from ensembles.statistics.comparison_result import (
     DIFFERENT,
     INCONCLUSIVE,
@@ -34,6 +34,7 @@ from ensembles.statistics.comparison_result import (
     Move,
     PartResult,
 )
+from ensembles.statistics.comparison_tests import tests_of, told_tests
 from ensembles.statistics.comparison_units import RUNS, Units, units_of
 from ensembles.statistics.comparison_verdict import (
     LEVEL,
@@ -50,64 +51,146 @@ FEWEST_CALLS = 30
 """Of a group: with fewer nothing is said."""
 
 
+@dataclass(frozen=True)
+class Kind:
+    """One kind of calls of all runs.
+
+    Attributes
+    ----------
+    groups : sequence of sequences of Sample
+        The runs of each group; the first group is what the others are compared with.
+    op, layer : str or None
+        What kind of calls these are; it is only told.
+    unit : str
+        What the phases of the samples are, for the text; ``""``: nothing tells calls apart.
+    """
+
+    groups: Sequence[Sequence[Sample]]
+    op: str | None = None
+    layer: str | None = None
+    unit: str = "phases"
+
+
 def compare_samples(
     groups: Sequence[Sequence[Sample]],
     *,
     names: Sequence[str] | None = None,
-    op: str | None = None,
-    layer: str | None = None,
     margin: float = MARGIN,
     level: float = LEVEL,
     seed: int = 0,
     unit: str = "phases",
 ) -> Comparison:
-    """Compare groups of runs.
+    """Compare groups of runs by one kind of calls.
 
     Parameters
     ----------
-    groups : sequence of sequences of Sample
-        The runs of each group; the first group is what the others are compared with.
-    names : sequence of str, optional
-        Names of the groups.
-    op, layer : str, optional
-        What kind of calls these are; it is only told.
-    margin : float
-        Groups are the same if it is certain that no place moved by more than a factor of 1 + `margin`, no
-        weight by more than `margin` (of all calls) nor by what moves the mean of all calls by that, and
-        the tail by no more than a factor of 1 + 2 `margin`.
-    level : float
-        Chance of calling different what is the same; intervals hold with probability 1 − `level`.
-    seed : int
-        Of the permutations and the bootstrap.
-    unit : str
-        What the phases of the samples are, for the text.
+    groups, unit
+        See `Kind`.
+    names, margin, level, seed
+        See `compare_kinds`.
 
     Raises
     ------
     EnsioError
         There are fewer than two groups, one is empty, or an option makes no sense.
     """
-    if len(groups) < 2 or not all(len(group) for group in groups):
-        raise EnsioError("a comparison needs two groups of runs at least, and a run in each")
+    kind = Kind(groups, unit=unit)
+    return compare_kinds([kind], names=names, margin=margin, level=level, seed=seed)[0]
+
+
+def compare_kinds(
+    kinds: Sequence[Kind],
+    *,
+    names: Sequence[str] | None = None,
+    margin: float = MARGIN,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> list[Comparison]:
+    """Compare groups of runs by several kinds of calls.
+
+    Parameters
+    ----------
+    kinds : sequence of Kind
+    names : sequence of str, optional
+        Names of the groups.
+    margin : float
+        Groups are the same if it is certain that no place moved by more than a factor of 1 + `margin`, no
+        weight by more than `margin` (of all calls) nor by what moves the mean of all calls by that, and
+        the tail by no more than a factor of 1 + 2 `margin`.
+    level : float
+        Chance of calling anything different if all is the same, whatever the number of kinds; intervals
+        hold with probability 1 − `level` each.
+    seed : int
+        Of the permutations and the bootstrap.
+
+    Raises
+    ------
+    EnsioError
+        There are fewer than two groups, one is empty, or an option makes no sense.
+    """
+    for kind in kinds:
+        if len(kind.groups) < 2 or not all(len(group) for group in kind.groups):
+            raise EnsioError("a comparison needs two groups of runs at least, and a run in each")
     if not (0 < level < 0.5 and 0 < margin < 1):
         raise EnsioError(
             f"a level of {level:g} with a margin of {margin:g} makes no sense: take 0.05 and 0.1"
         )
-    names = list(names) if names is not None else [f"group {i}" for i in range(1, len(groups) + 1)]
+    names = list(names) if names is not None else [f"group {i}" for i in range(1, len(kinds[0].groups) + 1)]
     rng = np.random.default_rng(seed)
-    groups = [[sample for sample in group if sample.total] for group in groups]
-    told = [_group(name, group) for name, group in zip(names, groups, strict=True)]
-    least = min(told, key=lambda group: group.calls)
-    if least.calls < FEWEST_CALLS:
-        reason = f"{least.name} has {least.calls:,} such calls, and at least {FEWEST_CALLS} are needed"
-        return Comparison(INCONCLUSIVE, reason, op, layer, told, margin, level)
-    units = units_of(groups, unit)
+    prepared = [_prepared(kind, names) for kind in kinds]
+    able = [one for one in prepared if one.units is not None]
+    tests = iter(tests_of([one.units for one in able], [one.scores for one in able], rng))
+    return [
+        _found(one, next(tests), names, margin, level, rng)
+        if one.units is not None
+        else _too_few(one, margin, level)
+        for one in prepared
+    ]
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A kind of calls ready to be tested; without units if there are too few calls."""
+
+    kind: Kind
+    runs: list[list[Sample]]
+    told: list[Group]
+    calls: float
+    resolution_s: float = 0.0
+    units: Units | None = None
+    partition: Partition | None = None
+    scores: Scores | None = None
+
+
+def _prepared(kind: Kind, names: Sequence[str]) -> _Prepared:
+    runs = [[sample for sample in group if sample.total] for group in kind.groups]
+    told = [_group(name, group) for name, group in zip(names, runs, strict=True)]
     calls = float(sum(group.calls for group in told))
-    resolution_s = max(sample.resolution_s for group in groups for sample in group)
+    if min(group.calls for group in told) < FEWEST_CALLS:
+        return _Prepared(kind, runs, told, calls)
+    units = units_of(runs, kind.unit)
+    resolution_s = max(sample.resolution_s for group in runs for sample in group)
     partition = partition_of(units.counts.mean(axis=0), calls, resolution_s)
     scores = scores_of(units.counts, partition, resolution_s)
-    shares = shares_of(units.counts, partition)
-    test = permutation_test(scores.total, scores.size, units.group, rng, units.spread)
+    return _Prepared(kind, runs, told, calls, resolution_s, units, partition, scores)
+
+
+def _too_few(one: _Prepared, margin: float, level: float) -> Comparison:
+    least = min(one.told, key=lambda group: group.calls)
+    reason = f"{least.name} has {least.calls:,} such calls, and at least {FEWEST_CALLS} are needed"
+    return Comparison(INCONCLUSIVE, reason, one.kind.op, one.kind.layer, one.told, margin, level)
+
+
+def _found(
+    one: _Prepared,
+    test: PermutationTest,
+    names: Sequence[str],
+    margin: float,
+    level: float,
+    rng: np.random.Generator,
+) -> Comparison:
+    units, scores = one.units, one.scores
+    shares = shares_of(units.counts, one.partition)
     can_differ = units.are_trusted and test.smallest_p <= level
     effects = effects_of(scores, units.group, names, level, units.spread)
     parts = [
@@ -127,24 +210,26 @@ def compare_samples(
     ]
     shifts = shifts_of(units.counts, units.group, names, level, rng, units.what == RUNS, units.spread)
     verdict = verdict_of(parts)
-    moved = _moved(parts, shares, units, names, level, calls, resolution_s) if verdict == DIFFERENT else []
-    by_run, run_group, run_scores = _runs(groups, partition, resolution_s)
+    moved = []
+    if verdict == DIFFERENT:
+        moved = _moved(parts, shares, units, names, level, one.calls, one.resolution_s)
+    by_run, run_group, run_scores = _runs(one.runs, one.partition, one.resolution_s)
     # Where each of three or more groups is one run, all are taken for repetitions of the same.
     repeated = np.zeros_like(run_group) if len(run_group) == len(names) > 2 else run_group
     return Comparison(
         verdict=verdict,
         reason=reason_of(verdict, units, parts, test, can_differ, margin, level),
-        op=op,
-        layer=layer,
-        groups=told,
+        op=one.kind.op,
+        layer=one.kind.layer,
+        groups=one.told,
         margin=margin,
         level=level,
         shifts=shifts,
         moved=moved,
         parts=parts,
-        tests=_tests(test, units, scores, names),
+        tests=told_tests(test, units, scores, names),
         distances=_distances(by_run, run_group, names),
-        modes=spreads_of(run_scores, shares_of(by_run, partition), repeated),
+        modes=spreads_of(run_scores, shares_of(by_run, one.partition), repeated),
         notes=notes_of(units, verdict, shifts, margin),
     )
 
@@ -192,42 +277,6 @@ def _runs(
     counts = scaled([sample.counts[None].astype(np.float64) for group in groups for sample in group])
     group = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     return counts, group, scores_of(counts, partition, resolution_s)
-
-
-def _tests(test: PermutationTest, units: Units, scores: Scores, names: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "units": units.what,
-        "sizes": units.sizes,
-        "memory": units.memory,
-        "method": "permutation of units, studentised, step-down maximum over the parts",
-        "arrangements": test.arrangements,
-        "exact": test.exact,
-        "smallest_p": test.smallest_p,
-        "p": float(test.adjusted_p.min()),
-        "parts": {
-            part.name: {"p": float(test.p[i]), "adjusted_p": float(test.adjusted_p[i])}
-            for i, part in enumerate(scores.parts)
-        },
-    }
-    if units.what == RUNS:
-        _add_rank_tests(found, units, scores, names)
-    return found
-
-
-def _add_rank_tests(found: dict[str, Any], units: Units, scores: Scores, names: Sequence[str]) -> None:
-    """Those of one value a run."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        values = scores.total / scores.size
-    by_group = [[column[units.group == g] for g in range(len(names))] for column in values.T]
-    rank_p = [rank_test(groups) for groups in by_group]
-    found["rank_test"] = "Wilcoxon-Mann-Whitney" if len(names) == 2 else "Kruskal-Wallis"
-    for part, p, adjusted, groups in zip(scores.parts, rank_p, holm(rank_p), by_group, strict=True):
-        told = found["parts"][part.name]
-        told |= {"rank_p": p, "rank_holm_p": float(adjusted)}
-        if len(names) > 2:
-            told["dunn_holm_p"] = [
-                {"groups": [names[i], names[j]], "p": pair_p} for (i, j), pair_p in dunn_test(groups).items()
-            ]
 
 
 def _distances(counts: np.ndarray, group: np.ndarray, names: Sequence[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import ensembles as en
 from ensembles.errors import EnsioError
-from ensembles.statistics.comparison import compare_samples
+from ensembles.statistics.comparison import Kind, compare_kinds, compare_samples
 from ensembles.statistics.sample import Sample
 
 
@@ -216,7 +216,7 @@ def test_a_change_of_the_unit_of_time_changes_nothing():
 def test_the_answer_repeats_and_is_plain_json():
     rng = np.random.default_rng(88)
     groups = [[run_of_phases(rng, 30)], [run_of_phases(rng, 30)]]
-    first, second = compare_samples(groups, op="write"), compare_samples(groups, op="write")
+    first, second = compare_samples(groups), compare_samples(groups)
     text = json.dumps(first.to_json(), allow_nan=False)
     assert text == json.dumps(second.to_json(), allow_nan=False)
     assert {"op", "verdict", "shift", "tests"} <= set(json.loads(text))
@@ -319,3 +319,27 @@ def test_single_runs_tell_how_well_modes_come_back_if_there_are_three_of_them():
     for mode in found.modes:
         assert mode.place_spread == pytest.approx(0.1, rel=0.6)
     assert compare_samples(runs[:2]).modes[0].place_spread is None
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_many_kinds_of_calls_make_no_more_false_alarms_than_one(single):
+    rng = np.random.default_rng(92 + single)
+    trials, alarms = 25, 0
+    for _ in range(trials):
+        if single:
+            kinds = [Kind([[run_of_phases(rng, 30)] for _ in range(2)]) for _ in range(5)]
+        else:
+            kinds = [Kind(groups_of(rng, calls=300)) for _ in range(5)]
+        alarms += any(one.verdict == "different" for one in compare_kinds(kinds))
+    assert alarms <= binom.ppf(0.995, trials, 0.05)
+
+
+def test_one_kind_of_many_that_differs_is_found_in_four_and_four_runs():
+    rng = np.random.default_rng(94)
+    kinds = [
+        Kind(groups_of(rng, runs=4, factors=(f, f)), op=op)
+        for op, f in (("write", 1.0), ("read", 1.5), ("open", 1.0))
+    ]
+    found = {one.op: one.verdict for one in compare_kinds(kinds)}
+    assert found["read"] == "different"
+    assert [found["write"], found["open"]].count("different") == 0
