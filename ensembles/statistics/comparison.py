@@ -15,7 +15,7 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.statistics.comparison_blocks import scaled
 from ensembles.statistics.comparison_distances import kolmogorov_smirnov, wasserstein_octaves
-from ensembles.statistics.comparison_effects import effects_of, shifts_of, spreads_of
+from ensembles.statistics.comparison_effects import effects_of, shifts_of, spreads_of, welch_p
 from ensembles.statistics.comparison_moves import (
     common_factor,
     modes_exchanged,
@@ -192,6 +192,9 @@ def _found(
     units, scores = one.units, one.scores
     shares = shares_of(units.counts, one.partition)
     can_differ = units.are_trusted and test.smallest_p <= level
+    by_welch = welch_p(scores, units.group, units.spread)
+    told = told_tests(test, by_welch, units, scores, names)
+    adjusted_p = np.maximum(test.adjusted_p, by_welch)
     effects = effects_of(scores, units.group, names, level, units.spread)
     parts = [
         PartResult(
@@ -205,7 +208,7 @@ def _found(
             mine,
         )
         for part, mine, p, allowed in zip(
-            scores.parts, effects, test.adjusted_p, margins_of(scores.parts, shares, margin), strict=True
+            scores.parts, effects, adjusted_p, margins_of(scores.parts, shares, margin), strict=True
         )
     ]
     shifts = shifts_of(units.counts, units.group, names, level, rng, units.what == RUNS, units.spread)
@@ -227,7 +230,7 @@ def _found(
         shifts=shifts,
         moved=moved,
         parts=parts,
-        tests=told_tests(test, units, scores, names),
+        tests=told,
         distances=_distances(by_run, run_group, names),
         modes=spreads_of(run_scores, shares_of(by_run, one.partition), repeated),
         notes=notes_of(units, verdict, shifts, margin),

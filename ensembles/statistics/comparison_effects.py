@@ -8,6 +8,7 @@ import numpy as np
 
 from ensembles.statistics.comparison_parts import Scores, quantile_octaves
 from ensembles.statistics.comparison_permutation import estimates
+from ensembles.statistics.comparison_ranks import holm
 from ensembles.statistics.comparison_result import Effect, ModeSpread, Shift
 
 BOOTSTRAP = 400
@@ -68,6 +69,40 @@ def half_width(variance: np.ndarray, freedom: np.ndarray, level: float) -> float
         return float("nan")
     shares = float((variance**2 / freedom).sum())
     return float(stdtrit(together**2 / shares, 1 - level / 2) * np.sqrt(together)) if shares > 0 else 0.0
+
+
+def welch_p(scores: Scores, group: np.ndarray, spread: float = 1.0) -> np.ndarray:
+    """p-values of Welch's t test of each part, in view of the others and of the number of groups:
+    Bonferroni's over the groups that are held against the first, Holm's over the parts.
+
+    Permutations of a few units find too much where a small group scatters more than a large one. So what
+    they find must hold by this test too, which allows for that.
+
+    Parameters
+    ----------
+    scores : Scores
+    group : ndarray of int64, shape (u,)
+    spread : float
+        By which factor standard errors are larger than the units tell.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        1 where the scatter is not known.
+    """
+    from scipy.special import stdtr
+
+    found = estimates(scores.total, scores.size, one_hot(group)[:, None, :])
+    value, variance, freedom = (array[:, 0, :] for array in (found.value, found.variance, found.freedom))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        together = variance[1:] + variance[0]
+        shares = variance[1:] ** 2 / freedom[1:] + variance[0] ** 2 / freedom[0]
+        apart = np.abs(value[1:] - value[0])
+        statistic = np.where(apart < LEAST_HALF, 0.0, apart / np.sqrt(together)) / spread
+        p = 2 * stdtr(np.where(shares > 0, together**2 / shares, np.inf), -statistic)
+    known = np.isfinite(together) & (np.minimum(freedom[1:], freedom[0]) >= 1)
+    p = np.where(known & np.isfinite(p), p, 1.0).min(axis=0) * len(p)
+    return holm(np.minimum(p, 1.0))
 
 
 def _effect(name: str, is_ratio: bool, difference: float, half: float, before: float, after: float) -> Effect:

@@ -100,13 +100,12 @@ def scores_of(counts: np.ndarray, partition: Partition, resolution_s: float = 0.
         mine = mode == k
         score, t_s, spread = _place_score(pooled, mine)
         rows.append((Part(PLACE, number, t_s, _grain_octaves(t_s, spread, resolution_s)), score, mine))
-    for number, k in enumerate(kept, 1):
-        # Two shares that add up to one move together: one test is enough.
-        if len(kept) > 2 or (len(kept) == 2 and number == 2):
-            rows.append(
-                (Part(WEIGHT, number, rows[number - 1][0].t_s), (mode == k) * 1.0, np.ones_like(mode))
-            )
     share = np.array([pooled[mode == k].sum() for k in kept]) / pooled.sum()
+    for number, k in enumerate(kept, 1):
+        # The shares add up to one: that of the heaviest mode is what the others leave.
+        if number != 1 + int(np.argmax(share)):
+            weight = Part(WEIGHT, number, rows[number - 1][0].t_s)
+            rows.append((weight, (mode == k) * 1.0, np.ones_like(mode)))
     from_top = np.cumsum(share[::-1])[::-1]
     last = mode >= kept[int(np.flatnonzero(from_top >= min(_TAIL_SHARE, from_top[0]))[-1])]
     used = np.flatnonzero(pooled)

@@ -106,7 +106,7 @@ class PartResult:
     margin : float
         How far it may move and be called the same: a factor of 1 + `margin`, or a share of the calls.
     adjusted_p : float or None
-        p-value in view of the other parts.
+        p-value in view of the other parts: the larger of those by permutation and by Welch's t test.
     effects : list of Effect
         Of each group against the first.
     """

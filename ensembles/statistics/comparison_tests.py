@@ -57,19 +57,25 @@ def tests_of(
     return [tests[i] for i in range(len(units))]
 
 
-def told_tests(test: PermutationTest, units: Units, scores: Scores, names: Sequence[str]) -> dict[str, Any]:
+def told_tests(
+    test: PermutationTest, by_welch: np.ndarray, units: Units, scores: Scores, names: Sequence[str]
+) -> dict[str, Any]:
     """The tests of one kind of calls as plain numbers and texts."""
     found: dict[str, Any] = {
         "units": units.what,
         "sizes": units.sizes,
         "memory": units.memory,
-        "method": "permutation of units, studentised, step-down maximum over the parts",
+        "method": "permutation of units, studentised, step-down maximum; and Welch's t test",
         "arrangements": test.arrangements,
         "exact": test.exact,
         "smallest_p": test.smallest_p,
-        "p": float(test.adjusted_p.min()),
+        "p": float(np.maximum(test.adjusted_p, by_welch).min()),
         "parts": {
-            part.name: {"p": float(test.p[i]), "adjusted_p": float(test.adjusted_p[i])}
+            part.name: {
+                "p": float(test.p[i]),
+                "permutation_p": float(test.adjusted_p[i]),
+                "welch_holm_p": float(by_welch[i]),
+            }
             for i, part in enumerate(scores.parts)
         },
     }

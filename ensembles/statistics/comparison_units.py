@@ -42,6 +42,14 @@ class Units:
 
 
 def units_of(groups: Sequence[Sequence[Sample]], unit: str) -> Units:
+    """Runs, if a group has several; else blocks of the run of each group.
+
+    Parameters
+    ----------
+    groups : sequence of sequences of Sample
+    unit : str
+        What the phases of the samples are, for the text; ``""``: nothing tells calls apart.
+    """
     if max(len(group) for group in groups) > 1:
         runs = [sample.counts[None].astype(np.float64) for group in groups for sample in group]
         return Units(scaled(runs), np.repeat(np.arange(len(groups)), [len(group) for group in groups]), RUNS)

@@ -50,7 +50,7 @@ def test_a_tenth_more_of_one_mode_is_found_in_five_and_five_runs_of_a_thousand_c
 
 def test_runs_of_the_same_program_are_seldom_called_different():
     rng = np.random.default_rng(72)
-    trials = 100
+    trials = 60
     verdicts = [compare_samples(groups_of(rng, calls=300, between_runs=0.1)).verdict for _ in range(trials)]
     assert verdicts.count("different") <= binom.ppf(0.995, trials, 0.05)
 
@@ -301,13 +301,13 @@ def test_phases_of_a_real_run_dealt_out_at_random_are_seldom_called_different():
     phase[order] = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
     rng = np.random.default_rng(90)
     verdicts = []
-    for _ in range(20):
+    for _ in range(12):
         side = rng.permutation(phase.max() + 1) % 2
         chosen = [side[phase] == number for number in (0, 1)]
         verdicts.append(
             en.compare(*(en.Ensemble(duration_s[here], phase=phase[here]) for here in chosen)).verdict
         )
-    assert verdicts.count("different") <= binom.ppf(0.995, 20, 0.05)
+    assert verdicts.count("different") <= binom.ppf(0.995, 12, 0.05)
 
 
 def test_single_runs_tell_how_well_modes_come_back_if_there_are_three_of_them():
@@ -343,3 +343,18 @@ def test_one_kind_of_many_that_differs_is_found_in_four_and_four_runs():
     found = {one.op: one.verdict for one in compare_kinds(kinds)}
     assert found["read"] == "different"
     assert [found["write"], found["open"]].count("different") == 0
+
+
+def test_runs_that_only_scatter_more_are_seldom_called_different():
+    rng = np.random.default_rng(95)
+    trials = 30
+    verdicts = [
+        compare_samples(
+            [
+                [run_of_modes(rng, between_runs=0.02, calls=300) for _ in range(8)],
+                [run_of_modes(rng, between_runs=0.2, calls=300) for _ in range(4)],
+            ]
+        ).verdict
+        for _ in range(trials)
+    ]
+    assert verdicts.count("different") <= binom.ppf(0.995, trials, 0.05)

@@ -11,10 +11,10 @@ from compared_runs import autoregression, run_of_phases
 
 from ensembles.statistics.comparison_blocks import blocks_of, lost_spread, memory_of, merged, unit_counts
 from ensembles.statistics.comparison_distances import kolmogorov_smirnov, wasserstein_octaves
-from ensembles.statistics.comparison_effects import half_width
+from ensembles.statistics.comparison_effects import half_width, welch_p
 from ensembles.statistics.comparison_moves import matched
 from ensembles.statistics.comparison_partition import bin_octaves, partition_of
-from ensembles.statistics.comparison_parts import quantile_octaves, scores_of, shares_of
+from ensembles.statistics.comparison_parts import Scores, quantile_octaves, scores_of, shares_of
 from ensembles.statistics.comparison_permutation import estimates, permutation_test, smallest_p, statistic
 from ensembles.statistics.comparison_ranks import dunn_test, holm, rank_test
 from ensembles.statistics.comparison_slices import Calls, sliced
@@ -261,3 +261,16 @@ def test_calls_between_phases_are_not_left_out():
     assert what == "phases"
     assert samples[0].total == 500
     assert samples[0].phase.tolist() == list(range(10))
+
+
+def test_welch_p_is_that_of_scipy_with_holm():
+    rng = np.random.default_rng(16)
+    values = rng.normal(0, 1, (14, 3)) + np.outer(np.repeat([0, 1], [9, 5]), [2.0, 1.0, 0.0])
+    group = np.repeat([0, 1], [9, 5])
+    found = welch_p(Scores([], values, np.ones_like(values)), group)
+    each = [
+        scipy.stats.ttest_ind(*(column[group == g] for g in (0, 1)), equal_var=False).pvalue
+        for column in values.T
+    ]
+    np.testing.assert_allclose(found, holm(each))
+    assert (welch_p(Scores([], values[:2], np.ones((2, 3))), np.array([0, 1])) == 1).all()
