@@ -26,7 +26,7 @@ def main(quick: bool = False) -> None:
     """Print one table: claim, measured, goal."""
     trials = 40 if quick else 400
     rows: list[Row] = []
-    for part in (alike_groups, alike_single_runs, slower_modes, real_tables):
+    for part in (alike_groups, alike_single_runs, slower_modes, slower_single_runs, real_tables):
         rows += part(trials)
     rows += speed()
     print(tabulate(rows, ("claim", "measured", "goal"), disable_numparse=True))
@@ -116,6 +116,25 @@ def slower_modes(trials: int) -> list[Row]:
                     "different >= 95 %",
                 )
             )
+    return rows
+
+
+def slower_single_runs(trials: int) -> list[Row]:
+    """One run a side, of which one takes a quarter longer."""
+    rows = []
+    for phases, memory in ((24, 0.0), (40, 0.0), (160, 0.5), (160, 0.8)):
+        rng = np.random.default_rng([2006, phases, int(100 * memory)])
+        found = [
+            compare_samples([[run_of_phases(rng, phases, memory=memory, factor=f)] for f in (1.0, 1.25)])
+            for _ in range(trials)
+        ]
+        rows.append(
+            (
+                f"a quarter more of all, one run a side, {phases} phases, correlation {memory:g}",
+                told(found),
+                "",
+            )
+        )
     return rows
 
 
