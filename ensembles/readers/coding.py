@@ -17,6 +17,8 @@ try:
     from ensembles.readers import _decode
 except ImportError:
     _decode = None
+if not hasattr(_decode, "unshuffle"):  # built from older sources
+    _decode = None
 
 NATIVE = _decode is not None
 
