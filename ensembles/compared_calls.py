@@ -40,11 +40,14 @@ class ComparedCalls:
         Their durations, where single calls are not needed or not known.
     calls : dict of Key to Calls
         Single calls.
+    notes : dict of Key to list of str
+        What is partial or doubtful about each kind.
     """
 
     time_s: dict[Key, float] = field(default_factory=dict)
     samples: dict[Key, Sample] = field(default_factory=dict)
     calls: dict[Key, Calls] = field(default_factory=dict)
+    notes: dict[Key, list[str]] = field(default_factory=dict)
 
     def sample(self, key: Key) -> Sample:
         """The durations of a kind of calls."""
@@ -98,6 +101,7 @@ def _from_ensembles(run: Run, selection: Selection, time_s: dict[Key, float]) ->
         ensemble = ensemble_of(run, chosen, per="MiB" if selection.per_byte else "call")
         if ensemble.n:
             found.samples[layer, op], found.time_s[layer, op] = ensemble.sample, time_s[layer, op]
+            found.notes[layer, op] = ensemble.notes
     return found
 
 

@@ -126,7 +126,16 @@ def compare_runs(
         samples, unit = _samples_of(read, (layer, op), single)
         kinds.append(Kind(samples, op, layer, unit))
     found = compare_kinds(kinds, names=names, margin=margin, level=level, seed=seed)
-    return [replace(comparison, notes=[*comparison.notes, *notes]) for comparison in found]
+    doubts = [
+        f"{run.path}: {note}"
+        for group, theirs in zip(groups, read, strict=True)
+        for run, calls in zip(group, theirs, strict=True)
+        for note in dict.fromkeys(note for kind in calls.notes.values() for note in kind)
+    ]
+    return [
+        replace(comparison, notes=list(dict.fromkeys([*comparison.notes, *notes, *doubts])))
+        for comparison in found
+    ]
 
 
 def name_of_runs(paths: Sequence[str]) -> str:

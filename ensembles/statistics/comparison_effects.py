@@ -98,8 +98,9 @@ def welch_p(scores: Scores, group: np.ndarray, spread: float = 1.0) -> np.ndarra
         together = variance[1:] + variance[0]
         shares = variance[1:] ** 2 / freedom[1:] + variance[0] ** 2 / freedom[0]
         apart = np.abs(value[1:] - value[0])
-        statistic = np.where(apart < LEAST_HALF, 0.0, apart / np.sqrt(together)) / spread
-        p = 2 * stdtr(np.where(shares > 0, together**2 / shares, np.inf), -statistic)
+        # Units that are all alike have no scatter at all, and no more degrees of freedom than can be counted.
+        statistic = np.where(apart < LEAST_HALF, 0.0, apart / np.sqrt(together + LEAST_HALF**2)) / spread
+        p = 2 * stdtr(np.clip(np.where(shares > 0, together**2 / shares, 1e9), 1, 1e9), -statistic)
     known = np.isfinite(together) & (np.minimum(freedom[1:], freedom[0]) >= 1)
     p = np.where(known & np.isfinite(p), p, 1.0).min(axis=0) * len(p)
     return holm(np.minimum(p, 1.0))

@@ -206,7 +206,8 @@ def test_runs_in_mode_profile_are_compared_by_their_summaries(tmp_path):
     single = result(sides["64"][0], sides["1M"][0], "--op", "write")
     assert single["verdict"] == "inconclusive"
     assert "phases are not known" in single["reason"]
-    refused = ensio(sides["64"][0], sides["1M"][0], "--rank", "0")
+    assert any(str(sides["64"][0]) in note and "summary" in note for note in single["notes"])
+    refused = ensio(sides["64"][0], sides["1M"][0], "--file", "*.dat")
     assert refused.returncode == 2
     assert "leave the filter out" in refused.stderr
 

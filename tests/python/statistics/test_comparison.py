@@ -358,3 +358,14 @@ def test_runs_that_only_scatter_more_are_seldom_called_different():
         for _ in range(trials)
     ]
     assert verdicts.count("different") <= binom.ppf(0.995, trials, 0.05)
+
+
+def test_groups_that_have_no_call_in_common_are_different():
+    rng = np.random.default_rng(96)
+    groups = [
+        [run_of_modes(rng, ((median_s, 1.0, 0.1),), calls=100) for _ in range(4)] for median_s in (1e-6, 1e-3)
+    ]
+    found = compare_samples(groups)
+    assert found.verdict == "different"
+    assert moved(found) == {("all", None)}
+    assert found.moved[0].effect.value == pytest.approx(1000, rel=0.1)
