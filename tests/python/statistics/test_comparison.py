@@ -196,7 +196,7 @@ def test_exchanged_groups_give_the_same_verdict_and_the_reciprocal_factor():
     there, back = compare_samples([a, b]), compare_samples([b, a])
     assert there.verdict == back.verdict == "different"
     for part, other in zip(there.parts, back.parts, strict=True):
-        assert part.adjusted_p == other.adjusted_p
+        assert part.adjusted_p == pytest.approx(other.adjusted_p)
         if part.effects[0].is_ratio:
             assert part.effects[0].value * other.effects[0].value == pytest.approx(1)
 
@@ -209,7 +209,7 @@ def test_a_change_of_the_unit_of_time_changes_nothing():
         compare_samples([[Sample.of(factor * run) for run in side] for side in durations])
         for factor in (1, 2)
     )
-    assert found.tests["p"] == doubled.tests["p"]
+    assert found.tests["p"] == pytest.approx(doubled.tests["p"], rel=1e-2)
     assert found.parts[0].effects[0].value == pytest.approx(doubled.parts[0].effects[0].value, rel=1e-3)
 
 
