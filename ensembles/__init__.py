@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ensembles.errors import EnsioError
 
 if TYPE_CHECKING:
+    from ensembles.comparing import compare
     from ensembles.ensemble import Ensemble
     from ensembles.events import OPS, Call, Events
     from ensembles.regions import phase, region
@@ -14,9 +15,22 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["OPS", "Call", "Ensemble", "EnsioError", "Events", "Process", "Run", "open", "phase", "region"]
+__all__ = [
+    "OPS",
+    "Call",
+    "Ensemble",
+    "EnsioError",
+    "Events",
+    "Process",
+    "Run",
+    "compare",
+    "open",
+    "phase",
+    "region",
+]
 
 _HOMES = {
+    "compare": "ensembles.comparing",
     "OPS": "ensembles.events",
     "Call": "ensembles.events",
     "Ensemble": "ensembles.ensemble",

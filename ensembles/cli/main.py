@@ -27,6 +27,7 @@ COMMANDS = (
     "rate",
     "modes",
     "split",
+    "compare",
     "collect",
     "replay",
     "link-flags",

@@ -1,0 +1,276 @@
+"""The pieces of a comparison against theory and against other implementations."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+import scipy.stats
+from compared_runs import autoregression, run_of_phases
+
+from ensembles.statistics.comparison_blocks import blocks_of, lost_spread, memory_of, merged, unit_counts
+from ensembles.statistics.comparison_distances import kolmogorov_smirnov, wasserstein_octaves
+from ensembles.statistics.comparison_effects import half_width, welch_p
+from ensembles.statistics.comparison_moves import matched
+from ensembles.statistics.comparison_partition import bin_octaves, partition_of
+from ensembles.statistics.comparison_parts import Scores, quantile_octaves, scores_of, shares_of
+from ensembles.statistics.comparison_permutation import estimates, permutation_test, smallest_p, statistic
+from ensembles.statistics.comparison_ranks import dunn_test, holm, rank_test
+from ensembles.statistics.comparison_slices import Calls, sliced
+from ensembles.statistics.sample import Sample
+from ensembles.summaries.bins import BIN_COUNT
+
+
+def members_of(group):
+    return (group == np.arange(group.max() + 1)[:, None]).astype(float)[:, None, :]
+
+
+def modes_in(durations_s, resolution_s=0.0):
+    counts = Sample.of(durations_s).counts.astype(float)
+    return len(partition_of(counts, len(durations_s), resolution_s))
+
+
+def test_the_statistic_of_two_groups_is_that_of_welch():
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(0, 1, 7), rng.normal(1, 3, 12)
+    values = np.concatenate([a, b])[:, None]
+    group = np.repeat([0, 1], [7, 12])
+    found = estimates(values, np.ones_like(values), members_of(group))
+    expected = scipy.stats.ttest_ind(a, b, equal_var=False)
+    assert statistic(found)[0, 0] == pytest.approx(abs(expected.statistic))
+    low, high = expected.confidence_interval(0.95)
+    half = half_width(found.variance[:, 0, 0], found.freedom[:, 0, 0], 0.05)
+    assert half == pytest.approx((high - low) / 2)
+
+
+def test_the_variance_of_a_ratio_is_that_of_repeated_draws():
+    rng = np.random.default_rng(2)
+    size = rng.integers(1, 50, (4000, 40)).astype(float)
+    total = size * 0.3 + rng.normal(0, 1, size.shape) * np.sqrt(size)
+    found = [estimates(t[:, None], s[:, None], np.ones((1, 1, 40))) for t, s in zip(total, size, strict=True)]
+    values = np.array([one.value[0, 0, 0] for one in found])
+    variances = np.array([one.variance[0, 0, 0] for one in found])
+    assert variances.mean() == pytest.approx(values.var(), rel=0.08)
+
+
+def test_a_group_of_one_unit_scatters_like_the_others():
+    rng = np.random.default_rng(3)
+    values = rng.normal(0, 1, (9, 1))
+    group = np.array([0] * 8 + [1])
+    found = estimates(values, np.ones_like(values), members_of(group))
+    assert found.variance[1, 0, 0] == pytest.approx(values[:8].var(ddof=1))
+    assert found.freedom[1, 0, 0] == 7
+
+
+def test_p_of_a_permutation_test_is_the_share_of_all_arrangements():
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(0, 1, 5), rng.normal(1.5, 1, 4)
+    values = np.concatenate([a, b])[:, None]
+    found = permutation_test(values, np.ones_like(values), np.repeat([0, 1], [5, 4]), rng)
+
+    def welch(x, y, axis):
+        return np.abs(scipy.stats.ttest_ind(x, y, equal_var=False, axis=axis).statistic)
+
+    expected = scipy.stats.permutation_test(
+        (a, b), welch, vectorized=True, n_resamples=np.inf, alternative="greater"
+    )
+    assert found.exact
+    assert found.arrangements == 126
+    assert found.p[0] == pytest.approx(expected.pvalue)
+
+
+def test_p_in_view_of_the_other_parts_is_that_of_the_step_down_maximum():
+    rng = np.random.default_rng(5)
+    values = rng.normal(0, 1, (8, 3)) + np.outer([0] * 4 + [1] * 4, [3.0, 1.0, 0.0])
+    group = np.repeat([0, 1], 4)
+    found = permutation_test(values, np.ones_like(values), group, rng)
+    arrangements = sorted(set(permutations(group.tolist())))
+    table = np.array(
+        [
+            [
+                abs(
+                    scipy.stats.ttest_ind(column[chosen == 0], column[chosen == 1], equal_var=False).statistic
+                )
+                for column in values.T
+            ]
+            for chosen in map(np.array, arrangements)
+        ]
+    )
+    seen = table[arrangements.index(tuple(group.tolist()))]
+    order = np.argsort(-seen)
+    expected, least = np.empty(3), 0.0
+    for k, part in enumerate(order):
+        least = max(least, (table[:, order[k:]].max(axis=1) >= seen[part] * (1 - 1e-9)).mean())
+        expected[part] = least
+    np.testing.assert_allclose(found.adjusted_p, expected)
+    assert (found.adjusted_p >= found.p).all()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "p"), [((3, 3), 0.1), ((5, 5), 2 / 252), ((1, 5), 1 / 6), ((4, 4), 2 / 70), ((2, 2, 2), 6 / 90)]
+)
+def test_smallest_p_is_the_share_of_arrangements_that_look_alike(sizes, p):
+    assert smallest_p(sizes) == pytest.approx(p)
+    values = np.repeat(np.arange(len(sizes)) * 100.0, sizes)[:, None]
+    values = values + np.random.default_rng(6).normal(0, 0.01, values.shape)
+    if min(sizes) > 1 and len(sizes) == 2:
+        group = np.repeat(np.arange(len(sizes)), sizes)
+        found = permutation_test(values, np.ones_like(values), group, np.random.default_rng(7))
+        assert found.p[0] == pytest.approx(p)
+
+
+def test_holm_multiplies_by_what_is_left():
+    np.testing.assert_allclose(holm([0.01, 0.04, 0.03, np.nan]), [0.03, 0.06, 0.06, np.nan])
+
+
+def test_rank_tests_are_those_of_scipy():
+    rng = np.random.default_rng(8)
+    a, b, c = rng.normal(0, 1, 6), rng.normal(1, 1, 5), rng.normal(2, 1, 4)
+    assert rank_test([a, b]) == scipy.stats.mannwhitneyu(a, b, alternative="two-sided", method="exact").pvalue
+    assert rank_test([a, b, c]) == scipy.stats.kruskal(a, b, c).pvalue
+    assert np.isnan(rank_test([a, np.empty(0)]))
+    assert rank_test([np.ones(4), np.ones(5)]) == 1.0
+
+
+def test_dunn_of_two_groups_is_kruskal_wallis_with_ties_too():
+    a, b = np.array([1.0, 2, 2, 3, 5]), np.array([2.0, 4, 5, 6])
+    assert dunn_test([a, b])[0, 1] == pytest.approx(scipy.stats.kruskal(a, b).pvalue)
+
+
+def test_dunn_of_three_groups_by_hand():
+    # Ranks 1 to 9: means 2, 5, 8, and a variance of 9 * 10 / 12 * (1/3 + 1/3) = 5 for each difference.
+    groups = [np.array([1.0, 2, 3]), np.array([4.0, 5, 6]), np.array([7.0, 8, 9])]
+    far, near = (2 * scipy.stats.norm.sf(difference / np.sqrt(5)) for difference in (6, 3))
+    found = dunn_test(groups)
+    assert found[0, 2] == pytest.approx(3 * far)
+    assert found[0, 1] == found[1, 2] == pytest.approx(2 * near)
+
+
+def test_distances_are_those_of_scipy_on_the_middles_of_bins():
+    rng = np.random.default_rng(9)
+    a, b = rng.lognormal(-7, 0.5, 3000), rng.lognormal(-6.8, 0.8, 2000)
+    counts = [Sample.of(durations_s).counts for durations_s in (a, b)]
+    middles = [np.repeat(bin_octaves(), count) for count in counts]
+    assert kolmogorov_smirnov(*counts) == pytest.approx(scipy.stats.ks_2samp(*middles).statistic)
+    assert wasserstein_octaves(*counts) == pytest.approx(scipy.stats.wasserstein_distance(*middles))
+    assert kolmogorov_smirnov(counts[0], counts[0]) == wasserstein_octaves(counts[0], counts[0]) == 0
+
+
+def test_quantiles_of_histograms_are_those_of_the_durations_to_a_bin():
+    durations_s = np.random.default_rng(10).lognormal(-7, 1, 5000)
+    for level in (0.01, 0.5, 0.99):
+        found = 2 ** quantile_octaves(Sample.of(durations_s).counts[None].astype(float), level)[0] * 1e-9
+        assert found == pytest.approx(np.quantile(durations_s, level), rel=0.032)
+    assert np.isnan(quantile_octaves(np.zeros((1, BIN_COUNT)), 0.5)[0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_mode_is_not_cut(seed):
+    rng = np.random.default_rng(seed + 100)
+    assert modes_in(rng.lognormal(-7, 0.4, 10_000)) == 1
+    assert modes_in(1e-4 * (1 + rng.pareto(2, 10_000))) == 1
+    assert modes_in(1e-4 * rng.gamma(2, 1, 10_000)) == 1
+    few_ticks = np.round(rng.lognormal(np.log(4), 0.4, 10_000)) * 1e-6
+    assert modes_in(few_ticks) == modes_in(few_ticks, 1e-6) == 1
+    assert modes_in(np.full(1000, 1e-3)) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_modes_that_are_apart_are_cut_between_them(seed):
+    rng = np.random.default_rng(seed + 200)
+    which = rng.choice(3, 10_000, p=[0.6, 0.35, 0.05])
+    durations_s = np.array([1e-3, 4e-3, 50e-3])[which] * rng.lognormal(0, 0.2, 10_000)
+    counts = Sample.of(durations_s).counts.astype(float)
+    cut = partition_of(counts, 10_000)
+    assert len(cut) == 3
+    np.testing.assert_allclose(shares_of(counts[None], cut)[0], np.bincount(which) / 10_000, atol=0.005)
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.02, 1.3])
+def test_places_and_tails_move_as_the_durations_do(factor):
+    rng = np.random.default_rng(11)
+    durations_s = rng.lognormal(-7, 0.5, 200_000)
+    counts = np.array([Sample.of(durations_s * f).counts for f in (1.0, factor)], dtype=float)
+    scores = scores_of(counts, partition_of(counts.mean(axis=0), 4e5))
+    values = dict(zip([part.name for part in scores.parts], (scores.total / scores.size).T, strict=True))
+    assert values["mode 1 place"][1] - values["mode 1 place"][0] == pytest.approx(np.log2(factor), rel=0.04)
+    assert values["tail"][1] - values["tail"][0] == pytest.approx(0, abs=0.01)
+
+
+def test_the_memory_of_an_autoregression_is_bounded_from_above_and_not_far_above():
+    rng = np.random.default_rng(12)
+    runs = [unit_counts(run_of_phases(rng, 380, memory=0.7, spread=0.4)) for _ in range(4)]
+    true = (1 + 0.7) / (1 - 0.7)
+    assert true * 0.9 < memory_of(runs) < 2.2 * true
+
+
+def test_what_blocks_lose_is_what_draws_of_an_autoregression_show():
+    rng = np.random.default_rng(13)
+    kept, length, blocks = 0.6, 10, 400
+    series = autoregression(rng, length * blocks * 20, kept)
+    means = series.reshape(20, blocks, length).mean(axis=2)
+    told = means.var(axis=1, ddof=1).mean() / blocks
+    true = (1 + kept) / (1 - kept) / (length * blocks)
+    assert lost_spread((1 + kept) / (1 - kept), length) ** 2 == pytest.approx(true / told, rel=0.05)
+    assert lost_spread(1.0, 1.0) == 1.0
+
+
+def test_blocks_hold_every_call_once():
+    rng = np.random.default_rng(14)
+    phase = np.sort(rng.integers(0, 700, 9000))
+    sample = Sample.of(rng.lognormal(-7, 1, 9000), phase)
+    counts = unit_counts(sample)
+    np.testing.assert_array_equal(counts.sum(axis=0), sample.counts)
+    few = merged(counts, 12)
+    assert len(few) == 12
+    np.testing.assert_array_equal(few.sum(axis=0), sample.counts)
+    assert few.sum(axis=1) == pytest.approx(np.full(12, 750), rel=0.1)
+    assert len(blocks_of([sample, sample]).counts[0]) <= 12
+
+
+def test_modes_are_matched_in_order_and_what_has_no_partner_is_left():
+    log2 = np.log2
+    a = log2([1e-3, 4e-3, 16e-3]), np.array([0.5, 0.3, 0.2])
+    assert matched(*a, *a) == [(0, 0), (1, 1), (2, 2)]
+    assert matched(*a, log2([1e-3, 5e-3]), np.array([0.7, 0.3])) == [(0, 0), (1, 1), (2, None)]
+    assert matched(log2([1e-3]), np.ones(1), log2([1.0]), np.ones(1)) == [(0, 0)]
+
+
+def test_calls_are_cut_by_phases_else_by_time_or_ranks_whichever_tells_them_apart():
+    rng = np.random.default_rng(15)
+    n = 4000
+    rank, start_ns = np.tile(np.arange(20), n // 20), np.arange(n) * 1000
+    base = rng.lognormal(-7, 0.2, n)
+    phase = np.repeat(np.arange(20), n // 20)
+    by_time, by_rank = (base * np.exp(rng.standard_normal(20))[which] for which in (phase, rank))
+    assert sliced([Calls(by_time, phase, rank, start_ns)])[1] == "phases"
+    samples, what = sliced([Calls(by_time, None, rank, start_ns)])
+    assert what == "slices of time"
+    assert samples[0].total == n
+    assert sliced([Calls(by_rank, None, rank, start_ns)])[1] == "ranks"
+    assert sliced([Calls(by_time, None, rank, None)])[1] == "slices of time"
+    samples, what = sliced([Calls(by_time)])
+    assert (what, samples[0].phases_known) == ("", False)
+
+
+def test_calls_between_phases_are_not_left_out():
+    phase = np.repeat(np.arange(10), 50)
+    phase[::25] = -1
+    samples, what = sliced([Calls(np.full(500, 1e-3), phase, None, np.arange(500))])
+    assert what == "phases"
+    assert samples[0].total == 500
+    assert samples[0].phase.tolist() == list(range(10))
+
+
+def test_welch_p_is_that_of_scipy_with_holm():
+    rng = np.random.default_rng(16)
+    values = rng.normal(0, 1, (14, 3)) + np.outer(np.repeat([0, 1], [9, 5]), [2.0, 1.0, 0.0])
+    group = np.repeat([0, 1], [9, 5])
+    found = welch_p(Scores([], values, np.ones_like(values)), group)
+    each = [
+        scipy.stats.ttest_ind(*(column[group == g] for g in (0, 1)), equal_var=False).pvalue
+        for column in values.T
+    ]
+    np.testing.assert_allclose(found, holm(each))
+    assert (welch_p(Scores([], values[:2], np.ones((2, 3))), np.array([0, 1])) == 1).all()
