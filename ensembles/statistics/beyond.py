@@ -1,0 +1,153 @@
+"""The slowest of N beyond the data: a tail above the last mode, with all that is uncertain about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensembles.statistics.pareto_posterior import Excesses, Nodes, posterior_of
+from ensembles.statistics.sample import Sample
+from ensembles.statistics.threshold import last_antimode_s, tail_calls
+from ensembles.statistics.within_reach import Longest
+from ensembles.summaries.bins import bin_edges_s
+
+
+@dataclass(frozen=True, eq=False)
+class Beyond:
+    """The distribution of the slowest of N new calls of a fitted tail.
+
+    Attributes
+    ----------
+    threshold_s : float
+        Where the tail begins.
+    calls, above : int
+        Calls that it was fitted on, and those of them above the threshold.
+    nodes : Nodes
+        The tails that are possible, with their weights.
+    antimode_s : float
+        The valley below the last mode; 0.0: there is only one mode.
+    longest : Longest
+        The calls themselves, which say what lies below the threshold.
+    """
+
+    threshold_s: float
+    calls: int
+    above: int
+    nodes: Nodes
+    antimode_s: float
+    longest: Longest
+
+    def chance_below(self, tasks: float, duration_s: np.ndarray) -> np.ndarray:
+        """F_N: the chance that none of ``tasks`` new calls takes longer; durations below the threshold are not to be
+        asked for.
+
+        The number of new calls above the threshold is Poisson with a mean of which ``above`` calls among ``calls`` are the
+        only witnesses (a gamma posterior): ``P = E[(1 + N S(t) / n)**-above]``.
+        """
+        ratio = np.maximum(np.asarray(duration_s, dtype=np.float64) / self.threshold_s, 1.0)
+        expected = np.exp(self.nodes.log_survival(ratio)) * (tasks / self.calls)
+        return (1.0 + expected) ** -float(self.above) @ self.nodes.weight
+
+    def quantiles_s(self, tasks: float, levels: np.ndarray) -> np.ndarray:
+        """Quantiles of the slowest of ``tasks`` new calls, seconds."""
+        levels = np.asarray(levels, dtype=np.float64)
+        expected = self.above * tasks / self.calls
+        low, high = np.log(
+            [
+                max(self.nodes.exceeded_with(min(np.log(8.0 / expected), 0.0)).min(), 1.0 + 1e-9),
+                self.nodes.exceeded_with(min(np.log(1e-3 / expected), -1e-9)).max(),
+            ]
+        )
+        grid = np.linspace(low, max(high, low + 1e-9), 48)
+        chance = self.chance_below(tasks, np.exp(grid) * self.threshold_s)
+        first = chance[0]
+        for _ in range(2):
+            right = np.clip(np.searchsorted(chance, levels), 1, len(grid) - 1)
+            grid = np.unique(np.linspace(grid[right - 1], grid[right], 9))
+            chance = self.chance_below(tasks, np.exp(grid) * self.threshold_s)
+        found = np.exp(np.interp(levels, chance, grid)) * self.threshold_s
+        below = levels < first
+        if below.any():
+            found[below] = np.minimum(self.longest.quantiles_s(tasks, levels[below]), self.threshold_s)
+        return found
+
+    def mean_s(self, tasks: float) -> float:
+        """Mean of the slowest of ``tasks`` new calls, seconds."""
+        # The mean of a quantile function, over chances that are dense towards 1, where the tail is.
+        rest = np.geomspace(1.0, 1e-9, 400)
+        middle = np.sqrt(rest[1:] * rest[:-1])
+        log_chance = np.minimum(np.log(-np.log1p(-middle) * self.calls / (tasks * self.above)), 0.0)
+        slowest = self.nodes.exceeded_with(log_chance) @ self.nodes.weight
+        return float(slowest @ -np.diff(rest)) * self.threshold_s
+
+
+def beyond(sample: Sample, largest_s: np.ndarray | None = None) -> Beyond | None:
+    """Fit a tail to calls that are exchangeable.
+
+    Parameters
+    ----------
+    sample : Sample
+        Which call belongs to which phase makes no difference, except that the slowest of each is known exactly.
+    largest_s : ndarray of float64, optional
+        The longest calls, exactly (all that are longer than the shortest of them, which may be left out); of the
+        others the bin is known, and of the slowest of a phase all.
+
+    Returns
+    -------
+    Beyond or None
+        None: there are too few different durations for a tail.
+    """
+    antimode_s = last_antimode_s(sample)
+    edges = bin_edges_s()
+    counts = sample.counts
+    at_least = counts[::-1].cumsum()[::-1]
+    first = int(np.searchsorted(edges[:-1], antimode_s)) if antimode_s > 0 else 0
+    wanted = tail_calls(int(at_least[first]))
+    exact = np.sort(largest_s)[::-1] if largest_s is not None and sample.resolution_s == 0 else np.zeros(0)
+    if wanted < 5:
+        return None
+    if len(exact) > wanted and exact[wanted] < exact[0]:
+        threshold_s = float(exact[wanted])
+        exact = exact[exact > threshold_s]
+        used = np.zeros(0, np.int64)
+    else:
+        begin = int(np.flatnonzero(at_least >= wanted)[-1])
+        # A whole bin on: the threshold is an edge, with the number of calls nearer to what is wanted.
+        if at_least[begin + 1] >= max(wanted // 2, 5) and at_least[begin] > 2 * wanted:
+            begin += 1
+        begin = max(begin, first)
+        threshold_s = float(edges[begin])
+        exact = sample.max_s[np.rint(sample.max_s * 1e9) >= np.rint(threshold_s * 1e9)]
+        used = begin + np.flatnonzero(counts[begin:])
+        if sample.resolution_s > 0:
+            exact = np.zeros(0)
+    return None if threshold_s <= 0 else _fitted(
+        sample, threshold_s, exact, used, antimode_s, Longest.of(sample, largest_s)
+    )
+
+
+def _fitted(
+    sample: Sample, threshold_s: float, exact_s: np.ndarray, used: np.ndarray, antimode_s: float, longest: Longest
+) -> Beyond | None:
+    edges, count = bin_edges_s(), sample.counts.copy()
+    if len(used) and len(exact_s):  # what is known exactly is not counted again in its bin
+        inside = np.searchsorted(edges, exact_s, side="right") - 1
+        inside = np.clip(inside, used[0], used[-1])
+        np.subtract.at(count, inside, 1)
+        used = used[count[used] > 0]
+    low, high = edges[used], edges[used + 1]
+    if sample.resolution_s > 0 and len(used):
+        low, high = (_between_ticks_s(edge, sample.resolution_s) for edge in (low, high))
+        threshold_s = float(low.min())
+    excesses = Excesses(
+        np.maximum(exact_s / threshold_s - 1.0, 0.0), low / threshold_s - 1.0, high / threshold_s - 1.0, count[used]
+    )
+    if len(excesses.exact) + len(used) < 3 or not excesses.largest > 0:
+        return None
+    return Beyond(threshold_s, sample.total, excesses.total, posterior_of(excesses), antimode_s, longest)
+
+
+def _between_ticks_s(edge_s: np.ndarray, step_s: float) -> np.ndarray:
+    """Edges of bins moved to the middle between two ticks, as all durations of a bin are ticks in it."""
+    return (np.ceil(edge_s / step_s - 1e-6) - 0.5) * step_s
