@@ -72,14 +72,14 @@ class Beyond:
             found[below] = np.minimum(self.longest.quantiles_s(tasks, levels[below]), self.threshold_s)
         return found
 
-    def mean_s(self, tasks: float) -> float:
-        """Mean of the slowest of ``tasks`` new calls, seconds."""
-        # The mean of a quantile function, over chances that are dense towards 1, where the tail is.
-        rest = np.geomspace(1.0, 1e-9, 400)
-        middle = np.sqrt(rest[1:] * rest[:-1])
-        log_chance = np.minimum(np.log(-np.log1p(-middle) * self.calls / (tasks * self.above)), 0.0)
-        slowest = self.nodes.exceeded_with(log_chance) @ self.nodes.weight
-        return float(slowest @ -np.diff(rest)) * self.threshold_s
+    def mean_s(self, tasks: float) -> float | None:
+        """Mean of the slowest of ``tasks`` new calls, seconds; None: it rests on chances below a hundred thousandth, so that
+        the data cannot say it."""
+        rest = np.geomspace(1.0, 1e-9, 145)
+        slowest = self.quantiles_s(tasks, 1.0 - np.sqrt(rest[1:] * rest[:-1]))
+        parts = slowest * -np.diff(rest)
+        mean = float(parts.sum())
+        return mean if parts[rest[1:] < 1e-5].sum() < 0.1 * mean else None
 
 
 def beyond(sample: Sample, largest_s: np.ndarray | None = None) -> Beyond | None:

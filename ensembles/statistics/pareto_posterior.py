@@ -19,6 +19,10 @@ import numpy as np
 SHAPE_LOW, SHAPE_HIGH = -1.5, 1.0
 """Shapes that are thought possible. From -1 on the density rises towards its end; at 1 the mean ceases to exist."""
 
+LOGARITHM_WEIGHT, LOGARITHM_HIGH = 0.3, 0.1
+"""Prior weight of tails of the logarithm, and their largest shape: 0 is a power law, and what is above has a tail heavier than
+any."""
+
 _SHAPE_STEP = 0.1
 _SHAPES = np.arange(SHAPE_LOW + _SHAPE_STEP / 2, SHAPE_HIGH, _SHAPE_STEP)
 _DROP = 14.0
@@ -122,8 +126,7 @@ def posterior_of(excesses: Excesses) -> Nodes:
     """The tails that the excesses allow, with their weights.
 
     The prior is ``1 / sigma`` and ``sqrt(1 - xi)`` on (-1.5, 1): nearly flat, and going to zero where the mean ceases to
-    exist; for the logarithm's tail shapes above 0 are left out, as they stand for tails heavier than any
-    power law.
+    exist; for the tail of the logarithm on (-1.5, 0.1), and that kind has a weight of 0.3.
     """
     # A density of the logarithm is one of the excess over (1 + excess).
     return kinds_posterior(excesses, excesses.in_logarithm(), float(np.log1p(excesses.exact).sum()))
@@ -131,7 +134,10 @@ def posterior_of(excesses: Excesses) -> Nodes:
 
 def kinds_posterior(plain: Excesses, of_logarithm: Excesses, log_jacobian: float) -> Nodes:
     """As `posterior_of`, of the same calls given as excesses of both kinds."""
-    kinds = [_weighted(plain, 0.0), _weighted(of_logarithm, log_jacobian, highest=0.0)]
+    kinds = [
+        _weighted(plain, -np.log(1.0 - LOGARITHM_WEIGHT)),
+        _weighted(of_logarithm, log_jacobian - np.log(LOGARITHM_WEIGHT), LOGARITHM_HIGH),
+    ]
     shape, scale, log_weight = (np.concatenate(parts) for parts in zip(*kinds, strict=True))
     logarithmic = np.repeat([False, True], [len(kind[0]) for kind in kinds])
     weight = np.exp(log_weight - log_weight.max())

@@ -19,6 +19,11 @@ from ensembles.summaries.bins import bin_edges_s
 MOST_PHASES = 2000
 """Phases that are looked at; of more, evenly spaced ones."""
 
+_ENOUGH = 19
+"""Independent phases from which on a central interval at 90 % lies within what was seen. Phases that are so many, and resemble
+their neighbours so much that they are worth fewer, are taken for so many: the interval then leaves out a fortieth on
+each side instead of a twentieth, and no more."""
+
 _PARTS = 16
 _NODES = 24
 _TAIL_SHARE, _TAIL_LEAST, _TAIL_MOST = 0.15, 4, 64
@@ -36,10 +41,13 @@ class PhaseMaxima:
         Logarithms of durations: what the slowest of N would be in each phase, in ``a`` equally probable cases.
     effective : float
         Phases that the sample is worth: fewer than p where neighbours in time resemble each other.
+    carried : bool
+        Some of them were carried up the tails of their phases by a tenth of their calls, or more.
     """
 
     log_s: np.ndarray
     effective: float
+    carried: bool
 
     def quantiles_s(self, levels: np.ndarray) -> np.ndarray:
         """Quantiles for a new phase, seconds.
@@ -50,15 +58,15 @@ class PhaseMaxima:
         """
         levels = np.asarray(levels, dtype=np.float64)
         values = np.sort(self.log_s, axis=None)
-        p = self.effective
+        p = max(self.effective, min(len(self.log_s), _ENOUGH))
         places = (np.arange(len(values)) + 0.5) / len(values)
         found = np.interp((levels * (p + 1) - 0.5) / p, places, values)
         outside = np.minimum(levels, 1 - levels) * (p + 1) < 1 - 1e-9
         if outside.any():
-            from scipy.stats import t
+            from scipy.special import stdtrit
 
             spread = values.std() * np.sqrt(len(self.log_s) / max(len(self.log_s) - 1, 1) * (1 + 1 / p))
-            student = values.mean() + spread * t.ppf(levels, max(p - 1, 1))
+            student = values.mean() + spread * stdtrit(max(p - 1, 1), levels)
             wider = np.where(levels < 0.5, np.minimum(found, student), np.maximum(found, student))
             found = np.where(outside, wider, found)
         return np.exp(found)
@@ -81,7 +89,7 @@ def phase_maxima(sample: Sample, tasks: int) -> PhaseMaxima:
     log_s = np.empty((len(sample.n), width))
     for part, mine in zip(parts, [fewer, ~fewer] if fewer.any() else [~fewer], strict=False):
         log_s[mine] = part[:, np.arange(width) * part.shape[1] // width]
-    return PhaseMaxima(log_s, effective_number(np.median(log_s, axis=1)))
+    return PhaseMaxima(log_s, effective_number(np.median(log_s, axis=1)), bool((sample.n * 1.1 < tasks).any()))
 
 
 def of_similar_size(sample: Sample, tasks: int) -> Sample:
@@ -103,9 +111,9 @@ def effective_number(values: np.ndarray) -> float:
     if p < 8 or np.ptp(values) == 0:
         return float(p)
     from scipy.special import ndtri
-    from scipy.stats import rankdata
 
-    scores = ndtri((rankdata(values) - 0.5) / p)
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    scores = ndtri((np.cumsum(count) - 0.5 * count) / p)[place.reshape(-1)]
     scores -= scores.mean()
     spectrum = np.abs(np.fft.rfft(scores, 2 * p)) ** 2
     correlation = np.fft.irfft(spectrum)[:p]
@@ -123,10 +131,10 @@ def _of_fewer(sample: Sample, tasks: int) -> np.ndarray:
     levels = (np.arange(_PARTS) + 0.5) / _PARTS
     left_out = np.log(levels)[None] / np.log1p(-tasks / sample.n.astype(np.float64))[:, None]
     # A call of rank 1 is the longest: with a chance of N / n it is among the N.
-    return _log_at_rank(sample, np.minimum(np.floor(left_out), sample.n[:, None] - 1.0) + 1.0)
+    return longest_log_s(sample, np.minimum(np.floor(left_out), sample.n[:, None] - 1.0) + 1.0)
 
 
-def _log_at_rank(sample: Sample, rank: np.ndarray) -> np.ndarray:
+def longest_log_s(sample: Sample, rank: np.ndarray) -> np.ndarray:
     """Log of the rank-th longest call of each phase, shape (p, a), spreading calls evenly over their bins."""
     edges = np.log(np.maximum(bin_edges_s(), _TINY_S))
     phase = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
@@ -191,7 +199,7 @@ class PhaseTails:
         most = int(above.max())
         # The longest calls of each phase, (p, most + 1); those beyond a phase's own tail are not looked at.
         ranks = np.minimum(np.arange(1.0, most + 2)[None], above[:, None] + 1)
-        log_s = _log_at_rank(sample, np.repeat(ranks, 1, axis=0))
+        log_s = longest_log_s(sample, np.repeat(ranks, 1, axis=0))
         log_threshold = log_s[np.arange(len(above)), np.maximum(above, 0).astype(int)]
         excess = log_s[:, :-1] - log_threshold[:, None]
         mine = (np.arange(most)[None] < above[:, None]) & some[:, None]

@@ -11,24 +11,25 @@ MOST_CALLS = 100
 """Calls that a tail is fitted to, at most. With more, what log-normal and Weibull tails have in curvature exceeds what
 the fit takes for its own uncertainty when it is carried to a hundred times the calls."""
 
-SHARE = 0.1
+SHARE = 0.07
 """Share of the last mode's calls that is called its tail, at most; where that is fewer than ``FEWEST_CALLS``, up to
 half of them are."""
 
 FEWEST_CALLS = 20
 
-_SIGNIFICANT = 4.5
+_SIGNIFICANT = 3.5
 """Standard deviations by which a valley must lie below the hills on both sides. Several widths and all places are
-looked at, so that 2 or 3 would be found in many tails without any."""
+looked at, so that 2 or 3 would be found in many tails without any. A valley that is not there makes an interval
+wider; one that is there and not seen makes it wrong."""
 
-_OCTAVES = (0.125, 0.25, 0.5, 1.0, 2.0)
+_OCTAVES = (0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0)
 
 
 def last_antimode_s(sample: Sample) -> float:
     """The last valley between two modes of log duration, in seconds; 0.0: there is only one mode.
 
     Calls are counted in classes of log duration, of several widths. A class is in a valley if its count is lower than
-    one on its left and one on its right, by 4.5 standard deviations of the difference of their square roots
+    one on its left and one on its right, by 3.5 standard deviations of the difference of their square roots
     (which for Poisson counts is 1 / sqrt(2) whatever they are).
     """
     counts = sample.counts
@@ -43,7 +44,7 @@ def last_antimode_s(sample: Sample) -> float:
     below = np.ravel(np.column_stack([np.cumsum(count) - count, np.cumsum(count)]))
     found = 0.0
     for width in _OCTAVES:
-        for shift in (0.0, 0.5):
+        for shift in (0.0, 0.33, 0.67):
             grid = np.arange(low[0] - (1 + shift) * width, high[-1] + 2 * width, width)
             root = np.sqrt(np.diff(np.interp(grid, knots, below)))
             if sample.resolution_s > 0:  # classes that hold less than some three ticks are no witnesses
