@@ -186,7 +186,22 @@ class Ensemble:
         """The slowest call of `tasks`: `statistics.tail.slowest_of`."""
         from ensembles.statistics.tail import slowest_of
 
-        return slowest_of(self.sample, tasks, **options)
+        return slowest_of(self.sample, tasks, calls=self.calls, **options)
+
+    def backtest(self, tasks: int | None = None, **options: Any) -> Any:
+        """How often predictions of the slowest call come true on these calls: `statistics.backtest.backtest_of`."""
+        from ensembles.statistics.backtest import backtest_of
+
+        return backtest_of(self.sample, tasks, calls=self.calls, **options)
+
+    @property
+    def calls(self) -> Any:
+        """What is known of each call, as tests of exchangeability take it; None: only the histogram is known."""
+        from ensembles.statistics.exchangeability import Calls
+
+        if self.durations_s is None:
+            return None
+        return Calls(self.durations_s, self.phase, self.rank, self.ordinal, None, self.start_ns)
 
     def split(self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int = 1, **options: Any) -> Any:
         """The time of successive calls before a barrier: `statistics.split.split_of`."""

@@ -124,6 +124,10 @@ def backtest_of(
     rng = np.random.default_rng(seed)
     sample = in_phases(sample)
     if sample.phases_known and len(sample.n) > 1:
+        if sample.total > len(sample.n) and np.median(sample.n) < 2:
+            reason = "most phases have a single call: there is no slowest of several in them"
+            nothing = Coverage("phases", None, None, None, 0, len(sample.n), None, reason)
+            return Backtest(None, level, 0, tasks, len(sample.n), None, (nothing,))
         kinds = [
             _counted("phases", _phases_left_out(sample, rng), tasks, level, rng, sample),
             _counted("later phases", _later_phases(sample), tasks, level, rng, sample),

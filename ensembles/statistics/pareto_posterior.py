@@ -125,8 +125,8 @@ class Nodes:
 def posterior_of(excesses: Excesses) -> Nodes:
     """The tails that the excesses allow, with their weights.
 
-    The prior is ``1 / sigma`` and ``sqrt(1 - xi)`` on (-1.5, 1): nearly flat, and going to zero where the mean ceases to
-    exist; for the tail of the logarithm on (-1.5, 0.1), and that kind has a weight of 0.3.
+    The prior is ``1 / sigma``, and flat in xi on (-1.5, 1); for the tail of the logarithm on (-1.5, 0.1), and that
+    kind has a weight of 0.3.
     """
     # A density of the logarithm is one of the excess over (1 + excess).
     return kinds_posterior(excesses, excesses.in_logarithm(), float(np.log1p(excesses.exact).sum()))
@@ -150,8 +150,7 @@ def _weighted(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Shapes, scales and logarithms of their posterior weights, of one kind of tail."""
     shapes = _SHAPES[_SHAPES < highest]
-    log_prior = 0.5 * np.log1p(-shapes)
-    log_prior -= np.log(np.exp(log_prior).sum() * _SHAPE_STEP)
+    log_prior = -np.log(len(shapes))
     largest = max(excesses.largest, 1e-12)
 
     def density(shape: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -168,6 +167,8 @@ def _weighted(
     place = places(shape)
     value = density(shape, place)[0]
     best = value.max(1)
+    if not np.isfinite(best).any():
+        raise ValueError("no generalised Pareto distribution could have made these excesses")
     near = np.flatnonzero(best > best.max() - _DROP)
     chosen = slice(max(near[0] - 1, 0), near[-1] + 2)
     shape, place, value = shape[chosen], place[chosen], value[chosen]
@@ -183,7 +184,7 @@ def _weighted(
         step = (high - low) / (_FINE - 1)
         if (near.sum(1) > _FINE // 3).all():
             break
-    log_weight = value + np.log(step)[:, None] + log_prior[chosen, None] - log_jacobian
+    log_weight = value + np.log(step)[:, None] + log_prior - log_jacobian
     kept = log_weight > log_weight.max() - _DROP
     return np.broadcast_to(shape, kept.shape)[kept], scale[kept], log_weight[kept]
 

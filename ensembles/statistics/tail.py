@@ -31,6 +31,9 @@ LARGEST = 1000
 """Longest calls that are used exactly, where the calls are there."""
 
 FEWEST_PHASES = 5
+FEWEST_EFFECTIVE = 8
+"""Independent phases that many phases must be worth. An estimate of so few is more often too high than too low."""
+
 FEWEST_CALLS = 20
 MOST_STEP = 1024
 """A phase's tail is carried up to so many times its calls."""
@@ -280,11 +283,11 @@ def _of_phases(sample: Sample, tasks: int, levels: np.ndarray) -> _Found:
             f"{tasks:,}"
         )
     maxima: PhaseMaxima = phase_maxima(sample, tasks)
-    if maxima.effective < FEWEST_PHASES:
+    if maxima.effective < min(FEWEST_EFFECTIVE, len(sample.n)):
         return _Found(
             effective=maxima.effective,
             refused=f"neighbouring phases resemble each other so much that {len(sample.n):,} are worth "
-            f"{maxima.effective:.1f}: at least {FEWEST_PHASES} independent ones are needed",
+            f"{maxima.effective:.1f}: at least {FEWEST_EFFECTIVE} independent ones are needed",
         )
     low, median, high = maxima.quantiles_s(levels)
     mean_s = maxima.mean_s()
