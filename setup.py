@@ -15,6 +15,7 @@ setup(
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             # Without contraction to fused operations the results are those of NumPy, to the last bit.
             extra_compile_args=["-std=c11", "-O3", "-ffp-contract=off"],
+            libraries=["m"],
             py_limited_api=True,
             optional=True,
         ),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["OPS", "Call", "EnsioError", "Ensemble", "Events", "Process", "Run", "open", "phase", "region"]
+__all__ = ["OPS", "Call", "Ensemble", "EnsioError", "Events", "Process", "Run", "open", "phase", "region"]
 
 _HOMES = {
     "OPS": "ensembles.events",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +16,10 @@ from ensembles.units import count_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.events import Events
+    from ensembles.statistics.atoms import Atoms
+    from ensembles.statistics.moments import Moments
+    from ensembles.statistics.quantiles import Quantiles
+    from ensembles.statistics.robust import Robust
 
 MIB = float(1 << 20)
 
@@ -42,8 +46,8 @@ class Ensemble:
         What the calls are, for people.
     notes : iterable of str
         What is partial or doubtful, in plain sentences.
-    resolution_s : float
-        Step of the clock; 0.0: finer than the bins of the histogram.
+    resolution_s : float, optional
+        Step of the clock; 0.0: finer than the bins of the histogram. Default: found in the durations.
 
     Raises
     ------
@@ -54,8 +58,6 @@ class Ensemble:
     ----------
     durations_s, phase, rank, ordinal, bytes, start_ns : ndarray of shape (n,), or None
         As given. All are None where only the histogram of the ensemble is known.
-    sample : Sample
-        The durations counted by phase and bin, on which the statistics stand.
     per, name, notes
         As given.
     """
@@ -72,7 +74,7 @@ class Ensemble:
         per: Literal["call", "MiB"] = "call",
         name: str = "",
         notes: Iterable[str] = (),
-        resolution_s: float = 0.0,
+        resolution_s: float | None = None,
     ) -> None:
         durations = _column("durations_s", durations_s, np.float64)
         columns = {"phase": phase, "rank": rank, "ordinal": ordinal, "bytes": bytes, "start_ns": start_ns}
@@ -80,13 +82,14 @@ class Ensemble:
             whole = None if values is None else _column(column, values, np.int64)
             if whole is not None and len(whole) != len(durations):
                 raise EnsioError(
-                    f"an ensemble of {len(durations):,} durations was given {len(whole):,} values of {column}: "
-                    "give one for each duration, or none"
+                    f"an ensemble of {len(durations):,} durations was given {len(whole):,} values of "
+                    f"{column}: give one for each duration, or none"
                 )
             setattr(self, column, whole)
         self.durations_s: np.ndarray | None = durations
         self.per, self.name, self.notes = _checked(per), name, list(notes)
-        self.sample = Sample.of(durations, self.phase, resolution_s)
+        self._resolution_s = resolution_s
+        self._counted = Sample.of(durations, self.phase)
 
     @classmethod
     def of_events(cls, events: Events, per: Literal["call", "MiB"] = "call") -> Ensemble:
@@ -114,19 +117,37 @@ class Ensemble:
         per: Literal["call", "MiB"] = "call",
         name: str = "",
         notes: Iterable[str] = (),
+        successive: Successive | None = None,
     ) -> Ensemble:
-        """An ensemble of which only the histogram is known."""
+        """An ensemble of which only the histogram is known, and perhaps successive calls of some tasks."""
         ensemble = cls.__new__(cls)
+        if successive is not None:
+            ensemble.__dict__["successive"] = successive
         for column in ("durations_s", "phase", "rank", "ordinal", "bytes", "start_ns"):
             setattr(ensemble, column, None)
         ensemble.per, ensemble.name, ensemble.notes = _checked(per), name, list(notes)
-        ensemble.sample = sample
+        ensemble._counted, ensemble._resolution_s = sample, sample.resolution_s or None
         return ensemble
+
+    @cached_property
+    def sample(self) -> Sample:
+        """The durations counted by phase and bin, on which the statistics stand."""
+        step_s = self._resolution_s
+        if step_s is None:
+            try:
+                from ensembles.statistics.resolution import clock_step_of_counts_s, clock_step_s
+            except ModuleNotFoundError:
+                return self._counted
+            if self.durations_s is None:
+                step_s = clock_step_of_counts_s(self._counted.counts)
+            else:
+                step_s = clock_step_s(self.durations_s)
+        return replace(self._counted, resolution_s=step_s)
 
     @property
     def n(self) -> int:
         """Number of calls."""
-        return self.sample.total
+        return self._counted.total
 
     def __len__(self) -> int:
         return self.n
@@ -147,8 +168,8 @@ class Ensemble:
         """
         if self.durations_s is None or self.rank is None:
             raise EnsioError(
-                "this ensemble does not tell which task made which call, so that no calls of a task follow one "
-                "another: make it from the events of a run recorded in mode trace, or give the ranks"
+                "this ensemble does not tell which task made which call, so that no calls of a task follow "
+                "one another: make it from the events of a run recorded in mode trace, or give the ranks"
             )
         phase = np.zeros(self.n, np.int64) if self.phase is None else self.phase
         keys = [phase, self.rank] if self.start_ns is None else [self.start_ns, phase, self.rank]
@@ -164,17 +185,34 @@ class Ensemble:
             phases_known=self.phase is not None,
         )
 
-    def moments(self, level: float = 0.9, seed: int = 0) -> Any:
-        """Mean, spread and shape of the durations, each with an interval: `statistics.moments.moments_of`."""
+    @cached_property
+    def atoms(self) -> Atoms:
+        """The values that the durations take: exactly, where they are few or hardly differ."""
+        from ensembles.statistics.atoms import Atoms
+
+        if self.durations_s is None or not self.n:
+            return Atoms.of(self._counted)
+        return Atoms.of_durations(self.durations_s, self.phase, self._counted)
+
+    def moments(self, level: float = 0.9, seed: int = 0) -> Moments:
+        """Mean, spread and shape of the durations, each with an interval: `statistics.moments`."""
         from ensembles.statistics.moments import moments_of
 
-        return moments_of(self.sample, level=level, seed=seed)
+        return moments_of(self.atoms, level=level, seed=seed)
 
-    def quantiles(self, levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), **options: Any) -> Any:
-        """Quantiles of the durations, each with an interval: `statistics.quantiles.quantiles_of`."""
+    def robust(self, level: float = 0.9, seed: int = 0) -> Robust:
+        """Median, MAD and L-moments, each with an interval: `statistics.robust`."""
+        from ensembles.statistics.robust import robust_of
+
+        return robust_of(self.atoms, level=level, seed=seed)
+
+    def quantiles(
+        self, quantiles: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), level: float = 0.9
+    ) -> Quantiles:
+        """Quantiles of the durations, each with an interval: `statistics.quantiles`."""
         from ensembles.statistics.quantiles import quantiles_of
 
-        return quantiles_of(self.sample, levels, **options)
+        return quantiles_of(self.atoms, quantiles, level)
 
     def modes(self, **options: Any) -> Any:
         """Modes of log duration: `statistics.modes.modes_of`."""
@@ -210,7 +248,7 @@ class Ensemble:
         return split_of(self, calls, tasks, **options)
 
     def _facts(self) -> list[tuple[str, str]]:
-        sample, rates = self.sample, self.per == "MiB"
+        sample, rates = self._counted, self.per == "MiB"
         facts = [("calls", f"{self.n:,}")]
         if self.rank is not None and self.n:
             facts.append(("tasks", f"{len(np.unique(self.rank)):,}"))
@@ -235,12 +273,13 @@ class Ensemble:
         if "tasks" in facts:
             counted.append(f"{facts['tasks']} task{'s' * (facts['tasks'] != '1')}")
         phases = facts["phases"]
-        counted.append("phases not known" if not self.sample.phases_known else f"{phases} phases")
+        counted.append("phases not known" if not self._counted.phases_known else f"{phases} phases")
         times = f"median {facts['median']}, from {facts['shortest']} to {facts['longest']}"
         return f"{title}: {', '.join(counted)}; {times}" + "".join(f"\n  note: {note}" for note in self.notes)
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{what}</th><td>{html.escape(text)}</td></tr>" for what, text in self._facts())
+        facts = self._facts()
+        rows = "".join(f"<tr><th>{what}</th><td>{html.escape(text)}</td></tr>" for what, text in facts)
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         title = html.escape(f"Ensemble of {self.name}" if self.name else "Ensemble")
         return f"<p><b>{title}</b></p><table>{rows}</table>" + (f"<ul>{notes}</ul>" if notes else "")
@@ -299,8 +338,8 @@ def _doubts(events: Events) -> list[str]:
     doubts = []
     if len(layers) > 1:
         doubts.append(
-            f"calls of {len(layers)} layers ({', '.join(layers)}) are one ensemble here, and those of one may be "
-            "made inside those of another: choose one by layer"
+            f"calls of {len(layers)} layers ({', '.join(layers)}) are one ensemble here, and those of one "
+            "may be made inside those of another: choose one by layer"
         )
     if len(ops) > 1:
         doubts.append(

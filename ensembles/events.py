@@ -71,7 +71,7 @@ class Events:
         What the ``file`` column indexes: absolute paths; ``files[0]`` is ``""`` (no file).
     """
 
-    __slots__ = (*COLUMNS, "_ask", "_told", "calls", "files")
+    __slots__ = (*COLUMNS, "_ask", "_length", "_told", "calls", "files")
 
     def __init__(
         self, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]
@@ -87,8 +87,23 @@ class Events:
             setattr(self, name, column)
         self.calls = tuple(calls)
         self.files = files
+        self._length = length
         self._ask: Callable[[str], np.ndarray | None] | None = None
         self._told: dict[str, np.ndarray | None] = {}
+
+    @classmethod
+    def partly(
+        cls, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]
+    ) -> Events:
+        """Events of which only some columns were read: to ask for another one is an AttributeError. For
+        summaries that say which columns they need."""
+        events = cls.__new__(cls)
+        for name, column in columns.items():
+            setattr(events, name, np.asarray(column, dtype=COLUMNS[name]))
+            events._length = len(column)
+        events.calls, events.files = tuple(calls), files
+        events._ask, events._told = None, {}
+        return events
 
     @classmethod
     def empty(cls, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> Events:
@@ -164,7 +179,7 @@ class Events:
         return Ensemble.of_events(self, per)
 
     def __len__(self) -> int:
-        return len(self.rank)
+        return self._length
 
     def __getitem__(self, index: Any) -> Events:
         """The events that a mask, a slice or an array of positions chooses."""

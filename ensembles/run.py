@@ -7,9 +7,9 @@ import datetime
 import html
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
@@ -20,9 +20,13 @@ from ensembles.metadata import Mount, Process, RunMetadata
 from ensembles.readers.jobfile import MAGIC
 from ensembles.readers.lustre import Striping, decode_layout
 from ensembles.readers.rundirectory import open_job_file, open_spool
-from ensembles.regiontable import RegionTable
+from ensembles.regiontable import KINDS, RegionTable
 from ensembles.selection import Selection, Text
 from ensembles.summaries.cells import CellSummary
+
+if TYPE_CHECKING:
+    from ensembles.ensemble import Ensemble
+    from ensembles.structure.phases import Phases
 
 __all__ = ["Process", "Run", "open"]
 
@@ -34,7 +38,11 @@ class _Source(Protocol):
 
     metadata: RunMetadata
 
-    def chunks(self, max_events: int) -> Iterator[Events]: ...
+    slots: int
+
+    def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]: ...
+
+    def some_ranks(self, most_events: int, least_ranks: int) -> Events: ...
 
     def events(self) -> Events: ...
 
@@ -107,6 +115,27 @@ class Run:
     def has_all_events(self) -> bool:
         """Whether every call that the summary counts is among the events."""
         return self._metadata.has_all_events
+
+    @cached_property
+    def phases(self) -> Phases | None:
+        """The phases of the run (`ensembles.structure.phases`); None: the events are not all calls, and the
+        program named no phases, so that they cannot be told."""
+        from ensembles.structure.phases import find_phases
+
+        if not self.tells_phases:
+            return None
+        events = self.events if self.keeps_all_calls else Events.empty(self.calls, self.files)
+        return find_phases(events, self.regions, self.clock_error_ns)
+
+    @property
+    def tells_phases(self) -> bool:
+        """Whether every call is among the events, or the program named phases."""
+        return self.keeps_all_calls or bool((self.regions.kind == KINDS.index("phase")).any())
+
+    @property
+    def clock_error_ns(self) -> int:
+        """`clock_error_s` in ns; 0 where it is not known."""
+        return round((self.clock_error_s or 0.0) * 1e9)
 
     @property
     def keeps_all_calls(self) -> bool:
@@ -209,11 +238,27 @@ class Run:
         """Processes, those with a rank and with recorded calls first."""
         return sorted(self.processes, key=lambda process: (process.rank < 0, process.threads == 0))
 
-    def chunks(self, max_events: int = 1 << 20) -> Iterator[Events]:
+    @property
+    def most_events(self) -> int:
+        """How many events there are at most, without a look at them."""
+        return self._source.slots
+
+    def some_ranks(self, most_events: int, least_ranks: int = 3) -> Events:
+        """All events of some ranks, evenly spaced among all, sorted by (rank, start): about `most_events`,
+        and of `least_ranks` ranks at least."""
+        return self._source.some_ranks(most_events, least_ranks)
+
+    def chunks(self, max_events: int = 1 << 20, columns: Sequence[str] | None = None) -> Iterator[Events]:
         """Go through the events, holding only `max_events` at a time.
 
         Chunks come in the order of ranks. The calls of one thread are in the order of their completion, so
         that an inner call comes before the one around it.
+
+        Parameters
+        ----------
+        max_events : int
+        columns : sequence of str, optional
+            Read these columns (and perhaps some others); default: all.
 
         Raises
         ------
@@ -222,7 +267,7 @@ class Run:
         """
         if max_events < 1:
             raise ValueError("a chunk holds at least one event")
-        return self._source.chunks(max_events)
+        return self._source.chunks(max_events, columns)
 
     @cached_property
     def events(self) -> Events:
@@ -230,22 +275,14 @@ class Run:
         return self._source.events().told_by(self._derived)
 
     def _derived(self, name: str) -> np.ndarray | None:
-        """``phase`` or ``ordinal`` of all events; None where the events are not all calls."""
+        """``phase`` or ``ordinal`` of all events; None where it cannot be told."""
+        if name == "phase":
+            return None if self.phases is None else self.phases.of(self.events)
         if not self.keeps_all_calls:
             return None
-        if name == "ordinal":
-            try:
-                from ensembles.structure.ordinals import ordinal_of
-            except ModuleNotFoundError:
-                from ensembles.summaries.classes import Ordinals
+        from ensembles.structure.ordinals import ordinal_of
 
-                ordinal_of = Ordinals().of
-            return ordinal_of(self.events)
-        try:
-            from ensembles.structure.phases import phase_of
-        except ModuleNotFoundError:
-            return None
-        return phase_of(self.events)
+        return ordinal_of(self.events)
 
     @cached_property
     def regions(self) -> RegionTable:
@@ -279,6 +316,26 @@ class Run:
         """
         return self.chosen_by(Selection.parse(**filters).for_run(self))
 
+    def ensemble(self, per: Literal["call", "MiB"] = "call", **filters: Text) -> Ensemble:
+        """The calls that filters choose as an ensemble, in bounded memory whatever the length of the run;
+        where the run keeps no events, or not all, from its summary.
+
+        Parameters
+        ----------
+        per : {"call", "MiB"}
+            Seconds of each call, or seconds per MiB that it moved.
+        **filters
+            As for `select`.
+
+        Raises
+        ------
+        EnsioError
+            A filter makes no sense, or the run does not tell what it asks for.
+        """
+        from ensembles.ensemble_of_run import ensemble_of
+
+        return ensemble_of(self, Selection.parse(**filters).for_run(self, from_summary=True), per)
+
     def chosen_by(self, selection: Selection) -> Events:
         """The events that a selection for this run chooses, sorted by (rank, start)."""
         if "events" in self.__dict__ or selection.needs_whole_run:
@@ -287,8 +344,10 @@ class Run:
         chosen = Events.concatenate(parts or [Events.empty(self.calls, self.files)]).sorted()
 
         def ask(name: str) -> np.ndarray | None:
+            if name == "phase":
+                return None if self.phases is None else self.phases.of(chosen)
             # Only now the whole run is needed. It is sorted stably, as these are: equals are in one order.
-            return selection.of(self.events)._derived(name) if self.keeps_all_calls else None
+            return selection.of(self.events).ordinal if self.keeps_all_calls else None
 
         return chosen.told_by(ask)
 

@@ -167,12 +167,31 @@ class Selection:
         )
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of events that are looked at; phases and ordinals aside."""
+        wanted = (
+            ("call", True),
+            ("file", self.file_globs),
+            ("rank", self.ranks or self.regions),
+            ("requested", self.sizes),
+            ("start", self.times_s or self.regions),
+            ("moved", self.per_byte),
+        )
+        return tuple(name for name, needed in wanted if needed)
+
+    @property
     def needs_whole_run(self) -> bool:
         """Whether only all events of a run together tell which of them are meant."""
         return self.phases is not None or self.ordinals is not None
 
-    def for_run(self, run: Run) -> Selection:
+    def for_run(self, run: Run, from_summary: bool = False) -> Selection:
         """This selection, once it is known that all names in it are known to a run.
+
+        Parameters
+        ----------
+        run : Run
+        from_summary : bool
+            What the events do not tell, the run's summary may.
 
         Raises
         ------
@@ -180,8 +199,9 @@ class Selection:
             A name is unknown.
         """
         checked = self.checked(run.calls)
-        if self.needs_whole_run and not run.keeps_all_calls:
-            what = "phases" if self.phases is not None else "ordinals"
+        what = "phases" if self.phases is not None and not run.tells_phases else "ordinals"
+        missing = what == "phases" or (self.ordinals is not None and not run.keeps_all_calls)
+        if missing and not from_summary:
             raise EnsioError(
                 f"{run.path} keeps not every call as an event, and {what} can be told only from all of them: "
                 "record the whole run with ensio run --mode trace"
@@ -216,14 +236,14 @@ class Selection:
     def mask(self, chunk: Events) -> np.ndarray:
         """Which of these events are meant: bool, shape (n,)."""
         mask = np.ones(len(chunk), dtype=bool)
-        wanted_calls = np.array([self._wants_call(call) for call in chunk.calls], dtype=bool)
+        wanted_calls = np.array([self.wants_call(call) for call in chunk.calls], dtype=bool)
         if not wanted_calls.all():
             mask &= wanted_calls[chunk.call]
         if self.file_globs is not None:
             mask &= self._wanted_files(chunk)[chunk.file]
-        for ranges, values in ((self.ranks, chunk.rank), (self.sizes, chunk.requested)):
+        for ranges, name in ((self.ranks, "rank"), (self.sizes, "requested")):
             if ranges is not None:
-                mask &= _within(values, ranges)
+                mask &= _within(getattr(chunk, name), ranges)
         if self.times_s is not None:
             mask &= _within(chunk.start, [(_ns(low), _ns(high) - 1) for low, high in self.times_s])
         if self.regions is not None:
@@ -236,16 +256,21 @@ class Selection:
             if ranges is not None:
                 numbers = getattr(chunk, name)
                 if numbers is None:
-                    raise EnsioError(f"the {name} of calls is told by a whole run: choose them with Run.select")
+                    raise EnsioError(f"only a whole run tells the {name} of calls: choose with Run.select")
                 mask &= _within(numbers, ranges)
         return mask
+
+    def without_phases(self) -> Selection:
+        """The same selection of calls of any phase."""
+        return replace(self, phases=None)
 
     def of(self, chunk: Events) -> Events:
         """Those of these events that are meant."""
         mask = self.mask(chunk)
         return chunk if mask.all() else chunk[mask]
 
-    def _wants_call(self, call: Call) -> bool:
+    def wants_call(self, call: Call) -> bool:
+        """Whether calls of this function are meant, as far as that alone tells."""
         return (
             (self.ops is None or call.op in self.ops)
             and (self.calls is None or call.name in self.calls)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ensembles.cli.filters import selection_of
 from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
 
 if TYPE_CHECKING:
     from ensembles.ensemble import Ensemble
@@ -24,15 +23,11 @@ def ensemble_from_args(args: argparse.Namespace) -> Ensemble:
         The run cannot be read, a filter makes no sense, or the run does not tell what is asked for.
     """
     import ensembles
+    from ensembles.ensemble_of_run import ensemble_of
 
     run = ensembles.open(args.run)
-    if run.mode == "profile":
-        raise EnsioError(
-            f"{args.run} was recorded in mode profile, which keeps no events: record again with ensio run "
-            "--mode trace"
-        )
-    selection = selection_of(args).for_run(run)
-    ensemble = run.chosen_by(selection).ensemble(per="MiB" if args.per_byte else "call")
-    for note in (*run.notes, *ensemble.notes):
+    selection = selection_of(args).for_run(run, from_summary=True)
+    ensemble = ensemble_of(run, selection, per="MiB" if args.per_byte else "call")
+    for note in dict.fromkeys([*run.notes, *ensemble.notes]):
         tell(f"note: {note}")
     return ensemble

@@ -1,5 +1,5 @@
-/* The decoding of a block of a job file. coding.py documents the function, and has the same in NumPy; results are equal. The
- * block comes from a file that may be damaged or forged: nothing in it is believed unread. */
+/* The decoding of a block of a job file, and of HDF5's shuffle. coding.py documents the functions, and has the same in NumPy;
+ * results are equal. What is decoded comes from a file that may be damaged or forged: nothing in it is believed unread. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -153,7 +153,65 @@ release_from:
     return result;
 }
 
-static PyMethodDef methods[] = {{"decode_events", decode_events, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+/* Undoes HDF5's shuffle for items of `width` bytes: byte k of item i is at k * items + i. */
+static void put_together(const uint8_t *restrict shuffled, Py_ssize_t items, Py_ssize_t first, Py_ssize_t count,
+                         int width, uint8_t *restrict out)
+{
+    const uint8_t *const from = shuffled + first;
+    if (width == 1) {
+        memcpy(out, from, (size_t)count);
+    } else if (width == 2) {
+        for (Py_ssize_t i = 0; i < count; i++) {
+            out[2 * i] = from[i];
+            out[2 * i + 1] = from[items + i];
+        }
+    } else if (width == 4) {
+        for (Py_ssize_t i = 0; i < count; i++)
+            for (int k = 0; k < 4; k++)
+                out[4 * i + k] = from[k * items + i];
+    } else {
+        for (Py_ssize_t i = 0; i < count; i++)
+            for (int k = 0; k < 8; k++)
+                out[8 * i + k] = from[k * items + i];
+    }
+}
+
+static PyObject *unshuffle(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *from_object, *out_object, *result = NULL;
+    Py_buffer from, out;
+    Py_ssize_t first;
+    int width;
+    if (!PyArg_ParseTuple(args, "OniO", &from_object, &first, &width, &out_object))
+        return NULL;
+    if (PyObject_GetBuffer(from_object, &from, PyBUF_C_CONTIGUOUS) != 0)
+        return NULL;
+    if (PyObject_GetBuffer(out_object, &out, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) != 0)
+        goto release_from;
+    if (width != 1 && width != 2 && width != 4 && width != 8) {
+        PyErr_SetString(PyExc_ValueError, "items have 1, 2, 4 or 8 bytes");
+        goto release_out;
+    }
+    const Py_ssize_t items = from.len / width, count = out.len / width;
+    if (items * width != from.len || count * width != out.len || first < 0 || count > items - first) {
+        PyErr_SetString(PyExc_ValueError, "there are not so many items");
+        goto release_out;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    put_together(from.buf, items, first, count, width, out.buf);
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+release_out:
+    PyBuffer_Release(&out);
+release_from:
+    PyBuffer_Release(&from);
+    return result;
+}
+
+static PyMethodDef methods[] = {{"decode_events", decode_events, METH_VARARGS, NULL},
+                                {"unshuffle", unshuffle, METH_VARARGS, NULL},
+                                {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT, .m_name = "_decode", .m_size = 0, .m_methods = methods};

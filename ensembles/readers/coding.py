@@ -188,6 +188,38 @@ def _decode_offsets(
     events["offset"][chosen] = _sums_of_groups(steps, first).view("i8")
 
 
+def unshuffle(shuffled: Any, first: int, out: np.ndarray) -> None:
+    """Undo the shuffle of HDF5, which puts the first bytes of all items before their second bytes.
+
+    Parameters
+    ----------
+    shuffled : bytes-like
+        Whole items.
+    first : int
+        The first item that is wanted.
+    out : ndarray, shape (n,), C-contiguous
+        Gets the items.
+
+    Raises
+    ------
+    ValueError
+        There are not so many.
+    """
+    if _decode is None:
+        numpy_unshuffle(shuffled, first, out)
+    else:
+        _decode.unshuffle(shuffled, first, out.itemsize, out.view("u1"))
+
+
+def numpy_unshuffle(shuffled: Any, first: int, out: np.ndarray) -> None:
+    """`unshuffle` without compiled code."""
+    width = out.itemsize
+    if len(shuffled) % width or first < 0 or len(out) > len(shuffled) // width - first:
+        raise ValueError("there are not so many items")
+    planes = np.frombuffer(shuffled, "u1").reshape(width, -1)
+    out.view("u1").reshape(len(out), width)[:] = planes[:, first : first + len(out)].T
+
+
 def decode_text(coded: bytes, known: bytes, length: int) -> bytes:
     """The text of `length` bytes that leans on a known one before it.
 

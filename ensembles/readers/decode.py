@@ -32,6 +32,8 @@ LARGEST_MOVED_BYTES = 1 << 50
 
 _MOST_ERRNO = 0xFFFF
 
+_AS_STORED = ("depth", "offset", "requested", "moved")
+
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
@@ -222,19 +224,23 @@ class BlockReader:
         raw = self._raw[: self._used]
         end = position + self._used
         out = {name: column[position:end] for name, column in columns.items()}
-        for name in ("depth", "offset", "requested", "moved"):
-            out[name][:] = raw[name]
-        out["carried"][:] = raw["flags"]
+        for name, stored in (*zip(_AS_STORED, _AS_STORED, strict=True), ("carried", "flags")):
+            if name in out:
+                out[name][:] = raw[stored]
         damaged = raw["moved"].max() > LARGEST_MOVED_BYTES
         for decoding, thread, low, high in pieces:
-            out["rank"][low:high] = decoding.rank
-            out["thread"][low:high] = thread
-            np.take(decoding.call_numbers, raw["call"][low:high], out=out["call"][low:high], mode="clip")
-            np.take(decoding.file_numbers, raw["file"][low:high], out=out["file"][low:high], mode="clip")
+            for name, value in (("rank", decoding.rank), ("thread", thread)):
+                if name in out:
+                    out[name][low:high] = value
+            for name, numbers in (("call", decoding.call_numbers), ("file", decoding.file_numbers)):
+                if name in out:
+                    np.take(numbers, raw[name][low:high], out=out[name][low:high], mode="clip")
             damaged |= self._decode_times(decoding, raw, out, low, high)
         self.unknown_calls += self._used - int(np.count_nonzero(out["call"]))
-        self.unknown_files += int(np.count_nonzero(raw["file"])) - int(np.count_nonzero(out["file"]))
-        _decode_failures(out["moved"], out["error"])
+        if "file" in out:
+            self.unknown_files += int(np.count_nonzero(raw["file"])) - int(np.count_nonzero(out["file"]))
+        if "moved" in out:
+            _decode_failures(out["moved"], out["error"])
         if damaged:
             return self._leave_out_damaged(pieces, raw, out)
         return self._used
@@ -299,9 +305,13 @@ def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:
         return window.slots if error.errno == errno.ENXIO else slot
 
 
-def empty_columns(length: int) -> dict[str, np.ndarray]:
-    """Columns of this length whose values are not set yet."""
-    return {name: np.empty(length, dtype) for name, dtype in COLUMNS.items()}
+def empty_columns(length: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+    """Columns of this length whose values are not set yet: all, or those that are named and the few on which
+    decoding stands."""
+    if names is None:
+        return {name: np.empty(length, dtype) for name, dtype in COLUMNS.items()}
+    needed = {*names, "call", "start", "duration"} | ({"error"} if "moved" in names else set())
+    return {name: np.empty(length, dtype) for name, dtype in COLUMNS.items() if name in needed}
 
 
 def sort_by_rank_and_start(columns: dict[str, np.ndarray]) -> None:

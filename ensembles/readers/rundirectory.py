@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from ensembles.errors import EnsioError
-from ensembles.events import Events
+from ensembles.events import COLUMNS, Events
 from ensembles.metadata import Process, RunMetadata
 from ensembles.readers import jobfile
 from ensembles.readers.alignment import Alignment
@@ -122,11 +122,12 @@ class SpoolSource:
         ):
             self.metadata.note(sentence)
 
-    def chunks(self, max_events: int) -> Iterator[Events]:
-        """At most `max_events` at a time, in the order of ranks, those of a thread in order of completion."""
+    def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
+        """At most `max_events` at a time, in the order of ranks, those of a thread in order of completion;
+        with these columns and those that are read anyway (`Events.partly`), or with all."""
         reader = BlockReader(self._decodings)
         while True:
-            columns, count = empty_columns(max_events), 0
+            columns, count = empty_columns(max_events, names), 0
             while count < max_events:
                 more = reader.read(columns, count, max_events - count)
                 if more == 0:
@@ -137,6 +138,22 @@ class SpoolSource:
             if count < max_events:
                 break
         self._note_flaws(reader)
+
+    def some_ranks(self, most_events: int, least_ranks: int) -> Events:
+        """All events of some ranks, evenly spaced among all, by rank and start: about `most_events`, of
+        `least_ranks` ranks at least."""
+        ranks = sorted({decoding.rank for decoding in self._decodings})
+        wanted = max(least_ranks, int(len(ranks) * most_events / max(self.slots, 1)))
+        places = np.linspace(0, len(ranks) - 1, min(wanted, len(ranks))).astype(int)
+        chosen = {ranks[place] for place in places.tolist()}
+        reader = BlockReader([decoding for decoding in self._decodings if decoding.rank in chosen])
+        parts = [Events.empty(self.metadata.calls, self.metadata.files)]
+        while True:
+            columns = empty_columns(1 << 16)
+            count = reader.read(columns, 0, 1 << 16)
+            if not count:
+                return Events.concatenate(parts).sorted()
+            parts.append(self._events(columns, count))
 
     def events(self) -> Events:
         """All events, by rank and start."""
@@ -198,7 +215,8 @@ class SpoolSource:
 
     def _events(self, columns: dict[str, np.ndarray], count: int) -> Events:
         columns = {name: column[:count] for name, column in columns.items()}
-        return Events(columns, self.metadata.calls, self.metadata.files)
+        make = Events if len(columns) == len(COLUMNS) else Events.partly
+        return make(columns, self.metadata.calls, self.metadata.files)
 
     def _note_flaws(self, reader: BlockReader) -> None:
         notes = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields
@@ -17,12 +17,8 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, OPS, Call, Events
 from ensembles.metadata import Mount, Process, RunMetadata
-from ensembles.readers.decode import (
-    LARGEST_MOVED_BYTES,
-    LARGEST_NS,
-    empty_columns,
-    sort_by_rank_and_start,
-)
+from ensembles.readers.coding import unshuffle
+from ensembles.readers.decode import LARGEST_MOVED_BYTES, LARGEST_NS, sort_by_rank_and_start
 from ensembles.regiontable import COLUMNS as REGION_COLUMNS
 from ensembles.regiontable import KINDS, RegionTable
 from ensembles.summaries.cells import CellSummary
@@ -92,11 +88,35 @@ class TraceFileSource:
             identities = zip(_numbers(spools, "bytes"), _numbers(spools, "mtime_ns"), strict=True)
             self.spools = dict(zip(_strings(spools, "name"), identities, strict=True))
 
-    def chunks(self, max_events: int) -> Iterator[Events]:
-        """At most `max_events` at a time, in the order of ranks, those of a thread in order of completion."""
-        with self._columns() as (columns, pool):
+    @property
+    def slots(self) -> int:
+        """Number of events."""
+        with damage_told(self.path), h5py.File(self.path, "r") as file:
+            return _Columns(file["events"], ("duration",)).length
+
+    def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
+        """At most `max_events` at a time, in the order of ranks, those of a thread in order of completion;
+        with these columns (`Events.partly`), or with all."""
+        with self._columns(names) as (columns, pool):
             for low in range(0, columns.length, max_events):
                 yield self._read(columns, low, min(low + max_events, columns.length), pool)
+
+    def some_ranks(self, most_events: int, least_ranks: int) -> Events:
+        """All events of some ranks, evenly spaced among all, by rank and start: about `most_events`, of
+        `least_ranks` ranks at least."""
+        begins, ranks, position = [], [], 0
+        for chunk in self.chunks(1 << 20, ("rank",)):
+            first = np.flatnonzero(np.diff(chunk.rank.astype(np.int64), prepend=ranks[-1] if ranks else -1))
+            begins.extend((first + position).tolist())
+            ranks.extend(chunk.rank[first].tolist())
+            position += len(chunk)
+        wanted = max(least_ranks, int(len(ranks) * most_events / max(position, 1)))
+        chosen = np.unique(np.linspace(0, len(ranks) - 1, min(wanted, len(ranks))).astype(int))
+        ends = [*begins[1:], position]
+        with self._columns() as (columns, pool):
+            parts = [self._read(columns, begins[i], ends[i], pool) for i in chosen.tolist()]
+        parts = parts or [Events.empty(self.metadata.calls, self.metadata.files)]
+        return Events.concatenate(parts).sorted()
 
     def events(self) -> Events:
         """All events, by rank and start."""
@@ -133,9 +153,9 @@ class TraceFileSource:
             return CellSummary.from_arrays(arrays, self.metadata.calls, self.metadata.files)
 
     @contextmanager
-    def _columns(self) -> Iterator[tuple[_Columns, ThreadPoolExecutor]]:
+    def _columns(self, names: Sequence[str] | None = None) -> Iterator[tuple[_Columns, ThreadPoolExecutor]]:
         with damage_told(self.path), h5py.File(self.path, "r") as file, ThreadPoolExecutor(THREADS) as pool:
-            yield _Columns(file["events"]), pool
+            yield _Columns(file["events"], tuple(COLUMNS) if names is None else names), pool
 
     def _read(self, columns: _Columns, low: int, high: int, pool: ThreadPoolExecutor) -> Events:
         out = columns.read(low, high, pool)
@@ -147,16 +167,17 @@ class TraceFileSource:
             **_VALUES,
         }
         for name, (least, most) in limits.items():
-            if high > low and (out[name].max() > most or out[name].min() < least):
+            if name in out and high > low and (out[name].max() > most or out[name].min() < least):
                 raise ValueError(f"its column {name} has values beyond {least} to {most}")
-        return Events(out, metadata.calls, metadata.files)
+        make = Events if len(out) == len(COLUMNS) else Events.partly
+        return make(out, metadata.calls, metadata.files)
 
 
 class _Columns:
     """The columns in the file, chunks of which several threads decompress."""
 
-    def __init__(self, group: h5py.Group) -> None:
-        self._datasets = {name: _column(group, name) for name in COLUMNS}
+    def __init__(self, group: h5py.Group, names: Sequence[str]) -> None:
+        self._datasets = {name: _column(group, name) for name in names}
         lengths = {dataset.shape[0] for dataset in self._datasets.values()}
         if len(lengths) != 1:
             raise ValueError("its columns have different lengths")
@@ -166,8 +187,8 @@ class _Columns:
                 raise ValueError(f"its column {name} has the type {dataset.dtype}")
 
     def read(self, low: int, high: int, pool: ThreadPoolExecutor) -> dict[str, np.ndarray]:
-        """Rows `low` to `high` of all columns."""
-        out = empty_columns(high - low)
+        """Rows `low` to `high` of the columns."""
+        out = {name: np.empty(high - low, COLUMNS[name]) for name in self._datasets}
         jobs = []
         for name, dataset in self._datasets.items():
             if not _is_plain_gzip(dataset):
@@ -205,8 +226,9 @@ def _decompress(raw: bytes, rows: int, first: int, place: np.ndarray) -> None:
     data = decompressor.decompress(raw, rows * width + 1)
     if not decompressor.eof:
         raise ValueError("its compressed data are damaged")
-    shuffled = np.frombuffer(data, "u1").reshape(width, rows)
-    place.view("u1").reshape(len(place), width)[:] = shuffled[:, first : first + len(place)].T
+    if len(data) != rows * width:
+        raise ValueError("its compressed data have another length than they are said to have")
+    unshuffle(data, first, place)
 
 
 def _column(group: h5py.Group, name: str) -> h5py.Dataset:

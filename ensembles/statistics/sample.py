@@ -5,17 +5,20 @@ that what is made of it takes the same time for a thousand calls and for a thous
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ensembles.errors import EnsioError
+from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns, bin_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from ensembles.summaries.phasecounts import PhaseCounts
 
 LARGEST_S = 2.0**62 * 1e-9
 """Longest duration that is counted, seconds."""
@@ -43,6 +46,8 @@ class Sample:
         Step of the clock, as far as it shows in the durations; 0.0: finer than the bins.
     phases_known : bool
         False: nobody told which calls belong to a phase, and all are taken for one.
+    mean_s, variance_s2 : ndarray of float64, shape (p,), or None
+        Mean and variance (divisor n) of each phase, exactly; None: known from the bins alone.
     """
 
     phase: np.ndarray
@@ -54,6 +59,8 @@ class Sample:
     count: np.ndarray
     resolution_s: float = 0.0
     phases_known: bool = True
+    mean_s: np.ndarray | None = None
+    variance_s2: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -76,34 +83,142 @@ class Sample:
             A duration is negative, not a number, or longer than 146 years.
         """
         durations_s = np.asarray(durations_s, dtype=np.float64).reshape(-1)
-        if len(durations_s) and not (durations_s.min() >= 0 and durations_s.max() < LARGEST_S):
+        try:
+            counts, stats = kernels.count_seconds(durations_s, LARGEST_S)
+        except ValueError:
             bad = int(np.sum(~((durations_s >= 0) & (durations_s < LARGEST_S))))
             raise EnsioError(
-                f"{bad:,} of {len(durations_s):,} durations are negative, not a number or longer than 146 years: "
-                "leave them out"
-            )
-        number = np.zeros(len(durations_s), np.int64) if phase is None else np.asarray(phase, dtype=np.int64)
+                f"{bad:,} of {len(durations_s):,} durations are negative, not a number or longer than 146 "
+                "years: leave them out"
+            ) from None
+        if phase is None:
+            n = max(len(durations_s), 1)
+            mean = stats[2] / n
+            variance = max(float(stats[3] / n - mean**2), 0.0)
+            mean_s = float(stats[4] + mean)
+            return cls.from_counts(counts, stats[0], stats[1], mean_s, variance, resolution_s)
+        number = np.asarray(phase, dtype=np.int64)
         if number.shape != durations_s.shape:
             raise ValueError(f"there are {len(durations_s)} durations and {len(number)} phases")
-        ids, group = np.unique(number, return_inverse=True)
-        group = group.reshape(-1)
+        ids, group = _numbered(number)
         place, count = np.unique(
             group * BIN_COUNT + bin_of(np.rint(durations_s * 1e9).astype(np.int64)), return_counts=True
         )
         low, high = np.full(len(ids), np.inf), np.zeros(len(ids))
         np.minimum.at(low, group, durations_s)
         np.maximum.at(high, group, durations_s)
+        n = np.bincount(group, minlength=len(ids))
+        mean_s = np.bincount(group, durations_s, len(ids)) / n
         return cls(
             phase=ids,
-            n=np.bincount(group, minlength=len(ids)),
+            n=n,
             min_s=low,
             max_s=high,
             begin=np.searchsorted(place, np.arange(len(ids) + 1) * BIN_COUNT),
             bin=place % BIN_COUNT,
             count=count,
             resolution_s=resolution_s,
-            phases_known=phase is not None,
+            mean_s=mean_s,
+            variance_s2=np.bincount(group, (durations_s - mean_s[group]) ** 2, len(ids)) / n,
         )
+
+    @classmethod
+    def of_phase_counts(
+        cls, found: PhaseCounts, phase: np.ndarray | None, resolution_s: float = 0.0
+    ) -> Sample:
+        """The sample that was counted in one pass over a run.
+
+        Parameters
+        ----------
+        found : PhaseCounts
+        phase : ndarray of int64, shape (g,), or None
+            Number of the phase of each group, those of one phase in a row; None: phases are not known.
+        resolution_s : float
+            Step of the clock.
+        """
+        arrays = found.arrays
+        n = arrays["counts"].sum(axis=1)
+        used = np.flatnonzero(n)
+        number = np.zeros(len(n), np.int64) if phase is None else np.asarray(phase, np.int64)
+        ids, first = np.unique(number[used], return_index=True)
+        if not len(used):
+            return cls.from_counts(np.zeros(BIN_COUNT, np.int64), 0.0, 0.0)
+        counts, sums = (np.add.reduceat(arrays[name][used], first, axis=0) for name in ("counts", "sums"))
+        n, (row, bins) = counts.sum(axis=1), np.nonzero(counts)
+        mean_ns = sums[:, 0] / n
+        return cls(
+            phase=ids,
+            n=n,
+            min_s=np.minimum.reduceat(arrays["least"][used], first) * 1e-9,
+            max_s=np.maximum.reduceat(arrays["most"][used], first) * 1e-9,
+            begin=np.searchsorted(row, np.arange(len(ids) + 1)),
+            bin=bins,
+            count=counts[row, bins],
+            resolution_s=resolution_s,
+            phases_known=phase is not None,
+            mean_s=mean_ns * 1e-9,
+            variance_s2=np.maximum(sums[:, 1] / n - mean_ns**2, 0) * 1e-18,
+        )
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: np.ndarray,
+        min_s: float,
+        max_s: float,
+        mean_s: float | None = None,
+        variance_s2: float | None = None,
+        resolution_s: float = 0.0,
+    ) -> Sample:
+        """The sample of which a histogram is known, and no phases.
+
+        Parameters
+        ----------
+        counts : ndarray of integers, shape (BIN_COUNT,)
+            Calls in each bin of the law.
+        min_s, max_s : float
+            Shortest and longest call.
+        mean_s, variance_s2 : float, optional
+            Mean and variance (divisor n), where they are known exactly.
+        resolution_s : float
+            Step of the clock.
+
+        Raises
+        ------
+        ValueError
+            There are not as many counts as bins, or one is negative.
+        """
+        counts = np.asarray(counts, dtype=np.int64)
+        if counts.shape != (BIN_COUNT,) or counts.min() < 0:
+            raise ValueError(f"a histogram has {BIN_COUNT} counts, none of them negative")
+        used, total = np.flatnonzero(counts), int(counts.sum())
+        some = total > 0
+
+        def of_phase(value: float | None) -> np.ndarray | None:
+            return None if value is None else np.array([value] * some, np.float64)
+
+        return cls(
+            phase=np.zeros(int(some), np.int64),
+            n=np.array([total] * some, np.int64),
+            min_s=np.array([min_s] * some, np.float64),
+            max_s=np.array([max_s] * some, np.float64),
+            begin=np.array([0, len(used)][: 1 + some], np.int64),
+            bin=used,
+            count=counts[used],
+            resolution_s=resolution_s,
+            phases_known=False,
+            mean_s=of_phase(mean_s),
+            variance_s2=of_phase(variance_s2),
+        )
+
+    @cached_property
+    def mean_and_variance(self) -> tuple[float, float] | None:
+        """Mean (s) and variance (s², divisor n) of all calls; None: known from the bins alone."""
+        if self.mean_s is None or self.variance_s2 is None or not self.total:
+            return None
+        weight = self.n / self.total
+        mean_s = float(weight @ self.mean_s)
+        return mean_s, float(weight @ (self.variance_s2 + (self.mean_s - mean_s) ** 2))
 
     @property
     def total(self) -> int:
@@ -167,20 +282,25 @@ class Sample:
             count=self.count[entry],
             resolution_s=self.resolution_s,
             phases_known=self.phases_known,
+            mean_s=None if self.mean_s is None else self.mean_s[positions],
+            variance_s2=None if self.variance_s2 is None else self.variance_s2[positions],
         )
 
     def pooled(self) -> Sample:
         """The same calls as if they were of one phase."""
-        used = np.flatnonzero(self.counts)
-        some = self.total > 0
-        return Sample(
-            phase=np.zeros(int(some), np.int64),
-            n=np.array([self.total] * some, np.int64),
-            min_s=self.min_s.min(keepdims=True) if some else self.min_s,
-            max_s=self.max_s.max(keepdims=True) if some else self.max_s,
-            begin=np.array([0, len(used)][: 1 + some], np.int64),
-            bin=used,
-            count=self.counts[used],
-            resolution_s=self.resolution_s,
-            phases_known=False,
+        known = self.mean_and_variance or (None, None)
+        if not self.total:
+            return replace(self, phases_known=False)
+        return Sample.from_counts(
+            self.counts, self.min_s.min(), self.max_s.max(), *known, resolution_s=self.resolution_s
         )
+
+
+def _numbered(number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different numbers, rising, and the place of each entry's number among them."""
+    low, high = (int(number.min()), int(number.max())) if len(number) else (0, 0)
+    if high - low > 4 * len(number) + 1024:
+        ids, place = np.unique(number, return_inverse=True)
+        return ids, place.reshape(-1)
+    used = np.bincount(number - low) > 0 if len(number) else np.zeros(0, bool)
+    return np.flatnonzero(used) + low, (np.cumsum(used) - 1)[number - low]

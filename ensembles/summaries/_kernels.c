@@ -2,6 +2,7 @@
  * the same loops in NumPy; results are equal to the last bit. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <math.h>
 #include <stdint.h>
 
 #include <ensio/bins.h>
@@ -169,8 +170,167 @@ release_group:
     return result;
 }
 
+/* What the durations of each group add up to: rows of `counts`, and entries of the others. */
+typedef struct {
+    const int64_t *key, *duration, *cuts; /* the group of a call: how many cuts are not above its key */
+    const uint8_t *taken;                 /* 0: a call is left out; NULL: none is */
+    Py_ssize_t events, groups;
+    int64_t *counts, *least, *most, *across;
+    double *sums; /* of the durations, and of their squares */
+} group_job;
+
+/* The index of the first event with a negative duration, or -1. */
+static Py_ssize_t count_group_events(const group_job *job)
+{
+    Py_ssize_t group = 0;
+    const Py_ssize_t last = job->groups - 1;
+    for (Py_ssize_t i = 0; i < job->events; i++) {
+        const int64_t key = job->key[i], duration = job->duration[i];
+        if (job->taken && !job->taken[i])
+            continue;
+        if (duration < 0)
+            return i;
+        /* Most calls are in the group of the one before, or in the next. */
+        if (group < last && key >= job->cuts[group])
+            group++;
+        if ((group < last && key >= job->cuts[group]) || (group > 0 && key < job->cuts[group - 1])) {
+            Py_ssize_t low = 0, high = last;
+            while (low < high) {
+                const Py_ssize_t middle = low + (high - low) / 2;
+                if (job->cuts[middle] <= key)
+                    low = middle + 1;
+                else
+                    high = middle;
+            }
+            group = low;
+        }
+        job->counts[group * ENSIO_BIN_COUNT + ensio_bin((uint64_t)duration)]++;
+        if (duration < job->least[group])
+            job->least[group] = duration;
+        if (duration > job->most[group])
+            job->most[group] = duration;
+        const double real = (double)duration;
+        job->sums[2 * group] += real;
+        job->sums[2 * group + 1] += real * real;
+        job->across[group] += group < last && key + duration > job->cuts[group];
+    }
+    return -1;
+}
+
+static PyObject *count_groups(PyObject *module, PyObject *args)
+{
+    (void)module;
+    enum { KEY, DURATION, TAKEN, CUTS, COUNTS, LEAST, MOST, SUMS, ACROSS, ARRAYS };
+    static const char *const names[ARRAYS] = {"key",   "duration", "taken", "cuts",  "counts",
+                                              "least", "most",     "sums",  "across"};
+    PyObject *objects[ARRAYS], *result = NULL;
+    Py_buffer views[ARRAYS];
+    int held[ARRAYS] = {0};
+    if (!PyArg_ParseTuple(args, "OOOOOOOOO", &objects[KEY], &objects[DURATION], &objects[TAKEN], &objects[CUTS],
+                          &objects[COUNTS], &objects[LEAST], &objects[MOST], &objects[SUMS], &objects[ACROSS]))
+        return NULL;
+    for (int i = 0; i < ARRAYS; i++) {
+        if (i == TAKEN && objects[i] == Py_None)
+            continue;
+        if (get_array(objects[i], &views[i], i == TAKEN ? 1 : 8, i >= COUNTS ? PyBUF_WRITABLE : 0, names[i]) != 0)
+            goto done;
+        held[i] = 1;
+    }
+    const Py_ssize_t events = views[KEY].len / 8, groups = views[CUTS].len / 8 + 1;
+    if (views[DURATION].len / 8 != events || (held[TAKEN] && views[TAKEN].len != events) ||
+        views[COUNTS].len / 8 != groups * ENSIO_BIN_COUNT || views[LEAST].len / 8 != groups ||
+        views[MOST].len / 8 != groups || views[SUMS].len / 8 != 2 * groups || views[ACROSS].len / 8 != groups) {
+        PyErr_SetString(PyExc_ValueError, "arrays of events, and those of groups, must be equally long");
+        goto done;
+    }
+    const group_job job = {.key = views[KEY].buf,
+                           .duration = views[DURATION].buf,
+                           .cuts = views[CUTS].buf,
+                           .taken = held[TAKEN] ? views[TAKEN].buf : NULL,
+                           .events = events,
+                           .groups = groups,
+                           .counts = views[COUNTS].buf,
+                           .least = views[LEAST].buf,
+                           .most = views[MOST].buf,
+                           .across = views[ACROSS].buf,
+                           .sums = views[SUMS].buf};
+    Py_ssize_t misfit;
+    Py_BEGIN_ALLOW_THREADS
+    misfit = count_group_events(&job);
+    Py_END_ALLOW_THREADS
+    if (misfit >= 0)
+        PyErr_Format(PyExc_IndexError, "event %zd has a negative duration", misfit);
+    else
+        result = Py_NewRef(Py_None);
+done:
+    for (int i = 0; i < ARRAYS; i++)
+        if (held[i])
+            PyBuffer_Release(&views[i]);
+    return result;
+}
+
+/* Counts durations in seconds, rounded to whole ns; the index of the first one that cannot be counted, or -1.
+ * `stats`: least and largest, sum, and sum of squares of the differences to stats[4]. */
+static Py_ssize_t count_second_events(const double *seconds, Py_ssize_t events, double limit, int64_t *out,
+                                      double *stats)
+{
+    const double to_integer = 6755399441055744.0; /* 1.5 * 2**52: what is added to it loses its fraction */
+    double least = stats[0], most = stats[1], sum = stats[2], squares = stats[3];
+    const double reference = stats[4];
+    for (Py_ssize_t i = 0; i < events; i++) {
+        const double value = seconds[i];
+        if (!(value >= 0 && value < limit))
+            return i;
+        const double ns = value * 1e9;
+        /* From 2**51 on the sum would round to even ones; and from 2**52 on there is no fraction. */
+        const double whole = ns < 2251799813685248.0 ? (ns + to_integer) - to_integer : rint(ns);
+        out[ensio_bin((uint64_t)whole)]++;
+        least = value < least ? value : least;
+        most = value > most ? value : most;
+        const double beyond = value - reference;
+        sum += beyond;
+        squares += beyond * beyond;
+    }
+    stats[0] = least, stats[1] = most, stats[2] = sum, stats[3] = squares;
+    return -1;
+}
+
+static PyObject *count_seconds(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *seconds_object, *out_object, *stats_object, *result = NULL;
+    Py_buffer seconds, out, stats;
+    double limit;
+    if (!PyArg_ParseTuple(args, "OdOO", &seconds_object, &limit, &out_object, &stats_object))
+        return NULL;
+    if (get_array(seconds_object, &seconds, 8, 0, "seconds") != 0)
+        return NULL;
+    if (get_array(out_object, &out, 8, PyBUF_WRITABLE, "out") != 0)
+        goto release_seconds;
+    if (get_array(stats_object, &stats, 8, PyBUF_WRITABLE, "stats") != 0)
+        goto release_out;
+    if (out.len / 8 != ENSIO_BIN_COUNT || stats.len / 8 != 5 || !(limit <= 9e9)) {
+        PyErr_SetString(PyExc_ValueError, "out must be a row of bins, stats five numbers, and limit below 9e9 s");
+        goto release_stats;
+    }
+    Py_ssize_t misfit;
+    Py_BEGIN_ALLOW_THREADS
+    misfit = count_second_events(seconds.buf, seconds.len / 8, limit, out.buf, stats.buf);
+    Py_END_ALLOW_THREADS
+    result = PyLong_FromSsize_t(misfit);
+release_stats:
+    PyBuffer_Release(&stats);
+release_out:
+    PyBuffer_Release(&out);
+release_seconds:
+    PyBuffer_Release(&seconds);
+    return result;
+}
+
 static PyMethodDef methods[] = {{"spread", spread, METH_VARARGS, NULL},
                                 {"count_bins", count_bins, METH_VARARGS, NULL},
+                                {"count_groups", count_groups, METH_VARARGS, NULL},
+                                {"count_seconds", count_seconds, METH_VARARGS, NULL},
                                 {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {

@@ -1,10 +1,14 @@
-"""The two loops over events on which the summaries stand, compiled where possible, else in NumPy.
+"""The loops over events on which the summaries stand, compiled where possible, else in NumPy.
 
 Both versions add integers to integers, so that their results are equal to the last bit, in whatever order
-events come. ``NATIVE`` tells whether the compiled version is in use; ``numpy_spread`` and
-``numpy_count_bins`` are always there."""
+events come; sums of real numbers are equal to rounding. ``NATIVE`` tells whether the compiled version is in
+use; those in NumPy (``numpy_...``) are always there."""
 
 from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 
 import numpy as np
 
@@ -17,7 +21,10 @@ except ImportError:
 
 NATIVE = _kernels is not None
 
+THREADS = min(4, len(os.sched_getaffinity(0)))
+
 _BLOCK_CELLS = 1 << 20
+_BLOCK_SECONDS = 1 << 20
 
 
 def spread(
@@ -88,6 +95,87 @@ def count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) -> np.nd
     return counts
 
 
+def count_groups(
+    key: np.ndarray,
+    duration_ns: np.ndarray,
+    taken: np.ndarray | None,
+    cuts: np.ndarray,
+    out: dict[str, np.ndarray],
+) -> None:
+    """Count durations per group and bin, and what else they add up to.
+
+    The group of an event is the number of cuts that are not above its key: with start times for keys, the
+    time between two cuts.
+
+    Parameters
+    ----------
+    key, duration_ns : ndarray of int64, shape (n,)
+    taken : ndarray of bool, shape (n,), or None
+        False: the event is left out.
+    cuts : ndarray of int64, shape (g - 1,)
+        Rising.
+    out : dict
+        Arrays that are added to: ``counts`` int64, shape (g, BIN_COUNT); ``least``, ``most`` int64 (g,);
+        ``sums`` float64 (g, 2), of the durations and of their squares, ns and ns²; ``across`` int64 (g,):
+        events whose key plus duration lies beyond the end of their group.
+
+    Raises
+    ------
+    IndexError
+        A duration is negative.
+    """
+    key, duration_ns = _contiguous(key, np.int64), _contiguous(duration_ns, np.int64)
+    taken = None if taken is None else _contiguous(taken, np.bool_).view(np.uint8)
+    if _kernels is None:
+        numpy_count_groups(key, duration_ns, taken, cuts, out)
+    else:
+        arrays = (out[name] for name in ("counts", "least", "most", "sums", "across"))
+        _kernels.count_groups(key, duration_ns, taken, _contiguous(cuts, np.int64), *arrays)
+
+
+def count_seconds(seconds: np.ndarray, limit_s: float) -> tuple[np.ndarray, np.ndarray]:
+    """Count durations in seconds by bins, rounded to whole ns (halves to even ones).
+
+    Parameters
+    ----------
+    seconds : ndarray of float64, shape (n,)
+    limit_s : float
+        All must be below it, and not negative.
+
+    Returns
+    -------
+    counts : ndarray of int64, shape (BIN_COUNT,)
+    stats : ndarray of float64, shape (5,)
+        Least and largest, the sum of the differences to a reference and that of their squares, the reference.
+
+    Raises
+    ------
+    ValueError
+        A duration is negative, not a number, or not below the limit.
+    """
+    seconds = _contiguous(seconds, np.float64)
+    reference = float(seconds[0]) if len(seconds) else 0.0
+    if len(seconds) <= _BLOCK_SECONDS:
+        return _count_seconds(seconds, limit_s, reference)
+    counts, stats = np.zeros(BIN_COUNT, np.int64), np.array([np.inf, -np.inf, 0, 0, reference])
+    with ThreadPoolExecutor(THREADS) as pool:
+        blocks = np.array_split(seconds, -(-len(seconds) // _BLOCK_SECONDS))
+        for more, found in pool.map(_count_seconds, blocks, repeat(limit_s), repeat(reference)):
+            counts += more
+            stats[0], stats[1] = min(stats[0], found[0]), max(stats[1], found[1])
+            stats[2:4] += found[2:4]
+    return counts, stats
+
+
+def _count_seconds(seconds: np.ndarray, limit_s: float, reference: float) -> tuple[np.ndarray, np.ndarray]:
+    if _kernels is None:
+        return numpy_count_seconds(seconds, limit_s, reference)
+    counts, stats = np.zeros(BIN_COUNT, np.int64), np.array([np.inf, -np.inf, 0, 0, reference])
+    if _kernels.count_seconds(seconds, limit_s, counts, stats) >= 0:
+        raise ValueError("a duration is negative, not a number or too long")
+    return counts, stats
+
+
 def numpy_spread(
     start_ns: np.ndarray,
     duration_ns: np.ndarray,
@@ -150,6 +238,49 @@ def numpy_count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) ->
         raise IndexError("a group is too large, or a duration is negative")
     place = group.astype(np.int64) * BIN_COUNT + bin_of(duration_ns)
     return np.bincount(place, minlength=groups * BIN_COUNT).reshape(groups, BIN_COUNT)
+
+
+def numpy_count_groups(
+    key: np.ndarray,
+    duration_ns: np.ndarray,
+    taken: np.ndarray | None,
+    cuts: np.ndarray,
+    out: dict[str, np.ndarray],
+) -> None:
+    """`count_groups` without compiled code."""
+    if taken is not None:
+        chosen = taken.astype(bool)
+        key, duration_ns = key[chosen], duration_ns[chosen]
+    if not len(key):
+        return
+    if duration_ns.min() < 0:
+        raise IndexError("a duration is negative")
+    group = np.searchsorted(cuts, key, side="right")
+    place, count = np.unique(group * BIN_COUNT + bin_of(duration_ns), return_counts=True)
+    out["counts"].reshape(-1)[place] += count
+    np.minimum.at(out["least"], group, duration_ns)
+    np.maximum.at(out["most"], group, duration_ns)
+    real, groups = duration_ns.astype(np.float64), len(cuts) + 1
+    out["sums"][:, 0] += np.bincount(group, real, groups)
+    out["sums"][:, 1] += np.bincount(group, real * real, groups)
+    within = group < len(cuts)
+    ends = key[within] + duration_ns[within] > cuts[group[within]]
+    out["across"] += np.bincount(group[within][ends], minlength=groups)
+
+
+def numpy_count_seconds(
+    seconds: np.ndarray, limit_s: float, reference: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """`count_seconds` without compiled code."""
+    if not len(seconds):
+        return np.zeros(BIN_COUNT, np.int64), np.array([np.inf, -np.inf, 0, 0, reference])
+    least, most = float(seconds.min()), float(seconds.max())
+    if not (least >= 0 and most < limit_s):
+        raise ValueError("a duration is negative, not a number or too long")
+    ns = np.rint(seconds * 1e9).astype(np.int64)
+    beyond = seconds - reference
+    stats = np.array([least, most, beyond.sum(), (beyond * beyond).sum(), reference])
+    return np.bincount(bin_of(ns), minlength=BIN_COUNT), stats
 
 
 def _contiguous(values: np.ndarray, dtype: type) -> np.ndarray:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ensembles.events import Events
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
+from ensembles.summaries.phasecounts import PhaseCounts
 from ensembles.summaries.timegrid import TimeGrid
 
 needs_compiled = pytest.mark.skipif(
@@ -132,6 +133,78 @@ def test_unknown_call_and_negative_duration_are_refused(count) -> None:
         count(np.array([2], dtype=np.uint16), np.array([1]), 2)
     with pytest.raises(IndexError):
         count(np.array([0], dtype=np.uint16), np.array([-1]), 2)
+
+
+def group_arrays(groups: int) -> dict[str, np.ndarray]:
+    return PhaseCounts(np.arange(groups - 1)).arrays
+
+
+@pytest.mark.parametrize("count", [kernels.count_groups, kernels.numpy_count_groups])
+@given(whole=events(), seed=st.integers(0, 2**32))
+def test_groups_are_counted_as_a_plain_loop_does_it(count, whole: Events, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    cuts = np.unique(random.choice(np.append(whole.start, 0), random.integers(0, 6)) + random.integers(0, 2))
+    taken = random.random(len(whole)) < 0.7
+    out = group_arrays(len(cuts) + 1)
+    count(whole.start, whole.duration, taken, cuts, out)
+    edges = [-(2**63), *cuts.tolist(), 2**63]
+    for group in range(len(cuts) + 1):
+        mine = [
+            (start, duration)
+            for start, duration, meant in zip(
+                whole.start.tolist(), whole.duration.tolist(), taken, strict=True
+            )
+            if meant and edges[group] <= start < edges[group + 1]
+        ]
+        durations = [duration for _, duration in mine]
+        assert out["counts"][group].sum() == len(mine)
+        assert out["least"][group] == min(durations, default=2**63 - 1)
+        assert out["most"][group] == max(durations, default=-1)
+        assert out["sums"][group, 0] == pytest.approx(sum(durations), rel=1e-12)
+        assert out["sums"][group, 1] == pytest.approx(sum(d * d for d in durations), rel=1e-12)
+        beyond = [start + duration > edges[group + 1] for start, duration in mine]
+        assert out["across"][group] == (sum(beyond) if group < len(cuts) else 0)
+
+
+@needs_compiled
+@given(whole=events(), seed=st.integers(0, 2**32))
+def test_compiled_groups_equal_numpy_to_the_last_bit(whole: Events, seed: int) -> None:
+    cuts = np.unique(np.random.default_rng(seed).choice(np.append(whole.start, 5), 4))
+    compiled, numpy = group_arrays(len(cuts) + 1), group_arrays(len(cuts) + 1)
+    kernels.count_groups(whole.start, whole.duration, None, cuts, compiled)
+    kernels.numpy_count_groups(whole.start, whole.duration, None, cuts, numpy)
+    for name in ("counts", "least", "most", "across"):
+        np.testing.assert_array_equal(compiled[name], numpy[name])
+
+
+HALF_NS = st.integers(0, 2**40).map(lambda ns: (ns + 0.5) * 1e-9)
+ANY_S = st.one_of(
+    st.floats(0, 4e9), st.floats(0, 1e-6), HALF_NS, st.integers(2**50, 2**54).map(lambda ns: ns * 1e-9)
+)
+
+
+@needs_compiled
+@given(seconds=st.lists(ANY_S, max_size=40))
+def test_compiled_seconds_equal_numpy_to_the_last_bit(seconds: list[float]) -> None:
+    values = np.array(seconds, np.float64)
+    counts, stats = kernels.count_seconds(values, 4e9 + 1)
+    expected, others = kernels.numpy_count_seconds(values, 4e9 + 1, stats[4])
+    np.testing.assert_array_equal(counts, expected)
+    np.testing.assert_array_equal(stats[[0, 1, 4]], others[[0, 1, 4]])
+    np.testing.assert_allclose(
+        stats[2:4], others[2:4], rtol=1e-12, atol=1e-12 * abs(values).max(initial=0) ** 2
+    )
+
+
+def test_seconds_are_counted_by_threads_as_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(1).exponential(1e-3, 10_000)
+    once = kernels.count_seconds(values, 1e9)
+    monkeypatch.setattr(kernels, "_BLOCK_SECONDS", 700)
+    counts, stats = kernels.count_seconds(values, 1e9)
+    np.testing.assert_array_equal(counts, once[0])
+    np.testing.assert_allclose(stats, once[1], rtol=1e-12)
+    with pytest.raises(ValueError, match="negative"):
+        kernels.count_seconds(np.append(values, -1e-9), 1e9)
 
 
 @needs_compiled

@@ -11,10 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ensembles.events import Events
+from ensembles.summaries.calltable import CallTable
+from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
+from ensembles.summaries.phasecounts import PhaseCounts
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.runtotals import RunTotals
+from ensembles.summaries.sizes import SizeTable
 
 EXACT = {
     "histogram": LogHistogram,
@@ -53,6 +58,77 @@ def test_integer_summaries_are_equal_to_the_last_bit(kind: str, whole: Events, s
     found = merged(EXACT[kind], parts_of(whole, random), random)
     for name, values in by_call(expected.to_arrays()).items():
         np.testing.assert_array_equal(by_call(found.to_arrays())[name], values)
+
+
+CUTS = np.array([-1000, 0, 1, 10**6, 10**9])
+
+
+@given(whole=events(), seed=st.integers(0, 2**32), per_mib=st.booleans())
+def test_counts_by_phase_are_equal_whatever_the_split(whole: Events, seed: int, per_mib: bool) -> None:
+    random = np.random.default_rng(seed)
+
+    def make() -> PhaseCounts:
+        return PhaseCounts(CUTS, lambda chunk: chunk.moved > 0, per_mib=per_mib)
+
+    once = make()
+    once.add(whole)
+    found = merged(make, parts_of(whole, random), random).to_arrays()
+    for name, expected in once.to_arrays().items():
+        if name == "sums":
+            np.testing.assert_allclose(found[name], expected, rtol=1e-12)
+        else:
+            np.testing.assert_array_equal(found[name], expected)
+
+
+@given(whole=events(), seed=st.integers(0, 2**32))
+def test_tables_are_equal_whatever_the_split(whole: Events, seed: int) -> None:
+    # What was spent in calls inside others is told only in the order in which they were made.
+    flat = Events(whole.columns | {"depth": whole.depth * 0}, whole.calls, whole.files)
+    for make in (CallTable, SizeTable, RunTotals):
+        random = np.random.default_rng(seed)
+        once = make()
+        once.add(flat)
+        found = merged(make, parts_of(flat, random), random)
+        for name, values in by_call(once.to_arrays()).items():
+            np.testing.assert_array_equal(by_call(found.to_arrays())[name], values)
+
+
+@given(whole=events(), seed=st.integers(0, 2**32))
+def test_cells_are_equal_whatever_the_split(whole: Events, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    flat = Events(whole.columns | {"depth": whole.depth * 0}, whole.calls, whole.files)
+
+    class Cells(CellSummary):
+        def add(self, chunk: Events) -> None:
+            super().add(chunk, ordinals_known=False)
+
+    once = Cells()
+    once.add(flat)
+    found = merged(Cells, parts_of(flat, random), random).to_arrays()
+    for name, expected in once.to_arrays().items():
+        if name in ("m2", "m3", "m4", "mean_ns"):
+            spread = max(float(np.ptp(flat.duration)), 1.0) if len(flat) else 1.0
+            power = int(name[1]) if name[0] == "m" and name[1].isdigit() else 1
+            allowed = 1e-9 * len(flat) * spread**power
+            np.testing.assert_allclose(found[name], expected, rtol=1e-9, atol=allowed)
+        elif not name.startswith("longest"):  # of equals, the earlier one
+            np.testing.assert_array_equal(found[name], expected, err_msg=name)
+    np.testing.assert_array_equal(found["longest_duration"], once.to_arrays()["longest_duration"])
+
+
+def test_counts_of_different_phases_refuse_to_merge() -> None:
+    with pytest.raises(ValueError, match="of the same phases"):
+        PhaseCounts(CUTS).merge(PhaseCounts(CUTS[1:]))
+
+
+@given(whole=events(), drop=st.lists(st.booleans(), min_size=5, max_size=5))
+def test_phases_without_a_cut_are_those_that_never_had_it(whole: Events, drop: list[bool]) -> None:
+    all_cuts, fewer = PhaseCounts(CUTS), PhaseCounts(CUTS[~np.array(drop)])
+    all_cuts.add(whole)
+    fewer.add(whole)
+    found = all_cuts.without_cuts(np.array(drop)).to_arrays()
+    for name in ("cuts", "counts", "least", "most"):
+        np.testing.assert_array_equal(found[name], fewer.to_arrays()[name])
 
 
 @given(whole=events(least=1), seed=st.integers(0, 2**32))

@@ -1,0 +1,35 @@
+"""Estimate: a number and the interval in which the true one lies."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its interval.
+
+    Attributes
+    ----------
+    value : float
+        NaN: the data cannot say it.
+    low, high : float
+        Ends of the interval; infinite where the data bound it on one side only, NaN where not at all.
+    """
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+    def to_json(self) -> dict[str, float | None]:
+        """``value``, ``low`` and ``high``, each a finite number or None."""
+        return {name: finite(getattr(self, name)) for name in ("value", "low", "high")}
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+
+def finite(value: float) -> float | None:
+    """A number for JSON: None where it is not finite."""
+    return float(value) if math.isfinite(value) else None

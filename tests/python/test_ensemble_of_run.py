@@ -1,0 +1,181 @@
+"""Ensembles of long runs in one pass, and of runs of which only a summary is there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ensembles as en
+from ensembles import ensemble_of_run
+from ensembles.collection import collect
+from ensembles.events import COLUMNS
+from ensembles.selection import Selection
+from ensembles.writers.synthetic import synthetic_run
+
+sys.path.insert(0, str(Path(__file__).parent / "viz"))
+from made_runs import run_of
+
+TASKS, EVENTS = 12, 302
+
+
+@pytest.fixture(scope="module", params=["spools", "trace.h5"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> en.Run:
+    folder = tmp_path_factory.mktemp("long")
+    synthetic_run(folder / "run", TASKS, EVENTS, seed=21)
+    if request.param == "spools":
+        from ensembles.readers.rundirectory import open_run_directory
+        from ensembles.run import Run
+
+        return Run(str(folder), open_run_directory(str(folder / "run")))
+    collect(str(folder / "run"), str(folder / "trace.h5"))
+    return en.open(folder / "trace.h5")
+
+
+@pytest.mark.parametrize("per", ["call", "MiB"])
+@pytest.mark.parametrize(
+    "filters", [{}, {"op": "write"}, {"op": "read", "rank": "2-7", "size": "1MiB"}], ids=str
+)
+def test_one_pass_counts_what_all_events_in_memory_do(
+    run: en.Run, per: str, filters: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = run.select(**filters).ensemble(per)
+    monkeypatch.setattr(ensemble_of_run, "IN_MEMORY", 0)
+    found = run.ensemble(per, **filters)
+    assert found.durations_s is None
+    np.testing.assert_array_equal(found.sample.counts, expected.sample.counts)
+    assert found.sample.min_s.min() == pytest.approx(expected.durations_s.min(), abs=1e-9)
+    assert found.sample.max_s.max() == pytest.approx(expected.durations_s.max(), abs=1e-9)
+    mean_s, variance_s2 = found.sample.mean_and_variance
+    assert mean_s == pytest.approx(expected.durations_s.mean(), rel=1e-6)
+    assert variance_s2 == pytest.approx(expected.durations_s.var(), rel=1e-6)
+
+
+def test_one_pass_knows_the_phases_from_some_ranks(run: en.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ensemble_of_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(ensemble_of_run, "SOME_EVENTS", EVENTS)
+    monkeypatch.setattr(ensemble_of_run, "_LEAST_RANKS", 4)
+    writes = run.select(op="write")
+    found = run.ensemble(op="write")
+    # A rank that was not looked at may begin a phase a little earlier than all that were.
+    np.testing.assert_allclose(found.sample.n, [TASKS * 30] * 5, atol=2)
+    assert "in the calls of 4 of 12 ranks" in found.notes[0]
+    phase = np.tile(np.repeat(np.arange(5), 30), TASKS)
+    for place in range(5):
+        mine = writes.duration[phase == place] * 1e-9
+        assert found.sample.mean_s[place] == pytest.approx(mine.mean(), rel=0.01)
+    one = run.ensemble(op="write", phase=int(found.sample.phase[2]))
+    assert one.n == found.sample.n[2]
+    calls = found.successive
+    assert len(np.unique(calls.rank)) == 4
+    assert len(calls.begin) - 1 == 4 * 5
+
+
+def test_some_ranks_are_whole_and_spread(run: en.Run) -> None:
+    some = run.some_ranks(3 * EVENTS)
+    np.testing.assert_array_equal(np.unique(some.rank), [0, 5, 11])
+    whole = run.select(rank="0,5,11")
+    for name in COLUMNS:
+        np.testing.assert_array_equal(getattr(some, name), getattr(whole, name), err_msg=name)
+    assert len(run.some_ranks(10**9)) == TASKS * EVENTS <= run.most_events
+
+
+def test_columns_that_were_not_asked_for_are_missing_and_not_zero(run: en.Run) -> None:
+    for chunk in run.chunks(1000, ("call", "duration")):
+        assert len(chunk) == len(chunk.duration) <= 1000
+        with pytest.raises(AttributeError):
+            _ = chunk.offset
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> en.Run:
+    """A run in mode profile. Its events are there too, so that the truth is known."""
+    random = np.random.default_rng(3)
+    tasks = []
+    for _ in range(3):
+        calls, start_s = [], 0.001
+        for number in range(40):
+            duration_s = float(np.round(random.exponential(1e-4), 9))
+            size = (1 << 20, 1 << 22, 1000, 2000)[number % 4 if number < 30 else 0]
+            calls.append(("pwrite" if number < 30 else "pread", start_s, duration_s, size))
+            start_s += duration_s + 1e-6
+        tasks.append(calls)
+    made = run_of(tmp_path / "run", tasks, properties={"mode": "profile"})
+    assert made.mode == "profile"
+    return made
+
+
+def test_from_a_summary_come_the_calls_that_it_tells_apart(profile: en.Run) -> None:
+    for filters in (
+        {},
+        {"op": "write"},
+        {"call": "pread", "layer": "posix"},
+        {"size": "1MiB"},
+        {"size": "1MiB..4MiB", "op": "write"},
+        {"op": "write", "ordinal": "3-12"},
+        {"ordinal": 1},
+    ):
+        found = profile.ensemble(**filters)
+        truth = profile.events
+        if "ordinal" in filters:
+            ordinal = np.concatenate([np.append(np.arange(1, 31), np.arange(1, 11))] * 3)
+            low, _, high = str(filters["ordinal"]).partition("-")
+            truth = truth[(ordinal >= int(low)) & (ordinal <= int(high or low))]
+        plain = {name: value for name, value in filters.items() if name != "ordinal"}
+        durations = truth[Selection.parse(**plain).mask(truth)].duration
+        expected = en.Ensemble(durations * 1e-9)
+        np.testing.assert_array_equal(found.sample.counts, expected.sample.counts, err_msg=str(filters))
+        assert found.sample.max_s.max() == pytest.approx(durations.max() * 1e-9)
+        assert found.sample.mean_and_variance == pytest.approx(expected.sample.mean_and_variance, rel=1e-9)
+        assert not found.sample.phases_known
+        assert "neither phases nor tasks" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("filters", "problem"),
+    [
+        ({"rank": 1}, "does not tell ranks apart"),
+        ({"time": "0..1"}, "does not tell times apart"),
+        ({"file": "*.out"}, "does not tell files apart"),
+        ({"phase": 2}, "does not tell phases apart"),
+        ({"ordinal": "20-24"}, "these and of other ordinals together"),
+    ],
+)
+def test_what_a_summary_does_not_tell_is_refused_with_a_remedy(
+    profile: en.Run, filters: dict, problem: str
+) -> None:
+    with pytest.raises(en.EnsioError, match=problem) as refusal:
+        profile.ensemble(**filters)
+    assert "ensio run --mode trace" in str(refusal.value)
+    assert "mode profile" in str(refusal.value)
+
+
+def test_sizes_that_share_a_class_are_not_told_apart(tmp_path: Path) -> None:
+    calls = [("pwrite", 0.001 * i, 1e-4, 1500 if i % 2 else 2000) for i in range(1, 20)]
+    run = run_of(tmp_path / "run", [calls], properties={"mode": "profile"})
+    with pytest.raises(en.EnsioError, match="these and of other sizes together"):
+        run.ensemble(size=1500)
+    assert run.ensemble(size="1KiB..2KiB").n == 19
+    with pytest.raises(en.EnsioError, match="moved different amounts"):
+        run.ensemble(per="MiB")
+
+
+def test_per_mib_a_summary_is_right_within_its_bins(profile: en.Run) -> None:
+    writes = profile.events
+    writes = writes[(writes.op == 1) & (writes.requested >= 1 << 20)]
+    expected = writes.ensemble(per="MiB")
+    found = profile.ensemble(per="MiB", op="write", size="1MiB..4MiB")
+    assert found.n == expected.n
+    levels = [0.1, 0.5, 0.9]
+    np.testing.assert_allclose(found.sample.quantile_s(levels), expected.sample.quantile_s(levels), rtol=0.07)
+    assert found.sample.mean_and_variance == pytest.approx(expected.sample.mean_and_variance, rel=1e-6)
+
+
+def test_statements_about_a_summary_say_that_phases_are_not_known(profile: en.Run) -> None:
+    ensemble = profile.ensemble(op="write")
+    assert "too narrow" in ensemble.moments().notes[0]
+    assert ensemble.quantiles()[0.5].low > 0
+    with pytest.raises(en.EnsioError, match="which task made which call"):
+        _ = ensemble.successive
