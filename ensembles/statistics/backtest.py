@@ -271,6 +271,8 @@ def _thinned(sample: Sample, by: float, rng: np.random.Generator) -> Sample:
         begin=np.concatenate([[0], np.cumsum(np.bincount(group[used], minlength=len(size)))]),
         bin=sample.bin[used],
         count=kept[used],
+        mean_s=None,
+        variance_s2=None,
     )
     return thinned.chosen(size > 0)
 
