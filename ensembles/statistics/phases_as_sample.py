@@ -14,6 +14,7 @@ import numpy as np
 
 from ensembles.statistics.pareto_posterior import Excesses, Nodes, kinds_posterior
 from ensembles.statistics.sample import Sample
+from ensembles.statistics.slow_calls_of_phases import slowest_by_share
 from ensembles.summaries.bins import bin_edges_s
 
 MOST_PHASES = 2000
@@ -23,6 +24,9 @@ _ENOUGH = 19
 """Independent phases from which on a central interval at 90 % lies within what was seen. Phases that are so many, and resemble
 their neighbours so much that they are worth fewer, are taken for so many: the interval then leaves out a fortieth on
 each side instead of a twentieth, and no more."""
+
+_MORE = 0.05
+"""Logarithm of a number of calls over that of a phase, up to which the slowest call is taken as it is."""
 
 _PARTS = 16
 _NODES = 24
@@ -161,8 +165,11 @@ def _of_more(sample: Sample, tasks: int) -> np.ndarray:
     """The slowest of each phase, carried up its tail: log seconds, shape (p, nodes)."""
     longest = np.log(np.maximum(sample.max_s, _TINY_S))
     log_more = np.log(tasks / sample.n.astype(np.float64))
-    if not (log_more > 1e-9).any():
+    if not (log_more > _MORE).any():
         return longest[:, None]
+    by_share = slowest_by_share(sample, longest_log_s(sample, 0.5 * (sample.n[:, None] + 1.0))[:, 0], tasks)
+    if by_share is not None:
+        return by_share
     tails = PhaseTails.of(sample)
     if tails is None:
         return longest[:, None]

@@ -17,7 +17,7 @@ half of them are."""
 
 FEWEST_CALLS = 20
 
-_SIGNIFICANT = 2.8
+SIGNIFICANT = 2.8
 """Standard deviations by which a valley must lie below the hills on both sides. Several widths and all places are
 looked at, so that some are found where there are none. A valley that is not there makes an interval
 wider; one that is there and not seen makes it wrong."""
@@ -27,11 +27,11 @@ _FEWEST_ABOVE = 10
 _OCTAVES = (0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0)
 
 
-def last_antimode_s(sample: Sample) -> float:
+def last_antimode_s(sample: Sample, significant: float = SIGNIFICANT) -> float:
     """The last valley between two modes of log duration above the median, in seconds; 0.0: there is none.
 
     Calls are counted in classes of log duration, of several widths. A class is in a valley if its count is lower than
-    one on its left and one on its right, by 2.8 standard deviations of the difference of their square roots
+    one on its left and one on its right, by ``significant`` standard deviations of the difference of their square roots
     (which for Poisson counts plus 3/8 is 1 / sqrt(2) whatever they are: Anscombe 1948), and if at least ten calls
     are longer.
     """
@@ -60,7 +60,7 @@ def last_antimode_s(sample: Sample) -> float:
             left = np.maximum.accumulate(root)
             right = np.maximum.accumulate(root[::-1])[::-1]
             depth = np.minimum(left, right) - root
-            valleys = np.flatnonzero((depth > _SIGNIFICANT / np.sqrt(2)) & (grid[:-1] > middle) & (grid[1:] < last))
+            valleys = np.flatnonzero((depth > significant / np.sqrt(2)) & (grid[:-1] > middle) & (grid[1:] < last))
             if len(valleys):
                 found = max(found, _lowest_s(grid, root, int(valleys[-1])))
     return found
