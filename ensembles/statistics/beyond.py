@@ -112,6 +112,11 @@ def beyond(sample: Sample, largest_s: np.ndarray | None = None) -> Beyond | None
         return None
     longest = Longest.of(sample, largest_s)
     exact = np.sort(largest_s)[::-1] if largest_s is not None and sample.resolution_s == 0 else np.zeros(0)
+    most = tail_calls(sample.total)
+    if at_least[first] < most:  # a valley within what would be the tail: is it one, or chance?
+        whole = _with_calls(sample, exact, most, 0, 0.0, longest, at_least)
+        if whole is not None and fits(whole, longest):
+            return whole
     tail, refuted = None, False
     while True:
         one = _with_calls(sample, exact, wanted, first, antimode_s, longest, at_least)
@@ -136,9 +141,8 @@ def fits(tail: Beyond, longest: Longest) -> bool:
     Pareto distribution; simulated here, 0.7 is exceeded by 10 to 20 %).
     """
     nodes = tail.nodes
-    # A middle rank for each call: those that are known by their bin are spread over it.
     rank = np.arange(tail.above) + 1.0
-    ratio = np.exp(np.interp(rank - 0.5, longest.rank - 0.5, np.log(np.maximum(longest.duration_s, 1e-12))))
+    ratio = longest.longest_s(tail.above)
     best = nodes.only(int(np.argmax(nodes.weight)))
     survival = np.exp(best.log_survival(np.maximum(ratio / tail.threshold_s, 1.0 + 1e-12))[:, 0])
     survival = np.clip(survival, 1e-12, 1 - 1e-12)

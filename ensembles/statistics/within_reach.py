@@ -48,11 +48,14 @@ class Longest:
         Durations, falling, and the number of calls that are at least as long, rising from 1.
     calls : int
         All of them.
+    known : int
+        So many of the durations are those of calls, and the others edges of bins.
     """
 
     duration_s: np.ndarray
     rank: np.ndarray
     calls: int
+    known: int
 
     @classmethod
     def of(cls, sample: Sample, largest_s: np.ndarray | None = None) -> Longest:
@@ -69,10 +72,18 @@ class Longest:
             later = (rank > len(exact_s)) & (duration_s < exact_s[-1])
             duration_s = np.concatenate([exact_s, duration_s[later]])
             rank = np.concatenate([np.arange(1.0, len(exact_s) + 1), rank[later]])
+            known = len(exact_s)
         else:
+            known = 1
             duration_s = np.concatenate([[longest_s], duration_s])
             rank = np.concatenate([[1.0], np.maximum(rank, 1.0 + 1e-9)])
-        return cls(duration_s, rank, sample.total)
+        return cls(duration_s, rank, sample.total, known)
+
+    def longest_s(self, number: int) -> np.ndarray:
+        """The longest calls, falling; those of which the bin is known are spread evenly over it."""
+        places = self.rank - 0.5 * (np.arange(len(self.rank)) < self.known)
+        log_s = np.log(np.maximum(self.duration_s, 1e-12))
+        return np.exp(np.interp(np.arange(number) + 0.5, places, log_s))
 
     def quantiles_s(self, tasks: float, levels: np.ndarray) -> np.ndarray:
         """Quantiles of the slowest of ``tasks`` new calls, seconds; nan where they lie above the longest one seen."""

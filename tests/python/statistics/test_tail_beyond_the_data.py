@@ -85,7 +85,7 @@ def test_quantiles_and_chances_are_inverse_and_rise():
     for tasks in (5000, 10**6):
         quantiles = tail.quantiles_s(tasks, levels)
         assert np.all(np.diff(quantiles) > 0)
-        np.testing.assert_allclose(tail.chance_below(tasks, quantiles), levels, atol=2e-3)
+        np.testing.assert_allclose(tail.chance_below(tasks, quantiles), levels, atol=6e-3)
     more = [tail.quantiles_s(tasks, levels)[2] for tasks in (1000, 10**4, 10**5, 10**6)]
     assert np.all(np.diff(more) > 0)
 
