@@ -26,7 +26,9 @@ _HEADER = ("claim", "measured", "low, high", "median width", "refused", "goal", 
 def main(quick: bool = False) -> None:
     """Print the table."""
     trials, sizes = (40, (1000,)) if quick else (300, (1000, 10000))
-    print(f"Slowest of N, intervals at 90 %, {trials} trials a line; a share of 0.9 is then known to", end=" ")
+    print(
+        f"Slowest of N, intervals at 90 %, {trials} trials a line; a share of 0.9 is then known to", end=" "
+    )
     print(f"{1.64 * (0.09 / trials) ** 0.5:.3f} (90 %)", flush=True)
     rows = independent_rows(trials, sizes)
     rows += phased_rows(trials, quick)

@@ -227,14 +227,14 @@ class Ensemble:
         return slowest_of(self.sample, tasks, calls=self.calls, **options)
 
     def backtest(self, tasks: int | None = None, **options: Any) -> Any:
-        """How often predictions of the slowest call come true on these calls: `statistics.backtest.backtest_of`."""
+        """How often predictions of the slowest call come true: `statistics.backtest.backtest_of`."""
         from ensembles.statistics.backtest import backtest_of
 
         return backtest_of(self.sample, tasks, calls=self.calls, **options)
 
     @property
     def calls(self) -> Any:
-        """What is known of each call, as tests of exchangeability take it; None: only the histogram is known."""
+        """What is known of each call, for tests of exchangeability; None: only the histogram is."""
         from ensembles.statistics.exchangeability import Calls
 
         if self.durations_s is None:

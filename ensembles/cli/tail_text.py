@@ -51,15 +51,21 @@ def tail_text(tail: Tail, unit: str = "") -> str:
 
 def _exchangeability(tail: Tail) -> str:
     if tail.exchangeable is None:
-        return "Whether calls are exchangeable could not be tested: neither phases, ranks nor times are known."
+        return (
+            "Whether calls are exchangeable could not be tested: neither phases, ranks nor times are known."
+        )
     if tail.exchangeable:
         return "No test finds that it matters which phase, task or time a call belongs to."
     causes = ", ".join(f"{one.name} ({100 * one.share:.0f} %)" for one in tail.broken_by)
-    line = f"Calls are not exchangeable: durations depend on {causes} (shares of the variance of log duration)."
+    line = (
+        f"Calls are not exchangeable: durations depend on {causes} (shares of the variance of log duration)."
+    )
     if tail.effective_n < 0.9 * tail.n:
         line += f" For an average they are worth {count_text(round(tail.effective_n), 'independent call')}."
     if tail.effective_phases is not None and tail.phases and tail.effective_phases < 0.9 * tail.phases:
-        line += f" Phases resemble their neighbours, and are worth {tail.effective_phases:.0f} independent ones."
+        line += (
+            f" Phases resemble their neighbours, and are worth {tail.effective_phases:.0f} independent ones."
+        )
     return line
 
 

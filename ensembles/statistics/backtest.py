@@ -1,4 +1,5 @@
-"""How often predictions of the slowest call came true on the data themselves: leave some out, predict them, count."""
+"""How often predictions of the slowest call came true on the data themselves: leave some out, predict them,
+count."""
 
 from __future__ import annotations
 
@@ -29,15 +30,15 @@ class Coverage:
     Attributes
     ----------
     kind : str
-        What was left out: ``phases`` (some at a time, at random), ``later phases`` (the second half), ``ranks`` (a random half),
-        or ``calls`` (at random; where phases are not known).
+        What was left out: ``phases`` (some at a time, at random), ``later phases`` (the second half),
+        ``ranks`` (a random half), or ``calls`` (at random; where phases are not known).
     coverage : float or None
         Share of the trials in which the slowest call left out lay within its interval; None: no trial.
     below, above : float or None
         Shares below and above the interval.
     trials, refused : int
-        Left-out phases with a prediction, and without: predictions that were refused. Phases with less than half of the
-        usual number of calls are not predicted.
+        Left-out phases with a prediction, and without: predictions that were refused. Phases with less than
+        half of the usual number of calls are not predicted.
     width : float or None
         Median of high / low.
     reason : str or None
@@ -90,8 +91,9 @@ class Backtest:
                 lines.append(f"  {kind.kind} left out: no trial, {kind.reason}")
                 continue
             lines.append(
-                f"  {kind.kind} left out: held in {100 * kind.coverage:.0f} % of {count_text(kind.trials, 'trial')}, "
-                f"median width a factor of {kind.width:.3g}" + (f"; {kind.refused:,} refused" if kind.refused else "")
+                f"  {kind.kind} left out: held in {100 * kind.coverage:.0f} % of "
+                f"{count_text(kind.trials, 'trial')}, median width a factor of {kind.width:.3g}"
+                + (f"; {kind.refused:,} refused" if kind.refused else "")
             )
         return "\n".join(lines)
 
@@ -105,9 +107,9 @@ def backtest_of(
     ----------
     sample : Sample
     tasks : int, optional
-        For fewer than the calls of a phase, so many of the left-out phase are drawn; for more, the phases that are
-        predicted from are thinned instead, so that the step from their calls to those predicted is as large as it would
-        be from all of them to ``tasks``.
+        For fewer than the calls of a phase, so many of the left-out phase are drawn; for more, the phases
+        that are predicted from are thinned instead, so that the step from their calls to those predicted is
+        as large as it would be from all of them to ``tasks``.
     level : float
     calls : Calls, optional
         With their ranks, ranks are left out too; with their times, calls without phases are left out in time.
@@ -158,7 +160,8 @@ def _later_phases(sample: Sample) -> Iterator[tuple[Sample, Sample]]:
 def _ranks_left_out(
     calls: Calls, sample: Sample, rng: np.random.Generator
 ) -> Iterator[tuple[Sample, Sample]]:
-    assert calls.rank is not None and calls.phase is not None
+    assert calls.rank is not None
+    assert calls.phase is not None
     inside = calls.phase >= 0 if sample.phases_known else np.ones(len(calls.durations_s), bool)
     ranks, place = np.unique(calls.rank, return_inverse=True)
     if len(ranks) < 4 or len(sample.n) < _FEWEST_PHASES:
@@ -209,7 +212,14 @@ def _counted(
             widths.append(found.high_s / max(found.low_s, 1e-9))
     if not inside:
         return Coverage(
-            kind, None, None, None, 0, refused, None, reason or f"at least {_FEWEST_PHASES} phases and 4 ranks are needed"
+            kind,
+            None,
+            None,
+            None,
+            0,
+            refused,
+            None,
+            reason or f"at least {_FEWEST_PHASES} phases and 4 ranks are needed",
         )
     below, within, above = np.concatenate(inside, axis=1).mean(1)
     trials = sum(part.shape[1] for part in inside)
@@ -278,10 +288,13 @@ def _thinned(sample: Sample, by: float, rng: np.random.Generator) -> Sample:
 
 
 def _calls_left_out(sample: Sample, tasks: int | None, level: float, rng: np.random.Generator) -> Coverage:
-    """Calls of no known phases: so many are left out at random that the step to them is as large as to ``tasks``."""
+    """Calls of no known phases: so many are left out at random that the step to them is as large as to
+    ``tasks``."""
     kind = "calls"
     if tasks is None or sample.total < 100:
-        reason = "without phases the number of tasks must be told" if tasks is None else "fewer than 100 calls"
+        reason = (
+            "without phases the number of tasks must be told" if tasks is None else "fewer than 100 calls"
+        )
         return Coverage(kind, None, None, None, 0, 0, None, reason)
     ratio = tasks / sample.total
     tested = exchangeability_of(sample.pooled())

@@ -44,11 +44,11 @@ class Beyond:
     longest: Longest
 
     def chance_below(self, tasks: float, duration_s: np.ndarray) -> np.ndarray:
-        """F_N: the chance that none of ``tasks`` new calls takes longer; durations below the threshold are not to be
-        asked for.
+        """F_N: the chance that none of ``tasks`` new calls takes longer; durations below the threshold are
+        not to be asked for.
 
-        The number of new calls above the threshold is Poisson with a mean of which ``above`` calls among ``calls`` are the
-        only witnesses (a gamma posterior): ``P = E[(1 + N S(t) / n)**-above]``.
+        The number of new calls above the threshold is Poisson with a mean of which ``above`` calls among
+        ``calls`` are the only witnesses (a gamma posterior): ``P = E[(1 + N S(t) / n)**-above]``.
         """
         ratio = np.maximum(np.asarray(duration_s, dtype=np.float64) / self.threshold_s, 1.0)
         expected = np.exp(self.nodes.log_survival(ratio)) * (tasks / self.calls)
@@ -78,8 +78,8 @@ class Beyond:
         return found
 
     def mean_s(self, tasks: float) -> float | None:
-        """Mean of the slowest of ``tasks`` new calls, seconds; None: it rests on chances below a hundred thousandth, so that
-        the data cannot say it."""
+        """Mean of the slowest of ``tasks`` new calls, seconds; None: it rests on chances below a hundred
+        thousandth, so that the data cannot say it."""
         rest = np.geomspace(1.0, 1e-9, 145)
         slowest = self.quantiles_s(tasks, 1.0 - np.sqrt(rest[1:] * rest[:-1]))
         parts = slowest * -np.diff(rest)
@@ -93,10 +93,11 @@ def beyond(sample: Sample, largest_s: np.ndarray | None = None) -> Beyond | None
     Parameters
     ----------
     sample : Sample
-        Which call belongs to which phase makes no difference, except that the slowest of each is known exactly.
+        Which call belongs to which phase makes no difference, except that the slowest of each is known
+        exactly.
     largest_s : ndarray of float64, optional
-        The longest calls, exactly (all that are longer than the shortest of them, which may be left out); of the
-        others the bin is known, and of the slowest of a phase all.
+        The longest calls, exactly (all that are longer than the shortest of them, which may be left out); of
+        the others the bin is known, and of the slowest of a phase all.
 
     Returns
     -------
@@ -136,9 +137,9 @@ def beyond(sample: Sample, largest_s: np.ndarray | None = None) -> Beyond | None
 
 
 def fits(tail: Beyond, longest: Longest) -> bool:
-    """Whether the calls above the threshold look like drawn from the likeliest tail: Anderson and Darling's statistic is not
-    among the largest sixth or so of what it is if they are (Choulakian and Stephens 2001 tabulate it for a fitted generalised
-    Pareto distribution; simulated here, 0.7 is exceeded by 10 to 20 %).
+    """Whether the calls above the threshold look like drawn from the likeliest tail: Anderson and Darling's
+    statistic is not among the largest sixth or so of what it is if they are (Choulakian and Stephens 2001
+    tabulate it for a fitted generalised Pareto distribution; simulated here, 0.7 is exceeded by 10 to 20 %).
     """
     nodes = tail.nodes
     rank = np.arange(tail.above) + 1.0
@@ -181,7 +182,12 @@ def _with_calls(
 
 
 def _fitted(
-    sample: Sample, threshold_s: float, exact_s: np.ndarray, used: np.ndarray, antimode_s: float, longest: Longest
+    sample: Sample,
+    threshold_s: float,
+    exact_s: np.ndarray,
+    used: np.ndarray,
+    antimode_s: float,
+    longest: Longest,
 ) -> Beyond | None:
     edges, count = bin_edges_s(), sample.counts.copy()
     if len(used) and len(exact_s):  # what is known exactly is not counted again in its bin
@@ -198,7 +204,10 @@ def _fitted(
         if threshold_s <= 0:
             return None
     excesses = Excesses(
-        np.maximum(exact_s / threshold_s - 1.0, 0.0), low / threshold_s - 1.0, high / threshold_s - 1.0, count[used]
+        np.maximum(exact_s / threshold_s - 1.0, 0.0),
+        low / threshold_s - 1.0,
+        high / threshold_s - 1.0,
+        count[used],
     )
     if len(excesses.exact) + len(used) < 3 or not excesses.largest > 0:
         return None

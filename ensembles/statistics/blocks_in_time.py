@@ -15,8 +15,8 @@ _LEAST = 16
 def blocks_in_time(calls: Calls, tasks: int, resolution_s: float = 0.0) -> Sample | None:
     """Calls in blocks that follow one another in time, of as many calls as are asked for.
 
-    Where that makes fewer than 20 blocks, they are shorter, down to a sixteenth; None: there are too few calls for
-    that.
+    Where that makes fewer than 20 blocks, they are shorter, down to a sixteenth; None: there are too few
+    calls for that.
     """
     n = len(calls.durations_s)
     if calls.start_ns is None:

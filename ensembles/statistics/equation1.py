@@ -1,8 +1,8 @@
 """Equation 1 of the paper: the slowest of N as if calls were independent draws of one distribution.
 
-``f_N(t) = N F(t)**(N - 1) f(t)``, that is ``F_N = F**N``, with the distribution of all calls put together for F (Uselton et al.,
-From Events to Ensembles, 2010). It is the paper's answer, and shown beside ours; it cannot exceed the longest call
-seen, takes phases for alike, and says nothing of its own uncertainty."""
+``f_N(t) = N F(t)**(N - 1) f(t)``, that is ``F_N = F**N``, with the distribution of all calls put together for
+F (Uselton et al., From Events to Ensembles, 2010). It is the paper's answer, and shown beside ours; it cannot
+exceed the longest call seen, takes phases for alike, and says nothing of its own uncertainty."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Are calls exchangeable: does it matter which phase, task, node or moment a call belongs to?
 
-Statements about new calls that take the old ones as draws of one distribution hold only if it does not. For each of these
-a rank test says whether it matters, and a variance component how much: the share of the variance of log duration
-that lies between the groups."""
+Statements about new calls that take the old ones as draws of one distribution hold only if it does not. For
+each of these a rank test says whether it matters, and a variance component how much: the share of the
+variance of log duration that lies between the groups."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ class Exchangeability:
     factors : tuple of Factor
         All that could be tested.
     effective_n : float
-        How many independent calls they are worth for an average: ``n / (1 + (m - 1) share)`` with m calls in a phase.
+        How many independent calls they are worth for an average: ``n / (1 + (m - 1) share)`` with m calls in
+        a phase.
     extremal_index : float or None
         One over the mean size of the clusters, in time, in which slow calls come; None: no times are known.
     """
@@ -160,8 +161,8 @@ def _along_columns(calls: Calls, resolution_s: float, rng: np.random.Generator) 
 
 
 def _rank_test(scores: np.ndarray, group: np.ndarray, rng: np.random.Generator) -> float:
-    """Chance of the spread of mean ranks under exchangeability (Kruskal and Wallis 1952): by their law for large groups,
-    by permutation for small ones."""
+    """Chance of the spread of mean ranks under exchangeability (Kruskal and Wallis 1952): by their law for
+    large groups, by permutation for small ones."""
     size = np.bincount(group)
     centred = scores - scores.mean()
     variance = float((centred**2).sum()) / (len(scores) - 1)
@@ -233,8 +234,8 @@ def by_phase(sample: Sample, rng: np.random.Generator) -> Factor:
 
 
 def slow_calls_by_phase(sample: Sample, rng: np.random.Generator) -> Factor:
-    """Whether the slowest twentieth of the calls gathers in some phases: the spread of their number over phases, against
-    draws without replacement. The share is that of the variance of "is one of them"."""
+    """Whether the slowest twentieth of the calls gathers in some phases: the spread of their number over
+    phases, against draws without replacement. The share is that of the variance of "is one of them"."""
     longer = np.cumsum(sample.counts[::-1])[::-1]
     wanted = max(_TAIL_SHARE * sample.total, 1.0)
     first = int(np.argmin(np.abs(longer - wanted)))

@@ -1,10 +1,10 @@
 """What a few hundred of the slowest calls say about the tail they come from: the posterior of a generalised
 Pareto distribution, on a grid.
 
-Above a high threshold the excess of almost every distribution is close to a generalised Pareto one (Balkema and
-de Haan 1974; Pickands 1975), ``P(excess > x) = (1 + xi x / sigma)**(-1 / xi)``: bounded for ``xi < 0``, exponential for
-0, a power law above. It is fitted twice, to the excess of the duration and to that of its logarithm, which comes closer
-to a log-normal or Weibull tail; the data weigh the two.
+Above a high threshold the excess of almost every distribution is close to a generalised Pareto one (Balkema
+and de Haan 1974; Pickands 1975), ``P(excess > x) = (1 + xi x / sigma)**(-1 / xi)``: bounded for ``xi < 0``,
+exponential for 0, a power law above. It is fitted twice, to the excess of the duration and to that of its
+logarithm, which comes closer to a log-normal or Weibull tail; the data weigh the two.
 
 Calls enter as exact values or as counts of intervals. The integral over (xi, sigma) is a sum over a grid that
 follows the posterior, so that an answer takes milliseconds, is the same each time, and needs no
@@ -17,11 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 
 SHAPE_LOW, SHAPE_HIGH = -1.5, 1.0
-"""Shapes that are thought possible. From -1 on the density rises towards its end; at 1 the mean ceases to exist."""
+"""Shapes that are thought possible. From -1 on the density rises towards its end; at 1 the mean ceases to
+exist."""
 
 LOGARITHM_WEIGHT, LOGARITHM_HIGH = 0.3, 0.1
-"""Prior weight of tails of the logarithm, and their largest shape: 0 is a power law, and what is above has a tail heavier than
-any."""
+"""Prior weight of tails of the logarithm, and their largest shape: 0 is a power law, and what is above has a
+tail heavier than any."""
 
 _SHAPE_STEP = 0.1
 _SHAPES = np.arange(SHAPE_LOW + _SHAPE_STEP / 2, SHAPE_HIGH, _SHAPE_STEP)
@@ -102,7 +103,9 @@ class Nodes:
         straight = np.abs(self.shape) < 1e-9
         with np.errstate(over="ignore"):
             excess = self.scale * np.where(
-                straight, -log_chance, np.expm1(-self.shape * log_chance) / np.where(straight, 1.0, self.shape)
+                straight,
+                -log_chance,
+                np.expm1(-self.shape * log_chance) / np.where(straight, 1.0, self.shape),
             )
             return np.where(self.logarithmic, np.exp(excess), 1.0 + excess)
 
@@ -112,8 +115,8 @@ class Nodes:
         return Nodes(self.shape[one], self.scale[one], np.ones(1), self.logarithmic[one])
 
     def thinned(self, number: int) -> Nodes:
-        """A few tails of equal weight that stand for all: at even steps of the cumulated weight, in the order of what
-        they exceed once in a million."""
+        """A few tails of equal weight that stand for all: at even steps of the cumulated weight, in the order
+        of what they exceed once in a million."""
         order = np.argsort(self.exceeded_with(np.log(1e-6)))
         steps = (np.arange(number) + 0.5) / number
         chosen = order[np.searchsorted(np.cumsum(self.weight[order]), steps * (1 - 1e-9))]
@@ -125,8 +128,8 @@ class Nodes:
 def posterior_of(excesses: Excesses) -> Nodes:
     """The tails that the excesses allow, with their weights.
 
-    The prior is ``1 / sigma``, and flat in xi on (-1.5, 1); for the tail of the logarithm on (-1.5, 0.1), and that
-    kind has a weight of 0.3.
+    The prior is ``1 / sigma``, and flat in xi on (-1.5, 1); for the tail of the logarithm on (-1.5, 0.1), and
+    that kind has a weight of 0.3.
     """
     # A density of the logarithm is one of the excess over (1 + excess).
     return kinds_posterior(excesses, excesses.in_logarithm(), float(np.log1p(excesses.exact).sum()))
@@ -149,7 +152,7 @@ def _weighted(
     excesses: Excesses, log_jacobian: float, highest: float = SHAPE_HIGH
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Shapes, scales and logarithms of their posterior weights, of one kind of tail."""
-    shapes = _SHAPES[_SHAPES < highest]
+    shapes = _SHAPES[highest > _SHAPES]
     log_prior = -np.log(len(shapes))
     largest = max(excesses.largest, 1e-12)
 

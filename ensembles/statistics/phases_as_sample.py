@@ -1,10 +1,11 @@
 """The slowest of N in a new phase, from the slowest of the phases that were seen.
 
 Calls of one phase share its fate, so that a phase is one observation, however many calls it has. The slowest
-call of each is one draw of ``F_phase(t)**n``, and draws of different phases are exchangeable. For as many tasks as before nothing
-else is needed. For more, the slowest of each phase is carried up its own tail to where it would be with N calls: from
-the exceedance chance q to q n / N. For fewer it is replaced by the slowest of N of the phase's calls, drawn without
-replacement. What comes out is a sample of the slowest of N in phases, of which a new phase will be one more."""
+call of each is one draw of ``F_phase(t)**n``, and draws of different phases are exchangeable. For as many
+tasks as before nothing else is needed. For more, the slowest of each phase is carried up its own tail to
+where it would be with N calls: from the exceedance chance q to q n / N. For fewer it is replaced by the
+slowest of N of the phase's calls, drawn without replacement. What comes out is a sample of the slowest of N
+in phases, of which a new phase will be one more."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ MOST_PHASES = 2000
 """Phases that are looked at; of more, evenly spaced ones."""
 
 _ENOUGH = 19
-"""Independent phases from which on a central interval at 90 % lies within what was seen. Phases that are so many, and resemble
-their neighbours so much that they are worth fewer, are taken for so many: the interval then leaves out a fortieth on
-each side instead of a twentieth, and no more."""
+"""Independent phases from which on a central interval at 90 % lies within what was seen. Phases that are so
+many, and resemble their neighbours so much that they are worth fewer, are taken for so many: the interval
+then leaves out a fortieth on each side instead of a twentieth, and no more."""
 
 _MORE = 0.05
 """Logarithm of a number of calls over that of a phase, up to which the slowest call is taken as it is."""
@@ -42,7 +43,8 @@ class PhaseMaxima:
     Attributes
     ----------
     log_s : ndarray of float64, shape (p, a)
-        Logarithms of durations: what the slowest of N would be in each phase, in ``a`` equally probable cases.
+        Logarithms of durations: what the slowest of N would be in each phase, in ``a`` equally probable
+        cases.
     effective : float
         Phases that the sample is worth: fewer than p where neighbours in time resemble each other.
     carried : bool
@@ -56,9 +58,10 @@ class PhaseMaxima:
     def quantiles_s(self, levels: np.ndarray) -> np.ndarray:
         """Quantiles for a new phase, seconds.
 
-        The level q of a prediction from p phases lies at the place q (p + 1) of the sorted phases, which is exact
-        whatever the distribution is (Wilks 1941). Where that is outside of 1 to p, a normal distribution
-        of the logarithm with its own uncertainty (Student's t with p - 1 degrees of freedom) goes on.
+        The level q of a prediction from p phases lies at the place q (p + 1) of the sorted phases, which is
+        exact whatever the distribution is (Wilks 1941). Where that is outside of 1 to p, a normal
+        distribution of the logarithm with its own uncertainty (Student's t with p - 1 degrees of freedom)
+        goes on.
         """
         levels = np.asarray(levels, dtype=np.float64)
         values = np.sort(self.log_s, axis=None)
@@ -93,7 +96,9 @@ def phase_maxima(sample: Sample, tasks: int) -> PhaseMaxima:
     log_s = np.empty((len(sample.n), width))
     for part, mine in zip(parts, [fewer, ~fewer] if fewer.any() else [~fewer], strict=False):
         log_s[mine] = part[:, np.arange(width) * part.shape[1] // width]
-    return PhaseMaxima(log_s, effective_number(np.median(log_s, axis=1)), bool((sample.n * 1.1 < tasks).any()))
+    return PhaseMaxima(
+        log_s, effective_number(np.median(log_s, axis=1)), bool((sample.n * 1.1 < tasks).any())
+    )
 
 
 def of_similar_size(sample: Sample, tasks: int) -> Sample:
@@ -108,9 +113,9 @@ def of_similar_size(sample: Sample, tasks: int) -> Sample:
 
 
 def effective_number(values: np.ndarray) -> float:
-    """How many independent values a series is worth: ``p / (1 + 2 sum of autocorrelations)`` of its normal scores, with
-    the autocorrelations summed as long as pairs of them are positive (Geyer 1992). Series that a test of the first
-    one finds no fault with (|r| < 2 / sqrt(p)) are taken as independent."""
+    """How many independent values a series is worth: ``p / (1 + 2 sum of autocorrelations)`` of its normal
+    scores, with the autocorrelations summed as long as pairs of them are positive (Geyer 1992). Series that a
+    test of the first one finds no fault with (|r| < 2 / sqrt(p)) are taken as independent."""
     p = len(values)
     if p < 8 or np.ptp(values) == 0:
         return float(p)
@@ -144,7 +149,8 @@ def longest_log_s(sample: Sample, rank: np.ndarray) -> np.ndarray:
     phase = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
     total = np.cumsum(sample.count)
     above = (total[sample.begin[1:] - 1][phase] - total).astype(np.float64)
-    # One rising key for all phases: how many calls are longer, phase by phase from the last entry to the first.
+    # One rising key for all phases: how many calls are longer, phase by phase from the last entry to the
+    # first.
     stride = float(sample.n.max() + 1)
     key = (phase * stride + above)[::-1]
     order = np.argsort(key, kind="stable")
@@ -234,8 +240,9 @@ class PhaseTails:
 
 
 def _pooled_scale(mean: np.ndarray, above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Scales of phases, drawn towards that of all as far as their number of calls leaves them uncertain (empirical Bayes on
-    the logarithm, whose variance is about 1 / calls), relative to the common one; and their remaining doubt."""
+    """Scales of phases, drawn towards that of all as far as their number of calls leaves them uncertain
+    (empirical Bayes on the logarithm, whose variance is about 1 / calls), relative to the common one; and
+    their remaining doubt."""
     least = mean[mean > 0].min()
     log_mean = np.log(np.maximum(mean, 0.1 * least))
     noise = 1.0 / np.maximum(above, 1)

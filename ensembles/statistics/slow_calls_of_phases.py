@@ -1,8 +1,10 @@
-"""Phases in which some calls are slow: the slowest of more calls than a phase had, where calls have two modes.
+"""Phases in which some calls are slow: the slowest of more calls than a phase had, where calls have two
+modes.
 
-A tail must not be carried across the gap between two modes. Where durations over the median of their phase show
-a last mode of their own, a phase is described by the share of its calls in that mode, which all phases together help to know
-(a beta distribution over phases), and the slow calls of all phases by one distribution with one tail."""
+A tail must not be carried across the gap between two modes. Where durations over the median of their phase
+show a last mode of their own, a phase is described by the share of its calls in that mode, which all phases
+together help to know (a beta distribution over phases), and the slow calls of all phases by one distribution
+with one tail."""
 
 from __future__ import annotations
 
@@ -85,8 +87,8 @@ def _variance(value: np.ndarray, weight: np.ndarray) -> float:
 
 
 def _shares(number: np.ndarray, calls: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draws of the share of slow calls of each phase, shape (p, parts), from its beta posterior; the prior is fitted to all
-    phases by moments (empirical Bayes)."""
+    """Draws of the share of slow calls of each phase, shape (p, parts), from its beta posterior; the prior is
+    fitted to all phases by moments (empirical Bayes)."""
     n = calls.astype(np.float64)
     mean = float(number.sum() / n.sum())
     excess = float(((number - n * mean) ** 2).sum() - n.sum() * mean * (1 - mean))
@@ -97,8 +99,8 @@ def _shares(number: np.ndarray, calls: np.ndarray, rng: np.random.Generator) -> 
 
 
 def _log_quantile(mode: Sample, tail: Beyond, chance: np.ndarray) -> np.ndarray:
-    """Log of what a slow call exceeds with a chance: from the calls, and above the threshold from the tails, one a
-    column."""
+    """Log of what a slow call exceeds with a chance: from the calls, and above the threshold from the tails,
+    one a column."""
     curve = Longest.of(mode)
     found = np.log(np.interp(chance * mode.total + 0.5, curve.rank, curve.duration_s))
     nodes = tail.nodes.thinned(chance.shape[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,8 @@ LARGEST = 1000
 
 FEWEST_PHASES = 5
 FEWEST_EFFECTIVE = 8
-"""Independent phases that many phases must be worth. An estimate of so few is more often too high than too low."""
+"""Independent phases that many phases must be worth. An estimate of so few is more often too high than too
+low."""
 
 FEWEST_CALLS = 20
 MOST_STEP = 1024
@@ -48,15 +49,16 @@ class Tail:
     n, tasks : int
         Calls that were seen; calls, one a task, of which the slowest is asked for.
     median_s, mean_s, low_s, high_s : float or None
-        Of its predictive distribution: the next one lies between low and high with the chance ``level``, what the data
-        leave uncertain included. None: refused, or (the mean) not finite as far as the data say.
+        Of its predictive distribution: the next one lies between low and high with the chance ``level``, what
+        the data leave uncertain included. None: refused, or (the mean) not finite as far as the data say.
     level : float
     method : str
         What it stands on, a key of `METHODS`; ``refused``.
     observed_max_s : float or None
         The slowest call seen.
     exchangeable : bool or None
-        No test found that it matters which phase, task or time a call belongs to; None: nothing could be tested.
+        No test found that it matters which phase, task or time a call belongs to; None: nothing could be
+        tested.
     broken_by : tuple of Factor
         What matters, the most first.
     phases : int or None
@@ -133,8 +135,8 @@ def slowest_of(
     level : float
         Chance with which it shall lie between low and high, as often below as above.
     calls : Calls, optional
-        What is known of each call: with it exchangeability is tested along ranks, nodes, ordinals and time, and
-        the longest calls are known exactly.
+        What is known of each call: with it exchangeability is tested along ranks, nodes, ordinals and time,
+        and the longest calls are known exactly.
     seed : int
         Of the permutations in tests of exchangeability.
 
@@ -212,14 +214,15 @@ def _no_answer(sample: Sample) -> str | None:
     if sample.total == 0:
         return "there are no calls"
     if sample.total < FEWEST_CALLS:
-        return f"{count_text(sample.total, 'call')} say too little about slow ones: at least {FEWEST_CALLS} are needed"
+        some = count_text(sample.total, "call")
+        return f"{some} say too little about slow ones: at least {FEWEST_CALLS} are needed"
     low_s, high_s = float(sample.min_s.min()), float(sample.max_s.max())
     if low_s == high_s:
         return f"all {sample.total:,} calls took {seconds_text(high_s)}, which says nothing about slower ones"
     if sample.resolution_s > 0 and high_s - low_s < 2.5 * sample.resolution_s:
         return (
-            f"the clock's step of {seconds_text(sample.resolution_s)} is nearly as long as what durations differ by "
-            f"({seconds_text(high_s - low_s)})"
+            f"the clock's step of {seconds_text(sample.resolution_s)} is nearly as long as what durations "
+            f"differ by ({seconds_text(high_s - low_s)})"
         )
     return None
 
@@ -240,13 +243,11 @@ def _found(
         blocks = blocks_in_time(calls, tasks, sample.resolution_s)
         if blocks is None:
             return _Found(
-                refused="durations change with time and phases are not known: tell the phases, or ask for fewer "
-                f"than {sample.total:,} tasks"
+                refused="durations change with time and phases are not known: tell the phases, or ask for "
+                f"fewer than {sample.total:,} tasks"
             )
         found = _of_phases(blocks, tasks, levels)
-        return _Found(found.quantiles_s, found.mean_s, "blocks", found.effective, found.refused) if (
-            found.refused is None
-        ) else found
+        return found if found.refused else replace(found, method="blocks")
     return _of_exchangeable(sample, tasks, level, levels, largest_s)
 
 
@@ -259,8 +260,8 @@ def _of_exchangeable(
         return _Found(quantiles_s, tail.mean_s(tasks) if tail else None, "within-reach")
     if tail is None:
         return _Found(
-            refused=f"the slowest of the {sample.total:,} calls differ too little, or are too few, to say what a slower "
-            "one would be"
+            refused=f"the slowest of the {sample.total:,} calls differ too little, or are too few, to say "
+            "what a slower one would be"
         )
     return _Found(tail.quantiles_s(tasks, levels), tail.mean_s(tasks), "beyond")
 
@@ -268,19 +269,19 @@ def _of_exchangeable(
 def _of_phases(sample: Sample, tasks: int, levels: np.ndarray) -> _Found:
     if len(sample.n) < FEWEST_PHASES:
         return _Found(
-            refused=f"phases differ, and {count_text(len(sample.n), 'phase')} say too little about how much: at least "
-            f"{FEWEST_PHASES} are needed"
+            refused=f"phases differ, and {count_text(len(sample.n), 'phase')} say too little about how much: "
+            f"at least {FEWEST_PHASES} are needed"
         )
     most = int(sample.n.max())
     if np.median(sample.n) < 2:
         return _Found(
-            refused=f"phases differ, and most of the {len(sample.n):,} have a single call: there is no slowest of several "
-            "in them"
+            refused=f"phases differ, and most of the {len(sample.n):,} have a single call: there is no "
+            "slowest of several in them"
         )
     if tasks > most * MOST_STEP:
         return _Found(
-            refused=f"phases differ, and none has more than {count_text(most, 'call')}, which says too little about "
-            f"{tasks:,}"
+            refused=f"phases differ, and none has more than {count_text(most, 'call')}, which says too "
+            f"little about {tasks:,}"
         )
     maxima: PhaseMaxima = phase_maxima(sample, tasks)
     if maxima.effective < min(FEWEST_EFFECTIVE, len(sample.n)):

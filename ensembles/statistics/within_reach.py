@@ -1,13 +1,13 @@
 """The slowest of N within reach of the data: bands that hold for any distribution.
 
-If the calls seen and the calls to come are exchangeable, then any of the ``n + N`` is as likely as any other to be the
-slowest, and the chance that none of N new calls is longer than the c-th longest of n is exactly::
+If the calls seen and the calls to come are exchangeable, then any of the ``n + N`` is as likely as any other
+to be the slowest, and the chance that none of N new calls is longer than the c-th longest of n is exactly::
 
     P = n! (n + N - c)! / ((n - c)! (n + N)!)
 
-(all of the c longest of both together are old ones; the beta-binomial law with parameters c and n - c + 1). It is (n / (n + N))
-for the longest, so that a band with chance 1 - a on either side ends at the longest call seen for N = n a / (1 - a): with
-a = 5 % for N = n / 19."""
+(all of the c longest of both together are old ones; the beta-binomial law with parameters c and n - c + 1).
+It is (n / (n + N)) for the longest, so that a band with chance 1 - a on either side ends at the longest call
+seen for N = n a / (1 - a): with a = 5 % for N = n / 19."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from ensembles.summaries.bins import bin_edges_s
 
 
 def chance_below_longest(calls: float, tasks: float, rank: np.ndarray) -> np.ndarray:
-    """The chance that none of ``tasks`` new calls is longer than the ``rank``-th longest of ``calls``; ranks between
-    whole numbers are interpolated by the gamma function."""
+    """The chance that none of ``tasks`` new calls is longer than the ``rank``-th longest of ``calls``; ranks
+    between whole numbers are interpolated by the gamma function."""
     from scipy.special import gammaln
 
     rank = np.minimum(np.asarray(rank, dtype=np.float64), calls)
     n = float(calls)
-    log_chance = (gammaln(n + 1) - gammaln(n - rank + 1)) - (gammaln(n + tasks + 1) - gammaln(n + tasks - rank + 1))
+    log_chance = (gammaln(n + 1) - gammaln(n - rank + 1)) - (
+        gammaln(n + tasks + 1) - gammaln(n + tasks - rank + 1)
+    )
     if n > 1e6:  # the differences of large logarithms lose their digits, and the product is a power
         log_chance = rank * (np.log(n) - np.log(n + tasks))
     return np.exp(log_chance)
@@ -86,7 +88,8 @@ class Longest:
         return np.exp(np.interp(np.arange(number) + 0.5, places, log_s))
 
     def quantiles_s(self, tasks: float, levels: np.ndarray) -> np.ndarray:
-        """Quantiles of the slowest of ``tasks`` new calls, seconds; nan where they lie above the longest one seen."""
+        """Quantiles of the slowest of ``tasks`` new calls, seconds; nan where they lie above the longest one
+        seen."""
         levels = np.asarray(levels, dtype=np.float64)
         # Ranks from 1 to all of them, denser where the chance falls by some percent with each.
         ranks = np.minimum(np.geomspace(1.0, self.calls, 2000), self.calls)

@@ -69,7 +69,9 @@ def test_equation_1_is_a_power_of_the_distribution_at_the_edges_of_bins():
     seen = np.random.default_rng(9).gamma(3, 1e-3, 2000)
     edges, chance = slowest_distribution(Sample.of(seen), 17)
     some = np.searchsorted(edges, [1e-3, 3e-3, 8e-3])
-    empirical = np.searchsorted(np.sort(np.rint(seen * 1e9)), np.rint(edges[some] * 1e9), side="left") / len(seen)
+    empirical = np.searchsorted(np.sort(np.rint(seen * 1e9)), np.rint(edges[some] * 1e9), side="left") / len(
+        seen
+    )
     np.testing.assert_allclose(chance[some], empirical**17, rtol=1e-9)
 
 

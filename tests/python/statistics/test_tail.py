@@ -67,7 +67,8 @@ def test_phases_that_differ_are_the_sample(tasks, method):
     assert not found.exchangeable
     assert found.broken_by[0].name == "phase"
     assert found.phases == 60
-    # Phases differ by a factor of exp(0.5) and more: an interval that only knows of all calls together is narrower.
+    # Phases differ by a factor of exp(0.5) and more: an interval that only knows of all calls together is
+    # narrower.
     assert found.high_s / found.low_s > 1.5 * found.equation1.high_s / found.equation1.low_s
 
 
@@ -77,7 +78,9 @@ def test_changes_with_time_make_blocks_where_phases_are_not_known():
     found = slowest_of(Sample.of(durations_s), 200, calls=calls)
     assert found.method == "blocks"
     assert "time" in [one.name for one in found.broken_by]
-    assert slowest_of(Sample.of(durations_s), 10**6, calls=calls).refused.startswith("durations change with time")
+    assert slowest_of(Sample.of(durations_s), 10**6, calls=calls).refused.startswith(
+        "durations change with time"
+    )
 
 
 def test_intervals_at_a_higher_level_are_wider():

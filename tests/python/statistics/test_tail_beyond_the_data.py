@@ -30,9 +30,7 @@ def test_posterior_is_the_integral_over_a_dense_grid(shape):
     shapes = np.linspace(SHAPE_LOW + 0.005, SHAPE_HIGH - 0.005, 250)
     log_scales = np.linspace(np.log(0.05), np.log(6.0), 900)
     inside = np.meshgrid(shapes, log_scales, indexing="ij")
-    log_density = stats.genpareto.logpdf(
-        values[:, None, None], inside[0], scale=np.exp(inside[1])
-    ).sum(0)
+    log_density = stats.genpareto.logpdf(values[:, None, None], inside[0], scale=np.exp(inside[1])).sum(0)
     weight = np.exp(log_density - log_density.max())
     weight /= weight.sum()
     assert found.weight @ found.shape == pytest.approx((weight * inside[0]).sum(), abs=0.03)
