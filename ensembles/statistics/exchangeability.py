@@ -21,6 +21,7 @@ MATTERS = 0.005
 """Share of the variance below which a difference makes none, however sure it is."""
 
 _MOST_CALLS = 50_000
+_MOST_IN_TIME = 500_000
 _TIME_BLOCKS = 32
 _PERMUTATIONS = 99
 _TAIL_SHARE = 0.05
@@ -117,7 +118,8 @@ def exchangeability_of(sample: Sample, calls: Calls | None = None, seed: int = 0
     ----------
     sample : Sample
     calls : Calls, optional
-        Of more than 50,000 calls, so many that are drawn at random are looked at.
+        Of more than 50,000 calls, so many that are drawn at random are looked at; for the extremal index,
+        of more than 500,000 those in the middle of the time.
     """
     rng = np.random.default_rng(seed)
     factors: list[Factor] = []
@@ -128,12 +130,22 @@ def exchangeability_of(sample: Sample, calls: Calls | None = None, seed: int = 0
     index = None
     if calls is not None and len(calls.durations_s) > 2:
         if calls.start_ns is not None:
-            order = np.argsort(calls.start_ns, kind="stable")
-            index = extremal_index(calls.durations_s[order])
+            some = _in_the_middle(calls.start_ns, rng)
+            order = np.argsort(calls.start_ns[some], kind="stable")
+            index = extremal_index(calls.durations_s[some][order])
         factors += _along_columns(calls, sample.resolution_s, rng)
     mean_size = float((sample.n**2).sum() / sample.total) if sample.total else 1.0
     effective = sample.total / (1.0 + (mean_size - 1.0) * share)
     return Exchangeability(tuple(factors), effective, index)
+
+
+def _in_the_middle(start_ns: np.ndarray, rng: np.random.Generator) -> np.ndarray | slice:
+    """Calls that follow one another in time: all of them, or of very many some in the middle."""
+    if len(start_ns) <= _MOST_IN_TIME:
+        return slice(None)
+    part = np.sort(start_ns[rng.integers(0, len(start_ns), 10_000)])
+    half = int(5_000 * _MOST_IN_TIME / len(start_ns))
+    return np.flatnonzero((start_ns >= part[5_000 - half]) & (start_ns <= part[5_000 + half - 1]))
 
 
 def _along_columns(calls: Calls, resolution_s: float, rng: np.random.Generator) -> list[Factor]:

@@ -16,6 +16,7 @@ from ensembles.statistics.exchangeability import Calls, Exchangeability, Factor,
 from ensembles.statistics.phases_as_sample import PhaseMaxima, phase_maxima
 from ensembles.statistics.sample import Sample
 from ensembles.statistics.within_reach import Longest, reach
+from ensembles.summaries.bins import bin_edges_s
 from ensembles.units import count_text, seconds_text
 
 METHODS = {
@@ -150,7 +151,7 @@ def slowest_of(
     if not 0 < level < 1:
         raise EnsioError(f"a level of {level} is no chance: give one between 0 and 1, as 0.9")
     sample = in_phases(sample)
-    if calls is not None and len(calls.durations_s) and sample.phases_known and calls.phase is not None:
+    if calls is not None and len(calls.durations_s) > sample.total and calls.phase is not None:
         calls = calls.chosen(calls.phase >= 0)
     tested = exchangeability_of(sample, calls, seed)
     return answer(sample, int(tasks), level, tested, calls)
@@ -174,8 +175,7 @@ def answer(
     if found.refused is None:
         largest_s = None
         if calls is not None and len(calls.durations_s) == sample.total:
-            kept = min(LARGEST, sample.total)
-            largest_s = np.partition(calls.durations_s, sample.total - kept)[sample.total - kept :]
+            largest_s = _largest(sample, calls.durations_s)
         found = _found(sample, tasks, level, levels, tested, calls, largest_s)
         found = _honest_about_the_clock(found, sample.resolution_s)
     low, median, high = (None if value is None else float(value) for value in found.quantiles_s)
@@ -198,6 +198,14 @@ def answer(
         equation1=equation1_of(sample, tasks, level) if sample.total else None,
         refused=found.refused,
     )
+
+
+def _largest(sample: Sample, durations_s: np.ndarray) -> np.ndarray:
+    """The longest calls: no more than are needed are sorted."""
+    longer = sample.counts[::-1].cumsum()[::-1]
+    enough = np.flatnonzero(longer >= min(LARGEST, sample.total))[-1]
+    some = durations_s[durations_s >= bin_edges_s()[enough] * (1 - 1e-9)]
+    return np.sort(some)[-LARGEST:]
 
 
 @dataclass(frozen=True, eq=False)

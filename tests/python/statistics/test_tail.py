@@ -169,3 +169,10 @@ def test_an_ensemble_gives_what_it_knows_of_its_calls():
     assert found.extremal_index < 0.6
     assert found.method == "phases"
     assert "100 calls" in str(found)
+
+
+def test_the_longest_calls_are_those_of_a_sort():
+    from ensembles.statistics.tail import LARGEST, _largest
+
+    for seen in (alike(20000), alike(300), np.round(alike(20000), 4)):
+        np.testing.assert_array_equal(_largest(Sample.of(seen), seen), np.sort(seen)[-LARGEST:])
