@@ -10,7 +10,8 @@ from ensembles.errors import EnsioError
 from ensembles.statistics.beyond import beyond
 from ensembles.statistics.exchangeability import Calls
 from ensembles.statistics.sample import Sample
-from ensembles.statistics.tail import METHODS, slowest_of
+from ensembles.statistics.tail import slowest_of
+from ensembles.statistics.tail_result import METHODS
 
 KEYS = {
     "n",

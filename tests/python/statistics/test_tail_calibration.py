@@ -14,7 +14,7 @@ from ensembles.statistics.exchangeability import Calls
 from ensembles.statistics.sample import Sample
 
 sys.path.insert(0, str(ROOT))
-from calibration.cases.tail_cases import INDEPENDENT, Phased, independent_coverage, phased_coverage  # noqa: E402
+from calibration.cases.tail_cases import INDEPENDENT, Phased, independent_coverage, phased_coverage
 
 
 def allowed(trials: int) -> float:
