@@ -114,7 +114,7 @@ def beyond(sample: Sample, largest_s: np.ndarray | None = None) -> Beyond | None
     longest = Longest.of(sample, largest_s)
     exact = np.sort(largest_s)[::-1] if largest_s is not None and sample.resolution_s == 0 else np.zeros(0)
     most = tail_calls(sample.total)
-    if at_least[first] < most:  # a valley within what would be the tail: is it one, or chance?
+    if 2 * at_least[first] <= most:  # a valley far into what would be the tail: is it one, or chance?
         whole = _with_calls(sample, exact, most, 0, 0.0, longest, at_least)
         if whole is not None and fits(whole, longest):
             return whole
