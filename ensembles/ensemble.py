@@ -15,8 +15,9 @@ from ensembles.statistics.sample import Sample
 from ensembles.units import count_text, seconds_text
 
 if TYPE_CHECKING:
-    from ensembles.events import Events
+    from ensembles.events import Call, Events
     from ensembles.statistics.atoms import Atoms
+    from ensembles.statistics.histogram import Histogram
     from ensembles.statistics.moments import Moments
     from ensembles.statistics.quantiles import Quantiles
     from ensembles.statistics.robust import Robust
@@ -44,6 +45,8 @@ class Ensemble:
         What the durations are of.
     name : str
         What the calls are, for people.
+    op : str
+        Their kind of operation, one of `OPS`; ``""``: several, or not known.
     notes : iterable of str
         What is partial or doubtful, in plain sentences.
     resolution_s : float, optional
@@ -58,7 +61,7 @@ class Ensemble:
     ----------
     durations_s, phase, rank, ordinal, bytes, start_ns : ndarray of shape (n,), or None
         As given. All are None where only the histogram of the ensemble is known.
-    per, name, notes
+    per, name, op, notes
         As given.
     """
 
@@ -73,6 +76,7 @@ class Ensemble:
         start_ns: Any = None,
         per: Literal["call", "MiB"] = "call",
         name: str = "",
+        op: str = "",
         notes: Iterable[str] = (),
         resolution_s: float | None = None,
     ) -> None:
@@ -87,7 +91,7 @@ class Ensemble:
                 )
             setattr(self, column, whole)
         self.durations_s: np.ndarray | None = durations
-        self.per, self.name, self.notes = _checked(per), name, list(notes)
+        self.per, self.name, self.op, self.notes = _checked(per), name, op, list(notes)
         self._resolution_s = resolution_s
         self._counted = Sample.of(durations, self.phase)
 
@@ -106,8 +110,9 @@ class Ensemble:
             np.maximum(events.moved, 0),
             start_ns=events.start,
             per=per,
-            name=_name_of(events),
-            notes=_doubts(events),
+            name=name_of(_used(events)),
+            op=op_of(_used(events)),
+            notes=doubts_about(_used(events)),
         )
 
     @classmethod
@@ -116,6 +121,7 @@ class Ensemble:
         sample: Sample,
         per: Literal["call", "MiB"] = "call",
         name: str = "",
+        op: str = "",
         notes: Iterable[str] = (),
         successive: Successive | None = None,
     ) -> Ensemble:
@@ -125,7 +131,7 @@ class Ensemble:
             ensemble.__dict__["successive"] = successive
         for column in ("durations_s", "phase", "rank", "ordinal", "bytes", "start_ns"):
             setattr(ensemble, column, None)
-        ensemble.per, ensemble.name, ensemble.notes = _checked(per), name, list(notes)
+        ensemble.per, ensemble.name, ensemble.op, ensemble.notes = _checked(per), name, op, list(notes)
         ensemble._counted, ensemble._resolution_s = sample, sample.resolution_s or None
         return ensemble
 
@@ -214,6 +220,17 @@ class Ensemble:
 
         return quantiles_of(self.atoms, quantiles, level)
 
+    def histogram(
+        self,
+        scale: Literal["log", "linear"] = "log",
+        bins: int | None = None,
+        weight: Literal["calls", "time"] = "calls",
+    ) -> Histogram:
+        """Calls, or the time they took, by duration: `statistics.histogram`."""
+        from ensembles.statistics.histogram import histogram_of
+
+        return histogram_of(self.atoms, scale, bins, weight)
+
     def modes(self, **options: Any) -> Any:
         """Modes of log duration: `statistics.modes.modes_of`."""
         from ensembles.statistics.modes import modes_of
@@ -272,8 +289,8 @@ class Ensemble:
         counted = [count_text(self.n, "call")]
         if "tasks" in facts:
             counted.append(f"{facts['tasks']} task{'s' * (facts['tasks'] != '1')}")
-        phases = facts["phases"]
-        counted.append("phases not known" if not self._counted.phases_known else f"{phases} phases")
+        known = self._counted.phases_known
+        counted.append(count_text(len(self._counted.phase), "phase") if known else "phases not known")
         times = f"median {facts['median']}, from {facts['shortest']} to {facts['longest']}"
         return f"{title}: {', '.join(counted)}; {times}" + "".join(f"\n  note: {note}" for note in self.notes)
 
@@ -325,14 +342,25 @@ def _checked(per: str) -> Any:
     return per
 
 
-def _name_of(events: Events) -> str:
-    names = [events.calls[number].name for number in np.flatnonzero(np.bincount(events.call))]
+def _used(events: Events) -> list[Call]:
+    """The functions that were called."""
+    return [events.calls[number] for number in np.flatnonzero(np.bincount(events.call))]
+
+
+def name_of(used: Sequence[Call]) -> str:
+    """The functions' names, of many the first."""
+    names = [call.name for call in used]
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _doubts(events: Events) -> list[str]:
-    """What makes these events more than one ensemble."""
-    used = [events.calls[number] for number in np.flatnonzero(np.bincount(events.call))]
+def op_of(used: Sequence[Call]) -> str:
+    """The functions' kind of operation; ``""``: several, or none."""
+    ops = {call.op for call in used}
+    return ops.pop() if len(ops) == 1 else ""
+
+
+def doubts_about(used: Sequence[Call]) -> list[str]:
+    """What makes calls of these functions more than one ensemble, in plain sentences."""
     layers = sorted({call.layer for call in used})
     ops = sorted({call.op for call in used})
     doubts = []

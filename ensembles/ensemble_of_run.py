@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -35,7 +35,10 @@ successive calls hang together."""
 MOST_PHASES = 8192
 """More phases than these are put together in a row while counting: 15 KiB each."""
 
-_LEAST_RANKS = 3
+CHUNK = 1 << 19
+"""Events that are in memory at a time, for each thread."""
+
+_LEAST_RANKS = 2
 _BEFORE_NS = 2_000_000
 _MOST_ACROSS = 0.1
 
@@ -95,7 +98,7 @@ def _in_one_pass(run: Run, selection: Selection, per: Per) -> Ensemble:
     if phases.count > MOST_PHASES:
         notes.append(f"{phases.count:,} phases were put together to {MOST_PHASES:,}")
     doubts = [note for note in part.notes if note not in notes]
-    return Ensemble.of_sample(sample, per, part.name, notes + doubts, successive=part.successive)
+    return Ensemble.of_sample(sample, per, part.name, part.op, notes + doubts, part.successive)
 
 
 def _late(cuts_ns: np.ndarray, some: Events) -> np.ndarray:
@@ -136,21 +139,38 @@ def _choose(selection: Selection, chunk: Events, per: Per) -> np.ndarray:
 
 
 def _counted(run: Run, columns: tuple[str, ...], make: Callable[[], PhaseCounts]) -> PhaseCounts:
-    """All events of a run in one pass, counted by several threads while the next are read."""
-    parts = [make() for _ in range(THREADS)]
-    pending: list[Future | None] = [None] * THREADS
+    """All events of a run in one pass, counted by several threads."""
     with ThreadPoolExecutor(THREADS) as pool:
-        for turn, chunk in enumerate(run.chunks(1 << 20, columns)):
-            place = turn % THREADS
-            if (busy := pending[place]) is not None:
-                busy.result()
-            pending[place] = pool.submit(parts[place].add, chunk)
-        for busy in pending:
-            if busy is not None:
-                busy.result()
-    for other in parts[1:]:
-        parts[0].merge(other)
-    return parts[0]
+        parts = run.parts(THREADS, CHUNK, columns)
+        if len(parts) > 1:
+            counts = list(pool.map(_counted_part, parts, [make() for _ in parts]))
+        else:
+            counts = _counted_behind(parts[0] if parts else iter(()), [make() for _ in range(THREADS)], pool)
+    for other in counts[1:]:
+        counts[0].merge(other)
+    return counts[0]
+
+
+def _counted_part(chunks: Iterator[Events], counts: PhaseCounts) -> PhaseCounts:
+    for chunk in chunks:
+        counts.add(chunk)
+    return counts
+
+
+def _counted_behind(
+    chunks: Iterator[Events], counts: list[PhaseCounts], pool: ThreadPoolExecutor
+) -> list[PhaseCounts]:
+    """Chunks are counted while the next ones are read."""
+    pending: list[Future | None] = [None] * len(counts)
+    for turn, chunk in enumerate(chunks):
+        place = turn % len(counts)
+        if (busy := pending[place]) is not None:
+            busy.result()
+        pending[place] = pool.submit(counts[place].add, chunk)
+    for busy in pending:
+        if busy is not None:
+            busy.result()
+    return counts
 
 
 def _true_cuts(found: PhaseCounts, number: np.ndarray, tasks: int) -> tuple[PhaseCounts, np.ndarray]:

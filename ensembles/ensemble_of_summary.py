@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ensembles.ensemble import MIB, Ensemble
+from ensembles.ensemble import MIB, Ensemble, doubts_about, name_of, op_of
 from ensembles.errors import EnsioError
 from ensembles.statistics.sample import Sample
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns, bin_of
@@ -29,7 +29,7 @@ def ensemble_of_summary(run: Run, selection: Selection, per: Literal["call", "Mi
         The summary does not tell these calls from others.
     """
     for told, what in (
-        (selection.ranks, "ranks"),
+        (None if _all_ranks(run, selection) else selection.ranks, "ranks"),
         (selection.file_globs, "files"),
         (selection.times_s, "times"),
         (selection.regions, "regions"),
@@ -59,8 +59,18 @@ def ensemble_of_summary(run: Run, selection: Selection, per: Literal["call", "Mi
             raise _refusal(run, "counts calls together that moved different amounts")
     scale = np.where(wanted & per_mib, moved / MIB, 1.0)
     sample = _sample(summary, wanted, scale)
-    names = [summary.calls[number].name for number in np.unique(cells["call"][wanted])]
-    return Ensemble.of_sample(sample, per, ", ".join(names), _notes(run, summary, wanted, sample))
+    used = [summary.calls[number] for number in np.unique(cells["call"][wanted])]
+    return Ensemble.of_sample(
+        sample,
+        per,
+        name=name_of(used),
+        op=op_of(used),
+        notes=_notes(run, summary, wanted, sample) + doubts_about(used),
+    )
+
+
+def _all_ranks(run: Run, selection: Selection) -> bool:
+    return any(low == 0 and high >= run.tasks - 1 for low, high in selection.ranks or ())
 
 
 def _within(

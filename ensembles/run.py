@@ -42,6 +42,10 @@ class _Source(Protocol):
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]: ...
 
+    def parts(
+        self, most_parts: int, max_events: int, names: Sequence[str] | None = None
+    ) -> list[Iterator[Events]]: ...
+
     def some_ranks(self, most_events: int, least_ranks: int) -> Events: ...
 
     def events(self) -> Events: ...
@@ -268,6 +272,12 @@ class Run:
         if max_events < 1:
             raise ValueError("a chunk holds at least one event")
         return self._source.chunks(max_events, columns)
+
+    def parts(
+        self, most_parts: int, max_events: int = 1 << 20, columns: Sequence[str] | None = None
+    ) -> list[Iterator[Events]]:
+        """As `chunks`, in up to `most_parts` iterators that threads may go through side by side."""
+        return self._source.parts(most_parts, max_events, columns)
 
     @cached_property
     def events(self) -> Events:

@@ -49,7 +49,7 @@ def histogram(
 
     Parameters
     ----------
-    data : Run, Events or LogHistogram
+    data : Run, Events, Ensemble or LogHistogram
     title : str, optional
     scale : {"linear", "log"}, optional
         Default: both, on two tabs.

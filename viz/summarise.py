@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ensembles.ensemble import Ensemble
 from ensembles.errors import EnsioError
-from ensembles.events import Events
+from ensembles.events import Call, Events
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.from_cells import histogram_of, moments_of, table_of, totals_of
 from ensembles.summaries.histogram import LogHistogram
@@ -30,7 +31,7 @@ def summarise(data: Any, kind: type[Summary], make: Callable[[], Summary]) -> Su
     Parameters
     ----------
     data : Run, Events, or a summary of this kind
-        A summary is returned as it is.
+        A summary is returned as it is. A histogram may be that of an Ensemble, too.
     kind : type
     make : callable
         Makes an empty summary.
@@ -44,6 +45,8 @@ def summarise(data: Any, kind: type[Summary], make: Callable[[], Summary]) -> Su
     """
     if isinstance(data, kind):
         return data
+    if isinstance(data, Ensemble) and kind is LogHistogram:
+        return _histogram_of_ensemble(data)
     if not getattr(data, "has_all_events", True):
         if kind in _FROM_CELLS:
             return _FROM_CELLS[kind](data)
@@ -62,6 +65,15 @@ def summarise(data: Any, kind: type[Summary], make: Callable[[], Summary]) -> Su
     for chunk in chunks:
         summary.add(chunk)
     return summary
+
+
+def _histogram_of_ensemble(ensemble: Ensemble) -> LogHistogram:
+    histogram = LogHistogram()
+    if len(ensemble):
+        name = ensemble.name or "calls"
+        call = Call(name if ensemble.per == "call" else f"{name} per MiB", "", ensemble.op or "meta")
+        histogram.counts[call] = ensemble.sample.counts.copy()
+    return histogram
 
 
 def tasks_of(data: Any) -> int:

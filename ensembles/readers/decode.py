@@ -133,6 +133,14 @@ class BlockReader:
             if count:
                 return count
 
+    def add_flaws(self, other: BlockReader) -> None:
+        """Count what another reader found damaged or unknown here, too."""
+        for mine, theirs in ((self.damaged, other.damaged), (self.lost, other.lost)):
+            for path, count in theirs.items():
+                mine[path] = mine.get(path, 0) + count
+        self.unknown_calls += other.unknown_calls
+        self.unknown_files += other.unknown_files
+
     def _pieces(self, decodings: Sequence[Decoding]) -> Iterator[_Piece | None]:
         """Fills the buffer piece by piece; gives None whenever it is full."""
         for decoding in decodings:

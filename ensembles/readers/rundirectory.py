@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from threading import Lock
 
 import numpy as np
 
@@ -126,6 +127,34 @@ class SpoolSource:
         """At most `max_events` at a time, in the order of ranks, those of a thread in order of completion;
         with these columns and those that are read anyway (`Events.partly`), or with all."""
         reader = BlockReader(self._decodings)
+        yield from self._chunks_of(reader, max_events, names)
+        self._note_flaws(reader)
+
+    def parts(
+        self, most_parts: int, max_events: int, names: Sequence[str] | None = None
+    ) -> list[Iterator[Events]]:
+        """The same in up to `most_parts` parts, about equally long, which threads may read side by side."""
+        sizes = [_slots_of(decoding) for decoding in self._decodings]
+        part_of = np.cumsum(sizes) * most_parts // (sum(sizes) + 1)
+        places = [np.flatnonzero(part_of == part) for part in np.unique(part_of)]
+        readers = [BlockReader([self._decodings[i] for i in group]) for group in places]
+        waiting, lock = len(readers), Lock()
+
+        def part(reader: BlockReader) -> Iterator[Events]:
+            nonlocal waiting
+            yield from self._chunks_of(reader, max_events, names)
+            with lock:
+                waiting -= 1
+                if not waiting:
+                    for other in readers[1:]:
+                        readers[0].add_flaws(other)
+                    self._note_flaws(readers[0])
+
+        return [part(reader) for reader in readers]
+
+    def _chunks_of(
+        self, reader: BlockReader, max_events: int, names: Sequence[str] | None
+    ) -> Iterator[Events]:
         while True:
             columns, count = empty_columns(max_events, names), 0
             while count < max_events:
@@ -137,7 +166,6 @@ class SpoolSource:
                 yield self._events(columns, count)
             if count < max_events:
                 break
-        self._note_flaws(reader)
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
         """All events of some ranks, evenly spaced among all, by rank and start: about `most_events`, of
@@ -233,6 +261,11 @@ class SpoolSource:
             self.metadata.note(f"{reader.unknown_calls} calls are of functions that no table of calls names")
         if reader.unknown_files:
             self.metadata.note(f"{reader.unknown_files} calls are on files that no spool names")
+
+
+def _slots_of(decoding: Decoding) -> int:
+    """How many events there are at most."""
+    return sum(window.slots for window in decoding.windows) + sum(block.events for block in decoding.coded)
 
 
 def _rest(spool: Spool, decoding: Decoding) -> Decoding:

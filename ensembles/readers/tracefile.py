@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,6 +30,9 @@ TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude", "user", "ui
 THREADS = min(4, len(os.sched_getaffinity(0)))
 """Threads that compress and decompress; zlib lets them run side by side."""
 
+
+_FEW_RANKS = 24
+"""Where the events of so few ranks lie is found by bisection; of more, by a look at all ranks."""
 
 _DEFLATE_RATIO = 1032
 """No deflated data become longer than this many times their length."""
@@ -101,20 +105,37 @@ class TraceFileSource:
             for low in range(0, columns.length, max_events):
                 yield self._read(columns, low, min(low + max_events, columns.length), pool)
 
+    def parts(
+        self, most_parts: int, max_events: int, names: Sequence[str] | None = None
+    ) -> list[Iterator[Events]]:
+        """The same, in one part: threads decompress its columns."""
+        return [self.chunks(max_events, names)]
+
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
         """All events of some ranks, evenly spaced among all, by rank and start: about `most_events`, of
         `least_ranks` ranks at least."""
-        begins, ranks, position = [], [], 0
-        for chunk in self.chunks(1 << 20, ("rank",)):
-            first = np.flatnonzero(np.diff(chunk.rank.astype(np.int64), prepend=ranks[-1] if ranks else -1))
-            begins.extend((first + position).tolist())
-            ranks.extend(chunk.rank[first].tolist())
-            position += len(chunk)
-        wanted = max(least_ranks, int(len(ranks) * most_events / max(position, 1)))
-        chosen = np.unique(np.linspace(0, len(ranks) - 1, min(wanted, len(ranks))).astype(int))
-        ends = [*begins[1:], position]
+        tasks = self.metadata.tasks
+        with self._columns(("rank",)) as (column, pool):
+            length = column.length
+            wanted = max(least_ranks, int(tasks * most_events / max(length, 1)))
+            ranks = np.unique(np.linspace(0, tasks - 1, min(wanted, tasks)).astype(int)).tolist()
+            if len(ranks) <= _FEW_RANKS:
+
+                def rank_of(row: int) -> int:
+                    return int(column.read(row, row + 1, pool)["rank"][0])
+
+                ends = [rank + more for rank in ranks for more in (0, 1)]
+                rows = [bisect_left(range(length), end, key=rank_of) for end in ends]
+                spans = list(zip(rows[::2], rows[1::2], strict=True))
+            else:
+                begin = np.zeros(tasks + 1, np.int64)
+                for low in range(0, length, 1 << 20):
+                    chunk = column.read(low, min(low + (1 << 20), length), pool)["rank"]
+                    begin[1:] += np.bincount(chunk, minlength=tasks)[:tasks]
+                begin = np.cumsum(begin)
+                spans = [(int(begin[rank]), int(begin[rank + 1])) for rank in ranks]
         with self._columns() as (columns, pool):
-            parts = [self._read(columns, begins[i], ends[i], pool) for i in chosen.tolist()]
+            parts = [self._read(columns, low, high, pool) for low, high in spans if high > low]
         parts = parts or [Events.empty(self.metadata.calls, self.metadata.files)]
         return Events.concatenate(parts).sorted()
 

@@ -120,7 +120,7 @@ class LogHistogram:
             From the first bin that holds calls to the last, in seconds.
         counts : ndarray of int64, shape (k,)
         """
-        first_of_bin = _coarse_bins(per_octave)
+        first_of_bin = coarse_bins(per_octave)
         counts = np.add.reduceat(self.counts[call], first_of_bin)
         used = np.flatnonzero(counts)
         chosen = slice(used[0], used[-1] + 1)
@@ -141,8 +141,8 @@ def _least_and_largest_ns() -> tuple[np.ndarray, np.ndarray]:
     return edges_ns[:-1], edges_ns[1:] - 1
 
 
-def _coarse_bins(per_octave: int) -> np.ndarray:
-    """First bin of the law in each bin of nearly equal ratio."""
+def coarse_bins(per_octave: int) -> np.ndarray:
+    """First bin of the law in each bin of nearly equal ratio, of which there are so many an octave."""
     fine = 1 << BIN_BITS
     ratio = 2.0 ** (np.arange(per_octave) / per_octave)
     small = np.unique(np.round(np.outer(2.0 ** np.arange(BIN_BITS), ratio)).astype(np.int64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 import ensembles as en
 from ensembles import ensemble_of_run
 from ensembles.collection import collect
-from ensembles.events import COLUMNS
+from ensembles.events import COLUMNS, Events
+from ensembles.readers.rundirectory import open_run_directory
+from ensembles.run import Run
 from ensembles.selection import Selection
 from ensembles.writers.synthetic import synthetic_run
 
@@ -26,9 +29,6 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("long")
     synthetic_run(folder / "run", TASKS, EVENTS, seed=21)
     if request.param == "spools":
-        from ensembles.readers.rundirectory import open_run_directory
-        from ensembles.run import Run
-
         return Run(str(folder), open_run_directory(str(folder / "run")))
     collect(str(folder / "run"), str(folder / "trace.h5"))
     return en.open(folder / "trace.h5")
@@ -87,6 +87,33 @@ def test_columns_that_were_not_asked_for_are_missing_and_not_zero(run: en.Run) -
         assert len(chunk) == len(chunk.duration) <= 1000
         with pytest.raises(AttributeError):
             _ = chunk.offset
+
+
+@pytest.mark.parametrize("most_parts", [1, 2, 5, 100])
+def test_parts_together_are_the_chunks(run: en.Run, most_parts: int) -> None:
+    parts = run.parts(most_parts, 1000)
+    assert 1 <= len(parts) <= most_parts
+    found = Events.concatenate([chunk for part in parts for chunk in part])
+    expected = Events.concatenate(list(run.chunks()))
+    for name in COLUMNS:
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_damage_is_told_once_by_whoever_reads_last(tmp_path: Path) -> None:
+    calls = [("pwrite", 0.001 * i, 1e-4, 4096) for i in range(1, 20)]
+    made = run_of(tmp_path / "run", [calls] * 4)
+    for number in (1, 3):
+        path = tmp_path / "run" / f"{number}.spool"
+        data = bytearray(path.read_bytes())
+        at = data.index(struct.pack("<Q", 10**12 + 5 * 10**6))
+        data[at : at + 8] = struct.pack("<Q", 2**63)
+        path.write_bytes(data)
+    told = []
+    for read in (lambda run: [list(run.chunks())], lambda run: [list(part) for part in run.parts(2)]):
+        run = Run(made.path, open_run_directory(made.path))
+        assert sum(len(chunk) for part in read(run) for chunk in part) == 74
+        told.append(run.notes)
+    assert told[0] == told[1] != []
 
 
 @pytest.fixture
@@ -150,6 +177,24 @@ def test_what_a_summary_does_not_tell_is_refused_with_a_remedy(
         profile.ensemble(**filters)
     assert "ensio run --mode trace" in str(refusal.value)
     assert "mode profile" in str(refusal.value)
+
+
+def test_ranks_that_are_all_there_are_need_not_be_told_apart(profile: en.Run) -> None:
+    assert profile.ensemble(rank="0-2").n == 120
+
+
+def test_where_events_are_missing_the_summary_answers_or_what_is_missing_is_told(tmp_path: Path) -> None:
+    calls = [("pwrite", 0.001 * i, 1e-4 * i, 4096) for i in range(1, 20)]
+    run = run_of(tmp_path / "run", [calls, calls[:5]], head={"dropped_events": 30})
+    assert (run.mode, run.dropped_events) == ("trace", 60)
+    from_summary = run.ensemble(op="write")
+    assert not from_summary.sample.phases_known
+    assert any("60 calls of this run are not in its summary" in note for note in from_summary.notes)
+    from_events = run.ensemble(op="write", rank=1)
+    assert (from_events.n, from_events.phase) == (5, None)
+    assert any("60 calls of this run are not among its events" in note for note in from_events.notes)
+    with pytest.raises(en.EnsioError, match="can be told only from all of them"):
+        run.select(ordinal=2)
 
 
 def test_sizes_that_share_a_class_are_not_told_apart(tmp_path: Path) -> None:

@@ -1,0 +1,169 @@
+"""What statements about ensembles cost: from durations in memory, from a histogram, and from runs on disk.
+
+Ratios are to what np.histogram and scipy.stats take for the same calls in the same run. Times are of the
+processor, all threads together, and of the clock; every step from disk is a process of its own, so that its
+peak memory is its own. (The file is not called statistics.py, which would stand before Python's own.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from tabulate import tabulate
+
+from ensembles.collection import collect
+from ensembles.ensemble import Ensemble
+from ensembles.statistics.sample import Sample
+from ensembles.summaries import kernels
+from ensembles.writers.synthetic import synthetic_run
+
+REPEATS = 3
+
+PREPARE = """
+import json, re, sys, time
+import numpy as np, scipy.stats, tabulate
+import ensembles, ensembles.ensemble_of_run, ensembles.readers.tracefile
+run = sys.argv[1]
+begin, used = time.perf_counter(), time.process_time()
+"""
+REPORT = """
+peak_kib = int(re.search("VmHWM:\\\\s*([0-9]+)", open("/proc/self/status").read())[1])
+print(json.dumps([time.perf_counter() - begin, time.process_time() - used, peak_kib / 1024]))
+"""
+BASELINE = """
+durations_s = np.concatenate([chunk.duration[chunk.op == 1] for chunk in ensembles.open(run).chunks()]) * 1e-9
+np.histogram(np.log10(np.maximum(durations_s, 1e-9)), 512)
+scipy.stats.describe(durations_s)
+"""
+ENSEMBLE = "ensemble = ensembles.open(run).ensemble(op='write')\n"
+ALL = """
+for statement in (ensemble.moments, ensemble.robust, ensemble.quantiles, ensemble.modes,
+                  lambda: ensemble.tail(1024), lambda: ensemble.split([1, 2, 4, 8], 1024)):
+    try:
+        statement()
+    except (ModuleNotFoundError, TypeError) as missing:
+        print(missing, file=sys.stderr)
+"""
+
+
+def measure(step: Callable[[], Any]) -> tuple[float, float]:
+    """Seconds of the processor and of the clock: the best of some runs."""
+    results = []
+    for _ in range(REPEATS):
+        begin, used = time.perf_counter(), time.process_time()
+        step()
+        results.append((time.process_time() - used, time.perf_counter() - begin))
+    return min(results)
+
+
+def from_memory(count: int) -> list[list[str]]:
+    """Durations in an array."""
+    durations_s = np.random.default_rng(1).lognormal(-7, 1.0, count)
+    phase = np.arange(count) * 64 // count
+    steps = {
+        "np.histogram + scipy.stats.describe": lambda: (
+            np.histogram(np.log10(durations_s), 512),
+            stats.describe(durations_s),
+        ),
+        "log histogram (kernels.count_seconds)": lambda: kernels.count_seconds(durations_s, 1e9),
+        "Sample": lambda: Sample.of(durations_s),
+        "Sample, 64 phases": lambda: Sample.of(durations_s, phase),
+    }
+    return with_ratios({name: measure(step) for name, step in steps.items()})
+
+
+def from_histogram(count: int) -> list[list[str]]:
+    """Statements from a Sample of 64 phases."""
+    random = np.random.default_rng(2)
+    durations_s = random.lognormal(-7, 0.5, count) * random.choice([1.0, 4.0], count, p=[0.7, 0.3])
+    whole = Ensemble(durations_s, np.arange(count) * 64 // count)
+    ensemble = Ensemble.of_sample(whole.sample)
+    steps: dict[str, Callable[[], Any]] = {
+        "np.histogram + scipy.stats.describe": lambda: (
+            np.histogram(np.log10(durations_s), 512),
+            stats.describe(durations_s),
+        ),
+        "moments": ensemble.moments,
+        "median, MAD, L-moments": ensemble.robust,
+        "quantiles": ensemble.quantiles,
+        "modes": ensemble.modes,
+        "tail": lambda: ensemble.tail(1024),
+        "split": lambda: ensemble.split([1, 2, 4, 8], 1024),
+    }
+    found = {}
+    for name, step in steps.items():
+        try:
+            found[name] = measure(step)
+        except ModuleNotFoundError as missing:
+            print(f"{name} is left out: {missing}", file=sys.stderr)
+    return with_ratios(found)
+
+
+def with_ratios(found: dict[str, tuple[float, float]]) -> list[list[str]]:
+    """Rows, the first of which is the baseline."""
+    baseline = next(iter(found.values()))[0]
+    return [
+        [name, f"{used:.3f}", f"{elapsed:.3f}", f"{used / baseline:.3f}"]
+        for name, (used, elapsed) in found.items()
+    ]
+
+
+def from_disk(folder: str, events: int) -> list[list[str]]:
+    """A run in spools and in a trace.h5: ensemble, and all statements about it."""
+    run = os.path.join(folder, "run")
+    if not os.path.exists(run + ".h5"):
+        synthetic_run(run, 64, events // 64)
+        collect(run, run + ".h5")
+    rows = []
+    for where, path in (("spools", run), ("trace.h5", run + ".h5")):
+        baseline = 0.0
+        for name, step in (
+            ("np.histogram + scipy.stats.describe", BASELINE),
+            ("ensemble", ENSEMBLE),
+            ("ensemble and all statements", ENSEMBLE + ALL),
+        ):
+            elapsed, used, peak = min(in_process(step, path) for _ in range(REPEATS))
+            baseline = baseline or used
+            cells = [f"{used:.2f}", f"{elapsed:.2f}", f"{used / baseline:.3f}", f"{peak:.0f}"]
+            rows.append([f"{where}: {name}", *cells])
+    return rows
+
+
+def in_process(step: str, path: str) -> tuple[float, float, float]:
+    """Seconds of the clock and of the processor, and peak memory in MiB."""
+    command = [sys.executable, "-c", PREPARE + step + REPORT, path]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return tuple(json.loads(done.stdout))
+
+
+def main() -> None:
+    """Print three tables."""
+    parser = argparse.ArgumentParser(description="Measures what statements about ensembles cost.")
+    parser.add_argument("--calls", type=int, default=20_000_000, help="durations in memory")
+    parser.add_argument("--events", type=int, default=10_000_000, help="events on disk; 0: leave that out")
+    parser.add_argument("--directory", help="where the run is made (default: a temporary directory)")
+    args = parser.parse_args()
+    headers = ["step", "processor s", "clock s", "ratio"]
+    print(f"\n{args.calls:,} durations in memory (kernels {'compiled' if kernels.NATIVE else 'in NumPy'})")
+    print(tabulate(from_memory(args.calls), headers, disable_numparse=True))
+    print(f"\nfrom the histogram of {args.calls // 4:,} calls in 64 phases")
+    print(tabulate(from_histogram(args.calls // 4), headers, disable_numparse=True))
+    if args.events:
+        with tempfile.TemporaryDirectory(prefix="ensio-ensemble-") as folder:
+            rows = from_disk(args.directory or folder, args.events)
+        print(f"\n{args.events:,} events on disk")
+        print(tabulate(rows, [*headers, "peak MiB"], disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main()
