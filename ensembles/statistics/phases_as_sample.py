@@ -173,13 +173,13 @@ def _of_more(sample: Sample, tasks: int) -> np.ndarray:
     log_more = np.log(tasks / sample.n.astype(np.float64))
     if not (log_more > _MORE).any():
         return longest[:, None]
-    by_share = slowest_by_share(sample, longest_log_s(sample, 0.5 * (sample.n[:, None] + 1.0))[:, 0], tasks)
-    if by_share is not None:
-        return by_share
-    tails = PhaseTails.of(sample)
-    if tails is None:
-        return longest[:, None]
-    return tails.carried(longest, log_more)
+    median = longest_log_s(sample, 0.5 * (sample.n[:, None] + 1.0))[:, 0]
+    carried = slowest_by_share(sample, median, tasks)
+    if carried is None:
+        tails = PhaseTails.of(sample)
+        carried = longest[:, None] if tails is None else tails.carried(longest, log_more)
+    # A phase that has nearly as many calls needs no model.
+    return np.where(log_more[:, None] > _MORE, carried, longest[:, None])
 
 
 @dataclass(frozen=True, eq=False)

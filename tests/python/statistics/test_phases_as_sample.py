@@ -82,3 +82,15 @@ def test_independent_series_keep_their_number():
     rng = np.random.default_rng(8)
     found = [effective_number(rng.standard_normal(200)) for _ in range(50)]
     assert np.median(found) == 200
+
+
+def test_phases_of_nearly_as_many_calls_keep_their_slowest_where_others_have_fewer():
+    durations_s, phase = some_phases(60, 100, 9)
+    kept = np.ones(len(phase), bool)
+    kept[(phase % 10 == 0) & (np.arange(len(phase)) % 100 < 20)] = False
+    sample = Sample.of(durations_s[kept], phase[kept])
+    found = phase_maxima(sample, 100).log_s
+    whole = sample.n == 100
+    seen = np.log(sample.max_s[whole])[:, None]
+    np.testing.assert_allclose(found[whole], np.broadcast_to(seen, found[whole].shape))
+    assert np.all(found[~whole].mean(1) > np.log(sample.max_s[~whole]))
