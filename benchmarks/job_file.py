@@ -1,4 +1,5 @@
-"""What the job file costs: ranks × events, each with it and without (the baseline), best of some runs.
+"""What the job file costs: ranks × events, each with it and without (the baseline), best of some runs; and
+the same in mode profile, where the ranks put their summaries into one.
 
 Times are of MPI_Finalize, from a barrier on: the longest of any rank by the clock, and the mean processor
 time of the ranks. The difference to the baseline is what the job file takes.
@@ -9,7 +10,9 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +27,11 @@ MPI = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
 }
 SHAPES = [(ranks, events) for events in (1_000, 100_000) for ranks in (1, 4, 16, 64)] + [(1, 1_000_000)]
+PROFILES = [(ranks, 10_000) for ranks in (1, 8, 64)]
 REPEATS = 3
 
 
-def measure(folder: Path, ranks: int, calls: int, job_file: str) -> tuple[float, float, int]:
+def measure(folder: Path, ranks: int, calls: int, job_file: str, mode: str) -> tuple[float, float, int]:
     """Longest wall time in s, mean processor time in s, and bytes of the job file."""
     run, data = folder / "run", folder / "data"
     best = (np.inf, np.inf, 0)
@@ -37,6 +41,7 @@ def measure(folder: Path, ranks: int, calls: int, job_file: str) -> tuple[float,
             os.environ
             | MPI
             | {"ENSIO_DIR": str(run), "ENSIO_BANNER": "none", "ENSIO_EXCLUDE": f"!{data}/data.*:*"}
+            | {"ENSIO_MODE": mode}
         )
         command = ["mpiexec", "-n", str(ranks), PROGRAM, data, str(calls)]
         subprocess.run(
@@ -50,30 +55,32 @@ def measure(folder: Path, ranks: int, calls: int, job_file: str) -> tuple[float,
     return best
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description="Measures what the job file costs at the end of a job.")
-    parser.add_argument("--directory", help="where the runs are made (default: a temporary directory)")
-    args = parser.parse_args()
+def both(folder: Path, ranks: int, calls: int, mode: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Wall time, processor time and bytes with the job file, and without it; says how far it has come."""
+    begin = time.monotonic()
+    measured = measure(folder, ranks, calls, "1", mode), measure(folder, ranks, calls, "0", mode)
+    taken_s = time.monotonic() - begin
+    print(f"{mode}, {ranks} ranks × {calls:,}: {taken_s:.0f} s", file=sys.stderr, flush=True)
+    return measured
+
+
+def traces(folder: Path) -> str:
+    """The table of mode trace."""
     rows = []
-    with tempfile.TemporaryDirectory(prefix="ensio-job-", dir=args.directory) as name:
-        folder = Path(name)
-        for ranks, calls in SHAPES:
-            wall, cost, size = measure(folder, ranks, calls, "1")
-            plain_wall, plain_cost, _ = measure(folder, ranks, calls, "0")
-            events = ranks * calls
-            rows.append(
-                (
-                    ranks,
-                    f"{calls:,}",
-                    f"{plain_wall:.2f}",
-                    f"{wall:.2f}",
-                    f"{(wall - plain_wall) / calls * 1e9:.0f}",
-                    f"{(cost - plain_cost) / calls * 1e9:.0f}",
-                    f"{size / 2**20:.1f}",
-                    f"{size / events:.2f}",
-                )
+    for ranks, calls in SHAPES:
+        (wall, cost, size), (plain_wall, plain_cost, _) = both(folder, ranks, calls, "trace")
+        rows.append(
+            (
+                ranks,
+                f"{calls:,}",
+                f"{plain_wall:.2f}",
+                f"{wall:.2f}",
+                f"{(wall - plain_wall) / calls * 1e9:.0f}",
+                f"{(cost - plain_cost) / calls * 1e9:.0f}",
+                f"{size / 2**20:.1f}",
+                f"{size / (ranks * calls):.2f}",
             )
+        )
     head = (
         "ranks",
         "events a rank",
@@ -84,7 +91,31 @@ def main() -> None:
         "MiB",
         "bytes an event",
     )
-    print(tabulate(rows, head, disable_numparse=True))
+    return tabulate(rows, head, disable_numparse=True)
+
+
+def profiles(folder: Path) -> str:
+    """The table of mode profile."""
+    rows = []
+    for ranks, calls in PROFILES:
+        (wall, cost, size), (plain_wall, plain_cost, _) = both(folder, ranks, calls, "profile")
+        more_ms = (cost - plain_cost) * 1e3
+        rows.append((ranks, f"{plain_wall:.2f}", f"{wall:.2f}", f"{more_ms:.1f}", f"{size:,}"))
+    head = ("ranks in mode profile", "without s", "with s", "processor ms a rank", "bytes")
+    return tabulate(rows, head, disable_numparse=True)
+
+
+def main() -> None:
+    """Print the tables, each when it is done."""
+    parser = argparse.ArgumentParser(description="Measures what the job file costs at the end of a job.")
+    parser.add_argument("--directory", help="where the runs are made (default: a temporary directory)")
+    parser.add_argument("--only", choices=("trace", "profile"), help="one of the tables")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="ensio-job-", dir=args.directory) as name:
+        if args.only != "profile":
+            print(traces(Path(name)), flush=True)
+        if args.only != "trace":
+            print(profiles(Path(name)), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,11 +24,12 @@ STATED_NS = {
     "DFTracer": 1185,
 }
 
+# The wheel brings a debug build along, libdftracer_preload_dbg.so, which takes 15 times as long.
 FIND_DFTRACER = """
 import importlib.util, pathlib
 found = importlib.util.find_spec("dftracer")
 roots = found.submodule_search_locations if found else []
-libraries = [path for root in roots for path in pathlib.Path(root).rglob("libdftracer_preload*.so")]
+libraries = [path for root in roots for path in pathlib.Path(root).rglob("libdftracer_preload.so")]
 print(libraries[0] if libraries else "")
 """
 
@@ -63,8 +64,7 @@ def dftracer(python: str | None, folder: Path) -> tuple[dict[str, str] | None, s
         "LD_PRELOAD": library,
         "DFTRACER_ENABLE": "1",
         "DFTRACER_INIT": "PRELOAD",
-        "DFTRACER_LOG_FILE": str(folder / "dftracer"),
-        "DFTRACER_DATA_DIR": "all",
+        "DFTRACER_DATA_DIR": "all",  # a folder would leave out /dev/null, and with it the cost
     }, ""
 
 
@@ -72,8 +72,10 @@ def dftracer_rows(environment: dict[str, str], folder: Path) -> list[list[str]]:
     """What DFTracer adds, without and with sizes and offsets; raises where it records nothing."""
     rows = []
     for name, metadata in (("DFTracer, preloaded", "0"), ("DFTracer, preloaded, with sizes", "1")):
-        cost = added_ns(environment | {"DFTRACER_INC_METADATA": metadata})
-        if sum(path.stat().st_size for path in folder.glob("dftracer*")) < CALLS:
+        log = folder / f"dftracer-{metadata}"
+        cost = added_ns(environment | {"DFTRACER_INC_METADATA": metadata, "DFTRACER_LOG_FILE": str(log)})
+        traces = list(folder.glob(f"{log.name}*"))
+        if len(traces) < PAIRS or any(path.stat().st_size < CALLS for path in traces):
             raise RuntimeError("it wrote no trace of the calls")
         rows.append([name, f"{cost:.0f}", "now"])
     return rows

@@ -56,7 +56,7 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
         from ensembles.writers.tracefile import write_trace_file
 
         with suppress(OSError):
-            write_trace_file(source, trace_path)
+            write_trace_file(source, trace_path, private=True)
     return source
 
 
@@ -114,6 +114,6 @@ def collect(directory: str, output: str | None = None) -> tuple[str, int]:
     path = output if output is not None else os.path.join(directory, TRACE_FILE)
     source = open_run_directory(directory)
     try:
-        return path, write_trace_file(source, path)
+        return path, write_trace_file(source, path, private=output is None)
     except OSError as error:
         raise EnsioError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -12,15 +12,18 @@ import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.statistics.sample import Sample
-from ensembles.units import count_text, seconds_text
+from ensembles.units import bytes_text, count_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.events import Call, Events
     from ensembles.statistics.atoms import Atoms
+    from ensembles.statistics.dependence import Dependence
     from ensembles.statistics.histogram import Histogram
+    from ensembles.statistics.modes import Modes
     from ensembles.statistics.moments import Moments
     from ensembles.statistics.quantiles import Quantiles
     from ensembles.statistics.robust import Robust
+    from ensembles.statistics.split import Split
 
 MIB = float(1 << 20)
 
@@ -140,10 +143,8 @@ class Ensemble:
         """The durations counted by phase and bin, on which the statistics stand."""
         step_s = self._resolution_s
         if step_s is None:
-            try:
-                from ensembles.statistics.resolution import clock_step_of_counts_s, clock_step_s
-            except ModuleNotFoundError:
-                return self._counted
+            from ensembles.statistics.resolution import clock_step_of_counts_s, clock_step_s
+
             if self.durations_s is None:
                 step_s = clock_step_of_counts_s(self._counted.counts)
             else:
@@ -231,11 +232,32 @@ class Ensemble:
 
         return histogram_of(self.atoms, scale, bins, weight)
 
-    def modes(self, **options: Any) -> Any:
-        """Modes of log duration: `statistics.modes.modes_of`."""
+    def modes(
+        self, *, limit_bytes_per_s: float | None = None, tasks: int | None = None, **options: Any
+    ) -> Modes:
+        """Modes of log duration: `statistics.modes.modes_of`.
+
+        With a limit and a number of tasks, the modes are compared to the fair share of each task.
+        """
         from ensembles.statistics.modes import modes_of
 
-        return modes_of(self.sample, **options)
+        modes = modes_of(self.sample, **({"resolution_s": self.sample.resolution_s} | options))
+        if limit_bytes_per_s is None or tasks is None or modes.refused:
+            return modes
+        return modes.with_fair_share(limit_bytes_per_s, tasks, self._bytes_per_call())
+
+    def _bytes_per_call(self) -> float:
+        if self.per == "MiB":
+            return MIB
+        if self.bytes is None or not self.n:
+            raise EnsioError("a fair share takes calls of known sizes, which these are not: take --per-byte")
+        least, median, most = np.quantile(self.bytes, [0.05, 0.5, 0.95])
+        if most > 1.1 * least or not median:
+            raise EnsioError(
+                f"a fair share takes calls of one size, and these moved from {bytes_text(least)} to "
+                f"{bytes_text(most)}: choose one by --size, or take --per-byte"
+            )
+        return float(median)
 
     def tail(self, tasks: int, **options: Any) -> Any:
         """The slowest call of `tasks`: `statistics.tail.slowest_of`."""
@@ -258,11 +280,46 @@ class Ensemble:
             return None
         return Calls(self.durations_s, self.phase, self.rank, self.ordinal, None, self.start_ns)
 
-    def split(self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int = 1, **options: Any) -> Any:
-        """The time of successive calls before a barrier: `statistics.split.split_of`."""
+    @cached_property
+    def dependence(self) -> Dependence | None:
+        """How alike the calls of a phase, and successive calls of a task, are; None where it is not known
+        which task made which call."""
+        from ensembles.statistics.dependence import dependence_of
+
+        try:
+            calls = self.successive
+        except EnsioError:
+            return None
+        return dependence_of(calls.duration_s, calls.rank, calls.phase if calls.phases_known else None)
+
+    def split(
+        self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, **options: Any
+    ) -> Split:
+        """What k smaller calls before a barrier take instead of one: `statistics.split.split_of`.
+
+        Parameters
+        ----------
+        calls : sequence of int
+            The k to predict for.
+        tasks : int, optional
+            Tasks that wait for each other; those of the ensemble if not given.
+
+        Raises
+        ------
+        EnsioError
+            An argument makes no sense, or the tasks are neither given nor known.
+        """
         from ensembles.statistics.split import split_of
 
-        return split_of(self, calls, tasks, **options)
+        if tasks is None:
+            try:
+                rank = self.successive.rank if self.rank is None else self.rank
+            except EnsioError as error:
+                raise EnsioError(
+                    "this ensemble does not tell how many tasks there were: give the number of tasks"
+                ) from error
+            tasks = max(len(np.unique(rank)), 1)
+        return split_of(self.sample, calls, tasks, self.dependence, **options)
 
     def _facts(self) -> list[tuple[str, str]]:
         sample, rates = self._counted, self.per == "MiB"

@@ -23,6 +23,7 @@ from ensembles.readers.rundirectory import open_job_file, open_spool
 from ensembles.regiontable import KINDS, RegionTable
 from ensembles.selection import Selection, Text
 from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.ranktable import RankTable
 
 if TYPE_CHECKING:
     from ensembles.ensemble import Ensemble
@@ -53,6 +54,8 @@ class _Source(Protocol):
     def regions(self) -> RegionTable: ...
 
     def summary(self) -> CellSummary | None: ...
+
+    def ranks(self) -> RankTable | None: ...
 
 
 class Run:
@@ -309,6 +312,26 @@ class Run:
             for chunk in self.chunks():
                 summary.add(chunk)
         return summary
+
+    @cached_property
+    def ranks(self) -> RankTable:
+        """What the calls of each rank add up to, by function, those included that are not among the events.
+
+        Raises
+        ------
+        EnsioError
+            A file cannot be read any more, or it does not say.
+        """
+        ranks = self._source.ranks()
+        if ranks is None and not self.has_all_events:
+            raise EnsioError(
+                f"{self.path} does not say what each rank did: an older ensio made it; collect the run again"
+            )
+        if ranks is None:
+            ranks = RankTable(self.calls)
+            for chunk in self.chunks():
+                ranks.add(chunk)
+        return ranks
 
     def select(self, **filters: Text) -> Events:
         """The events that filters choose, sorted by (rank, start).

@@ -33,3 +33,14 @@ def count_of(what: str, least: int) -> Callable[[str], int]:
         return int(text)
 
     return converted
+
+
+def level_of(text: str) -> float:
+    """The check and conversion of the probability of an interval."""
+    try:
+        level = float(text)
+    except ValueError:
+        level = 0.0
+    if not 0 < level < 1:
+        raise argparse.ArgumentTypeError(f'"{text[:20]}" is no probability between 0 and 1, such as 0.9')
+    return level

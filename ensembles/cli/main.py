@@ -17,7 +17,20 @@ from ensembles import __version__
 from ensembles.cli.streams import discard_output, discard_unwritable_output, prepare_output, tell
 from ensembles.errors import EnsioError
 
-COMMANDS = ("run", "info", "tail", "report", "events", "collect", "replay", "link-flags")
+COMMANDS = (
+    "run",
+    "info", "tail",
+    "report",
+    "events",
+    "phases",
+    "ordinals",
+    "rate",
+    "modes",
+    "split",
+    "collect",
+    "replay",
+    "link-flags",
+)
 
 DESCRIPTION = "Records every I/O call of a parallel program, and shows the distributions behind them."
 

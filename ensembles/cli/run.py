@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import mmap
 import os
 import shlex
 import shutil
@@ -93,7 +94,10 @@ def execute(args: argparse.Namespace) -> int:
     was_there = args.output is not None and os.path.isdir(args.output)
     directory = new_run_directory(args.output, program_name(command))
     try:
-        status = _run(command, traced_environment(library, directory, args.layers, args.mode))
+        environment = traced_environment(library, directory, args.layers, args.mode)
+        if checks_addresses(command):
+            let_address_sanitizer_start(environment)
+        status = _run(command, environment)
     except OSError as error:
         if not was_there:
             directory.rmdir()
@@ -169,6 +173,29 @@ def traced_environment(
     if mode is not None:
         environment[b"ENSIO_MODE"] = os.fsencode(mode)
     return environment
+
+
+def checks_addresses(command: Sequence[str]) -> bool:
+    """Whether one of the programs that a command line names was built with the shared run-time library of
+    AddressSanitizer, which does not start behind another preloaded library unless it is told to.
+
+    That library's name is a string in such a program. A program that has it for other reasons loses nothing.
+    """
+    return any(_names_address_sanitizer(path) for word in command if (path := shutil.which(word)))
+
+
+def _names_address_sanitizer(path: str) -> bool:
+    with suppress(OSError, ValueError), open(path, "rb") as file:
+        if file.read(4) == b"\x7fELF":
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                return content.find(b"\0libasan.so") >= 0
+    return False
+
+
+def let_address_sanitizer_start(environment: dict[bytes, bytes]) -> None:
+    """Its interceptors stay in force behind the recorder. What the user has set goes before this."""
+    options = [b"verify_asan_link_order=0", *filter(None, [environment.get(b"ASAN_OPTIONS")])]
+    environment[b"ASAN_OPTIONS"] = b":".join(options)
 
 
 def _run(command: Sequence[str], environment: dict[bytes, bytes]) -> int:

@@ -69,7 +69,7 @@ class Clocks:
         if own is not _NONE and abs(best.ns_per_tick / own.ns_per_tick - 1) > 0.01 + 1e4 / own.span_ns:
             best = own
         if best is not _NONE:
-            if best.span_ns < _ROUGH_NS and spool.head.state == CONSTANTS["ENSIO_STATE_RUNNING"]:
+            if best.span_ns < _ROUGH_NS and not spool.ended:
                 self.notes.append(
                     f"the clock rate of {spool.name} is known only roughly (it has not ended): its times "
                     f"may be off by {100 / best.span_ns:.1%}"

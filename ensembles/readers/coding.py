@@ -17,6 +17,8 @@ try:
     from ensembles.readers import _decode
 except ImportError:
     _decode = None
+if not hasattr(_decode, "unshuffle"):  # built from older sources
+    _decode = None
 
 NATIVE = _decode is not None
 
@@ -228,14 +230,23 @@ def decode_text(coded: bytes, known: bytes, length: int) -> bytes:
     ValueError
         The text is damaged.
     """
-    text, position = bytearray(known), 0
+    text, position, end = bytearray(known), 0, len(coded)
     wanted = len(known) + length
     while len(text) < wanted:
-        literals, position = _number_at(coded, position)
-        if literals > len(coded) - position:
+        # Most numbers are of one byte, and there are thousands of processes: a call each costs too much.
+        if position < end and coded[position] < 0x80:
+            literals, position = coded[position], position + 1
+        else:
+            literals, position = _number_at(coded, position)
+        if literals > end - position:
             raise ValueError("a text ends too early")
-        text += coded[position : position + literals]
-        copied, position = _number_at(coded, position + literals)
+        if literals:
+            text += coded[position : position + literals]
+            position += literals
+        if position < end and coded[position] < 0x80:
+            copied, position = coded[position], position + 1
+        else:
+            copied, position = _number_at(coded, position)
         if copied == 0:
             if literals == 0:
                 raise ValueError("a text does not go on")
@@ -243,8 +254,9 @@ def decode_text(coded: bytes, known: bytes, length: int) -> bytes:
         distance, position = _number_at(coded, position)
         if not 0 < distance <= len(text) or copied > wanted - len(text):
             raise ValueError("a text leans on what is not there")
-        piece = text[len(text) - distance : len(text) - distance + copied]
-        text += (piece * -(-copied // distance))[:copied]
+        begin = len(text) - distance
+        piece = text[begin : begin + copied]
+        text += piece if copied <= distance else (piece * -(-copied // distance))[:copied]
     if len(text) != wanted or position != len(coded):
         raise ValueError("a text has another length than it is said to have")
     return bytes(text[len(known) :])

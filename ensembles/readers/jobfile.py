@@ -16,10 +16,12 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.readers.coding import BLOCK_EVENTS, decode_text
 from ensembles.readers.contents import Piece
+from ensembles.readers.jobsummary import MOST_BYTES, JobSummary
 from ensembles.readers.layout import (
     CONSTANTS,
     EVENT,
     JOB,
+    JOB_CALL,
     JOB_DATA,
     JOB_PROCESS,
     JOB_WINDOW,
@@ -101,13 +103,23 @@ def _checked_job(path: str, beginning: bytes, size: int) -> Any:
         )
     if not (JOB.size <= head.records <= head.bytes and 0 < head.processes <= _MOST_PROCESSES):
         raise _damaged(path)
+    if head.summary and not (
+        JOB.size <= head.summary <= head.records - head.summary_coded and head.summary_bytes <= MOST_BYTES
+    ):
+        raise _damaged(path)
     return head
+
+
+def _summary_of(path: str, head: Any) -> JobSummary | None:
+    if not head.summary:
+        return None
+    return JobSummary(path, head.summary, head.summary_coded, head.summary_checksum, head.summary_bytes)
 
 
 def _read_records(path: str, status: os.stat_result, head: Any, records: bytes) -> list[Spool]:
     spools: list[Spool] = []
     notes: list[str] = []
-    shared, position = b"", 0
+    shared, position, summary = b"", 0, _summary_of(path, head)
     for number in range(head.processes):
         if position + JOB_PROCESS.size > len(records):
             raise _damaged(path)
@@ -119,6 +131,8 @@ def _read_records(path: str, status: os.stat_result, head: Any, records: bytes) 
             raise _damaged(path)
         try:
             spool, text = _read_record(path, status, process, record, shared, head.records)
+            if process.summarised:
+                _put_into(summary, spool, record, process.calls)
         except ValueError:
             if number == 0:  # the texts of all others lean on it
                 raise _damaged(path) from None
@@ -149,6 +163,7 @@ def _read_record(
         process.coded_bytes,
         process.windows * JOB_WINDOW.size,
         process.data * JOB_DATA.size,
+        process.calls * JOB_CALL.size,
     )
     ends = list(accumulate(lengths))
     if ends[-1] != len(record) or process.checksum != zlib.crc32(record[_CHECKED_FROM:]):
@@ -167,6 +182,15 @@ def _read_record(
     data = np.frombuffer(record, JOB_DATA.dtype, process.data, ends[3])
     _find_data(spool, windows, data, data_end)
     return spool, text
+
+
+def _put_into(summary: JobSummary | None, spool: Spool, record: bytes, calls: int) -> None:
+    """Note that a process is in the summary, and what its calls add up to."""
+    if summary is None:
+        raise ValueError("the record speaks of a summary that is not there")
+    spool.job_summary = summary
+    spool.call_rows = np.frombuffer(record, JOB_CALL.dtype, calls, len(record) - calls * JOB_CALL.size)
+    spool.has_events |= calls > 0
 
 
 def _find_data(spool: Spool, windows: np.ndarray, data: np.ndarray, data_end: int) -> None:

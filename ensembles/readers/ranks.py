@@ -62,8 +62,8 @@ def _mark_replaced(members: Sequence[Member]) -> None:
     later: set[tuple[bytes, int]] = set()
     for member in reversed(members):
         identity = _identity(member)
-        running = member.spool.head.state == CONSTANTS["ENSIO_STATE_RUNNING"]
-        member.replaced = running and identity in later
+        in_order = member.spool.head.state == CONSTANTS["ENSIO_STATE_ENDED"]
+        member.replaced = not in_order and identity in later
         later.add(identity)
 
 

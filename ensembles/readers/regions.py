@@ -11,7 +11,7 @@ import numpy as np
 from ensembles.readers.contents import Contents
 from ensembles.readers.decode import BLOCK_EVENTS, Decoding
 from ensembles.readers.dictionary import Dictionary
-from ensembles.readers.layout import CONSTANTS, EVENT
+from ensembles.readers.layout import EVENT
 from ensembles.readers.ranks import Member
 from ensembles.readers.spool import Window
 from ensembles.regiontable import COLUMNS, RegionTable
@@ -59,7 +59,7 @@ def marked_spools(
             contents=member.spool.contents,
             windows=member.spool.marks,
             last_ticks=member.spool.head.last_ticks,
-            ended=member.replaced or member.spool.head.state == CONSTANTS["ENSIO_STATE_ENDED"],
+            ended=member.replaced or member.spool.ended,
         )
         for member in members
         if member.spool.marks and member.spool.path in decoding_of

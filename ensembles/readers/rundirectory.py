@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from threading import Lock
 
 import numpy as np
@@ -20,16 +19,16 @@ from ensembles.readers.clock import Clocks, notes_on_wrong_clocks
 from ensembles.readers.decode import BlockReader, Decoding, empty_columns, sort_by_rank_and_start
 from ensembles.readers.dictionary import Dictionary
 from ensembles.readers.facts import add_facts
-from ensembles.readers.layout import CONSTANTS
+from ensembles.readers.notes import few
 from ensembles.readers.ranks import Member, assign_ranks
 from ensembles.readers.regions import marked_spools, read_regions
+from ensembles.readers.runsummary import RunSummary
 from ensembles.readers.spool import Spool, read_spool
-from ensembles.readers.summary import read_summary
 from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.ranktable import RankTable
 
 SUFFIX = ".spool"
-_REST_EVENTS = 1 << 17
 
 
 class SpoolSource:
@@ -81,11 +80,7 @@ class SpoolSource:
         ]
         self._marked = marked_spools(members, decodings, dictionary)
         self._decodings = [decoding for decoding in decodings if decoding.windows or decoding.coded]
-        self._summarised = [
-            (member.spool, decoding)
-            for member, decoding in zip(members, decodings, strict=True)
-            if member.spool.cells or member.spool.windows or member.spool.coded or member.spool.pending
-        ]
+        self._summary = RunSummary(members, decodings, dictionary.files, origin_ns)
         self.slots = sum(spool.slots for spool in spools)
         self.spools = {
             os.path.basename(spool.job_path or spool.path): identity(spool.status) for spool in spools
@@ -93,8 +88,8 @@ class SpoolSource:
         processes = [_process(member, alignment) for member in members]
         self.metadata = _describe(spools, processes, origin_ns)
         # Processes of which all events are in a job file have no summary there: it follows from the events.
-        bare = any(spool.coded and not spool.cells for spool in spools)
-        kept = any(spool.cells for spool in spools)
+        bare = any(spool.coded and not spool.is_summarised for spool in spools)
+        kept = any(spool.is_summarised for spool in spools)
         self.has_summary = kept and not (bare and self.metadata.has_all_events)
         self.metadata.calls = tuple(dictionary.calls)
         self.metadata.files = list(dictionary.files)
@@ -105,21 +100,21 @@ class SpoolSource:
         self.metadata.tasks = tasks
         for sentence in (
             *notes,
-            *_few([sentence for spool in spools for sentence in spool.notes], "spools are damaged"),
+            *few([sentence for spool in spools for sentence in spool.notes], "spools are damaged"),
             *rank_notes,
             *_notes_on_launches(spools),
             *_notes_on_job_file(spools),
             *_notes_on_children(spools),
             *_notes_on_folding(spools),
-            *_few(list(dict.fromkeys(clocks.notes)), "clock rates are doubtful"),
+            *few(list(dict.fromkeys(clocks.notes)), "clock rates are doubtful"),
             *alignment.notes,
             *(
                 []
                 if alignment.error_s
-                else _few(notes_on_wrong_clocks(spools), "hosts have a wrong time of day")
+                else few(notes_on_wrong_clocks(spools), "hosts have a wrong time of day")
             ),
             *_notes_on_ends(processes),
-            *_few(dictionary.notes, "tables of calls are damaged"),
+            *few(dictionary.notes, "tables of calls are damaged"),
         ):
             self.metadata.note(sentence)
 
@@ -216,30 +211,21 @@ class SpoolSource:
         EnsioError
             A spool cannot be read any more.
         """
-        if not self.has_summary:
-            return None
-        calls, files = self.metadata.calls, self.metadata.files
-        summary, notes = CellSummary(calls, files), []
-        for spool, decoding in self._summarised:
-            part, damaged = read_summary(spool, decoding, calls, files)
-            summary.merge(part)
-            if damaged:
-                cells = "1 cell of its summary is" if damaged == 1 else f"{damaged} cells of its summary are"
-                notes.append(f"{spool.name} is damaged: {cells} left out for impossible numbers")
-        for sentence in _few(notes, "spools have a damaged summary"):
-            self.metadata.note(sentence)
-        # What came after the recorder's last look is in the windows only. Its ordinals are not known.
-        reader = BlockReader([_rest(spool, decoding) for spool, decoding in self._summarised])
-        while True:
-            columns = empty_columns(_REST_EVENTS)
-            count = reader.read(columns, 0, _REST_EVENTS)
-            if count == 0:
-                break
-            summary.add(self._events(columns, count), ordinals_known=False)
-        without_bin = int(summary.cells["without_bin"].sum())
-        if without_bin:
-            self.metadata.note(f"{without_bin} calls are missing in the histograms, for want of space")
-        return summary
+        return self._summaries[0] if self.has_summary else None
+
+    def ranks(self) -> RankTable | None:
+        """The same by rank and function, without sizes and ordinals; None: the recorder kept no summary.
+
+        Raises
+        ------
+        EnsioError
+            A spool cannot be read any more.
+        """
+        return self._summaries[1] if self.has_summary else None
+
+    @cached_property
+    def _summaries(self) -> tuple[CellSummary, RankTable]:
+        return self._summary.read(self.metadata)
 
     def _events(self, columns: dict[str, np.ndarray], count: int) -> Events:
         columns = {name: column[:count] for name, column in columns.items()}
@@ -255,7 +241,7 @@ class SpoolSource:
             )
         for path, count in reader.lost.items():
             notes.append(f"{os.path.basename(path)} is damaged: {count} events in it cannot be read")
-        for sentence in _few(notes, "spools have events with impossible times or sizes"):
+        for sentence in few(notes, "spools have events with impossible times or sizes"):
             self.metadata.note(sentence)
         if reader.unknown_calls:
             self.metadata.note(f"{reader.unknown_calls} calls are of functions that no table of calls names")
@@ -266,13 +252,6 @@ class SpoolSource:
 def _slots_of(decoding: Decoding) -> int:
     """How many events there are at most."""
     return sum(window.slots for window in decoding.windows) + sum(block.events for block in decoding.coded)
-
-
-def _rest(spool: Spool, decoding: Decoding) -> Decoding:
-    """The events that are not in the process's summary. Those in a job file all are, if there is one."""
-    if spool.job_path:
-        return replace(decoding, windows=[], coded=() if spool.cells else spool.coded)
-    return replace(decoding, windows=[window.rest for window in spool.windows + spool.scratch])
 
 
 def open_spool(path: str) -> SpoolSource:
@@ -329,6 +308,8 @@ def open_run_directory(path: str) -> SpoolSource:
         if os.path.basename(place) not in collected or os.path.lexists(place)
     ]
     sentences += _notes_on_other_nodes(elsewhere, path)
+    for name in collected.keys() & spools.keys():
+        spools[name].leave_to(collected[name])
     everything = list((collected | spools).values())
     if not everything:
         if len(sentences) == 1:
@@ -336,7 +317,7 @@ def open_run_directory(path: str) -> SpoolSource:
         if sentences:
             raise EnsioError(f"none of the {len(paths)} spools in {path} can be read: {sentences[0]}")
         raise EnsioError(f"{path} is not a run directory: there is no spool in it")
-    return SpoolSource(everything, _few(sentences, "spools cannot be read"))
+    return SpoolSource(everything, few(sentences, "spools cannot be read"))
 
 
 def lies_elsewhere(path: str) -> bool:
@@ -404,12 +385,12 @@ def _process(member: Member, alignment: Alignment) -> Process:
         user=_text(spool.properties.get(b"user", b"")),
         start_unix_ns=_aligned_ns(spool, alignment, "first"),
         end_unix_ns=_aligned_ns(spool, alignment, "last"),
-        ended=member.replaced or head.state == CONSTANTS["ENSIO_STATE_ENDED"],
+        ended=member.replaced or spool.ended,
         threads=member.threads,
         first_thread=member.first_thread,
         dropped_events=head.dropped_events
         + (spool.pending if spool.properties.get(b"mode") == b"trace" else 0),
-        lost_calls=head.lost_calls if spool.cells else head.dropped_events,
+        lost_calls=head.lost_calls if spool.is_summarised else head.dropped_events,
         excluded_calls=head.excluded_calls,
         source=spool.name,
     )
@@ -446,7 +427,7 @@ def _count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[in
     if ranks and len(ranks) < tasks:
         missing = tasks - len(ranks)
         notes.append(f"{missing} of {tasks} ranks left no spool: their calls are missing, or they made none")
-    return tasks, _few(notes, "processes without a rank made calls")
+    return tasks, few(notes, "processes without a rank made calls")
 
 
 def _notes_on_launches(spools: Sequence[Spool]) -> list[str]:
@@ -523,7 +504,7 @@ def _processes(losses: Iterable[int]) -> str:
 def _notes_on_folding(spools: Sequence[Spool]) -> list[str]:
     """A summary that may be off by one call."""
     count = sum(
-        spool.head.folding and spool.head.state == CONSTANTS["ENSIO_STATE_RUNNING"] for spool in spools
+        spool.head.folding and not spool.ended for spool in spools
     )
     if count == 0:
         return []
@@ -531,10 +512,3 @@ def _notes_on_folding(spools: Sequence[Spool]) -> list[str]:
         f"{count} process{'es were' if count > 1 else ' was'} killed while a call was being added to the "
         "summary: of this one call, a part may be missing there or counted twice"
     ]
-
-
-def _few(sentences: Sequence[str], what: str) -> list[str]:
-    """The first sentences, and how many more there are."""
-    if len(sentences) <= 3:
-        return list(sentences)
-    return [*sentences[:2], f"{len(sentences) - 2} more {what}"]

@@ -9,11 +9,16 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ensembles.errors import EnsioError
 from ensembles.readers.contents import Contents, Piece
 from ensembles.readers.layout import CELL, CONSTANTS, EVENT, SPOOL, TEXT, WINDOW
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ensembles.readers.jobsummary import JobSummary
 
 UNIT_BYTES = CONSTANTS["ENSIO_WINDOW_UNIT_BYTES"]
 HEAD_BYTES = CONSTANTS["ENSIO_SPOOL_BYTES"]
@@ -22,7 +27,11 @@ TEXT_BYTES = CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"]
 BLOCK_BYTES = 8 * CONSTANTS["ENSIO_BLOCK_BINS"]
 MAGIC = CONSTANTS["ENSIO_SPOOL_MAGIC"].to_bytes(8, "little")
 
+_FILE, _FILE_FACTS, _REGION, _CALLS, _PROPERTIES = (
+    CONSTANTS[f"ENSIO_TEXT_{kind}"] for kind in ("FILE", "FILE_FACTS", "REGION", "CALLS", "PROPERTIES")
+)
 _MOST_RANKS = 1 << 24
+_STATES = [CONSTANTS[f"ENSIO_STATE_{state}"] for state in ("RUNNING", "ENDED", "REPLACED")]
 _MOST_TEXT_BYTES = 1 << 26
 _CALL_OFFSET = EVENT.dtype.fields["call"][1]
 _FEW_SLOTS = HEAD_BYTES // EVENT.size
@@ -105,6 +114,10 @@ class Spool:
         Events in the job file.
     pieces : list of Piece
         What else is in the job file.
+    job_summary : JobSummary or None
+        The summary of a job file in which the calls of this process are, but for those in `cells`.
+    call_rows : ndarray of JOB_CALL.dtype, or None
+        What those calls add up to, by function.
     """
 
     path: str
@@ -126,11 +139,18 @@ class Spool:
     job_path: str = ""
     coded: list[Coded] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
+    job_summary: JobSummary | None = None
+    call_rows: np.ndarray | None = None
 
     @property
     def name(self) -> str:
         """Name of the spool's file."""
         return os.path.basename(self.path)
+
+    @property
+    def ended(self) -> bool:
+        """Its process ended in order, or went on as another: nothing more will come."""
+        return self.head.state != CONSTANTS["ENSIO_STATE_RUNNING"]
 
     @property
     def slots(self) -> int:
@@ -143,6 +163,25 @@ class Spool:
         parts = (*self.windows, *self.scratch, *self.coded)
         with_events = max((part.thread + 1 for part in parts), default=0)
         return max(with_events, self.head.threads) if self.marks else with_events
+
+    @property
+    def is_summarised(self) -> bool:
+        """Whether the recorder kept a summary of it that can be read."""
+        return bool(self.cells) or self.job_summary is not None
+
+    def leave_to(self, collected: Spool) -> None:
+        """Leave what a job file's summary has of this process to that.
+
+        Parameters
+        ----------
+        collected : Spool
+            The same process in the job file. Cells of calls that came later lie in windows that were made
+            later.
+        """
+        if collected.job_summary is None:
+            return
+        self.job_summary, self.call_rows = collected.job_summary, collected.call_rows
+        self.cells = [part for part in self.cells if part.position >= collected.head.allocated_bytes]
 
     @property
     def contents(self) -> Contents:
@@ -211,7 +250,7 @@ def checked_head(path: str, beginning: bytes) -> Any:
     plausible = (
         head.allocated_bytes >= HEAD_BYTES
         and head.text_bytes <= HEAD_BYTES - TEXT_BYTES
-        and head.state in (CONSTANTS["ENSIO_STATE_RUNNING"], CONSTANTS["ENSIO_STATE_ENDED"])
+        and head.state in _STATES
         and head.clock in (CONSTANTS["ENSIO_CLOCK_TSC"], CONSTANTS["ENSIO_CLOCK_MONOTONIC"])
         and -1 <= head.rank < _MOST_RANKS
         and head.tasks <= _MOST_RANKS
@@ -229,23 +268,22 @@ def read_texts(spool: Spool, text: bytes) -> None:
     """Take the text entries of one window."""
     position = 0
     while position + TEXT.size <= len(text):
-        entry = TEXT.unpack(text, position)
-        end = position + TEXT.size + entry.length
-        if entry.kind == 0 or end > len(text):
+        kind, _, number, length, _ = TEXT.unpack(text, position)
+        end = position + TEXT.size + length
+        if kind == 0 or end > len(text):
             spool.notes.append(f"{spool.name} is damaged: a text in it is not whole, names may be missing")
             return
         body = text[position + TEXT.size : end]
-        if entry.kind == CONSTANTS["ENSIO_TEXT_FILE"]:
-            spool.files.append((entry.id, body))
-        elif entry.kind == CONSTANTS["ENSIO_TEXT_FILE_FACTS"]:
-            spool.facts[entry.id] = spool.facts.get(entry.id, b"") + body
-        elif entry.kind == CONSTANTS["ENSIO_TEXT_REGION"]:
-            spool.region_names[entry.id] = body
-        elif entry.kind == CONSTANTS["ENSIO_TEXT_CALLS"]:
+        if kind == _FILE:
+            spool.files.append((number, body))
+        elif kind == _FILE_FACTS:
+            spool.facts[number] = spool.facts.get(number, b"") + body
+        elif kind == _REGION:
+            spool.region_names[number] = body
+        elif kind == _CALLS:
             spool.calls_text = body
-        elif entry.kind == CONSTANTS["ENSIO_TEXT_PROPERTIES"]:
-            pairs = (line.partition(b"=") for line in body.split(b"\0") if line)
-            spool.properties.update((key, value) for key, _, value in pairs)
+        elif kind == _PROPERTIES:
+            spool.properties.update([line.partition(b"=")[::2] for line in body.split(b"\0") if line])
         position = end + -end % 8
 
 

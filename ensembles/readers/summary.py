@@ -137,6 +137,7 @@ def _longest(
         "thread": np.minimum(decoding.first_thread + cells["threads"][cell, place].astype(np.int64), 0xFFFF),
         "call": np.take(decoding.call_numbers, raw["call"], mode="clip"),
         "depth": raw["depth"],
+        "carried": raw["flags"],
         "file": np.take(decoding.file_numbers, raw["file"], mode="clip"),
         "offset": raw["offset"],
         "requested": raw["requested"],

@@ -23,6 +23,8 @@ from ensembles.readers.decode import LARGEST_MOVED_BYTES, LARGEST_NS, sort_by_ra
 from ensembles.regiontable import COLUMNS as REGION_COLUMNS
 from ensembles.regiontable import KINDS, RegionTable
 from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
+from ensembles.summaries.ranktable import RankTable
 
 FORMAT = "ensio trace"
 VERSION = 2
@@ -172,6 +174,23 @@ class TraceFileSource:
             group = file["summary"]
             arrays = {name: _column(group, name)[:] for name in group}
             return CellSummary.from_arrays(arrays, self.metadata.calls, self.metadata.files)
+
+    def ranks(self) -> RankTable | None:
+        """What the calls of each rank add up to; None: the recorder kept no summary, or none by ranks."""
+        with damage_told(self.path), h5py.File(self.path, "r") as file:
+            if "ranks" not in file:
+                return None
+            rows = {name: _column(file["ranks"], name)[:] for name in RANK_COLUMNS}
+            if len({len(column) for column in rows.values()}) != 1:
+                raise ValueError("its columns about ranks have different lengths")
+            call, rank = rows["call"], rows["rank"]
+            if len(call) and not (0 <= call.min() <= call.max() < len(self.metadata.calls)):
+                raise ValueError("its ranks made calls without a name")
+            if len(rank) and not (0 <= rank.min() <= rank.max() < self.metadata.tasks):
+                raise ValueError("it tells of ranks that are none")
+            table = RankTable(self.metadata.calls)
+            table.add_rows(self.metadata.calls, rows)
+            return table
 
     @contextmanager
     def _columns(self, names: Sequence[str] | None = None) -> Iterator[tuple[_Columns, ThreadPoolExecutor]]:

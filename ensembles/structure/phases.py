@@ -11,19 +11,28 @@ Where they come from, the first that there is:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ensembles.errors import EnsioError
-from ensembles.events import OPS, Events, op_of_calls
+from ensembles.events import OPS, Events
 from ensembles.regiontable import RegionTable
 from ensembles.structure.barriers import Meetings
+from ensembles.structure.gaps_of_all import GapsOfAll
 from ensembles.structure.named import NamedPhases
-from ensembles.structure.steps import steps_of
+from ensembles.structure.steps import MOST_GAPS, steps_of
+
+if TYPE_CHECKING:
+    from ensembles.run import Run
 
 RULES = ("named", "barriers", "steps", "gaps", "none")
 """Where phases come from, the surest first."""
+
+MOST_CALLS = 1 << 21
+"""Calls in which steps of all ranks are looked for; of a larger run only those of some ranks are."""
 
 _NO_TRANSFER = ("seek", "meta", "wait")
 
@@ -38,7 +47,7 @@ class Phases:
         One of `RULES`.
     count : int
         Phases are numbered from 1 in the order of time.
-    share : float
+    confidence : float
         How sure it is, from 0 to 1: 1 where the program or its barriers say it; by the rule of steps the
         share of the calls that are in phases in which all ranks made equally many; 0 by the rule of gaps.
     sentence : str
@@ -52,7 +61,7 @@ class Phases:
 
     rule: str
     count: int
-    share: float
+    confidence: float
     sentence: str
     cuts_ns: np.ndarray = field(repr=False)
     number: np.ndarray = field(repr=False)
@@ -113,45 +122,140 @@ def find_phases(
     EnsioError
         The rule that is asked for has nothing to stand on in this run.
     """
+    return _find(lambda: [events], regions, clock_error_ns, rule, max(len(events), MOST_CALLS))
+
+
+def phases_of_run(run: Run, rule: str | None = None, most_calls: int = MOST_CALLS) -> Phases:
+    """Find the phases of a run from its chunks: of the calls, those are held in which ranks wait, and at most
+    `most_calls` others.
+
+    Parameters
+    ----------
+    run : Run
+    rule : str, optional
+        As for `find_phases`.
+    most_calls : int
+        Where a run has more and no barrier was recorded, ranks are left out, evenly.
+
+    Raises
+    ------
+    EnsioError
+        The run was recorded in mode ``profile`` or ``tail`` and its program named no phases, or the rule has
+        nothing to stand on.
+    """
+    if run.mode in ("profile", "tail") and not NamedPhases.of_regions(run.regions):
+        raise EnsioError(
+            f"{run.path} was recorded in mode {run.mode}, which keeps not every call as an event, and phases "
+            "can be told only from all of them: record again with ensio run --mode trace"
+        )
+    return _find(run.chunks, run.regions, round((run.clock_error_s or 0.0) * 1e9), rule, most_calls)
+
+
+def _find(
+    chunks: Callable[[], Iterable[Events]],
+    regions: RegionTable | None,
+    clock_error_ns: int,
+    rule: str | None,
+    most_calls: int,
+) -> Phases:
+    """As `find_phases`, in one pass or two."""
     if regions is not None and rule in (None, "named") and (named := NamedPhases.of_regions(regions)):
-        count = len(named.names)
-        return Phases("named", count, 1.0, "the program named them", *_no_cuts(), named)
+        return Phases("named", len(named.names), 1.0, "the program named them", *_no_cuts(), named)
     if rule == "named":
         raise EnsioError(
             "the program named no phases: leave the rule out, or see docs/statistics.md, Structure"
         )
-    io = np.array([op not in _NO_TRANSFER for op in OPS], bool)[op_of_calls(events.calls)][events.call]
-    if not io.any():
-        io = events.op != OPS.index("wait")
-    io &= events.depth == 0
-    if not io.any():
+    meetings, calls = Meetings(), _OuterCalls(most_calls)
+    for chunk in chunks():
+        meetings.add(chunk)
+        calls.add(chunk)
+    if not calls.total:
         return Phases("none", 0, 0.0, "there is no I/O", *_no_cuts())
     if rule in (None, "barriers"):
-        meetings = Meetings()
-        meetings.add(events)
-        cuts_ns = meetings.moments_ns(len(np.unique(events.rank[io])), clock_error_ns)
+        cuts_ns = meetings.moments_ns(int(np.count_nonzero(calls.of_rank)), clock_error_ns)
         if len(cuts_ns):
-            return _parted("barriers", 1.0, cuts_ns, events.start[io])
+            return _parted("barriers", 1.0, cuts_ns, chunks() if calls.too_many else [calls])
         if rule == "barriers":
             raise EnsioError(
                 "no collective call of all ranks is among the events: record the layer mpisync "
                 "(ENSIO_LAYERS), or leave the rule out"
             )
-    steps = steps_of(events.rank[io], events.start[io], events.end[io], events.op[io])
-    return _parted(steps.rule, steps.share, steps.cuts_ns, events.start[io])
+    some = ""
+    if calls.too_many:
+        every = -(-calls.total // most_calls)
+        ranks = np.flatnonzero(calls.of_rank)
+        chosen, calls = np.zeros(len(calls.of_rank), bool), _OuterCalls(calls.total)
+        calls.some_ranks = True
+        chosen[ranks[::every]] = True
+        some = f"; looked at {np.count_nonzero(chosen):,} of {len(ranks):,} tasks"
+        for chunk in chunks():
+            calls.add(chunk[chosen[np.minimum(chunk.rank, len(chosen) - 1)] & (chunk.rank < len(chosen))])
+    steps = steps_of(*calls.columns)
+    if steps.gaps_left_out:
+        some += f"; gaps narrower than the {MOST_GAPS:,} widest were left out"
+    if not calls.some_ranks:
+        return _parted(steps.rule, steps.share, steps.cuts_ns, [calls], some)
+    finer = GapsOfAll(steps.gap_from, steps.gap_to)
+    for chunk in chunks():
+        finer.add(chunk)
+    return _parted(steps.rule, steps.share, finer.cuts_ns, chunks(), some)
+
+
+class _OuterCalls:
+    """Calls that are in no other, and in which no rank waits: kept as long as they are not too many."""
+
+    def __init__(self, most: int) -> None:
+        self.total = 0
+        self.some_ranks = False
+        self.of_rank = np.zeros(0, np.int64)
+        self._most = most
+        self._parts: list[tuple[np.ndarray, ...]] = []
+
+    @property
+    def too_many(self) -> bool:
+        return self.total > self._most
+
+    def add(self, chunk: Events) -> None:
+        mine = np.flatnonzero((chunk.op != OPS.index("wait")) & (chunk.depth == 0))
+        self.total += len(mine)
+        more = np.bincount(chunk.rank[mine], minlength=len(self.of_rank))
+        more[: len(self.of_rank)] += self.of_rank
+        self.of_rank = more
+        if self.too_many:
+            self._parts = []
+        elif len(mine):
+            part = (chunk.rank, chunk.start, chunk.end, chunk.op)
+            self._parts.append(tuple(column[mine] for column in part))
+
+    @property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """Rank, start, end and operation of those that move bytes, open, close or flush; of all if there are
+        none of these."""
+        rank, start, end, op = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        mine = ~np.isin(op, [OPS.index(name) for name in _NO_TRANSFER])
+        return (rank[mine], start[mine], end[mine], op[mine]) if mine.any() else (rank, start, end, op)
+
+    @property
+    def start(self) -> np.ndarray:
+        """Of all."""
+        return np.concatenate([part[1] for part in self._parts])
 
 
 def _no_cuts() -> tuple[np.ndarray, np.ndarray]:
     return np.empty(0, np.int64), np.full(1, -1)
 
 
-def _parted(rule: str, share: float, cuts_ns: np.ndarray, start: np.ndarray) -> Phases:
+def _parted(
+    rule: str, share: float, cuts_ns: np.ndarray, parts: Iterable[Events | _OuterCalls], more: str = ""
+) -> Phases:
     """The phases between cuts, of which those count in which I/O begins."""
     between = np.zeros(len(cuts_ns) + 1, np.int64)
-    np.add.at(between, np.searchsorted(cuts_ns, start, side="right"), 1)
+    for part in parts:
+        start = part.start[part.op != OPS.index("wait")] if isinstance(part, Events) else part.start
+        between += np.bincount(np.searchsorted(cuts_ns, start, side="right"), minlength=len(between))
     used = between > 0
     number = np.where(used, np.cumsum(used), -1)
-    return Phases(rule, int(used.sum()), share, _SENTENCES[rule].format(share), cuts_ns, number)
+    return Phases(rule, int(used.sum()), share, _SENTENCES[rule].format(share) + more, cuts_ns, number)
 
 
 _SENTENCES = {

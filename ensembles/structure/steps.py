@@ -7,7 +7,8 @@ in the I/O of all. Not every gap is such a moment. Two rules choose:
 ended, and goes on as long as ranks that made fewer are at work. A stretch of I/O between two gaps in which by
 itself all ranks make equally many calls is a phase too, so that one irregular phase does not hide the next.
 
-*Gaps*: else the widest gaps, where there is a clear step in width between them and the others.
+*Gaps*: else the widest gaps, where there is a clear step in width between them and the others, and at
+least half of the ranks are at work between them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.structure.barriers import NEARLY_ALL
+from ensembles.structure.in_step import in_step
 
 MOST_GAPS = 8192
 """Gaps that are looked at: the widest."""
@@ -26,9 +28,6 @@ GAP_RATIO = 4.0
 
 IDLE_SHARE = 0.9
 """Share of the time without I/O that lies in the gaps between phases, by the rule of gaps."""
-
-_MOST_STEPS = 10 * MOST_GAPS
-_MOST_RESTARTS = 16
 
 BACK_TO_BACK = 4.0
 """A gap across which ranks are idle no longer than this many times what they are between calls of a phase is
@@ -43,6 +42,8 @@ class Steps:
     ----------
     cuts_ns : ndarray of int64, shape (m,)
         Rising.
+    gap_from, gap_to : ndarray of int64, shape (m,)
+        Where the gap is of which each is the beginning, ns.
     rule : str
         ``"steps"``, ``"gaps"`` or ``"none"``.
     share : float
@@ -52,6 +53,8 @@ class Steps:
     """
 
     cuts_ns: np.ndarray
+    gap_from: np.ndarray
+    gap_to: np.ndarray
     rule: str
     share: float
     gaps_left_out: int
@@ -67,23 +70,35 @@ def steps_of(rank: np.ndarray, start: np.ndarray, end: np.ndarray, group: np.nda
     group : ndarray of integers, shape (n,)
         What kind of call each is.
     """
+    nothing = np.empty(0, np.int64)
     if not len(rank):
-        return Steps(np.empty(0, np.int64), "none", 0.0, 0)
+        return Steps(nothing, nothing, nothing, "none", 0.0, 0)
     order = np.argsort(start, kind="stable")
     rank, start, end, group = rank[order], start[order], end[order], group[order]
     ranks, place = np.unique(rank, return_inverse=True)
     gap_from, gap_to, left_out = _gaps(start, end, int((1 - NEARLY_ALL) * len(ranks) + 1e-9))
     if not len(gap_from):
-        return Steps(np.empty(0, np.int64), "none", 0.0, left_out)
-    # What is no transfer (a seek) but lies in a gap, prepares those that follow.
-    cuts_ns = np.minimum(gap_from + 1, gap_to)
+        return Steps(nothing, nothing, nothing, "none", 0.0, left_out)
+
+    def steps(chosen: np.ndarray, rule: str, share: float) -> Steps:
+        low, high = gap_from[chosen], gap_to[chosen]
+        return Steps(cuts_in(low, high), low, high, rule, share, left_out)
+
     if len(ranks) > 1:
-        chosen, share = _in_step(place, start, group, gap_from, gap_to)
+        chosen, share = in_step(place, start, group, gap_from, gap_to)
         chosen = chosen[_waited(place, start, end, gap_to, chosen)]
         if share >= 0.5 and len(chosen):
-            return Steps(cuts_ns[chosen], "steps", share, left_out)
+            return steps(chosen, "steps", share)
     wide = _widest(gap_to - gap_from)
-    return Steps(cuts_ns[wide], "gaps" if len(wide) else "none", 0.0, left_out)
+    if len(ranks) > 1 and not _shared(place, start, gap_to[wide], len(ranks)):
+        wide = wide[:0]
+    return steps(wide, "gaps" if len(wide) else "none", 0.0)
+
+
+def cuts_in(gap_from: np.ndarray, gap_to: np.ndarray) -> np.ndarray:
+    """Where in gaps a phase begins: at once. What lies in them and is no transfer (a seek) prepares those
+    that follow."""
+    return np.minimum(gap_from + 1, gap_to)
 
 
 def _gaps(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np.ndarray, int]:
@@ -130,146 +145,6 @@ def _lulls(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np
     return time[best], time[best + 1]
 
 
-@dataclass(frozen=True)
-class _Stretches:
-    """The I/O between gaps.
-
-    Attributes
-    ----------
-    ranks : int
-    begin : ndarray, shape (s + 1,)
-        Where each stretch begins among the entries that follow.
-    member : ndarray, shape (k,)
-        A rank with calls in a stretch.
-    amount : ndarray of float64, shape (k,)
-        What of its calls is compared.
-    calls : ndarray, shape (s,)
-        All calls of each stretch.
-    gap_ns : ndarray, shape (s - 1,)
-        Width of the gap behind each.
-    """
-
-    ranks: int
-    begin: np.ndarray
-    member: np.ndarray
-    amount: np.ndarray
-    calls: np.ndarray
-    gap_ns: np.ndarray
-
-
-def _in_step(
-    place: np.ndarray, start: np.ndarray, group: np.ndarray, gap_from: np.ndarray, gap_to: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Which gaps end phases by the rule of steps, and the share of the calls that are in step.
-
-    The calls are read in several ways, and the reading by which most are in step counts: all calls; those of
-    one operation alone (others may depend on the data, as the reads of data sieving do); and each as a share
-    of what its rank makes in all, for a rank that by its nature makes more calls than others is in step all
-    the same.
-    """
-    ranks = int(place.max()) + 1
-    stretch = np.searchsorted(gap_to, start, side="right")
-    calls = np.bincount(stretch, minlength=len(gap_to) + 1)
-    best, best_share = np.empty(0, np.int64), -1.0
-    groups = np.unique(group)
-    for wanted in [None, *groups.tolist()] if len(groups) > 1 else [None]:
-        mine = slice(None) if wanted is None else group == wanted
-        key, made = np.unique(stretch[mine] * np.int64(ranks) + place[mine], return_counts=True)
-        begin = np.searchsorted(key // ranks, np.arange(len(calls) + 1))
-        of_rank = np.bincount(key % ranks, made, minlength=ranks)
-        for amount in (made.astype(np.float64), made / of_rank[key % ranks]):
-            stretches = _Stretches(ranks, begin, key % ranks, amount, calls, gap_to - gap_from)
-            chosen, share = _Walk(stretches).phases()
-            if share > best_share + 0.01:
-                best, best_share = chosen, share
-            if best_share >= NEARLY_ALL:
-                return best, best_share
-    return best, best_share
-
-
-class _Walk:
-    """Goes through stretches, and ends phases where the ranks are in step.
-
-    Where an irregular phase is followed by none in step, it starts again behind wide gaps.
-    """
-
-    def __init__(self, stretches: _Stretches) -> None:
-        self._stretches = stretches
-        self._need = max(2, int(np.ceil(NEARLY_ALL * stretches.ranks)))
-        self._calls = np.concatenate([[0], np.cumsum(stretches.calls)])
-        self._steps_left = _MOST_STEPS
-
-    def phases(self) -> tuple[np.ndarray, float]:
-        """Positions of the gaps that end phases, and the share of the calls that are in phases in step."""
-        cuts, in_step = self._part(0, len(self._stretches.calls))
-        return np.array(cuts, np.int64), in_step / int(self._calls[-1]) if cuts else 0.0
-
-    def _part(self, low: int, high: int) -> tuple[list[int], int]:
-        """The same of the stretches from `low` to `high`; calls in step."""
-        cuts, in_step, irregular = self._through(low, high)
-        for first, behind in irregular:
-            further, more = self._split(first, behind)
-            cuts += further
-            in_step += more
-        return sorted(cuts), in_step
-
-    def _split(self, low: int, high: int) -> tuple[list[int], int]:
-        """The same of stretches that together are not in step: behind one of the widest gaps there may be
-        some that are."""
-        gaps = low + np.argsort(-self._stretches.gap_ns[low : high - 1], kind="stable")[:_MOST_RESTARTS]
-        for gap in gaps.tolist():
-            if self._steps_left <= 0:
-                break
-            behind, in_step = self._part(gap + 1, high)
-            if in_step:
-                before, more = self._part(low, gap + 1)
-                return [*before, gap, *behind], in_step + more
-        return [], 0
-
-    def _through(self, low: int, high: int) -> tuple[list[int], int, list[tuple[int, int]]]:
-        """Once from `low` to `high`: gaps, calls in step, and the phases that were not in step, from their
-        first stretch to the one behind."""
-        stretches = self._stretches
-        begin = stretches.begin
-        done = np.zeros(stretches.ranks)
-        cuts: list[int] = []
-        irregular: list[tuple[int, int]] = []
-        first, in_step = low, 0
-        usual, complete, last = 0.0, False, -1
-
-        def end(behind: int) -> int:
-            if not complete:
-                irregular.append((first, behind))
-                return 0
-            return int(self._calls[behind] - self._calls[first])
-
-        numbers = low + np.flatnonzero(begin[low + 1 : high + 1] > begin[low:high])
-        self._steps_left -= len(numbers)
-        for number in numbers.tolist():
-            who = stretches.member[begin[number] : begin[number + 1]]
-            more = stretches.amount[begin[number] : begin[number + 1]]
-            owing = np.count_nonzero(done[who] < usual * (1 - 1e-9))
-            if last >= 0 and (2 * owing <= len(who) if complete else self._alike(more)[0]):
-                # What is not compared may lie between: then the widest of the gaps.
-                gap = last + int(np.argmax(stretches.gap_ns[last:number]))
-                cuts.append(gap)
-                in_step += end(gap + 1)
-                first = gap + 1
-                done[:] = 0
-            done[who] += more
-            last = number
-            complete, usual = self._alike(done[done > 0])
-        return cuts, in_step + end(high), irregular
-
-    def _alike(self, amounts: np.ndarray) -> tuple[bool, float]:
-        """Whether (nearly) all ranks have the same amount, and which."""
-        if len(amounts) < self._need:
-            return False, 0.0
-        usual = float(np.partition(amounts, len(amounts) // 2)[len(amounts) // 2])
-        alike = np.count_nonzero(np.abs(amounts - usual) <= 1e-9 * usual)
-        return alike >= max(self._need, NEARLY_ALL * len(amounts)), usual
-
-
 def _waited(
     place: np.ndarray, start: np.ndarray, end: np.ndarray, gap_to: np.ndarray, chosen: np.ndarray
 ) -> np.ndarray:
@@ -294,6 +169,14 @@ def _waited(
     typical = idle[across][first + counts // 2]
     keep[gap] = typical > BACK_TO_BACK * usual
     return keep
+
+
+def _shared(place: np.ndarray, start: np.ndarray, gap_to: np.ndarray, ranks: int) -> bool:
+    """Whether most calls are in stretches with I/O of at least half of the ranks: that ranks are at work at
+    different times makes gaps too."""
+    stretch = np.searchsorted(gap_to, start, side="right")
+    members = np.bincount(np.unique(stretch * np.int64(ranks) + place) // ranks, minlength=len(gap_to) + 1)
+    return bool(np.mean(2 * members[stretch] >= ranks) > 0.5)
 
 
 def _widest(width: np.ndarray) -> np.ndarray:

@@ -18,6 +18,8 @@ try:
     from ensembles.summaries import _kernels
 except ImportError:
     _kernels = None
+if not hasattr(_kernels, "count_seconds"):  # built from older sources
+    _kernels = None
 
 NATIVE = _kernels is not None
 

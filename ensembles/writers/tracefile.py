@@ -26,6 +26,7 @@ from ensembles.readers.tracefile import FORMAT, TEXT_ATTRIBUTES, THREADS, VERSIO
 from ensembles.regiontable import COLUMN_MEANINGS as REGION_MEANINGS
 from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.ranktable import RankTable
 from ensembles.writers.wholefile import whole_file
 
 CHUNK_ROWS = 1 << 17
@@ -48,12 +49,14 @@ class Collectable(Protocol):
 
     def summary(self) -> CellSummary | None: ...
 
+    def ranks(self) -> RankTable | None: ...
 
-def write_trace_file(source: Collectable, path: str) -> int:
+
+def write_trace_file(source: Collectable, path: str, private: bool = False) -> int:
     """Write a run, under a temporary name that becomes `path` when the file is whole.
 
     Events keep the order in which the reader gives them: by rank, and a thread's in the order of their
-    completion.
+    completion. A `private` file is its owner's alone to read, as spools are.
 
     Returns
     -------
@@ -67,12 +70,15 @@ def write_trace_file(source: Collectable, path: str) -> int:
     EnsioError
         A spool cannot be read any more.
     """
-    with whole_file(path) as temporary, _failures_as_os_errors():
+    with whole_file(path, private) as temporary, _failures_as_os_errors():
         with h5py.File(temporary, "w", libver=("earliest", "v110")) as file:
             count = _write_events(file.create_group("events"), source)
             summary = source.summary()
             if summary is not None:
-                _write_summary(file.create_group("summary"), summary)
+                _write_arrays(file.create_group("summary"), summary.to_arrays())
+            ranks = source.ranks()
+            if ranks is not None:
+                _write_arrays(file.create_group("ranks"), ranks.to_arrays())
             _write_metadata(file, source)
             _write_regions(file.create_group("regions"), source.regions())
         return count
@@ -151,8 +157,8 @@ def _store(datasets: dict[str, h5py.Dataset], position: int, jobs: dict[str, Fut
         dataset.id.write_direct_chunk((position,), job.result())
 
 
-def _write_summary(group: h5py.Group, summary: CellSummary) -> None:
-    for name, column in summary.to_arrays().items():
+def _write_arrays(group: h5py.Group, arrays: dict[str, np.ndarray]) -> None:
+    for name, column in arrays.items():
         group.create_dataset(name, data=column, chunks=(len(column),) if len(column) else None)
 
 

@@ -14,12 +14,13 @@ _OWN_DESCRIPTORS = re.compile(r"/proc/(?:self|thread-self|(?P<pid>[0-9]+)(?:/tas
 
 
 @contextmanager
-def whole_file(path: str) -> Iterator[str]:
+def whole_file(path: str, private: bool = False) -> Iterator[str]:
     """Where to write a file that appears as `path` when it is whole, and not at all if anything goes wrong.
 
     That is a temporary name beside it, or beside the file that `path` links to. What is no regular file (a
     device, a pipe) cannot be replaced, and is written to as it is. If `path` means an open descriptor of this
-    process (``/dev/stdout``), the file goes there when it is whole, to the descriptor's own position.
+    process (``/dev/stdout``), the file goes there when it is whole, to the descriptor's own position. A new
+    file that is `private` is its owner's alone to read.
 
     Raises
     ------
@@ -27,7 +28,7 @@ def whole_file(path: str) -> Iterator[str]:
         The directory cannot be written to.
     """
     if not os.path.exists(path):
-        with _renamed(os.path.realpath(path)) as temporary:
+        with _renamed(os.path.realpath(path), private) as temporary:
             yield temporary
     elif not stat.S_ISREG(os.stat(path).st_mode):
         yield path
@@ -35,20 +36,21 @@ def whole_file(path: str) -> Iterator[str]:
         with _copied(descriptor) as temporary:
             yield temporary
     else:
-        with _renamed(os.path.realpath(path)) as temporary:
+        with _renamed(os.path.realpath(path), private) as temporary:
             yield temporary
 
 
 @contextmanager
-def _renamed(path: str) -> Iterator[str]:
+def _renamed(path: str, private: bool) -> Iterator[str]:
     """A temporary name beside `path`, which is renamed to it at the end."""
     descriptor, temporary = tempfile.mkstemp(prefix=".ensio-", suffix=".part", dir=os.path.dirname(path))
     os.close(descriptor)
     try:
         yield temporary
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
+        if not private:
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):

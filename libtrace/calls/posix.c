@@ -12,11 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <spawn.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -232,56 +228,6 @@ enum {
         TIMED(thread, result, ENSIO_REAL(symbol)(folder)); \
         ensio_store(thread, CALL_##call, file, -1, 0, result < 0 ? -(int64_t)errno : 0, start, duration); \
         return result; \
-    }
-
-#define FORGET(symbol, type, parameters, arguments, first_, last_) \
-    ENSIO_WRAPPER(type, symbol, parameters) \
-    { \
-        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
-            const int error = errno, first = (first_); \
-            ensio_forget(first, (last_)); \
-            errno = error; \
-        } \
-        return ENSIO_REAL(symbol) arguments; \
-    }
-
-#define MOVES(symbol, type, parameters, arguments) \
-    ENSIO_WRAPPER(type, symbol, parameters) \
-    { \
-        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
-            const int error = errno; \
-            ensio_descriptor_moved(fd, -1); \
-            errno = error; \
-        } \
-        return ENSIO_REAL(symbol) arguments; \
-    }
-
-#define MOVES_FORMATTED(symbol, parameters, last, real, arguments) \
-    ENSIO_WRAPPER(int, symbol, parameters) \
-    { \
-        va_list values; \
-        va_start(values, last); \
-        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) \
-            ensio_descriptor_moved(fd, -1); \
-        const int result = ENSIO_REAL(real) arguments; \
-        va_end(values); \
-        return result; \
-    }
-
-/* Said before the call: the child runs while it is under way, and exec does not come back. */
-#define SPAWN(symbol, type, parameters, arguments) \
-    ENSIO_WRAPPER(type, symbol, parameters) \
-    { \
-        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) \
-            ensio_spawned(); \
-        return ENSIO_REAL(symbol) arguments; \
-    }
-
-#define END(symbol, parameters, arguments) \
-    ENSIO_WRAPPER(void, symbol, parameters) \
-    { \
-        ensio_end(); \
-        ENSIO_REAL(symbol) arguments; \
     }
 
 #include "posix.def"

@@ -67,6 +67,7 @@ static void keep_longest(struct ensio_place *place, const struct ensio_event *ev
     }
     cell->largest[at] = *event;
     cell->threads[at] = thread;
+    place->usual_rate = 0;
     if (cell->count >= ENSIO_LARGEST) {
         place->least = cell->largest[0].duration;
         for (uint32_t i = 1; i < ENSIO_LARGEST; i++)
@@ -122,10 +123,14 @@ static inline void add_to_cell(struct ensio_place *place, struct ensio_fold *fol
     cell->power2 += square;
     cell->power3 += square * beyond;
     cell->power4 += square * square;
-    if (ENSIO_UNLIKELY(ns < cell->min_ns))
+    if (ENSIO_UNLIKELY(ns < cell->min_ns)) {
         cell->min_ns = ns;
-    if (ENSIO_UNLIKELY(ns > cell->max_ns))
+        place->usual_rate = 0;
+    }
+    if (ENSIO_UNLIKELY(ns > cell->max_ns)) {
         cell->max_ns = ns;
+        place->usual_rate = 0;
+    }
     if (ENSIO_UNLIKELY(requested < cell->min_requested))
         cell->min_requested = requested;
     if (ENSIO_UNLIKELY(requested > cell->max_requested))
@@ -162,45 +167,79 @@ int ensio_add_event(struct ensio_fold *fold, const struct ensio_event *event, st
     return slow;
 }
 
-uint32_t ensio_add_alike(struct ensio_fold *fold, uint32_t at, uint32_t end, struct ensio_last *last, uint64_t rate)
+/* Finds the durations that are nothing special in a cell, in ticks: between its shortest and its longest in nanoseconds
+ * (ensio_ns_of turned round), and not among those that are kept. Longer ones than 2 s are left to the long way, so that products
+ * with the rate fit 64 bits. Returns whether there are any. */
+static int find_usual(struct ensio_place *place, uint64_t rate)
 {
-    struct ensio_window *window = fold->window;
-    struct ensio_event *events = ensio_window_events(window);
-    struct ensio_place *place = last->place;
-    struct ensio_cell *cell = place->cell;
-    if (events[at].depth || fold->nesting.depths || cell->count < ENSIO_LARGEST ||
-        last->requested < cell->min_requested || last->requested > cell->max_requested)
-        return at;
-    const int scratch = window->kind == ENSIO_WINDOW_SCRATCH;
-    const uint64_t what = last->what, requested = last->requested, until = last->until, least = place->least;
-    const uint64_t min_ns = cell->min_ns, max_ns = cell->max_ns, shift_ns = cell->shift_ns, first_start = cell->first_start;
-    uint64_t ordinal = *last->counter, count = cell->count, time_ns = cell->time_ns, moved = cell->moved;
-    double power2 = cell->power2, power3 = cell->power3, power4 = cell->power4;
-    for (; at < end && ordinal + 1 < until; at++) {
-        struct ensio_event *event = &events[at];
-        if (ENSIO_UNLIKELY(what_of(event) != what || event->requested != requested))
+    const uint64_t half = 1ULL << (ENSIO_RATE_BITS - 1), most_ns = (1ULL << 31) - 2;
+    const uint64_t min_ns = place->cell->min_ns, max_ns = place->cell->max_ns < most_ns ? place->cell->max_ns : most_ns;
+    if (min_ns > max_ns)
+        return 0;
+    const uint64_t low = min_ns ? ((min_ns << ENSIO_RATE_BITS) - half + rate - 1) / rate : 0;
+    uint64_t high = (((max_ns + 1) << ENSIO_RATE_BITS) - half - 1) / rate;
+    high = high < place->least ? high : place->least;
+    if (low > high)
+        return 0;
+    place->usual_low_ticks = low;
+    place->usual_span_ticks = high - low;
+    place->usual_rate = rate;
+    return 1;
+}
+
+/* Most events pass here: sums are added to where they lie, for there are more of them than registers. */
+static inline __attribute__((always_inline)) uint32_t add_usual(struct ensio_window *window, uint32_t at, uint32_t end,
+                                                                const struct ensio_last *last, uint64_t rate, int scratch)
+{
+    struct ensio_event *event = ensio_window_events(window) + at;
+    struct ensio_place *const place = last->place;
+    struct ensio_cell *const cell = place->cell;
+    uint64_t *const counter = last->counter;
+    const uint64_t what = last->what, requested = last->requested, shift_ns = cell->shift_ns, first_start = cell->first_start;
+    const uint64_t low = place->usual_low_ticks, span = place->usual_span_ticks;
+    for (; at < end; at++, event++) {
+        const uint64_t duration = event->duration, start = event->start;
+        const int64_t moved = event->moved;
+        if (ENSIO_UNLIKELY(what_of(event) != what || event->requested != requested || duration - low > span || moved < 0 ||
+                           start < first_start))
             break;
-        uint64_t duration = event->duration, ns = ensio_ns_of(duration, rate);
-        uint32_t bin = ensio_bin(ns);
-        if (ENSIO_UNLIKELY(event->moved < 0 || duration > least || ns < min_ns || ns > max_ns || event->start < first_start))
-            break;
-        uint64_t *octave = place->octaves[bin / ENSIO_BLOCK_BINS];
+        const uint64_t ns = (duration * rate + (1ULL << (ENSIO_RATE_BITS - 1))) >> ENSIO_RATE_BITS;
+        const uint32_t bin = ensio_bin(ns);
+        uint64_t *const octave = place->octaves[bin / ENSIO_BLOCK_BINS];
         if (ENSIO_UNLIKELY(!octave))
             break;
-        double beyond = (double)(int64_t)(ns - shift_ns), square = beyond * beyond;
-        *last->counter = ++ordinal;
-        cell->count = ++count;
-        cell->time_ns = time_ns += ns;
-        cell->moved = moved += (uint64_t)event->moved;
-        cell->power2 = power2 += square;
-        cell->power3 = power3 += square * beyond;
-        cell->power4 = power4 += square * square;
-        if (event->start + duration > cell->last_end)
-            cell->last_end = event->start + duration;
+        const double beyond = (double)(int64_t)(ns - shift_ns), square = beyond * beyond;
+        ++*counter;
+        cell->count++;
+        cell->time_ns += ns;
+        cell->moved += (uint64_t)moved;
+        cell->power2 += square;
+        cell->power3 += square * beyond;
+        cell->power4 += square * square;
+        if (ENSIO_LIKELY(start + duration > cell->last_end))
+            cell->last_end = start + duration;
         octave[bin % ENSIO_BLOCK_BINS]++;
         __atomic_store_n(&window->summarised, at + 1, __ATOMIC_RELEASE);
         if (scratch)
             event->call = 0;
     }
     return at;
+}
+
+uint32_t ensio_add_alike(struct ensio_fold *fold, uint32_t at, uint32_t end, struct ensio_last *last, uint64_t rate)
+{
+    struct ensio_window *window = fold->window;
+    const struct ensio_event *event = ensio_window_events(window) + at;
+    struct ensio_place *place = last->place;
+    const struct ensio_cell *cell = place->cell;
+    if (what_of(event) != last->what || event->depth || fold->nesting.depths || cell->count < ENSIO_LARGEST ||
+        last->requested < cell->min_requested || last->requested > cell->max_requested)
+        return at;
+    if (place->usual_rate != rate && !find_usual(place, rate))
+        return at;
+    const uint64_t until = last->until - *last->counter - 1; /* then the ordinal's class ends */
+    if (until < end - at)
+        end = at + (uint32_t)until;
+    return window->kind == ENSIO_WINDOW_SCRATCH ? add_usual(window, at, end, last, rate, 1)
+                                                : add_usual(window, at, end, last, rate, 0);
 }

@@ -18,6 +18,7 @@ static const uint32_t blocks_for[] = {MOST_BLOCKS / 2, MOST_BLOCKS * 3 / 4, MOST
 static struct ensio_place places[MOST_CELLS];
 static uint16_t slots[SLOTS]; /* by the hash of the key: number of the place, from 1 */
 static uint32_t cell_count, block_count;
+static uint32_t blocks_before; /* of cells that were closed: numbers go on behind theirs */
 static struct ensio_window *cell_window, *block_window;
 static uint32_t blocks_in_window;
 
@@ -113,7 +114,7 @@ uint64_t *ensio_cell_octave(struct ensio_place **place, uint32_t octave)
         uint64_t *block = block_count < blocks_for[at->level] ? new_block() : NULL;
         if (block) {
             at->octaves[octave] = block;
-            at->cell->blocks[octave] = (uint16_t)block_count;
+            at->cell->blocks[octave] = (uint16_t)(blocks_before + block_count);
             break;
         }
         struct ensio_place *coarser = at->level < 2 ? find(at->key, at->level + 1) : NULL;
@@ -125,10 +126,23 @@ uint64_t *ensio_cell_octave(struct ensio_place **place, uint32_t octave)
     return at->octaves[octave];
 }
 
-void ensio_cells_forget(void)
+static void begin_anew(uint32_t before)
 {
     if (cell_count)
         memset(slots, 0, sizeof slots);
-    cell_count = block_count = blocks_in_window = 0;
-    cell_window = block_window = NULL;
+    cell_count = block_count = 0;
+    blocks_before = before;
+    cell_window = NULL;
+}
+
+void ensio_cells_close(void)
+{
+    begin_anew(blocks_before + block_count);
+}
+
+void ensio_cells_forget(void)
+{
+    begin_anew(0);
+    block_window = NULL;
+    blocks_in_window = 0;
 }

@@ -1,3 +1,4 @@
+#include "cells.h"
 #include "collection.h"
 #include "folding.h"
 #include "lock.h"
@@ -28,6 +29,16 @@ static int add_texts(uint64_t position, uint32_t bytes)
     return 0;
 }
 
+static int add_summary(const struct ensio_job_window *window)
+{
+    void *to = ensio_array_room(&state->summary, sizeof *window);
+    if (!to)
+        return -1;
+    memcpy(to, window, sizeof *window);
+    state->summary.used += sizeof *window;
+    return 0;
+}
+
 /* Finds the windows of the spool, and takes its texts. */
 static int find_windows(void)
 {
@@ -45,9 +56,10 @@ static int find_windows(void)
             continue;
         }
         position += found->window.bytes;
-        if (ensio_collection_leaves_out(found->window.kind))
-            continue;
-        if (found->window.kind != ENSIO_WINDOW_TEXT)
+        if (ensio_collection_is_summary(found->window.kind)) {
+            if (add_summary(found) != 0)
+                return -1;
+        } else if (found->window.kind != ENSIO_WINDOW_TEXT)
             state->windows.used += sizeof *found;
         else if (add_texts(found->position + ENSIO_WINDOW_HEADER_BYTES, found->window.text_bytes) != 0)
             return -1;
@@ -81,7 +93,8 @@ static int keep_contents(void)
             return -1;
         *number = of_events ? 0 : ensio_collection_contents(window);
         state->contents.used += sizeof *number;
-        state->kept.used += bytes;
+        /* What a scratch window holds is in the summary by now. */
+        state->kept.used += window->window.kind == ENSIO_WINDOW_SCRATCH ? 0 : bytes;
     }
     state->text_bytes = state->texts.used;
     return 0;
@@ -99,6 +112,8 @@ int ensio_collect_begin(void)
         ensio_fold_others(ensio_thread.fold);
         ensio_spool_touch();
         state->head = *ensio_spool;
+        if (ensio_collection_has_summary())
+            ensio_cells_close();
         state->spool_fd = begun = ensio_spool_open(O_RDONLY | O_NOFOLLOW);
     }
     if (begun >= 0)
@@ -168,7 +183,8 @@ static int take_events(struct ensio_job_window *window)
 /* The next part of a window that the recorder knows nothing about here. */
 static int take_bytes(struct ensio_job_window *window)
 {
-    const uint64_t left = window->window.bytes - ENSIO_WINDOW_HEADER_BYTES - window->taken;
+    const uint64_t all = window->window.kind == ENSIO_WINDOW_SCRATCH ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
+    const uint64_t left = all - window->taken;
     const uint32_t bytes = left < BLOB_BYTES ? (uint32_t)left : BLOB_BYTES;
     if (!bytes)
         return 0;
@@ -217,6 +233,8 @@ void ensio_collect_end(int written)
     ensio_array_free(&state->data);
     ensio_array_free(&state->record);
     ensio_array_free(&state->kept);
+    ensio_array_free(&state->summary);
+    ensio_array_free(&state->calls);
     if (!written) {
         ensio_array_free(&state->windows);
         ensio_array_free(&state->contents);

@@ -33,7 +33,9 @@ const uint8_t *ensio_collect_record(const uint8_t *shared, uint32_t shared_bytes
 {
     const char *name = ensio_spool_name();
     const uint64_t name_bytes = strlen(name), text_room = state->texts.used + state->texts.used / 4 + 64;
-    const uint64_t most = sizeof(struct ensio_job_process) + name_bytes + text_room + state->windows.used + state->data.used;
+    const uint64_t most = sizeof(struct ensio_job_process) + name_bytes + text_room + state->windows.used + state->data.used +
+                          state->calls.used;
+    state->record.used = 0;
     if (state->failed || most > UINT32_MAX / 4 || !ensio_array_room(&state->record, most))
         return NULL;
     struct ensio_job_process process = {
@@ -42,6 +44,8 @@ const uint8_t *ensio_collect_record(const uint8_t *shared, uint32_t shared_bytes
         .text_bytes = (uint32_t)state->texts.used,
         .windows = (uint32_t)ensio_collection_windows(),
         .data = (uint32_t)(state->data.used / sizeof(struct ensio_job_data)),
+        .calls = (uint32_t)(state->calls.used / sizeof(struct ensio_job_call)),
+        .summarised = (uint32_t)ensio_collection_has_summary(),
         .spool = state->head,
     };
     state->record.used = sizeof process;
@@ -52,6 +56,7 @@ const uint8_t *ensio_collect_record(const uint8_t *shared, uint32_t shared_bytes
     state->record.used += (uint64_t)coded;
     append(state->windows.bytes, state->windows.used);
     append(state->data.bytes, state->data.used);
+    append(state->calls.bytes, state->calls.used);
     process.coded_bytes = (uint32_t)coded;
     process.bytes = *length = (uint32_t)state->record.used;
     memcpy(state->record.bytes, &process, sizeof process);

@@ -57,6 +57,13 @@ static int is_more(const struct ensio_job_window *now, int known, uint64_t numbe
     return !known || ensio_collection_contents(now) != ((uint32_t *)(void *)state->contents.bytes)[number];
 }
 
+/* Whether calls were added to the summary after it was collected. Where it was not, its events tell. */
+static int is_more_summary(const struct ensio_job_window *now)
+{
+    return ensio_collection_has_summary() && now->window.kind == ENSIO_WINDOW_CELLS && now->window.summarised > 0 &&
+           now->position >= ensio_collection.head.allocated_bytes;
+}
+
 static int unchanged(void)
 {
     uint64_t texts_now = ensio_spool->text_bytes, next = 0;
@@ -69,8 +76,11 @@ static int unchanged(void)
             continue;
         }
         position += now.window.bytes;
-        if (ensio_collection_leaves_out(now.window.kind))
+        if (ensio_collection_is_summary(now.window.kind)) {
+            if (is_more_summary(&now))
+                return 0;
             continue;
+        }
         const int known = next < ensio_collection_windows() && ensio_collection_window(next)->position == now.position;
         if (now.window.kind == ENSIO_WINDOW_TEXT)
             texts_now += now.window.text_bytes;

@@ -18,6 +18,8 @@ struct ensio_collection {
     struct ensio_spool head;
     struct ensio_array texts, record;
     struct ensio_array windows, data; /* of struct ensio_job_window, ensio_job_data */
+    struct ensio_array summary;       /* windows of the summary, likewise */
+    struct ensio_array calls;         /* of struct ensio_job_call */
     struct ensio_array kept;          /* what was in those windows that hold no events, one behind the other */
     struct ensio_array contents;      /* a number for each window that stands for that; 0: it holds events */
     uint64_t text_bytes;              /* as `texts`, which are not kept for long */
@@ -32,11 +34,16 @@ static inline struct ensio_job_window *ensio_collection_window(uint64_t number)
     return (struct ensio_job_window *)(void *)ensio_collection.windows.bytes + number;
 }
 
-/* Whether a window is left out: where all events are taken, what they add up to follows from them. */
-static inline int ensio_collection_leaves_out(uint16_t kind)
+/* Whether a window is one of the summary, which goes into that of all processes. */
+static inline int ensio_collection_is_summary(uint16_t kind)
 {
-    return (kind == ENSIO_WINDOW_CELLS || kind == ENSIO_WINDOW_BINS) && ensio_settings.mode == ENSIO_TRACE &&
-           ensio_collection.head.dropped_events == 0;
+    return kind == ENSIO_WINDOW_CELLS || kind == ENSIO_WINDOW_BINS;
+}
+
+/* Whether there is more in the summary than follows from the events that are taken. */
+static inline int ensio_collection_has_summary(void)
+{
+    return ensio_settings.mode != ENSIO_TRACE || ensio_collection.head.dropped_events != 0;
 }
 
 static inline uint64_t ensio_collection_windows(void)

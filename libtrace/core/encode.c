@@ -49,7 +49,7 @@ static int template_number(struct ensio_encoder *encoder, struct ensio_template 
     return encoder->numbers[slot] - 1;
 }
 
-static inline uint32_t offset_place(const struct ensio_place *place, int64_t offset, uint64_t distance)
+static inline uint32_t offset_place(const struct ensio_next_place *place, int64_t offset, uint64_t distance)
 {
     if (offset == -1)
         return ENSIO_OFFSET_NONE;
@@ -95,7 +95,7 @@ uint32_t ensio_encode_events(struct ensio_encoder *encoder, const struct ensio_e
     for (done = 0; done < most; done++) {
         const struct ensio_event *event = &events[done];
         uint64_t *const usual = &encoder->requested[event->call % ENSIO_CALL_SLOTS];
-        struct ensio_place *const place = &encoder->places[event->file % ENSIO_FILE_SLOTS];
+        struct ensio_next_place *const place = &encoder->places[event->file % ENSIO_FILE_SLOTS];
         const uint64_t distance = (uint64_t)event->offset - place->next;
         const uint32_t offset = offset_place(place, event->offset, distance);
         const struct ensio_template template = {

@@ -14,7 +14,7 @@
 #define ENSIO_TEMPLATE_SLOTS 1024 /* a power of two, well over ENSIO_BLOCK_TEMPLATES */
 #define ENSIO_MATCH_SLOTS 65536
 
-struct ensio_place {
+struct ensio_next_place {
     uint64_t next;     /* where the last event of the file ended */
     uint64_t distance; /* from there, when it was last given */
 };
@@ -22,7 +22,7 @@ struct ensio_place {
 /* Room to work in; what is in it before a call is of no meaning. */
 struct ensio_encoder {
     uint64_t requested[ENSIO_CALL_SLOTS];
-    struct ensio_place places[ENSIO_FILE_SLOTS];
+    struct ensio_next_place places[ENSIO_FILE_SLOTS];
     uint64_t keys[ENSIO_TEMPLATE_SLOTS];
     uint16_t numbers[ENSIO_TEMPLATE_SLOTS]; /* from 1 */
     struct ensio_template templates[ENSIO_BLOCK_TEMPLATES];

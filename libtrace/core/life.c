@@ -26,6 +26,11 @@
 static struct ensio_process nobody;
 struct ensio_process *ensio_process = &nobody;
 
+#ifdef ENSIO_PRELOAD
+extern void __asan_init(void) __attribute__((weak));
+static int constructed;
+#endif
+
 static int begun; /* survives a fork, unlike *ensio_process */
 static struct ensio_spool *parents_spool; /* in a forked child */
 static struct ensio_held held_over_fork;
@@ -120,8 +125,21 @@ static void begin_first(void)
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
+/* AddressSanitizer calls the C library while it sets itself up, and must not be called itself then, by whatever function it stands
+ * in for. That is over when our constructor runs. */
+static int too_early(void)
+{
+#ifdef ENSIO_PRELOAD
+    return &__asan_init && !constructed;
+#else
+    return 0;
+#endif
+}
+
 int ensio_begin(void)
 {
+    if (!begun && too_early())
+        return 0;
     if (!begun) {
         begin_first();
     } else if (!ensio_process->generation) { /* a forked child: it makes a spool when it has something to record */
@@ -164,6 +182,26 @@ void ensio_spawned(void)
     ensio_unlock(held);
 }
 
+int ensio_hand_over(void)
+{
+    if (!ensio_own_memory())
+        return 0;
+    struct ensio_held held = ensio_lock();
+    const int running = ensio_spool && ensio_spool->state == ENSIO_STATE_RUNNING;
+    if (running) {
+        ensio_spool_touch();
+        __atomic_store_n(&ensio_spool->state, ENSIO_STATE_REPLACED, __ATOMIC_RELEASE);
+    }
+    ensio_unlock(held);
+    return running;
+}
+
+void ensio_take_back(void)
+{
+    if (ensio_own_memory())
+        __atomic_store_n(&ensio_spool->state, ENSIO_STATE_RUNNING, __ATOMIC_RELEASE);
+}
+
 int ensio_own_memory(void)
 {
     int error = errno;
@@ -186,6 +224,9 @@ void ensio_set_rank(int rank, int tasks)
 
 __attribute__((constructor)) static void at_start(void)
 {
+#ifdef ENSIO_PRELOAD
+    constructed = 1;
+#endif
     if (!ensio_ready(&ensio_thread))
         return;
     struct ensio_held held = ensio_lock();

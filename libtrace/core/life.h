@@ -20,6 +20,11 @@ void ensio_end(void);
 /* Another process was started that shares this one's open files. */
 void ensio_spawned(void);
 
+/* The call that follows puts another program, or a child, in this process's place: nothing more is recorded here, unless it fails.
+ * Returns whether that is to be taken back then. */
+int ensio_hand_over(void);
+void ensio_take_back(void);
+
 /* Whether this is the process that the state in memory belongs to: not so between vfork and exec. */
 int ensio_own_memory(void);
 

@@ -23,6 +23,9 @@ static struct ensio_window *text_window; /* where text entries go when the first
 #define LARGE_PAGE_BYTES (2 << 20)
 #define TEXT_WINDOW_BYTES 65536
 
+#define REFUSED_TIMES 64                    /* as long as the refusal took */
+#define LONGEST_REFUSAL_TICKS (1ULL << 31) /* about a second */
+
 static uint64_t round_up(uint64_t bytes, uint64_t unit)
 {
     return (bytes + unit - 1) / unit * unit;
@@ -197,8 +200,25 @@ int ensio_spool_open(int flags)
     return ensio_open_aside(spool_path, flags | O_NOFOLLOW);
 }
 
+/* Where there was no space for a kind of window, it is not asked for again for a while: a file system whose quota is spent may
+ * take long to refuse, and the program must not spend its time on that. Texts are always tried: events point to them. */
+static struct {
+    uint64_t bytes, until;
+} refused[ENSIO_WINDOW_MARKS + 1];
+
+static void refuse_for_a_while(uint16_t kind, uint64_t bytes, uint64_t asked)
+{
+    const uint64_t now = ensio_ticks(), pause = REFUSED_TIMES * (now - asked);
+    refused[kind].bytes = bytes;
+    if (kind != ENSIO_WINDOW_TEXT)
+        refused[kind].until = now + (pause < LONGEST_REFUSAL_TICKS ? pause : LONGEST_REFUSAL_TICKS);
+}
+
 struct ensio_window *ensio_window_make(uint16_t kind, uint64_t bytes)
 {
+    const uint64_t asked = ensio_ticks(), wanted = bytes;
+    if (asked < refused[kind].until && wanted >= refused[kind].bytes)
+        return NULL;
     bytes = ensio_budget_take(round_up(bytes, getauxval(AT_PAGESZ)), kind != ENSIO_WINDOW_EVENTS);
     int fd = bytes ? ensio_open_aside(spool_path, O_RDWR | O_NOFOLLOW) : -1;
     if (fd < 0) {
@@ -212,6 +232,7 @@ struct ensio_window *ensio_window_make(uint16_t kind, uint64_t bytes)
     ensio_raw_close(fd);
     if (!window) {
         ensio_budget_give_back(bytes);
+        refuse_for_a_while(kind, wanted, asked);
         return NULL;
     }
     window->kind = kind;

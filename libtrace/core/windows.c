@@ -152,8 +152,10 @@ static void use(struct ensio_thread *thread, struct ensio_window *window, uint32
 {
     uint32_t slots = ensio_window_slots(window);
     ensio_thread_number(thread);
-    window->thread = (uint16_t)thread->number;
-    window->tid = (uint32_t)syscall(SYS_gettid);
+    if (thread->window != window) { /* else it is the next part of it, and a system call would be a cost */
+        window->thread = (uint16_t)thread->number;
+        window->tid = (uint32_t)syscall(SYS_gettid);
+    }
     thread->window = thread->fold->window = window;
     thread->slots = ensio_window_events(window);
     thread->next = first;

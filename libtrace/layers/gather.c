@@ -62,6 +62,12 @@ int ensio_gather_begin(struct ensio_gather *all, const struct ensio_mpi *mpi)
     return ensio_gather_most(all, failed) == 0;
 }
 
+void ensio_gather_leaders(const struct ensio_gather *all, int *rank, int *size)
+{
+    ENSIO_PMPI(Comm_rank)(all->leaders, rank);
+    ENSIO_PMPI(Comm_size)(all->leaders, size);
+}
+
 void ensio_gather_end(struct ensio_gather *all)
 {
     if (all->numbers)

@@ -23,6 +23,9 @@ int64_t ensio_gather_most(struct ensio_gather *all, int64_t number);
 int ensio_gather_begin(struct ensio_gather *all, const struct ensio_mpi *mpi);
 void ensio_gather_end(struct ensio_gather *all);
 
+/* The number of a leader among the leaders, and how many they are. */
+void ensio_gather_leaders(const struct ensio_gather *all, int *rank, int *size);
+
 /* Puts what each rank has into the file, behind what is there, in the order of the nodes and of the ranks in each; those of
  * rank 0 come first. Returns where this rank's bytes begin. What fails is noted in `error` of the rank where it does. */
 uint64_t ensio_gather_append(struct ensio_gather *all, const void *bytes, uint32_t length);

@@ -2,6 +2,7 @@
 
 #include "everyone.h"
 #include "gather.h"
+#include "reduce.h"
 
 #include <core/clock.h>
 #include <core/collect.h>
@@ -91,7 +92,7 @@ static uint8_t *share_texts(struct ensio_gather *all, uint32_t *length)
     return texts;
 }
 
-static int write_records(struct ensio_gather *all)
+static int write_records(struct ensio_gather *all, struct ensio_job *head)
 {
     uint32_t shared_bytes, length = 0;
     uint8_t *shared = share_texts(all, &shared_bytes);
@@ -103,17 +104,11 @@ static int write_records(struct ensio_gather *all)
     }
     const uint64_t records = ensio_gather_append(all, record, length);
     if (all->rank == 0 && !all->error) {
-        const struct ensio_job head = {
-            .magic = ENSIO_JOB_MAGIC,
-            .version = ENSIO_JOB_VERSION,
-            .event_bytes = sizeof(struct ensio_event),
-            .spool_version = ENSIO_SPOOL_VERSION,
-            .processes = (uint32_t)all->tasks,
-            .bytes = all->end,
-            .records = records,
-            .shared_bytes = shared_bytes,
-        };
-        all->error = ensio_write_at(all->fd, &head, sizeof head, 0);
+        head->processes = (uint32_t)all->tasks;
+        head->bytes = all->end;
+        head->records = records;
+        head->shared_bytes = shared_bytes;
+        all->error = ensio_write_at(all->fd, head, sizeof *head, 0);
     }
     if (shared)
         ensio_raw_unmap(shared, ENSIO_SHARED_BYTES);
@@ -151,7 +146,13 @@ static void close_file(struct ensio_gather *all)
 
 static int write_file(struct ensio_gather *all)
 {
-    int whole = open_file(all) && write_events(all) && write_records(all);
+    struct ensio_job head = {
+        .magic = ENSIO_JOB_MAGIC,
+        .version = ENSIO_JOB_VERSION,
+        .event_bytes = sizeof(struct ensio_event),
+        .spool_version = ENSIO_SPOOL_VERSION,
+    };
+    int whole = open_file(all) && write_events(all) && ensio_reduce(all, &head) && write_records(all, &head);
     close_file(all);
     whole = ensio_gather_most(all, !whole || all->error) == 0;
     if (all->rank == 0 && whole)

@@ -21,12 +21,20 @@ uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved)
     return bytes < (uint64_t)moved || bytes > INT64_MAX ? (uint64_t)moved : bytes;
 }
 
+/* Whether the kernel can read a path that a call failed on: some arguments it refuses before it looks at the path. */
+static int cannot_be_read(const char *path, int error)
+{
+    return error == EFAULT || (error == EINVAL && ENSIO_RAW(SYS_faccessat, AT_FDCWD, path, F_OK) == -EFAULT);
+}
+
 void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const char *path, int flags, int result,
                   uint64_t start, uint64_t duration)
 {
     int error = errno;
-    if (result < 0 && error == EFAULT)
+    if (result < 0 && ENSIO_UNLIKELY(cannot_be_read(path, error))) {
+        errno = error;
         return;
+    }
     if (!ensio_own_memory()) {
         ensio_spawned();
         return;
@@ -52,8 +60,12 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
 void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const char *path, uint64_t bytes, int error,
                    uint64_t start, uint64_t duration)
 {
-    if (error == EFAULT || !path || !ensio_own_memory())
+    if (!path || !ensio_own_memory())
         return;
+    if (error && ENSIO_UNLIKELY(cannot_be_read(path, error))) {
+        errno = error;
+        return;
+    }
     uint32_t file = 0;
     int recorded;
     if (*path || folder == AT_FDCWD) {

@@ -13,7 +13,7 @@ from pathlib import Path
 TABLES = Path(__file__).resolve().parents[1] / "calls"
 PROGRAM = """
 #define CALL(number, call, op) @C number call LAYER op @
-#define SYMBOL(symbol) @S symbol @
+#define SYMBOL(symbol) @S symbol LAYER @
 #include "tables.def"
 """
 MARK = re.compile(r"@([CS]) (.*?) ?@")
@@ -97,9 +97,10 @@ def read() -> tuple[dict[str, list[Call]], dict[str, list[str]]]:
         if kind == "C":
             call = Call(*what.split())
             layers.setdefault(call.layer, []).append(call)
-            layer_of[path] = call.layer
         else:
-            lines.setdefault((path, line), []).append(what)
+            symbol, layer = what.split()
+            lines.setdefault((path, line), []).append(symbol)
+            layer_of[path] = layer
     for (path, line), symbols in lines.items():
         layer = layer_of[path]
         by_name = {call.name: call for call in layers[layer]}

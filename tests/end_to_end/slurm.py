@@ -125,7 +125,7 @@ class Slurm:
         """Run one of Slurm's commands, or a program under it."""
         environment = options.pop("env", os.environ) | self.environment
         words = [str(word) for word in command]
-        return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, **options)
+        return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600, **options)
 
     def __exit__(self, *unused):
         if len(self.daemons) == 3:

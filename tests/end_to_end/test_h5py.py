@@ -20,7 +20,7 @@ def test_h5py_gives_the_same_and_is_recorded(preload, tmp_path):
     for folder, execute in ((traced, preload.execute), (untraced, preload.untraced)):
         folder.mkdir()
         program = preload.source("h5py_calls").with_suffix(".py")
-        finished[folder] = execute(sys.executable, program, folder, timeout=120)
+        finished[folder] = execute(sys.executable, program, folder, timeout=600)
     with_us, without = finished.values()
     assert (with_us.returncode, with_us.stdout, with_us.stderr) == (0, without.stdout, without.stderr)
     assert files(traced) == files(untraced)
@@ -48,7 +48,7 @@ def test_h5py_gives_the_same_and_is_recorded(preload, tmp_path):
 
 def test_child_goes_on_with_its_parents_file(preload, tmp_path):
     program = preload.source("h5py_fork").with_suffix(".py")
-    finished = preload.execute(sys.executable, program, cwd=tmp_path, timeout=60)
+    finished = preload.execute(sys.executable, program, cwd=tmp_path, timeout=600)
     assert (finished.returncode, finished.stderr) == (0, b"")
     run = ensembles.open(preload.run)
     assert done(run.select(call="H5Dread", file=str(tmp_path / "a.h5"))) == [("H5Dread", 80, 80, 0, 2048)]
@@ -70,7 +70,7 @@ assert a["link"][2:5].sum() == 9 and a["virtual"][...].sum() == 45
 
 
 def test_calls_belong_to_the_file_that_the_object_is_in(preload, tmp_path):
-    preload.execute(sys.executable, "-c", LINKS, cwd=tmp_path, check=True, timeout=60)
+    preload.execute(sys.executable, "-c", LINKS, cwd=tmp_path, check=True, timeout=600)
     run = ensembles.open(preload.run)
     reads = {name: done(run.select(call="H5Dread", file=str(tmp_path / name))) for name in ("a.h5", "b.h5")}
     assert reads == {
@@ -95,7 +95,7 @@ def written(events) -> list[int]:
 def test_two_hdf5_libraries_in_one_process(preload, tmp_path):
     library, other = library_of(preload, "hdf5-serial"), "libhdf5_serial.so.103"
     program = preload.source("two_hdf5").with_suffix(".py")
-    finished = preload.execute(sys.executable, program, library, other, cwd=tmp_path, timeout=60)
+    finished = preload.execute(sys.executable, program, library, other, cwd=tmp_path, timeout=600)
     assert (finished.returncode, finished.stderr) == (0, b"")
     ours, theirs = finished.stdout.split()
     assert ours == theirs  # one number, two files
@@ -115,7 +115,7 @@ def test_each_caller_gets_the_library_it_is_linked_to_and_none_is_kept(preload, 
     for way, execute in (("traced", preload.execute), ("untraced", preload.untraced)):
         folder = tmp_path / way
         folder.mkdir()
-        finished[way] = execute(sys.executable, program, *libraries, cwd=folder, timeout=60)
+        finished[way] = execute(sys.executable, program, *libraries, cwd=folder, timeout=600)
         assert (finished[way].returncode, finished[way].stderr) == (0, b"")
     assert finished["traced"].stdout == finished["untraced"].stdout
     first, second, still_there = finished["traced"].stdout.split()
@@ -168,7 +168,7 @@ def test_tools_of_hdf5_say_the_same(preload, tool_folder, tmp_path, command):
         folder.mkdir()
         for path in tool_folder.glob("?.h5"):
             (folder / path.name).write_bytes(path.read_bytes())
-        done_ = execute("sh", "-c", command, cwd=folder, timeout=60)
+        done_ = execute("sh", "-c", command, cwd=folder, timeout=600)
         thread = done_.stderr.replace(b"traced", b"")
         seen.append((done_.returncode, done_.stdout, thread, sorted(path.name for path in folder.iterdir())))
     assert seen[0] == seen[1]

@@ -49,7 +49,7 @@ def said(execute, program, folder) -> tuple[subprocess.CompletedProcess, list[tu
     folder.mkdir()
     log = folder.parent / f"{folder.name}.log"
     command = ("sh", "-c", 'cd "$1"; exec "$0" 3>"$2"', program, folder, log)
-    finished = execute(*command, stdin=subprocess.DEVNULL, timeout=60)
+    finished = execute(*command, stdin=subprocess.DEVNULL, timeout=600)
     lines = [line.split() for line in log.read_text().splitlines()]
     return finished, [(name, *map(int, numbers)) for name, *numbers in lines]
 
@@ -98,7 +98,7 @@ def test_what_hdf5_does_by_posix_lies_one_deeper(recorder, tmp_path):
 def test_several_datasets_in_one_call(recorder, tmp_path):
     program = recorder.build("hdf5_multi", *flags("cflags"), *newest())
     environment = {"HDF5_DISABLE_VERSION_CHECK": "2"}
-    recorder.execute(program, tmp_path / "a.h5", environment=environment, check=True, timeout=60)
+    recorder.execute(program, tmp_path / "a.h5", environment=environment, check=True, timeout=600)
     run = ensembles.open(recorder.run)
     events = done(run.select(file=str(tmp_path / "a.h5"), call="H5Dwrite_multi,H5Dread_multi"))
     assert events == [("H5Dwrite_multi", 280, 280, 0, -1), ("H5Dread_multi", 280, 280, 0, -1)]
@@ -116,7 +116,7 @@ def test_parallel_writes_of_all_ranks(recorder, tmp_path, flavour):
     command = [f"mpiexec.{flavour}", "-n", tasks, "env", *settings, program, path, rows, columns]
     environment = {"ENSIO_DIR": str(recorder.run), **MPI, **os.environ}
     finished = subprocess.run(
-        [str(word) for word in command], env=environment, capture_output=True, text=True, timeout=120
+        [str(word) for word in command], env=environment, capture_output=True, text=True, timeout=600
     )
     assert finished.returncode == 0, finished.stderr
     lines = sorted(tuple(map(int, line.split())) for line in finished.stdout.splitlines())

@@ -23,7 +23,7 @@ def run_same(recorder, tmp_path, what, *options):
     printed = []
     for execute in (recorder.untraced, recorder.execute):
         data.write_bytes(TEXT)
-        done = execute(program, what, data, timeout=60)
+        done = execute(program, what, data, timeout=600)
         assert (done.returncode, done.stderr) == (5, b"")
         printed.append(done.stdout.decode())
     return printed, ensembles.open(recorder.run)
@@ -120,7 +120,7 @@ def test_absurd_settings_never_hurt_the_program(recorder, tmp_path, setting):
         folder.mkdir()
         environment = {"ENSIO_DIR": str(folder / "run")} | {setting: value}
         done = recorder.execute(
-            program, tmp_path / "out", 200, cwd=folder, environment=environment, timeout=60
+            program, tmp_path / "out", 200, cwd=folder, environment=environment, timeout=600
         )
         assert (done.returncode, done.stdout) == (0, alone), name
         assert all(line.startswith(b"ensio: ") for line in done.stderr.splitlines()), name

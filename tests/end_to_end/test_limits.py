@@ -25,8 +25,8 @@ def limited(limit, value):
 def assert_same(recorder, what, path, **options):
     """Run one of the programs of ``limits.c`` recorded and not; return the recorded one."""
     program = recorder.build("limits")
-    untraced = recorder.untraced(program, what, path, timeout=60, **options)
-    traced = recorder.execute(program, what, path, timeout=60, **options)
+    untraced = recorder.untraced(program, what, path, timeout=600, **options)
+    traced = recorder.execute(program, what, path, timeout=600, **options)
     assert (traced.returncode, traced.stdout) == (untraced.returncode, untraced.stdout)
     assert traced.returncode == 4
     return traced
@@ -205,7 +205,7 @@ def test_run_directory_that_goes_away_in_mid_run(recorder, tmp_path, kept):
         recorder.run.rename(tmp_path / "elsewhere")
     else:
         shutil.rmtree(recorder.run)
-    stdout, stderr = process.communicate("go\n", timeout=60)
+    stdout, stderr = process.communicate("go\n", timeout=600)
     assert (process.returncode, stderr) == (4, "")
     assert stdout == f"{CALLS} calls, closed 0\n" * 2
     assert not recorder.run.exists()

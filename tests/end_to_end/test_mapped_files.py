@@ -65,7 +65,7 @@ def test_kernel_saw_as_many_maps_of_files(recorder, tmp_path):
 
 def test_threads_that_map_at_once_keep_their_files_apart(recorder, tmp_path):
     program = recorder.build("mapped_files")
-    assert recorder.execute(program, "threads", tmp_path, timeout=60).returncode == 5
+    assert recorder.execute(program, "threads", tmp_path, timeout=600).returncode == 5
     run = ensembles.open(recorder.run)
     for thread in range(4):
         file = str(tmp_path / f"t{thread}")
@@ -86,7 +86,7 @@ def test_more_maps_than_there_is_room_for_stay_without_their_end(recorder, tmp_p
 
 def check_allocator(recorder, tmp_path, *options):
     program = recorder.build("own_malloc", *options)
-    finished = recorder.execute(program, tmp_path / "out", timeout=60)
+    finished = recorder.execute(program, tmp_path / "out", timeout=600)
     assert (finished.returncode, finished.stdout, finished.stderr) == (5, b"allocated\n", b"")
     assert (tmp_path / "out").read_bytes()[4096:].startswith(b"through memory\0")
     run = ensembles.open(recorder.run)

@@ -200,7 +200,8 @@ def test_budget_of_a_process_drops_events_and_counts_them(recorder, tmp_path):
     assert 5000 < events < 512 * 1024 / 48
     assert events + run.dropped_events == run.summary.count == 40_001
     assert run.lost_calls == 0
-    assert only_spool(recorder).status.st_blocks * 512 <= 600 * 1024
+    # The summary is beyond the budget, and larger where durations vary more; all events would be 1,875 KiB.
+    assert only_spool(recorder).status.st_blocks * 512 <= 768 * 1024
     assert any("ENSIO_MAX_BYTES" in note for note in run.notes)
 
 

@@ -48,7 +48,7 @@ def executed(recorder, flavour: str, program: Path, *arguments: object, tasks: i
     folder = recorder.folder / "data"
     folder.mkdir()
     command = [f"mpiexec.{flavour}", "-n", str(tasks), program, folder, *arguments]
-    subprocess.run(command, env=recorder.environment(**MPI, **more), check=True, timeout=120)
+    subprocess.run(command, env=recorder.environment(**MPI, **more), check=True, timeout=600)
     said = []
     for log in sorted(folder.glob("log.*")):
         lines = [line.split() for line in log.read_text().splitlines()]
@@ -182,7 +182,7 @@ def test_static_mpich_shows_the_calls_under_mpiio_and_strace_agrees(relinked):
     folder.mkdir()
     environment = relinked.environment(**MPI)
     kernel = strace.counted(
-        [str(program), str(folder)], relinked.folder / "log", folder / "data", env=environment, timeout=120
+        [str(program), str(folder)], relinked.folder / "log", folder / "data", env=environment, timeout=600
     )
     events = ensembles.open(relinked.run).select(layer="posix", file=f"{folder}/data*")
     recorded = Counter(events.calls[call].name for call in events.call)
@@ -229,7 +229,7 @@ def test_python_that_loads_its_mpi_locally_is_recorded(preload):
         "f.Close()\n"
     )
     command = ["mpiexec.openmpi", "-n", "2", "/usr/bin/python3", script]
-    subprocess.run(command, env=preload.environment(**MPI), check=True, timeout=120)
+    subprocess.run(command, env=preload.environment(**MPI), check=True, timeout=600)
     run = ensembles.open(preload.run)
     for rank in (0, 1):
         assert done(run, rank, "mpiio") == Counter(

@@ -9,7 +9,7 @@ FILE = "out"
 
 def live(recorder, tmp_path, name):
     """Run one of the programs of ``odd_lives.c``, and return its run and the lines that it printed."""
-    done = recorder.execute(recorder.build("odd_lives"), name, tmp_path / FILE, timeout=60)
+    done = recorder.execute(recorder.build("odd_lives"), name, tmp_path / FILE, timeout=600)
     assert done.returncode == 6
     return ensembles.open(recorder.run), (done.stdout or done.stderr).decode().splitlines()
 

@@ -60,9 +60,11 @@ def test_commands_do_what_they_say(tmp_path, environment):
     printed = subprocess.run(
         [sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    number, unit = printed.stdout.split()
+    longest, *statements = printed.stdout.splitlines()
+    number, unit = longest.split()
     assert float(number) > 0
     assert unit == "ms"
+    assert statements
 
 
 WAYS = README.partition("\n## Ways in\n")[2].partition("\n## ")[0]

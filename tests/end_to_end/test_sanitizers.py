@@ -66,7 +66,7 @@ def test_no_report(relinked, tmp_path, sanitizer, name, arguments, status):
     environment = {"TSAN_OPTIONS": "die_after_fork=0", "ASAN_OPTIONS": "detect_leaks=0"}
     log = tmp_path / "log"
     command = ("sh", "-c", 'log=$1; shift; exec "$@" 3>"$log"', "sh", log, program, *words)
-    done = relinked.execute(*command, environment=environment, timeout=120)
+    done = relinked.execute(*command, environment=environment, timeout=600)
     said = (done.stdout + done.stderr).decode(errors="replace")
     assert "Sanitizer" not in said, said
     assert "runtime error" not in said, said

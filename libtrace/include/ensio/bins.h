@@ -15,9 +15,7 @@
 /* The bin of a duration. */
 static inline uint32_t ensio_bin(uint64_t duration_ns)
 {
-    if (duration_ns < (1U << ENSIO_BIN_BITS))
-        return (uint32_t)duration_ns;
-    uint32_t octave = 63U - (uint32_t)__builtin_clzll(duration_ns) - ENSIO_BIN_BITS; /* 0 for [32, 64) */
+    uint32_t octave = (63U ^ (uint32_t)__builtin_clzll(duration_ns | 1U << ENSIO_BIN_BITS)) - ENSIO_BIN_BITS; /* 0 below 64 */
     return (octave << ENSIO_BIN_BITS) + (uint32_t)(duration_ns >> octave);
 }
 

@@ -52,8 +52,9 @@
 #define ENSIO_RATE_BITS 32        /* rates are nanoseconds a tick times 2^32 */
 
 /* States of a process. */
-#define ENSIO_STATE_RUNNING 0 /* still running, or killed, or replaced by exec */
-#define ENSIO_STATE_ENDED 1   /* the process ended in order, its recording is whole */
+#define ENSIO_STATE_RUNNING 0  /* still running, or killed */
+#define ENSIO_STATE_ENDED 1    /* the process ended in order, its recording is whole */
+#define ENSIO_STATE_REPLACED 2 /* it went on as another program (exec), or as a child (daemon): its recording is whole */
 
 /* Clocks in which ticks are counted. */
 #define ENSIO_CLOCK_TSC 1       /* invariant time-stamp counter */

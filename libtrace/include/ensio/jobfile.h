@@ -4,6 +4,7 @@
  *
  *     struct ensio_job      at byte 0
  *     data                  coded events, and the contents of other windows, of all processes in any order
+ *     the summary           of all processes together, coded as a text; unless every event is there
  *     records               one behind the other: for each process a struct ensio_job_process with what belongs to it
  *
  * A record says all that there is about one process, and where its data are. It consists of
@@ -11,10 +12,18 @@
  *     struct ensio_job_process
  *     the name of its spool, without a closing NUL
  *     its text entries, coded as a text
- *     struct ensio_job_window, one for each window of its spool but those of text
+ *     struct ensio_job_window, one for each window of its spool but those of text and of the summary
  *     struct ensio_job_data, one for each piece of data, in the order of the windows
+ *     struct ensio_job_call, one for each function that it called, if it is in the summary
  *
- * without gaps. docs/trace-format.md says how events and texts are coded. Keep to the rules of event.h.
+ * without gaps. The summary, uncoded, consists of
+ *
+ *     struct ensio_job_summary
+ *     struct ensio_job_cell, one for each kind of calls
+ *     blocks of ENSIO_BLOCK_BINS counts (uint64_t), numbered from 1 on
+ *     text entries of kind file, whose numbers are those in the longest calls
+ *
+ * docs/trace-format.md says how events and texts are coded. Keep to the rules of event.h.
  */
 #ifndef ENSIO_JOBFILE_H
 #define ENSIO_JOBFILE_H
@@ -24,7 +33,7 @@
 #include <stdint.h>
 
 #define ENSIO_JOB_MAGIC 0x424f4a4f49534e45ULL /* the bytes "ENSIOJOB" on a little-endian machine */
-#define ENSIO_JOB_VERSION 1
+#define ENSIO_JOB_VERSION 2
 #define ENSIO_JOB_PROCESS_MAGIC 0x434f5250U /* the bytes "PROC" */
 #define ENSIO_BLOCK_MAGIC 0x4b434f42U       /* the bytes "BOCK" */
 
@@ -54,6 +63,11 @@ struct ensio_job {
     uint64_t bytes;           /* length of the file */
     uint64_t records;         /* from the start of the file to the first record */
     uint64_t shared_bytes;    /* length of the texts of the first record, uncoded: all other texts lean on them */
+    uint64_t summary;         /* from the start of the file to the summary; 0: no process is in it */
+    uint32_t summary_coded;   /* its length, and the CRC-32 of that */
+    uint32_t summary_checksum;
+    uint32_t summary_bytes;   /* its length, uncoded */
+    uint32_t reserved;        /* 0 */
 };
 
 /* The head of a record. */
@@ -66,6 +80,8 @@ struct ensio_job_process {
     uint32_t coded_bytes; /* of the texts */
     uint32_t windows;
     uint32_t data;
+    uint32_t calls;
+    uint32_t summarised;  /* 1: the cells in those windows that begin before spool.allocated_bytes are in the summary */
     struct ensio_spool spool; /* the head of the spool, as it was then */
 };
 
@@ -82,6 +98,74 @@ struct ensio_job_data {
     uint64_t position; /* from the start of the job file */
     uint32_t bytes;
     uint32_t count;    /* of an events window: events in this block; of others: bytes, uncoded */
+};
+
+/* What the calls of one function in one process add up to. */
+struct ensio_job_call {
+    uint16_t call;
+    uint16_t reserved;
+    uint32_t reserved2;
+    uint64_t count;
+    uint64_t errors;
+    uint64_t moved; /* bytes */
+    uint64_t time_ns;
+    uint64_t inner_ns; /* the part of it that was spent in recorded calls inside */
+    uint64_t max_ns;
+};
+
+/* The head of the summary. */
+struct ensio_job_summary {
+    uint32_t processes; /* that are in it */
+    uint32_t cells;
+    uint32_t blocks;
+    uint32_t text_bytes;
+    uint32_t level; /* 0: sizes and ordinals are told apart in all cells; 1: ordinals are not; 2: neither */
+    uint32_t reserved;
+};
+
+/* One of the longest calls of a cell. */
+struct ensio_job_longest {
+    int64_t start_ns;     /* since 1970-01-01 UTC, by the clock of rank 0's node */
+    uint64_t duration_ns;
+    int64_t offset;
+    uint64_t requested;
+    int64_t moved;        /* as in events */
+    uint32_t rank;
+    uint32_t file;        /* number of a text entry of the summary; 0: none */
+    uint16_t thread;      /* of its process */
+    uint8_t depth;
+    uint8_t flags;
+    uint32_t reserved;
+};
+
+/* What calls of one kind, size class and ordinal class add up to, in all processes. Members that struct ensio_cell has too mean the
+ * same; times since 1970 are by the clock of rank 0's node. */
+struct ensio_job_cell {
+    uint16_t call;
+    uint8_t size_class;
+    uint8_t ordinal_class;
+    uint32_t longest; /* how many of `largest` are used */
+    uint64_t count;
+    uint64_t errors;
+    uint64_t moved;
+    uint64_t time_ns;
+    uint64_t inner_ns;
+    uint64_t nested_count;
+    uint64_t carried_moved;
+    uint64_t nested_ns;
+    uint64_t without_bin;
+    uint64_t min_ns;
+    uint64_t max_ns;
+    uint64_t min_requested;
+    uint64_t max_requested;
+    int64_t first_start_ns; /* since 1970 */
+    int64_t last_end_ns;
+    double mean_ns;
+    double m2; /* sums of powers of the deviations from the mean */
+    double m3;
+    double m4;
+    uint32_t blocks[ENSIO_OCTAVES];
+    struct ensio_job_longest largest[ENSIO_LARGEST]; /* the longest first; of equals the earlier, then that of the lower rank */
 };
 
 /* The head of a block of events, which are of one thread, in the order of their completion. Behind it lie the templates, then a

@@ -42,14 +42,14 @@ def odd_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env={**os.environ, "ENSIO_PRELOAD": str(library), "SLURM_JOB_ID": "7\x1b[31m"},
         check=True,
         capture_output=True,
-        timeout=60,
+        timeout=600,
     )
     return folder / "run"
 
 
 def ensio(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
     done = subprocess.run(
-        [ENSIO, *arguments], capture_output=True, timeout=120, env={**os.environ, **environment}
+        [ENSIO, *arguments], capture_output=True, timeout=600, env={**os.environ, **environment}
     )
     assert b"Traceback" not in done.stderr
     return done
@@ -174,7 +174,7 @@ def test_every_name_can_be_written_in_every_encoding(
 @pytest.mark.parametrize("arguments", ["info RUN", "info RUN --json", "events RUN", "--help", "info --help"])
 def test_closed_standard_output(run: Path, arguments: str) -> None:
     script = f'exec "$0" {arguments.replace("RUN", str(run))} >&-'
-    done = subprocess.run(["sh", "-c", script, ENSIO], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["sh", "-c", script, ENSIO], capture_output=True, text=True, timeout=600)
     assert done.returncode == 2
     assert done.stderr == (
         "ensio: standard output is closed, and there is something to write: send it to a file\n"
@@ -189,7 +189,7 @@ def test_full_standard_output(run: Path, arguments: list[str]) -> None:
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=600,
         )
     assert (done.returncode, done.stderr) == (2, "ensio: No space left on device\n")
 
@@ -198,5 +198,5 @@ def test_full_standard_output(run: Path, arguments: list[str]) -> None:
 def test_status_of_a_refusal_stays_when_it_cannot_be_told(redirection: str) -> None:
     for arguments in ("info not-there", "info", "no-such-command"):
         script = f'exec "$0" {arguments} {redirection}'
-        done = subprocess.run(["sh", "-c", script, ENSIO], capture_output=True, timeout=60)
+        done = subprocess.run(["sh", "-c", script, ENSIO], capture_output=True, timeout=600)
         assert (done.returncode, done.stdout) == (2, b"")

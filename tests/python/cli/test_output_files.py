@@ -24,7 +24,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ensio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([*ENSIO, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*ENSIO, *map(str, arguments)], capture_output=True, text=True, timeout=600)
     assert "Traceback" not in done.stderr
     return done
 
@@ -80,7 +80,7 @@ def test_pipe_with_a_name_is_written_to(run: Path, tmp_path: Path) -> None:
     reader.start()
     assert ensio("events", run, "--format", "csv", "-o", pipe).returncode == 0
     assert stat.S_ISFIFO(pipe.stat().st_mode)
-    reader.join(timeout=60)
+    reader.join(timeout=600)
     assert seen == [csv_of(run)]
 
 
@@ -104,7 +104,7 @@ def test_standard_output_by_name_into_a_file_keeps_what_is_in_it(
     script = f'echo first; "$@" events {run} --format csv -o {stdout_name}; echo last'
     path = tmp_path / "all"
     with open(path, "w") as file:
-        subprocess.run(["sh", "-c", script, "sh", *ENSIO], stdout=file, timeout=60, check=True)
+        subprocess.run(["sh", "-c", script, "sh", *ENSIO], stdout=file, timeout=600, check=True)
     assert path.read_text() == f"first\n{csv_of(run)}last\n"
 
 
@@ -112,7 +112,7 @@ def test_report_on_standard_output_by_name_is_whole(run: Path, tmp_path: Path, s
     path = tmp_path / "report.html"
     with open(path, "w") as file:
         command = [*ENSIO, "report", str(run), "-o", stdout_name]
-        subprocess.run(command, stdout=file, timeout=60, check=True)
+        subprocess.run(command, stdout=file, timeout=600, check=True)
     text = path.read_text()
     assert text.startswith("<!DOCTYPE html>")
     assert "</html>" in text

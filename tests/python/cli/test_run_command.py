@@ -26,7 +26,7 @@ def ensio(tmp_path, monkeypatch):
     monkeypatch.setenv("ENSIO_PRELOAD", str(LIBRARY))
 
     def start(*arguments, **options):
-        return subprocess.run([ENSIO, *map(str, arguments)], capture_output=True, timeout=60, **options)
+        return subprocess.run([ENSIO, *map(str, arguments)], capture_output=True, timeout=600, **options)
 
     return start
 
@@ -120,7 +120,7 @@ class TestTransparency:
             stderr=subprocess.PIPE,
             text=True,
         ) as process:
-            out, told = process.communicate(timeout=60)
+            out, told = process.communicate(timeout=600)
         assert out == "y\n"
         assert told.splitlines()[-1] == str(status)
 
@@ -131,7 +131,7 @@ class TestTransparency:
             ["bash", "-c", f"trap '' {name}; {show}; {ENSIO} run -o run -- {show}; true"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
         ).stdout
         plain, traced = out.splitlines()
         assert traced == plain
@@ -156,7 +156,7 @@ class TestTransparency:
                 "/proc/self/status",
             ],
             capture_output=True,
-            timeout=60,
+            timeout=600,
         )
         assert result.returncode == 0
         ignored = int(result.stdout.split()[1], 16)
@@ -164,7 +164,7 @@ class TestTransparency:
 
     def test_status_stays_when_nothing_can_be_told(self, ensio):
         with open("/dev/full", "wb") as full:
-            result = subprocess.run([ENSIO, "run", "--", "sh", "-c", "exit 7"], stderr=full, timeout=60)
+            result = subprocess.run([ENSIO, "run", "--", "sh", "-c", "exit 7"], stderr=full, timeout=600)
         assert result.returncode == 7
 
     def test_status_stays_when_the_program_removes_the_run_directory(self, ensio, tmp_path):
@@ -174,7 +174,7 @@ class TestTransparency:
 
     def test_nothing_is_added_to_the_output_where_there_is_no_standard_error(self, ensio):
         command = ["sh", "-c", f"exec {ENSIO} run -o run -- sh -c 'echo mine; exit 3' 2>&-"]
-        result = subprocess.run(command, capture_output=True, timeout=60)
+        result = subprocess.run(command, capture_output=True, timeout=600)
         assert (result.returncode, result.stdout, result.stderr) == (3, b"mine\n", b"")
 
 
@@ -196,7 +196,7 @@ class TestSignals:
             "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.1; done; exit $((n))"
         )
         process.send_signal(getattr(signal, f"SIG{name}"))
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=600)
         assert out == "got\n"
         assert process.returncode == 1
 

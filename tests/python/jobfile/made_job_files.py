@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,21 +13,35 @@ from ensembles.readers.layout import (
     CONSTANTS,
     EVENT,
     JOB,
+    JOB_CALL,
+    JOB_CELL,
     JOB_DATA,
     JOB_PROCESS,
+    JOB_SUMMARY,
     JOB_WINDOW,
     SPOOL,
+    TEXT,
     WINDOW,
 )
 from ensembles.readers.spool import read_spool
+from ensembles.summaries.cells import CellSummary
 
 HEADER_BYTES = CONSTANTS["ENSIO_WINDOW_HEADER_BYTES"]
 TEXT_BYTES = CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"]
 SHARED_BYTES = 1 << 16
 
 
-def collect_spools(coder: Coder, spools: list[Path], to: Path) -> Path:
-    """Put these spools (of events and texts alone) into one job file."""
+def collect_spools(
+    coder: Coder,
+    spools: list[Path],
+    to: Path,
+    summary: bytes = b"",
+    calls: Mapping[str, np.ndarray] | None = None,
+) -> Path:
+    """Put these spools (of events and texts alone) into one job file.
+
+    With a summary, all of them are in that; `calls` has the rows of each, by the name of the spool.
+    """
     data, parts, position = bytearray(), [], JOB.size
     for path in spools:
         raw = path.read_bytes()
@@ -44,11 +59,15 @@ def collect_spools(coder: Coder, spools: list[Path], to: Path) -> Path:
             header = {f"window_{key}": value for key, value in WINDOW.unpack(raw, begin)._asdict().items()}
             windows.append(JOB_WINDOW.pack(position=begin, taken=len(events), data=len(blocks), **header))
         text = raw[TEXT_BYTES : TEXT_BYTES + head.text_bytes]
-        parts.append((path.name, raw[: SPOOL.size], text, windows, pieces))
+        rows = (calls or {}).get(path.name, np.empty(0, JOB_CALL.dtype))
+        parts.append((path.name, raw[: SPOOL.size], text, windows, pieces, rows, bool(summary)))
     shared = parts[0][2][:SHARED_BYTES]
     records = b"".join(
         _record(coder, b"" if number == 0 else shared, *part) for number, part in enumerate(parts)
     )
+    coded = coder.text(b"", summary)
+    summary_at = position + len(data)
+    data += coded
     job = JOB.pack(
         magic=CONSTANTS["ENSIO_JOB_MAGIC"],
         version=CONSTANTS["ENSIO_JOB_VERSION"],
@@ -58,14 +77,18 @@ def collect_spools(coder: Coder, spools: list[Path], to: Path) -> Path:
         bytes=position + len(data) + len(records),
         records=position + len(data),
         shared_bytes=len(shared),
+        summary=summary_at if summary else 0,
+        summary_coded=len(coded),
+        summary_checksum=zlib.crc32(coded),
+        summary_bytes=len(summary),
     )
     to.write_bytes(job + data + records)
     return to
 
 
-def _record(coder, shared, name, head, text, windows, pieces) -> bytes:
+def _record(coder, shared, name, head, text, windows, pieces, rows, summarised) -> bytes:
     coded = coder.text(shared, text) if text else b""
-    tail = name.encode() + coded + b"".join(windows) + b"".join(pieces)
+    tail = name.encode() + coded + b"".join(windows) + b"".join(pieces) + rows.tobytes()
     members = {
         "magic": CONSTANTS["ENSIO_JOB_PROCESS_MAGIC"],
         "bytes": JOB_PROCESS.size + len(tail),
@@ -74,9 +97,62 @@ def _record(coder, shared, name, head, text, windows, pieces) -> bytes:
         "coded_bytes": len(coded),
         "windows": len(windows),
         "data": len(pieces),
+        "calls": len(rows),
+        "summarised": int(summarised),
     }
     start = JOB_PROCESS.size - SPOOL.size
     record = JOB_PROCESS.pack(**members)[:start] + head + tail
     checked = JOB_PROCESS.dtype.fields["name_bytes"][1]
     members["checksum"] = zlib.crc32(record[checked:])
     return JOB_PROCESS.pack(**members)[:start] + head + tail
+
+
+def packed_summary(summary: CellSummary, call_numbers: Mapping[int, int], origin_unix_ns: int) -> bytes:
+    """A summary as job files have it, uncoded; `call_numbers`: of each of its calls, the number there."""
+    cells = np.zeros(len(summary), JOB_CELL.dtype)
+    own = summary.cells
+    for name in (
+        "size_class",
+        "ordinal_class",
+        "count",
+        "errors",
+        "moved",
+        "time_ns",
+        "inner_ns",
+        "min_ns",
+        "max_ns",
+    ):
+        cells[name] = own[name]
+    for name in ("without_bin", "min_requested", "max_requested", "mean_ns", "m2", "m3", "m4"):
+        cells[name] = own[name]
+    cells["call"] = [call_numbers[number] for number in own["call"].tolist()]
+    cells["nested_count"] = own["count"] - own["outer_count"]
+    cells["nested_ns"] = own["time_ns"] - own["outer_ns"]
+    cells["carried_moved"] = own["moved"] - own["outer_moved"]
+    cells["first_start_ns"] = own["start_ns"] + origin_unix_ns
+    cells["last_end_ns"] = own["end_ns"] + origin_unix_ns
+    blocks: list[np.ndarray] = []
+    for cell, place, count in zip(*(part.tolist() for part in summary.histogram), strict=True):
+        octave, column = divmod(place, CONSTANTS["ENSIO_BLOCK_BINS"])
+        if not cells["blocks"][cell, octave]:
+            blocks.append(np.zeros(CONSTANTS["ENSIO_BLOCK_BINS"], "u8"))
+            cells["blocks"][cell, octave] = len(blocks)
+        blocks[cells["blocks"][cell, octave] - 1][column] = count
+    owners, longest = summary.longest
+    for i, cell in enumerate(owners.tolist()):
+        entry = cells["largest"][cell, cells["longest"][cell]]
+        cells["longest"][cell] += 1
+        for name in ("offset", "requested", "rank", "file", "thread", "depth"):
+            entry[name] = getattr(longest, name)[i]
+        entry["flags"] = longest.carried[i]
+        entry["moved"] = longest.moved[i] if longest.moved[i] >= 0 else -int(longest.error[i])
+        entry["start_ns"] = longest.start[i] + origin_unix_ns
+        entry["duration_ns"] = longest.duration[i]
+    texts = b""
+    for number in np.unique(longest.file[longest.file > 0]).tolist():
+        path = summary.files[number].encode()
+        texts += TEXT.pack(kind=CONSTANTS["ENSIO_TEXT_FILE"], id=number, length=len(path)) + path
+        texts += bytes(-len(path) % 8)
+    counts = b"".join(block.tobytes() for block in blocks)
+    head = JOB_SUMMARY.pack(processes=1, cells=len(cells), blocks=len(blocks), text_bytes=len(texts))
+    return head + cells.tobytes() + counts + texts

@@ -184,7 +184,7 @@ def test_a_spool_that_claims_terabytes_needs_no_memory(tmp_path: Path) -> None:
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
     )
     assert done.stdout == "1364\n", done.stderr

@@ -41,6 +41,20 @@ def assert_equal_runs(run: en.Run, other: en.Run) -> None:
     assert run.notes == other.notes
 
 
+def test_what_appears_in_a_run_directory_is_its_owners_alone(rich: Path, tmp_path: Path) -> None:
+    rich.chmod(0o755)
+    en.open(rich)
+    made = rich / "trace.h5"
+    if not made.exists():  # not by itself where calls were lost
+        collect(str(rich))
+    assert made.stat().st_mode & 0o777 == 0o600
+    elsewhere = tmp_path / "elsewhere.h5"
+    mask = os.umask(0o022)
+    collect(str(rich), str(elsewhere))
+    os.umask(mask)
+    assert elsewhere.stat().st_mode & 0o777 == 0o644
+
+
 @pytest.fixture
 def rich(tmp_path: Path) -> Path:
     """A run directory with about everything: failures, odd paths, children, clocks, damage, lost calls."""
@@ -282,7 +296,7 @@ def test_what_is_called_trace_h5_and_is_no_file_is_passed_over(tmp_path: Path, m
     before = (tmp_path / "trace.h5").lstat()
     program = "import sys, ensembles; print(len(ensembles.open(sys.argv[1]).events))"
     command = [sys.executable, "-c", program, str(tmp_path)]
-    assert subprocess.run(command, capture_output=True, text=True, timeout=60).stdout == "5\n"
+    assert subprocess.run(command, capture_output=True, text=True, timeout=600).stdout == "5\n"
     assert (tmp_path / "trace.h5").lstat().st_ino == before.st_ino
 
 

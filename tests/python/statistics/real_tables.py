@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[3]
 def real_table(name: str) -> dict[str, np.ndarray]:
     """The columns of a table; the test is skipped where it is not there.
 
-    Tables are looked for in the folder that the environment variable ENSIO_DATA names, else in ``../shared/data``
-    beside the repository's root.
+    Tables are looked for in the folder that the environment variable ENSIO_DATA names, else in
+    ``../shared/data`` beside the repository's root.
     """
     folder = Path(os.environ.get("ENSIO_DATA") or ROOT.parent / "shared" / "data")
     path = folder / "tables" / f"{name}.npz"

@@ -31,7 +31,7 @@ def assert_phases(events, truth, rule, **how):
 def test_barriers_part_phases(ranks, calls):
     events, truth = ior_like(ranks, 100 + ranks, calls=calls, recorded=True)
     found = assert_phases(events, truth, "barriers")
-    assert found.share == 1
+    assert found.confidence == 1
     # A barrier belongs to the phase that it ends.
     np.testing.assert_array_equal(found.of(events), truth)
 
@@ -42,7 +42,7 @@ def test_barriers_part_phases(ranks, calls):
 def test_phases_are_found_where_no_barrier_was_recorded(ranks, calls, seed):
     events, truth = ior_like(ranks, 1000 * seed + ranks, calls=calls)
     found = assert_phases(events, truth, "steps")
-    assert found.share == 1
+    assert found.confidence == 1
 
 
 def test_phase_of_is_the_phase_of_each_event_in_whatever_order():
@@ -222,7 +222,7 @@ def test_one_rank_has_phases_where_wide_gaps_stand_out():
         program.compute(200_000_000, 0.3)
         program.phase += 1
     found = assert_phases(*program.recorded(), "gaps")
-    assert found.share == 0
+    assert found.confidence == 0
     assert "doubtful" in found.sentence
 
 
@@ -235,6 +235,26 @@ def test_ranks_that_never_wait_for_each_other_have_no_phases():
     found = find_phases(events)
     assert (found.rule, found.count) == ("none", 1)
     assert set(found.of(events)) == {1}
+
+
+def test_that_ranks_work_at_different_times_makes_no_phases():
+    program = Program(8, 62)
+    for rank in range(8):
+        program.now[rank] = (rank + 1) * 50_000_000
+        program.io("pwrite", 10 + rank, [rank], typical_ns=1_000)
+    found = find_phases(program.recorded()[0])
+    assert (found.rule, found.count) == ("none", 1)
+
+
+def test_wide_gaps_part_phases_of_ranks_that_are_not_in_step():
+    program = Program(8, 63)
+    for _ in range(6):
+        for rank in range(8):
+            program.io("pwrite", int(program.rng.integers(5, 30)), [rank])
+        program.compute(500_000_000)
+        program.now = np.full(8, program.now.max())
+        program.phase += 1
+    assert_phases(*program.recorded(), "gaps")
 
 
 def test_names_of_the_program_come_first():

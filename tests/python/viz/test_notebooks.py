@@ -31,7 +31,7 @@ def executed(path: Path, folder: Path):
     from nbconvert.preprocessors import ExecutePreprocessor
 
     notebook = nbformat.read(path, as_version=4)
-    ExecutePreprocessor(timeout=120).preprocess(notebook, {"metadata": {"path": str(folder)}})
+    ExecutePreprocessor(timeout=600).preprocess(notebook, {"metadata": {"path": str(folder)}})
     return notebook
 
 

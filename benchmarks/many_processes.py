@@ -1,0 +1,105 @@
+"""How fast the job file of many processes is read that were recorded in mode profile.
+
+A job of two ranks is run, and the record of the second one multiplied: what a reader has to do for each
+process is in it, and the summary of the job is one, however many ranks there are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+from job_file import MPI, PROGRAM
+from tabulate import tabulate
+
+from ensembles.readers.layout import JOB, JOB_PROCESS, SPOOL
+
+STEPS = {
+    "open": "ensembles.open(run)",
+    "open, summary": "ensembles.open(run).summary",
+    "ensio info": "sys.stdout = open(os.devnull, 'w'); ensembles.cli.main.main(['info', run])",
+}
+REPEATS = 3
+
+
+def profile(folder: Path, calls: int) -> bytes:
+    """The job file of two ranks."""
+    data, run = folder / "data", folder / "two"
+    data.mkdir()
+    settings = {"ENSIO_MODE": "profile", "ENSIO_BANNER": "none", "ENSIO_DIR": str(run)}
+    environment = os.environ | MPI | settings | {"ENSIO_EXCLUDE": f"!{data}/data.*:*"}
+    command = ["mpiexec", "-n", "2", PROGRAM, data, str(calls)]
+    subprocess.run(list(map(str, command)), check=True, env=environment, timeout=120)
+    return (run / "job.ensio").read_bytes()
+
+
+def multiplied(job: bytes, processes: int) -> bytes:
+    """The same job file with so many records, the last one repeated under other ranks and names."""
+    head = JOB.unpack(job)
+    first = JOB_PROCESS.unpack(job, head.records).bytes
+    record = bytearray(job[head.records + first :])
+    members = JOB_PROCESS.dtype.fields
+    spool_at = members["spool"][1]
+    rank_at, tasks_at, pid_at = (spool_at + SPOOL.dtype.fields[name][1] for name in ("rank", "tasks", "pid"))
+    name = bytes(record[JOB_PROCESS.size : JOB_PROCESS.size + JOB_PROCESS.unpack(record).name_bytes])
+    checked_from = members["name_bytes"][1]
+    records = [job[head.records : head.records + first]]
+    for rank in range(1, processes):
+        for place, value in ((rank_at, rank), (tasks_at, processes), (pid_at, 1000 + rank)):
+            record[place : place + 4] = value.to_bytes(4, "little")
+        own = f"node{rank // 64:03}-{rank:05}".encode().ljust(len(name), b"x")[: len(name)]
+        record[JOB_PROCESS.size : JOB_PROCESS.size + len(name)] = own
+        record[members["checksum"][1] : checked_from] = zlib.crc32(record[checked_from:]).to_bytes(
+            4, "little"
+        )
+        records.append(bytes(record))
+    body = b"".join(records)
+    changed = head._replace(processes=processes, bytes=head.records + len(body))
+    return JOB.pack(**changed._asdict()) + job[JOB.size : head.records] + body
+
+
+def measure(step: str, run: str) -> tuple[float, float]:
+    """Seconds of processor time (best of some) and peak memory in MiB, imports left out."""
+    program = (
+        "import json, os, re, sys, time, numpy, ensembles.run, ensembles.cli.info, ensembles.cli.main\n"
+        "import ensembles.summaries.from_cells, tabulate, h5py\n"
+        f"run, out, begin = {run!r}, sys.stdout, time.process_time()\n"
+        f"{step}\n"
+        "elapsed = time.process_time() - begin\n"
+        "peak = int(re.search('VmHWM:\\\\s*([0-9]+)', open('/proc/self/status').read())[1]) / 1024\n"
+        "print(json.dumps([elapsed, peak]), file=out)\n"
+    )
+    results = []
+    for _ in range(REPEATS):
+        done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+        results.append(json.loads(done.stdout.splitlines()[-1]))
+    return min(elapsed for elapsed, _ in results), max(peak for _, peak in results)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="Measures how fast job files of mode profile are read.")
+    parser.add_argument("--processes", type=int, nargs="+", default=[64, 1024, 10_240])
+    parser.add_argument("--calls", type=int, default=10_000, help="calls of each process")
+    args = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="ensio-many-") as name:
+        job = profile(Path(name), args.calls)
+        for processes in args.processes:
+            path = Path(name) / f"{processes}.ensio"
+            path.write_bytes(multiplied(job, processes))
+            mib = path.stat().st_size / 2**20
+            times = [measure(step, str(path)) for step in STEPS.values()]
+            rows.append((f"{processes:,}", f"{mib:.1f}", *(f"{s:.2f} s, {peak:.0f}" for s, peak in times)))
+    head = ("processes", "MiB", *(f"{step}: processor time, peak MiB" for step in STEPS))
+    print(tabulate(rows, head, disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main()

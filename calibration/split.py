@@ -1,0 +1,79 @@
+"""Whether the slowest of N tasks that make k calls each falls into its interval.
+
+Calls of new phases are drawn from the distribution from which the measured ones came, with a factor that the
+phase shares and one that the k calls of a task share.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+from tabulate import tabulate
+
+from ensembles.statistics.dependence import dependence_of
+from ensembles.statistics.sample import Sample
+from ensembles.statistics.split import split_of
+
+CALLS = (1, 2, 4, 8)
+
+
+def _log_normal(score: np.ndarray) -> np.ndarray:
+    return np.exp(0.5 * score)
+
+
+def _two_modes(score: np.ndarray) -> np.ndarray:
+    """A tenth of the calls takes five times as long."""
+    place = ndtr(score)
+    fast = ndtri(np.clip(place / 0.9, 1e-12, 1 - 1e-12))
+    slow = ndtri(np.clip((place - 0.9) / 0.1, 1e-12, 1 - 1e-12))
+    return np.where(place < 0.9, np.exp(0.15 * fast), 5 * np.exp(0.15 * slow))
+
+
+SHAPES = {"log-normal, sd 0.5": _log_normal, "two modes, 10 % slow": _two_modes}
+
+
+def draw(
+    rng: np.random.Generator, shape, phases: int, tasks: int, k: int, by_phase: float, by_task: float
+) -> np.ndarray:
+    """Durations, shape (phases, tasks, k), with these correlations of normal scores."""
+    score = np.sqrt(by_phase) * rng.normal(size=(phases, 1, 1))
+    score = score + np.sqrt(by_task) * rng.normal(size=(phases, tasks, 1))
+    return shape(score + np.sqrt(1 - by_phase - by_task) * rng.normal(size=(phases, tasks, k)))
+
+
+def coverage(shape, phases: int, by_phase: float, by_task: float, trials: int, seed: int) -> dict[int, tuple]:
+    """Share of new phases whose slowest task lies in the 90 % interval, and its width over the median."""
+    rng, tasks, found = np.random.default_rng(seed), 64, {k: [] for k in CALLS}
+    for _ in range(trials):
+        measured = draw(rng, shape, phases, tasks, 4, by_phase, by_task)
+        phase, rank, _ = (index.ravel() for index in np.indices(measured.shape))
+        order = np.lexsort((phase, rank))
+        durations_s = measured.ravel()
+        known = dependence_of(durations_s[order], rank[order], phase[order])
+        for split in split_of(Sample.of(durations_s, phase), CALLS, tasks, known).splits:
+            new = draw(rng, shape, 50, tasks, split.calls, by_phase, by_task).mean(2).max(1)
+            inside = np.mean((new >= split.low_s) & (new <= split.high_s))
+            found[split.calls].append((inside, (split.high_s - split.low_s) / split.median_s))
+    return {
+        k: (np.mean([one[0] for one in each]), np.median([one[1] for one in each]))
+        for k, each in found.items()
+    }
+
+
+def main(quick: bool = False) -> None:
+    """Print the table."""
+    rows = []
+    for name, shape in SHAPES.items():
+        for by_phase, by_task in ((0.0, 0.0), (0.3, 0.0), (0.3, 0.3)):
+            for phases in (20,) if quick else (20, 100):
+                found = coverage(shape, phases, by_phase, by_task, 10 if quick else 100, seed=phases)
+                cells = [f"{found[k][0]:.3f} ({found[k][1]:.2f})" for k in CALLS]
+                rows.append((name, by_phase, by_task, phases, *cells))
+    print(
+        "Slowest of 64 tasks that make k calls: coverage of the 90 % interval (median width over median)"
+    )
+    print(tabulate(rows, ("calls", "by phase", "by task", "phases", *(f"k = {k}" for k in CALLS))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""How often phases, trends and plateaus are what simulated programs truly did.
+
+Run by ``./dev calibrate``; ``--quick`` for a glance."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from tabulate import tabulate
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python" / "structure"))
+
+from simulated import NUMBERS, Program
+
+from ensembles.structure.phases import find_phases
+from ensembles.structure.trend import trend_of
+
+MADBENCH_S = [15, 15, 15, 30, 60, 120, 250, 500] + [15] * 8
+MILD_S = [15, 15, 15, 18, 21, 25, 30, 36] + [15] * 8
+
+
+def a_program(seed: int, recorded: bool) -> bool:
+    """Whether every read and write of a random program is in its true phase."""
+    random = np.random.default_rng(seed)
+    ranks = int(random.choice([2, 4, 8, 32, 128, 512]))
+    program = Program(ranks, seed)
+    calls = int(random.integers(1, 11))
+    spread = float(random.choice([0.1, 0.5, 1.0]))
+    think_ns = int(random.choice([500, 5_000, 50_000]))
+    for number in range(int(random.integers(2, 40))):
+        who = np.arange(ranks)
+        if ranks >= 32 and random.random() < 0.2:  # some skip a phase
+            who = np.setdiff1d(who, random.integers(0, ranks, ranks // 32))
+        program.io("pwrite" if number % 2 else "pread", calls, who, spread=spread, think_ns=think_ns)
+        if recorded and ranks > 2 and random.random() < 0.3:
+            program.meet(who=np.arange(ranks // 2), ends_phase=False)
+        program.meet(recorded=recorded, late_ns=int(random.choice([5_000, 500_000])))
+        if random.random() < 0.3:
+            program.compute(float(10 ** random.uniform(5, 9)))
+    events, truth = program.recorded()
+    io = np.isin(events.call, [NUMBERS["pread"], NUMBERS["pwrite"]])
+    found = find_phases(events).of(events)[io]
+    return bool(np.array_equal(np.unique(found, return_inverse=True)[1] + 1, truth[io]))
+
+
+def a_trend(typical_s: list[float], seed: int, of_ordinal: float) -> tuple[bool, int | None, int | None]:
+    """What is said of 256 ranks whose calls take about so long."""
+    random = np.random.default_rng(seed)
+    p = len(typical_s)
+    logs = np.log(np.array(typical_s, float)) + random.normal(0, 0.3, (256, p))
+    logs += random.normal(0, of_ordinal, p)
+    ordinal = np.arange(1, p + 1)
+    trend = trend_of(ordinal, ordinal, np.median(logs, axis=0))
+    return trend.worsening, trend.from_, trend.to
+
+
+def main(quick: bool = False) -> None:
+    """Print one table: claim, measured, goal."""
+    times = 20 if quick else 200
+    rows = []
+    for recorded, goal in ((True, "100 %"), (False, "≥ 95 %")):
+        right = np.mean([a_program(10_000 + seed, recorded) for seed in range(times)])
+        what = "with barriers recorded" if recorded else "from the I/O alone"
+        rows.append([f"every call in its true phase, {what}", f"{right:.1%} of {times}", goal])
+    for what, typical_s in (("MADbench's reads", MADBENCH_S), ("the same, a fifth more each", MILD_S)):
+        right = np.mean([a_trend(typical_s, seed, 0.02) == (True, 4, 8) for seed in range(times)])
+        rows.append([f"{what} worsen from 4 to 8", f"{right:.1%} of {times}", "≥ 90 %"])
+    for p, of_ordinal in ((8, 0.3), (16, 0.0), (16, 0.5), (48, 0.3)):
+        alarms = np.mean([a_trend([1.0] * p, 20_000 + seed, of_ordinal)[0] for seed in range(times)])
+        what = f"no trend in {p} ordinals with effects of σ = {of_ordinal}"
+        rows.append([f"{what}: alarms", f"{alarms:.1%} of {times}", "≤ 5 %"])
+    print(tabulate(rows, ["structure", "measured", "goal"], disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv[1:])

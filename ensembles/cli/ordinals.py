@@ -1,0 +1,249 @@
+"""``ensio ordinals``: the ensembles of the first, the second, ... call of each task, and whether they get
+slower."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ensembles.cli.arguments import count_of, path_of
+from ensembles.cli.filters import add_filter_arguments, selection_of
+from ensembles.cli.streams import tell
+from ensembles.errors import EnsioError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ensembles.run import Run
+    from ensembles.selection import Selection
+    from ensembles.structure.ordinal_ensembles import OrdinalEnsembles
+
+NAME = "ordinals"
+HELP = "how long the first, the second, ... call of a task on a file takes, and whether they get slower"
+
+ROWS = 40
+
+_MIB = float(1 << 20)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
+    parser.add_argument(
+        "--within",
+        choices=("file", "phase"),
+        default="file",
+        help="count the calls of a task and operation on each file (default), or in each phase",
+    )
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=count_of("ordinals", least=0),
+        default=ROWS,
+        help="rows of the table (default: %(default)s)",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object, in SI units")
+    add_filter_arguments(parser)
+
+
+@dataclass
+class _Found:
+    """The ensembles of one operation, and what is to be said of them."""
+
+    op: str
+    ensembles: OrdinalEnsembles
+    notes: list[str] = field(default_factory=list)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print the ordinals."""
+    import ensembles
+
+    selection = selection_of(args)
+    run = ensembles.open(args.run)
+    if run.has_all_events or run.keeps_all_calls:
+        found = _from_events(run, selection, args.within)
+    else:
+        found = _from_summary(run, selection, args.within)
+    trend = found.ensembles.trend()
+    totals = found.ensembles.totals()
+    if args.json:
+        result = {
+            "run": run.path,
+            "op": found.op,
+            "within": args.within,
+            "per": "MiB" if args.per_byte else "call",
+            "exact_quantiles": found.ensembles.exact,
+            "ordinals": [entry.to_json() for entry in totals],
+            "trend": trend.to_json(),
+            "calls_of_unknown_ordinal": found.ensembles.n_unknown,
+            "complete": not run.notes,
+            "notes": [*run.notes, *found.notes],
+        }
+        print(json.dumps(result, indent=2))
+    else:
+        print(_text(found, totals, str(trend), args.limit, args.within, args.per_byte))
+    for note in (*run.notes, *found.notes):
+        tell(f"note: {note}")
+    return 0
+
+
+def _from_events(run: Run, selection: Selection, within: str) -> _Found:
+    import numpy as np
+
+    from ensembles.structure.ordinal_ensembles import OrdinalEnsembles
+    from ensembles.structure.ordinals import OrdinalCounter, ordinal_of
+    from ensembles.structure.phases import phases_of_run
+
+    in_phases = within == "phase" or selection.phases is not None
+    phases = phases_of_run(run) if in_phases else None
+    chosen = replace(selection, phases=None, ordinals=None).for_run(run)
+    op, nested, notes = _operation(run, chosen)
+    counter, ensembles = OrdinalCounter(), OrdinalEnsembles()
+    if within == "phase":
+        if phases is None or phases.count == 0:
+            raise EnsioError(f"{run.path} has no phases: there is no I/O in it")
+        notes.append(f"{phases.count:,} phases: {phases.sentence}")
+    for chunk in [run.events] if within == "phase" else run.chunks():
+        counted = _counted(chunk, op, selection, nested)
+        events = chunk[counted]
+        phase = None if phases is None else phases.of(events)
+        ordinal = ordinal_of(events, phase) if within == "phase" else counter.of(events)
+        mine = chosen.mask(events) & (phase is None or within == "file" or phase > 0)
+        for numbers, ranges in ((phase, selection.phases), (ordinal, selection.ordinals)):
+            if ranges is not None and numbers is not None:
+                mine &= np.logical_or.reduce([(low <= numbers) & (numbers <= high) for low, high in ranges])
+        events, ordinal = events[mine], ordinal[mine]
+        duration = events.duration
+        if selection.per_byte:
+            duration = np.rint(duration / (events.moved / _MIB)).astype(np.int64)
+        ensembles.add(ordinal, duration, events.rank)
+    if counter.out_of_order:
+        notes.append(
+            f"{counter.out_of_order:,} calls overlap others of their task on the same file, and may be "
+            "counted too high"
+        )
+    return _Found(op, ensembles, notes)
+
+
+def _counted(chunk: Any, op: str, selection: Selection, nested: bool) -> np.ndarray:
+    """Which calls count: those of the operation, in the layers that are chosen, or where these are nested,
+    outside of any other."""
+    import numpy as np
+
+    wanted = [
+        call.op == op and (selection.layers is None or call.layer in selection.layers) for call in chunk.calls
+    ]
+    counted = np.array(wanted, bool)[chunk.call]
+    return counted & (chunk.depth == 0) if nested else counted
+
+
+def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
+    """The operation that is meant; whether only outermost calls count; and what is to be said of that."""
+    import numpy as np
+
+    time_ns: Counter[str] = Counter()
+    layers: dict[str, set[str]] = {}
+    nested: Counter[str] = Counter()
+    for chunk in run.chunks():
+        events = chosen.of(chunk)
+        of_call = np.bincount(events.call, events.duration.astype(float), minlength=len(run.calls))
+        inside = np.bincount(events.call, events.depth > 0, minlength=len(run.calls))
+        for number in np.flatnonzero(np.bincount(events.call, minlength=len(run.calls))).tolist():
+            call = run.calls[number]
+            time_ns[call.op] += int(of_call[number])
+            layers.setdefault(call.op, set()).add(call.layer)
+            nested[call.op] += int(inside[number])
+    op = _chosen_op(chosen, time_ns)
+    several = sorted(layers.get(op, ()))
+    if len(several) > 1 and nested[op]:
+        note = (
+            f"calls of {len(several)} layers ({', '.join(several)}) are nested: those in no other are "
+            "counted and shown; choose a layer with --layer"
+        )
+        return op, True, [note]
+    return op, False, []
+
+
+def _chosen_op(selection: Selection, time: Counter[str]) -> str:
+    """The operation that is asked for, or of reads and writes the one with the most time."""
+    if selection.ops is not None:
+        if len(set(selection.ops)) > 1:
+            raise EnsioError("ordinals are those of one operation: name one with --op")
+        return selection.ops[0]
+    transfers = {op: time[op] for op in ("read", "write") if op in time} or dict(time)
+    if not transfers:
+        raise EnsioError("there are no calls of which ordinals could be told: choose others")
+    return max(transfers, key=lambda op: transfers[op])
+
+
+def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
+    import numpy as np
+
+    from ensembles.structure.ordinal_ensembles import OrdinalEnsembles
+
+    asked = {
+        "--file": selection.file_globs,
+        "--rank": selection.ranks,
+        "--size": selection.sizes,
+        "--time": selection.times_s,
+        "--region": selection.regions,
+        "--phase": selection.phases,
+        "--per-byte": selection.per_byte or None,
+        "--within phase": within == "phase" or None,
+    }
+    named = [name for name, value in asked.items() if value is not None]
+    if named:
+        raise EnsioError(
+            f"{run.path} keeps not every call as an event, and its summary knows nothing of "
+            f"{' and '.join(named)}: leave that out, or record again with ensio run --mode trace"
+        )
+    selection = selection.for_run(run) if selection.ordinals is None else replace(selection, ordinals=None)
+    summary = run.summary
+    time: Counter[str] = Counter()
+    wanted = np.zeros(len(summary.calls), bool)
+    for number, call in enumerate(summary.calls):
+        of_call = (selection.ops, call.op), (selection.calls, call.name), (selection.layers, call.layer)
+        wanted[number] = all(choices is None or name in choices for choices, name in of_call)
+        mine = summary.cells["call"] == number
+        if wanted[number] and mine.any():
+            time[call.op] += int(summary.cells["time_ns"][mine].sum())
+    op = _chosen_op(selection, time)
+    of_op = np.array([call.op == op for call in summary.calls], bool)
+    found = OrdinalEnsembles.of_cells(summary, (wanted & of_op)[summary.cells["call"]])
+    notes = [
+        "from the recorder's summary: calls count in the order of their completion, all layers together, and "
+        "beyond the 16th ordinals are told apart by octaves only"
+    ]
+    if found.n_unknown:
+        notes.append(f"the ordinals of {found.n_unknown:,} calls are not known, and these are left out")
+    return _Found(op, found, notes)
+
+
+def _text(found: _Found, totals: list[Any], trend: str, limit: int, within: str, per_byte: bool) -> str:
+    from tabulate import tabulate
+
+    from ensembles.units import seconds_text
+
+    unit = "/MiB" if per_byte else ""
+    whole = "in each phase" if within == "phase" else "on each file"
+    head = f"{found.op}s of each task {whole}, by how many-th they are"
+    if not totals:
+        return f"{head}: there are none"
+    rows = []
+    for entry in totals[:limit]:
+        number = f"{entry.ordinal:,}" if entry.ordinal == entry.to else f"{entry.ordinal:,} to {entry.to:,}"
+        times = (entry.median_s, entry.p90_s, entry.max_s)
+        tasks = "" if entry.tasks is None else f"{entry.tasks:,}"
+        rows.append([number, f"{entry.n:,}", tasks, *(seconds_text(time_s) + unit for time_s in times)])
+    headers = ["ordinal", "calls", "tasks", "median", "90 % within", "longest"]
+    parts = [head]
+    if rows:
+        parts.append(tabulate(rows, headers, disable_numparse=True, colalign=["right"] * 6))
+    if len(totals) > limit:
+        parts.append(f"{len(totals) - limit:,} more ordinals are not shown: see --limit")
+    parts.append(f"Trend: {trend}.")
+    return "\n\n".join(parts)

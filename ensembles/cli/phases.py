@@ -1,0 +1,138 @@
+"""``ensio phases``: the phases of a run, and what its tasks lose waiting for the slowest in each."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ensembles.cli.arguments import count_of, path_of
+from ensembles.cli.filters import add_filter_arguments, selection_of
+from ensembles.cli.streams import tell
+
+if TYPE_CHECKING:
+    from ensembles.structure.phases import Phases
+
+NAME = "phases"
+HELP = "the phases between which tasks wait for each other: time, bytes, slowest task, time lost waiting"
+
+ROWS = 50
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
+    parser.add_argument(
+        "--by",
+        choices=("named", "barriers", "steps"),
+        help="where phases come from (default: the first of these that the run has)",
+    )
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=count_of("phases", least=0),
+        default=ROWS,
+        help="rows of the table (default: %(default)s)",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object, in SI units")
+    add_filter_arguments(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print the phases."""
+    import ensembles
+    from ensembles.structure.phase_table import PhaseTable
+    from ensembles.structure.phases import phases_of_run
+
+    selection = selection_of(args)
+    run = ensembles.open(args.run)
+    phases = phases_of_run(run, args.by)
+    wanted = replace(selection, phases=None).for_run(run)
+    table = PhaseTable(phases)
+    for chunk in run.chunks_for(wanted):
+        table.add(chunk)
+    totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
+    if args.json:
+        print(json.dumps(_result(run.path, phases, totals, table.outside, run.notes), indent=2))
+    else:
+        print(_text(phases, totals, args.limit))
+        if table.outside and selection.phases is None:
+            tell(f"note: {table.outside:,} calls are in no phase")
+    for note in run.notes:
+        tell(f"note: {note}")
+    return 0
+
+
+def within(number: int, ranges: tuple[tuple[int, int], ...] | None) -> bool:
+    """Whether a number lies in one of these ranges, both ends included; None: everything does."""
+    return ranges is None or any(low <= number <= high for low, high in ranges)
+
+
+def _result(path: str, phases: Phases, totals: list[Any], outside: int, notes: list[str]) -> dict[str, Any]:
+    return {
+        "run": path,
+        "rule": phases.rule,
+        "confidence": float(phases.confidence),
+        "sentence": phases.sentence,
+        "count": phases.count,
+        "phases": [entry.to_json() for entry in totals],
+        "calls_outside": outside,
+        "complete": not notes,
+        "notes": notes,
+    }
+
+
+def _text(phases: Phases, totals: list[Any], limit: int) -> str:
+    from tabulate import tabulate
+
+    from ensembles.printable import printable
+    from ensembles.units import count_text, seconds_text
+
+    head = f"{count_text(phases.count, 'phase')}: {phases.sentence}"
+    if not totals:
+        return head
+    lost_s = sum(entry.lost_s for entry in totals)
+    whole_s = sum(entry.time_s * entry.tasks for entry in totals)
+    share = f", {lost_s / whole_s:.0%} of the time of their tasks" if whole_s else ""
+    doubt = "" if phases.confidence else ", if they wait for each other at all"
+    shown = totals[:limit]
+    named = any(entry.name for entry in totals)
+    rows = []
+    for entry in shown:
+        last = entry.last_call
+        on = f" on {printable(os.path.basename(last.file))}" if last.file else ""
+        rows.append(
+            [
+                entry.phase,
+                *([printable(entry.name or "")] if named else []),
+                f"{entry.start_s:.3f}",
+                seconds_text(entry.time_s),
+                f"{entry.tasks:,}",
+                f"{entry.calls:,}",
+                _moved_text(entry),
+                f"{seconds_text(entry.lost_s)} ({entry.lost_share:.0%})",
+                f"{entry.slowest_task}: {last.call} of {seconds_text(last.duration_s)}{on}",
+            ]
+        )
+    headers = ["phase", *(["name"] if named else []), "from s", "time", "tasks", "calls", "moved"]
+    headers += ["waited", "slowest task and its last call"]
+    parts = [head]
+    if rows:
+        align = ["right", *(["left"] if named else []), *["right"] * 4, "left", "right", "left"]
+        parts.append(tabulate(rows, headers, disable_numparse=True, colalign=align))
+    if len(totals) > limit:
+        parts.append(f"{len(totals) - limit:,} more phases are not shown: see --limit")
+    parts.append(
+        f"Waited for the slowest tasks, from the end of a task's last call of a phase to that of the last "
+        f"of all:\n{seconds_text(lost_s)} of all tasks together{share}{doubt}."
+    )
+    return "\n\n".join(parts)
+
+
+def _moved_text(entry: Any) -> str:
+    from ensembles.units import bytes_text
+
+    moved = ((entry.bytes_read, "read"), (entry.bytes_written, "written"))
+    return ", ".join(f"{bytes_text(count)} {how}" for count, how in moved if count)

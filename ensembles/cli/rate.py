@@ -1,0 +1,112 @@
+"""``ensio rate``: how fast all tasks together move data, over time, and at which plateaus."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from ensembles.cli.arguments import path_of
+from ensembles.cli.filters import add_filter_arguments, selection_of
+from ensembles.cli.streams import tell
+from ensembles.errors import EnsioError
+
+if TYPE_CHECKING:
+    from ensembles.structure.rates import Rates
+    from ensembles.summaries.rate import RateCurve
+
+NAME = "rate"
+HELP = "the aggregate data rate over time, and the plateaus at which it stays"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object, in SI units, with the whole curve"
+    )
+    add_filter_arguments(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print the rates."""
+    import ensembles
+    from ensembles.structure.rates import rates_of
+    from ensembles.summaries.rate import RateCurve
+    from ensembles.summaries.runtotals import DIRECTIONS
+
+    run = ensembles.open(args.run)
+    if run.mode in ("profile", "tail"):
+        raise EnsioError(
+            f"{args.run} was recorded in mode {run.mode}, which keeps not every call as an event, and its "
+            "summary has no times: see ensio info for the totals, or record again with ensio run --mode trace"
+        )
+    selection = selection_of(args).for_run(run)
+    curve = RateCurve()
+    for chunk in run.chunks_for(selection):
+        curve.add(chunk)
+    if selection.ops is not None and not set(selection.ops) & set(DIRECTIONS):
+        raise EnsioError("rates are those of reads and writes: choose these, or leave --op out")
+    rates = [rates_of(curve, op) for op in DIRECTIONS if selection.ops is None or op in selection.ops]
+    if args.json:
+        result = {
+            "run": run.path,
+            "rates": [entry.to_json() for entry in rates],
+            "curve": _curve(curve),
+            "complete": not run.notes,
+            "notes": run.notes,
+        }
+        print(json.dumps(result, indent=2))
+    else:
+        print("\n\n".join(_text(entry) for entry in rates))
+    for note in run.notes:
+        tell(f"note: {note}")
+    return 0
+
+
+def _curve(curve: RateCurve) -> dict[str, Any]:
+    from ensembles.summaries.runtotals import DIRECTIONS
+
+    edges_s = curve.edges_ns * 1e-9
+    return {
+        "from_s": float(edges_s[0]) if len(edges_s) else None,
+        "cell_s": curve.cell_ns * 1e-9,
+        **{f"{op}_bytes_per_s": curve.rate_bytes_per_s(op).tolist() for op in DIRECTIONS},
+    }
+
+
+def _text(rates: Rates) -> str:
+    from tabulate import tabulate
+
+    from ensembles.units import bytes_text, count_text, seconds_text
+
+    if not rates.bytes:
+        return f"{rates.op}: no bytes"
+
+    def rate_text(value: float) -> str:
+        return f"{bytes_text(value)}/s"
+
+    head = (
+        f"{rates.op}: {bytes_text(rates.bytes)} in {seconds_text(rates.active_s)} of moving data, "
+        f"{rate_text(rates.mean_bytes_per_s)} on the average; in the best {seconds_text(rates.cell_s)} "
+        f"{rate_text(rates.peak_bytes_per_s)}"
+    )
+    rows = [
+        [
+            f"{plateau.from_s:.3f}",
+            f"{plateau.to_s:.3f}",
+            seconds_text(plateau.to_s - plateau.from_s),
+            rate_text(plateau.bytes_per_s),
+            f"{rate_text(plateau.low_bytes_per_s)} to {rate_text(plateau.high_bytes_per_s)}",
+            bytes_text(plateau.bytes),
+            f"{plateau.share:.0%}",
+        ]
+        for plateau in rates.plateaus
+    ]
+    if not rows:
+        return f"{head}\n\nNo plateau: no stretch of time moved as much as 1% of the bytes."
+    headers = ["from s", "to s", "time", "rate", "80 % of the time", "bytes", "share"]
+    rest = 1 - sum(plateau.share for plateau in rates.plateaus)
+    table = tabulate(rows, headers, disable_numparse=True, colalign=["right"] * 7)
+    more = f"; {rest:.0%} of the bytes moved in shorter stretches" if rest >= 0.005 else ""
+    return f"{head}\n\n{table}\n\n{count_text(len(rows), 'plateau')}{more}"

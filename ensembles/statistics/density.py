@@ -1,0 +1,155 @@
+"""The density of log duration, smoothed: where it is highest, where lowest, and how that varies by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import ndtr
+
+from ensembles.statistics.logcells import LogCells
+from ensembles.statistics.sample import Sample
+
+_GROUPS = 512
+_LEAST_PHASES = 5
+_REACH = 5.0
+
+
+def replicates(sample: Sample, cells: LogCells, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Counts as another run might have given them.
+
+    Where phases are known, and five or more, whole phases are drawn with replacement (calls of a phase depend
+    on each other; Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8): many
+    phases in 512 random groups. Else calls are drawn.
+
+    Returns
+    -------
+    ndarray of float64, shape (size, cells)
+    """
+    phases = len(sample.phase)
+    if not sample.phases_known or phases < _LEAST_PHASES:
+        return rng.multinomial(sample.total, cells.counts / sample.total, size=size).astype(np.float64)
+    groups = min(phases, _GROUPS)
+    counts = by_phase(
+        sample, cells, np.arange(phases) if groups == phases else rng.permutation(phases) % groups
+    )
+    drawn = rng.multinomial(groups, np.full(groups, 1 / groups), size=size)
+    return drawn.astype(np.float64) @ counts
+
+
+def by_phase(sample: Sample, cells: LogCells, group: np.ndarray) -> np.ndarray:
+    """Calls in each cell, by group of phases: float64, shape (groups, cells)."""
+    cells_count = len(cells.counts)
+    cell = np.clip(cells.cell_of_bin[sample.bin], 0, cells_count - 1)
+    row = np.repeat(group, np.diff(sample.begin))
+    flat = np.bincount(row * cells_count + cell, sample.count, minlength=(group.max() + 1) * cells_count)
+    return flat.reshape(-1, cells_count)
+
+
+class Smoother:
+    """Counts in cells to a density at chosen places.
+
+    Parameters
+    ----------
+    cells : LogCells
+    at : ndarray of float64, shape (g,)
+        Places in log time, rising.
+    bandwidth : float
+        In log time.
+    sharp : bool
+        The kernel of fourth order, (3 − u²)/2 times the normal density, which bends a peak less (Wand and
+        Jones, Kernel Smoothing, 1995, section 2.8); else the normal density, which is never negative.
+    cliffs : sequence of float
+        Places at which the density begins or ends with a jump. The kernel is reflected there, or the mode
+        would seem to lie behind the cliff.
+
+    Notes
+    -----
+    The kernel is integrated over each cell, in which calls are taken to be spread evenly.
+    """
+
+    def __init__(
+        self,
+        cells: LogCells,
+        at: np.ndarray,
+        bandwidth: float,
+        sharp: bool = True,
+        cliffs: Sequence[float] = (),
+    ) -> None:
+        reach = _REACH * bandwidth
+        low = max(int(np.searchsorted(cells.edges, at[0] - reach)) - 1, 0)
+        high = min(int(np.searchsorted(cells.edges, at[-1] + reach)) + 1, len(cells.edges) - 1)
+        self.at = at
+        self._cells = slice(low, high)
+        within = np.zeros((high - low, len(at)))
+        for place in (at, *(2 * cliff - at for cliff in cliffs)):
+            u = (cells.edges[low : high + 1, None] - place[None, :]) / bandwidth
+            below = ndtr(u)
+            if sharp:
+                below += 0.5 * u * np.exp(-0.5 * u * u) / np.sqrt(2 * np.pi)
+            within += np.diff(below, axis=0)
+        self._kernel = within / cells.widths[low:high, None]
+
+    def __call__(self, counts: np.ndarray) -> np.ndarray:
+        """Density (calls per unit of log time) of counts of shape (..., cells): shape (..., g)."""
+        return counts[..., self._cells] @ self._kernel
+
+
+def highest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
+    """Where densities of shape (..., g) are highest, between the places by a parabola: shape (...)."""
+    top = np.clip(density.argmax(axis=-1), 1, len(at) - 2)[..., None]
+    left, middle, right = (np.take_along_axis(density, top + k, axis=-1)[..., 0] for k in (-1, 0, 1))
+    bend = left - 2 * middle + right
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shift = np.where(bend < 0, 0.5 * (left - right) / bend, 0.0)
+    return at[top[..., 0]] + np.clip(shift, -1, 1) * (at[1] - at[0])
+
+
+def lowest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
+    """Where densities are lowest, in the middle of a floor: shape (...)."""
+    floor = density <= density.min(axis=-1, keepdims=True) + 1e-6 * density.max(axis=-1, keepdims=True)
+    first = floor.argmax(axis=-1)
+    last = len(at) - 1 - floor[..., ::-1].argmax(axis=-1)
+    together = (
+        np.take_along_axis(np.cumsum(floor, axis=-1), last[..., None], axis=-1)[..., 0] == last - first + 1
+    )
+    return np.where(together, 0.5 * (at[first] + at[last]), at[density.argmin(axis=-1)])
+
+
+def shortest_span(cells: LogCells, low: float, high: float, share: float) -> tuple[float, float]:
+    """The shortest span of log time between two places that holds a share of the calls there: its ends."""
+    before = np.concatenate([[0], np.cumsum(cells.counts)]).astype(np.float64)
+    first, last = np.interp([low, high], cells.edges, before)
+    wanted = share * (last - first)
+    begins = np.concatenate([before, before - wanted, [first]])
+    begins = np.unique(np.clip(begins, first, last - wanted))
+    held = np.flatnonzero(cells.counts)
+    ends = before[held + 1]
+
+    def places(calls: np.ndarray, side: str) -> np.ndarray:
+        cell = held[np.minimum(np.searchsorted(ends, calls, side=side), len(held) - 1)]
+        return cells.edges[cell] + (calls - before[cell]) / cells.counts[cell] * cells.widths[cell]
+
+    place_low, place_high = places(begins, "right"), places(begins + wanted, "left")
+    best = int(np.argmin(place_high - place_low))
+    return float(place_low[best]), float(place_high[best])
+
+
+def places_of_shares(cells: LogCells, counts: np.ndarray, calls: np.ndarray) -> np.ndarray:
+    """Places in log time below which so many calls lie, for each row of counts.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (r, cells)
+    calls : ndarray, shape (r,)
+
+    Returns
+    -------
+    ndarray of float64, shape (r,)
+    """
+    before = np.cumsum(counts, axis=1)
+    cell = np.minimum((before < calls[:, None]).sum(axis=1), counts.shape[1] - 1)
+    row = np.arange(len(counts))
+    held = counts[row, cell]
+    part = np.where(held > 0, (calls - before[row, cell] + held) / np.where(held > 0, held, 1), 0.5)
+    return cells.edges[cell] + np.clip(part, 0, 1) * cells.widths[cell]

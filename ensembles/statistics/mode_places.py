@@ -1,0 +1,164 @@
+"""Place, weight and width of modes whose number is known, each with an interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensembles.statistics.density import (
+    Smoother,
+    highest,
+    lowest,
+    places_of_shares,
+    replicates,
+    shortest_span,
+)
+from ensembles.statistics.logcells import LogCells
+from ensembles.statistics.peak_fit import fitted_tops
+from ensembles.statistics.sample import Sample
+
+_GRID = 193
+_VALLEY_GRID = 257
+_MIDDLE = 0.6827
+_BANDWIDTH = 1.0
+_LEAST_BANDWIDTH_IN_CELLS = 0.6
+_MOST_BANDWIDTH_IN_SPANS = 0.5
+_LEAST_CALLS_OF_CLIFF = 6
+
+Span = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Of each mode: estimates, and the ends of their intervals.
+
+    Attributes
+    ----------
+    place, weight, width : ndarray of float64, shape (m, 3)
+        Estimate, low, high; places in log seconds.
+    bounds : ndarray of float64, shape (m + 1,)
+        Valleys between modes, and the ends of the cells.
+    """
+
+    place: np.ndarray
+    weight: np.ndarray
+    width: np.ndarray
+    bounds: np.ndarray
+
+
+def measured(sample: Sample, cells: LogCells, spans: list[Span], level: float, seed: int, size: int) -> Parts:
+    """Measure modes.
+
+    Parameters
+    ----------
+    spans : list of (float, float)
+        Stretches of log time that are high, low, high, ..., high.
+    """
+    rng = np.random.default_rng(seed)
+    drawn = np.concatenate([cells.counts[None, :].astype(np.float64), replicates(sample, cells, size, rng)])
+    modes = (len(spans) + 1) // 2
+    middles = [0.5 * (low + high) for low, high in spans[1::2]]
+    around = [cells.edges[0], *middles, cells.edges[-1]]
+    peaks = [_peak(cells, spans[2 * i], around[i], around[i + 1]) for i in range(modes)]
+    place = np.array(
+        [_places(cells, drawn, spans[2 * i], around[i], around[i + 1], peaks[i]) for i in range(modes)]
+    )
+    bounds = np.empty((modes + 1, len(drawn)))
+    bounds[0], bounds[-1] = cells.edges[0], cells.edges[-1]
+    for i in range(1, modes):
+        bounds[i] = _valleys(
+            cells, drawn, spans[2 * i - 2 : 2 * i + 1], min(peaks[i - 1].bandwidth, peaks[i].bandwidth)
+        )
+    total = drawn.sum(axis=1)
+    below = np.array([_calls_below(cells, drawn, at) for at in bounds])
+    weight = np.diff(below, axis=0) / total
+    tails = [below[:-1] + share * np.diff(below, axis=0) for share in (0.5 - _MIDDLE / 2, 0.5 + _MIDDLE / 2)]
+    ends = [np.array([places_of_shares(cells, drawn, calls) for calls in rows]) for rows in tails]
+    width = 0.5 * (ends[1] - ends[0])
+    # Calls are taken to lie evenly in a cell; where the density slopes, that moves a quantile.
+    cell = np.interp(0.5 * (ends[0] + ends[1])[:, 0], cells.edges[:-1], cells.widths)
+    blur = cell**2 / (4 * width[:, 0] + 1e-9)
+    estimates = [_with_interval(values, level) for values in (place, weight, width)]
+    estimates[2] += np.outer(np.minimum(blur, 0.5 * width[:, 0]), [0, -1, 1])
+    return Parts(*estimates, bounds=bounds[:, 0])
+
+
+def _with_interval(values: np.ndarray, level: float) -> np.ndarray:
+    tail = 0.5 - 0.5 * level
+    low, high = np.quantile(values[:, 1:], [tail, 1 - tail], axis=1, method="weibull")
+    return np.stack([values[:, 0], np.minimum(low, values[:, 0]), np.maximum(high, values[:, 0])], axis=1)
+
+
+@dataclass(frozen=True)
+class _Peak:
+    """Width of a peak, as that of a normal density, and the bandwidth with which it is looked at."""
+
+    sigma: float
+    bandwidth: float
+
+
+def _peak(cells: LogCells, span: Span, low: float, high: float) -> _Peak:
+    """The width is that of the shortest span with 3 in 10 of the calls between two valleys."""
+    first, last = shortest_span(cells, low, high, 0.3)
+    sigma = (last - first) / (2 * 0.3853)
+    before = np.concatenate([[0], np.cumsum(cells.counts)])
+    calls = np.diff(np.interp([low, high], cells.edges, before))[0]
+    middle = int(np.clip(np.searchsorted(cells.edges, 0.5 * (first + last)) - 1, 0, len(cells.counts) - 1))
+    natural = _BANDWIDTH * sigma * (max(calls, 8) / 1000) ** (-1 / 9)
+    natural = min(natural, _MOST_BANDWIDTH_IN_SPANS * (span[1] - span[0]))
+    return _Peak(sigma, max(natural, _LEAST_BANDWIDTH_IN_CELLS * cells.widths[middle]))
+
+
+def _places(
+    cells: LogCells, drawn: np.ndarray, span: Span, low: float, high: float, peak: _Peak
+) -> np.ndarray:
+    """Places of a mode between two valleys, of each row of counts: about the peak in the span that is surely
+    high."""
+    bandwidth = peak.bandwidth
+    at = np.linspace(low, high, int(np.clip((high - low) / (0.25 * bandwidth), 16, 4096)))
+    density = Smoother(cells, at, bandwidth)(drawn[0])
+    inside = (at >= span[0] - bandwidth) & (at <= span[1] + bandwidth)
+    top = int(np.argmax(np.where(inside, density, -np.inf)))
+    near = np.flatnonzero(density < 0.6 * density[top])
+    rising = np.diff(density) > 0
+    ends_left = np.concatenate([[0], near[near < top], np.flatnonzero(~rising[:top]) + 1])
+    ends_right = np.concatenate([[len(at) - 1], near[near > top], np.flatnonzero(rising[top:]) + top])
+    first, last = max(low, at[ends_left.max()] - bandwidth), min(high, at[ends_right.min()] + bandwidth)
+    fine = np.linspace(first, last, _GRID)
+    cliffs = _cliffs(cells, first, last, bandwidth, density[top])
+    if not cliffs:
+        fitted = fitted_tops(cells, drawn, float(at[top]), peak.sigma, low, high)
+        if fitted is not None:
+            return fitted
+    return highest(fine, Smoother(cells, fine, bandwidth, not cliffs, cliffs)(drawn))
+
+
+def _cliffs(cells: LogCells, low: float, high: float, bandwidth: float, peak: float) -> list[float]:
+    """Those ends of the cells between two places from which the density is as good as the peak's."""
+    before = np.concatenate([[0], np.cumsum(cells.counts)])
+    found = []
+    for edge, inward in ((cells.edges[0], 1), (cells.edges[-1], -1)):
+        if low <= edge <= high:
+            width = max(0.3 * bandwidth, cells.widths[0 if inward > 0 else -1])
+            calls = np.diff(np.interp(sorted([edge, edge + inward * width]), cells.edges, before))[0]
+            if calls >= _LEAST_CALLS_OF_CLIFF and calls / width > 0.6 * peak:
+                found.append(float(edge))
+    return found
+
+
+def _valleys(cells: LogCells, drawn: np.ndarray, spans: list[Span], bandwidth: float) -> np.ndarray:
+    """Places of the valley between two modes, of each row of counts: in or near the span that is surely
+    low."""
+    left, valley, right = spans
+    at = np.linspace(max(valley[0] - bandwidth, left[1]), min(valley[1] + bandwidth, right[0]), _VALLEY_GRID)
+    return lowest(at, Smoother(cells, at, bandwidth, sharp=False)(drawn))
+
+
+def _calls_below(cells: LogCells, drawn: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Calls below a place, for each row of counts and its place."""
+    cell = np.clip(np.searchsorted(cells.edges, at, side="right") - 1, 0, len(cells.counts) - 1)
+    before = np.cumsum(drawn, axis=1)
+    row = np.arange(len(drawn))
+    part = np.clip((at - cells.edges[cell]) / cells.widths[cell], 0, 1)
+    return before[row, cell] - (1 - part) * drawn[row, cell]

@@ -1,0 +1,193 @@
+"""Plateaus of the aggregate data rate: stretches of time in which all tasks together move data at about one
+rate."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.runtotals import DIRECTIONS
+
+ALIKE = 1.25
+"""Neighbouring stretches whose rates differ by less than this factor are one plateau."""
+
+LEAST_BYTES = 0.01
+"""Share of all bytes that a plateau moves at least."""
+
+IDLE = 1e-3
+"""Rates below this share of the mean rate (over the time in which data moves) count as none."""
+
+_PENALTY = 4.0
+_LEAST_CELLS = 2
+_CROSSING_CELLS = 3
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """A stretch of time at about one rate.
+
+    Attributes
+    ----------
+    from_s, to_s : float
+        Since the run's origin; in JSON as here.
+    bytes_per_s : float
+        Mean rate.
+    bytes : float
+        What was moved in it.
+    share : float
+        Of all bytes of this direction.
+    low_bytes_per_s, high_bytes_per_s : float
+        Between these the rate lies in 80 % of the time.
+    """
+
+    from_s: float
+    to_s: float
+    bytes_per_s: float
+    bytes: float
+    share: float
+    low_bytes_per_s: float
+    high_bytes_per_s: float
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The rate at which data moved in one direction.
+
+    Attributes
+    ----------
+    op : str
+        ``read`` or ``write``.
+    bytes : int
+    active_s : float
+        Time in which any moved.
+    mean_bytes_per_s, peak_bytes_per_s : float
+        Over that time; in the best cell of the curve.
+    cell_s : float
+        Width of a cell.
+    plateaus : tuple of Plateau
+        By time. What lies between them is idle, or too short or too little to be one.
+    """
+
+    op: str
+    bytes: int
+    active_s: float
+    mean_bytes_per_s: float
+    peak_bytes_per_s: float
+    cell_s: float
+    plateaus: tuple[Plateau, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes."""
+        return asdict(self) | {"plateaus": [plateau.to_json() for plateau in self.plateaus]}
+
+
+def rates_of(curve: RateCurve, op: str) -> Rates:
+    """The rate of one direction, and its plateaus.
+
+    The logarithm of the rate is cut where its mean changes: PELT with a squared-error cost and a penalty of 4
+    σ² log n for each cut, σ from the differences of neighbouring cells (at least 10 %). Cells without data
+    are stretches of their own. Neighbours that differ by less than a quarter are put together.
+
+    Parameters
+    ----------
+    curve : RateCurve
+    op : {"read", "write"}
+
+    References
+    ----------
+    R. Killick, P. Fearnhead, I. A. Eckley, "Optimal detection of changepoints with a linear computational
+    cost", 2012; C. Truong, L. Oudre, N. Vayatis, "Selective review of offline change point detection
+    methods", 2020.
+    """
+    moved = curve.moved_bytes[DIRECTIONS.index(op)]
+    cell_s = curve.cell_ns * 1e-9
+    total, active_s = curve.total_bytes(op), curve.active_s(op)
+    if not total:
+        return Rates(op, 0, 0.0, 0.0, 0.0, cell_s, ())
+    rate = moved / cell_s
+    mean = float(moved.sum() / active_s)
+    plateaus = []
+    for low, high in _stretches(rate, IDLE * mean):
+        share = float(moved[low:high].sum() / moved.sum())
+        if share < LEAST_BYTES:
+            continue
+        quantiles = np.quantile(rate[low:high], (0.1, 0.9))
+        plateaus.append(
+            Plateau(
+                from_s=float(curve.edges_ns[low]) * 1e-9,
+                to_s=float(curve.edges_ns[high]) * 1e-9,
+                bytes_per_s=float(rate[low:high].mean()),
+                bytes=float(moved[low:high].sum()),
+                share=share,
+                low_bytes_per_s=float(quantiles[0]),
+                high_bytes_per_s=float(quantiles[1]),
+            )
+        )
+    return Rates(op, total, active_s, mean, float(rate.max()), cell_s, tuple(plateaus))
+
+
+def _stretches(rate: np.ndarray, idle: float) -> list[tuple[int, int]]:
+    """Cells from and to of each stretch at about one rate, by time."""
+    busy = rate > idle
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], busy, [False]]).astype(int)))
+    found: list[tuple[int, int]] = []
+    log_rate = np.log(np.where(busy, rate, 1.0))
+    steps = np.diff(log_rate)[busy[1:] & busy[:-1]]
+    # The median of absolute differences of independent normal values is 0.954 standard deviations.
+    spread = max(float(np.median(np.abs(steps))) / 0.954 if len(steps) else 0.0, 0.1)
+    for low, high in edges.reshape(-1, 2).tolist():
+        found += [(low + first, low + last) for first, last in _pieces(log_rate[low:high], spread)]
+    return _joined(rate, found)
+
+
+def _pieces(log_rate: np.ndarray, spread: float) -> list[tuple[int, int]]:
+    n = len(log_rate)
+    if n < 2 * _LEAST_CELLS:
+        return [(0, n)]
+    from ruptures import KernelCPD
+
+    penalty = _PENALTY * spread**2 * np.log(n)
+    ends = KernelCPD(kernel="linear", min_size=_LEAST_CELLS).fit_predict(log_rate[:, None], pen=penalty)
+    return list(zip([0, *map(int, ends[:-1])], map(int, ends), strict=True))
+
+
+def _joined(rate: np.ndarray, stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Those that touch and differ by little put together, the most alike first.
+
+    A few cells between two plateaus, or at the edge of one, are no plateau: a cell may hold some of both.
+    """
+    stretches = list(stretches)
+    at = 0
+    while at < len(stretches):
+        low, high = stretches[at]
+        mean = rate[low:high].mean()
+        beside = [
+            (other, rate[slice(*stretches[other])].mean())
+            for other in (at - 1, at + 1)
+            if 0 <= other < len(stretches) and (stretches[other][1] == low or stretches[other][0] == high)
+        ]
+        above = [entry for entry in beside if entry[1] > mean]
+        if high - low <= _CROSSING_CELLS and above and (len(beside) == 1 or len(above) == 1):
+            other = min(beside, key=lambda entry: abs(np.log(entry[1] / mean)))[0]
+            first, last = min(at, other), max(at, other)
+            stretches[first : last + 1] = [(stretches[first][0], stretches[last][1])]
+            at = max(first - 1, 0)
+        else:
+            at += 1
+    while len(stretches) > 1:
+        means = np.array([rate[low:high].mean() for low, high in stretches])
+        touch = np.array([one[1] == other[0] for one, other in itertools.pairwise(stretches)])
+        apart = np.where(touch, np.abs(np.diff(np.log(means))), np.inf)
+        at = int(np.argmin(apart))
+        if apart[at] >= np.log(ALIKE):
+            break
+        stretches[at : at + 2] = [(stretches[at][0], stretches[at + 1][1])]
+    return stretches

@@ -1,0 +1,134 @@
+"""What the calls of each rank add up to, by function: who was slow, whatever was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ensembles.events import OPS, Call, Events
+from ensembles.summaries.nesting import Nesting
+
+_WAIT = OPS.index("wait")
+_TRANSFERS = (OPS.index("read"), OPS.index("write"))
+
+SUMS = ("count", "errors", "moved", "time_ns", "inner_ns")
+COLUMNS = ("rank", "call", *SUMS, "max_ns")
+
+
+class RankTable:
+    """One row for each rank and function that it called.
+
+    Attributes
+    ----------
+    calls : tuple of Call
+        What the column ``call`` indexes.
+    rank, call : ndarray of int64, shape (rows,)
+        Rows are in the order of these two.
+    count, errors : ndarray of int64, shape (rows,)
+        Calls, and those of them that failed.
+    moved, time_ns, inner_ns : ndarray of int64, shape (rows,)
+        Bytes moved, sum of durations, and the part of it that was spent in recorded calls inside.
+    max_ns : ndarray of int64, shape (rows,)
+        Longest duration.
+    """
+
+    def __init__(self, calls: Sequence[Call] = ()) -> None:
+        self.calls = tuple(calls)
+        for name in COLUMNS:
+            setattr(self, name, np.empty(0, np.int64))
+        self._nesting = Nesting()
+
+    rank: np.ndarray
+    call: np.ndarray
+    count: np.ndarray
+    errors: np.ndarray
+    moved: np.ndarray
+    time_ns: np.ndarray
+    inner_ns: np.ndarray
+    max_ns: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    def add(self, chunk: Events) -> None:
+        """Add events of one run, those of a thread in the order of their completion."""
+        if not len(chunk):
+            return
+        inner_ns = self._nesting.inner_ns(chunk)
+        rows = {
+            "rank": chunk.rank,
+            "call": chunk.call,
+            "count": np.ones(len(chunk), np.int64),
+            "errors": chunk.moved < 0,
+            "moved": np.maximum(chunk.moved, 0),
+            "time_ns": chunk.duration,
+            "inner_ns": np.zeros(len(chunk), np.int64) if inner_ns is None else inner_ns,
+            "max_ns": chunk.duration,
+        }
+        self.add_rows(chunk.calls, rows)
+
+    def merge(self, other: RankTable) -> None:
+        """Add what another table holds; calls are told apart by name and layer."""
+        if len(other):
+            self.add_rows(other.calls, other.to_arrays())
+
+    def add_rows(self, calls: Sequence[Call], rows: dict[str, np.ndarray]) -> None:
+        """Add rows, of which any number may be of one rank and call.
+
+        Parameters
+        ----------
+        calls : sequence of Call
+            What their ``call`` indexes.
+        rows : dict of str to ndarray, shape (n,)
+            The columns.
+        """
+        if tuple(calls) != self.calls:
+            numbers = {call: number for number, call in enumerate(self.calls)}
+            own = np.array([numbers.setdefault(call, len(numbers)) for call in calls], np.int64)
+            self.calls = tuple(numbers)
+            rows = rows | {"call": own[rows["call"]]}
+        joined = {
+            name: np.concatenate([getattr(self, name), rows[name].astype(np.int64)]) for name in COLUMNS
+        }
+        key = joined["rank"] * max(len(self.calls), 1) + joined["call"]
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else key
+        for name in ("rank", "call"):
+            setattr(self, name, joined[name][order][first])
+        for name in (*SUMS, "max_ns"):
+            together = np.maximum if name == "max_ns" else np.add
+            column = joined[name][order]
+            setattr(self, name, together.reduceat(column, first) if len(first) else column)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The columns."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+    def io_time_ns(self, tasks: int) -> np.ndarray:
+        """Time of each rank in I/O, of all its threads together, that of calls inside others not twice.
+
+        Parameters
+        ----------
+        tasks : int
+            Number of ranks.
+
+        Returns
+        -------
+        ndarray of int64, shape (tasks,)
+            Waiting for other tasks is no I/O.
+        """
+        return self._sums(tasks, self.time_ns - self.inner_ns, self._ops() != _WAIT)
+
+    def bytes_moved(self, tasks: int) -> np.ndarray:
+        """Bytes that each rank read and wrote, those of calls inside others included: int64, (tasks,)."""
+        return self._sums(tasks, self.moved, np.isin(self._ops(), _TRANSFERS))
+
+    def _ops(self) -> np.ndarray:
+        return np.array([OPS.index(call.op) for call in self.calls], np.int64)[self.call]
+
+    def _sums(self, tasks: int, values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        sums = np.zeros(tasks, np.int64)
+        np.add.at(sums, self.rank[chosen], values[chosen])
+        return sums

@@ -1,0 +1,75 @@
+"""``ensio modes``, started as a person starts it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from ensembles.writers.synthetic import synthetic_run
+
+TASKS = 16
+FAIR_SHARE_S = 1 / 64
+"""Of a call of 1 MiB in the synthetic runs; some tasks have twice that, or four times."""
+
+
+def ensio(*arguments):
+    command = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("modes") / "run"
+    synthetic_run(path, TASKS, 802, seed=5, phases=20)
+    return path
+
+
+def test_modes_of_writes_are_the_fair_share_and_its_harmonics(run):
+    done = ensio("modes", run, "--op", "write", "--json", "--limit", f"{64 * TASKS}MiB/s", "--tasks", TASKS)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["n"] == 400 * TASKS
+    assert [mode["t_s"] for mode in found["modes"]] == pytest.approx(
+        [FAIR_SHARE_S / 4, FAIR_SHARE_S / 2, FAIR_SHARE_S], rel=0.05
+    )
+    assert all(mode["low_s"] <= mode["t_s"] <= mode["high_s"] for mode in found["modes"])
+    assert sum(mode["weight"] for mode in found["modes"]) == pytest.approx(1)
+    assert found["harmonics"]["orders"] == [1, 2, 4]
+    assert found["harmonics"]["fundamental_s"] == pytest.approx(FAIR_SHARE_S, rel=0.05)
+    assert found["fair_share"]["duration_s"] == pytest.approx(FAIR_SHARE_S)
+    assert found["fair_share"]["speed"] == pytest.approx([4, 2, 1], rel=0.06)
+
+
+def test_modes_are_a_table_for_people(run):
+    done = ensio("modes", run, "--op", "write", "--per-byte")
+    assert done.returncode == 0, done.stderr
+    assert "3 modes in 6,400 calls (pwrite)" in done.stdout
+    assert "s per MiB" in done.stdout
+    assert "Harmonics: modes at R, R/2, R/4" in done.stdout
+
+
+def test_few_calls_are_told_in_one_sentence(run):
+    done = ensio("modes", run, "--op", "write", "--rank", "0", "--ordinal", "1-3")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "3 calls: too few to speak of modes, which takes 5 at least.\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--limit", "1GB/s"], "give --limit and --tasks"),
+        (["--tasks", "4"], "give --limit and --tasks"),
+        (["--limit", "1GB/h", "--tasks", "4"], "write it like 16GB/s"),
+        (["--limit", "0", "--tasks", "4"], "nothing can be shared"),
+        (["--limit", "much", "--tasks", "4"], "write it like 4096 or 1MiB"),
+        (["--op", "open", "--limit", "1GB/s", "--tasks", "4"], "a fair share takes calls"),
+    ],
+)
+def test_wrong_use_is_told_in_one_sentence(run, options, told):
+    done = ensio("modes", run, *options)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stdout == ""

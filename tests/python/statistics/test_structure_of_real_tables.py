@@ -1,0 +1,56 @@
+"""Phases of a real run on 192 ranks, of which no barrier was recorded."""
+
+import numpy as np
+from real_tables import real_table
+
+from ensembles.events import Call, Events
+from ensembles.structure.phases import find_phases
+
+CALLS = (
+    Call("read", "posix", "read"),
+    Call("write", "posix", "write"),
+    Call("MPI_File_read_at", "mpiio", "read"),
+    Call("MPI_File_write_at", "mpiio", "write"),
+)
+
+
+def events_of(table, chosen):
+    """Events of some rows, each as if it were in no other call."""
+    n = np.count_nonzero(chosen)
+    start = np.rint(table["start"][chosen] * 1e9).astype(np.int64)
+    columns = dict.fromkeys(("thread", "depth", "error"), np.zeros(n))
+    columns |= {"rank": table["rank"][chosen], "call": (table["op"] + 2 * table["layer"])[chosen]}
+    columns |= {"file": table["file"][chosen] + 1, "offset": table["offset"][chosen]}
+    columns |= {"requested": np.maximum(table["length"], 0)[chosen], "moved": table["length"][chosen]}
+    columns |= {"start": start, "duration": np.rint(table["end"][chosen] * 1e9).astype(np.int64) - start}
+    return Events(columns, CALLS, ["", *map(str, table["files"])])
+
+
+def test_the_phases_of_vpic():
+    table = real_table("vpic_hdf5_summit_gpfs_192")
+    posix, mpiio = table["layer"] == 0, table["layer"] == 1
+    events = events_of(table, mpiio)
+    found = find_phases(events)
+    assert (found.rule, found.count) == ("steps", 64)
+    assert found.confidence > 0.98
+    # 64 datasets: in each phase, every rank makes equally many large calls.
+    phase = found.of(events)
+    large = events.requested > 1000
+    for number in np.unique(phase[large]):
+        calls = np.bincount(events.rank[large & (phase == number)], minlength=192)
+        assert len(set(calls)) == 1
+
+    # The sixteen large ones as POSIX calls: reads and writes of 512 KiB, by turns, as the ranks take turns.
+    sieved = posix & (table["length"] == 512 << 10) & (table["op"] == 1)
+    events = events_of(table, sieved)
+    found = find_phases(events)
+    assert (found.rule, found.count, found.confidence) == ("steps", 16, 1)
+    phase = found.of(events)
+    for number in range(1, 17):
+        assert set(np.bincount(events.rank[phase == number], minlength=192)) == {10}
+
+    # The same boundaries are found among all POSIX calls, though reads differ in number.
+    whole = events_of(table, posix)
+    of_whole = find_phases(whole).of(whole)[sieved[posix]]
+    pairs = np.unique(np.stack([phase, of_whole]), axis=1)
+    assert pairs.shape[1] == len(np.unique(pairs[0])) == len(np.unique(pairs[1])) == 16

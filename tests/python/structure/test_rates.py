@@ -1,0 +1,78 @@
+"""Plateaus of the rate are where all tasks together move data at one rate."""
+
+import numpy as np
+import pytest
+
+from ensembles.events import Call, Events
+from ensembles.structure.rates import rates_of
+from ensembles.summaries.rate import RateCurve
+
+CALLS = (Call("pread", "posix", "read"), Call("pwrite", "posix", "write"))
+S = 1_000_000_000
+
+
+def curve_of(parts, call=1, seed=0, piece_ns=20_000_000):
+    """The curve of parts (from s, to s, bytes/s), made of short calls whose lengths vary."""
+    random = np.random.default_rng(seed)
+    start, duration, moved = [], [], []
+    for from_s, to_s, rate in parts:
+        begin = np.arange(int(from_s * S), int(to_s * S), piece_ns)
+        start.append(begin)
+        duration.append((piece_ns * random.uniform(0.8, 1.0, len(begin))).astype(int))
+        moved.append((rate * piece_ns / S * random.uniform(0.9, 1.1, len(begin))).astype(int))
+    start, duration, moved = map(np.concatenate, (start, duration, moved))
+    n = len(start)
+    columns = dict.fromkeys(("rank", "thread", "depth", "file", "error"), np.zeros(n))
+    columns |= {"call": np.full(n, call), "offset": np.full(n, -1), "requested": moved}
+    columns |= {"moved": moved, "start": start, "duration": duration}
+    curve = RateCurve()
+    curve.add(Events(columns, CALLS, [""]))
+    return curve
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_plateaus_of_the_papers_first_figure(seed):
+    """60 GB/s while buffers fill, then 10 GB/s, then a tail; five times, with idle time between."""
+    parts = []
+    for number in range(5):
+        begin = 60 * number
+        parts += [
+            (begin, begin + 4, 60e9),
+            (begin + 4, begin + 22, 10e9),
+            (begin + 22, begin + 45, 2e9),
+        ]
+    found = rates_of(curve_of(parts, seed=seed), "write")
+    assert len(found.plateaus) == len(parts)
+    for plateau, (from_s, to_s, rate) in zip(found.plateaus, parts, strict=True):
+        assert plateau.from_s == pytest.approx(from_s, abs=0.5)
+        assert plateau.to_s == pytest.approx(to_s, abs=0.5)
+        assert plateau.bytes_per_s == pytest.approx(rate, rel=0.2)
+        assert plateau.share == pytest.approx(rate * (to_s - from_s) / (5 * 466e9), rel=0.2)
+    assert sum(plateau.share for plateau in found.plateaus) > 0.99
+    assert found.bytes == pytest.approx(5 * 466e9, rel=0.01)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_rate_is_one_plateau(seed):
+    (plateau,) = rates_of(curve_of([(0, 100, 1e9)], seed=seed, call=0), "read").plateaus
+    assert (plateau.from_s, plateau.to_s) == (pytest.approx(0, abs=0.2), pytest.approx(100, abs=0.2))
+    assert plateau.bytes_per_s == pytest.approx(1e9, rel=0.01)
+    assert plateau.low_bytes_per_s <= plateau.bytes_per_s <= plateau.high_bytes_per_s
+
+
+def test_too_little_is_no_plateau():
+    found = rates_of(curve_of([(0, 50, 1e9), (60, 60.5, 2e8)]), "write")
+    assert len(found.plateaus) == 1
+    assert 0.99 < found.plateaus[0].share < 1
+
+
+def test_a_single_call_is_a_plateau_of_its_own():
+    (plateau,) = rates_of(curve_of([(3, 3.001, 50e9)]), "write").plateaus
+    assert plateau.share == 1
+
+
+def test_no_bytes_no_plateaus():
+    curve = curve_of([(0, 10, 1e9)])
+    found = rates_of(curve, "read")
+    assert (found.bytes, found.plateaus, found.mean_bytes_per_s) == (0, (), 0.0)
+    assert rates_of(RateCurve(), "write").to_json()["plateaus"] == []

@@ -1,0 +1,96 @@
+"""Trends over ordinals are found where they are, and not where there are none."""
+
+import numpy as np
+import pytest
+
+from ensembles.structure.trend import trend_of
+
+MADBENCH = [15, 15, 15, 30, 60, 120, 250, 500] + [15] * 8
+"""Typical seconds of the reads of a task: from the fourth to the eighth they get worse."""
+
+
+def trend_in(typical_s, ranks, seed, spread=0.3, of_ordinal=0.0, of_rank=0.2):
+    """Of log-normal durations, whose ordinals and ranks have random effects of their own."""
+    random = np.random.default_rng(seed)
+    p = len(typical_s)
+    logs = np.log(np.array(typical_s, float)) + random.normal(0, spread, (ranks, p))
+    logs += random.normal(0, of_ordinal, p) + random.normal(0, of_rank, (ranks, 1))
+    ordinal = np.arange(1, p + 1)
+    return trend_of(ordinal, ordinal, np.median(logs, axis=0), logs)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_reads_of_madbench_worsen_from_the_fourth_to_the_eighth(seed):
+    found = trend_in(MADBENCH, 256, seed)
+    assert (found.worsening, found.from_, found.to) == (True, 4, 8)
+    assert found.rise == pytest.approx(500 / 15, rel=0.3)
+    assert found.ranks_rising > 0.99
+    assert found.p <= 0.05
+    assert found.p_by_rank < 1e-10
+    assert found.to_json()["from"] == 4
+    assert str(found).startswith("gets slower from ordinal 4 to 8: ")
+
+
+def test_small_worsening_is_mostly_placed_right():
+    typical_s = [15, 15, 15, 18, 21, 25, 30, 36] + [15] * 8
+    found = [trend_in(typical_s, 256, 100 + seed, of_ordinal=0.02) for seed in range(20)]
+    assert sum((trend.from_, trend.to) == (4, 8) for trend in found) >= 15
+    assert all(trend.worsening for trend in found)
+
+
+def test_a_trend_over_all_ordinals_has_no_beginning_but_the_first():
+    found = trend_in([1, 2, 3, 4, 5, 6, 7, 8], 64, 1, spread=0.1)
+    assert (found.worsening, found.from_, found.to) == (True, 1, 8)
+
+
+@pytest.mark.parametrize(("ordinals", "of_ordinal"), [(8, 0.3), (16, 0.0), (16, 0.5)])
+def test_random_phases_make_no_trend(ordinals, of_ordinal):
+    """At the level of 5 %, though all ranks share what befalls an ordinal: 7 of 40 alarms have p = 0.004."""
+    found = [trend_in([1] * ordinals, 64, 500 + seed, of_ordinal=of_ordinal) for seed in range(40)]
+    assert sum(trend.worsening for trend in found) <= 6
+
+
+def test_faster_and_faster_is_no_worsening():
+    found = trend_in([8, 7, 6, 5, 4, 3, 2, 1], 64, 2)
+    assert not found.worsening
+    assert (found.from_, found.to, found.to_json()["from"]) == (None, None, None)
+
+
+def test_a_slow_first_call_is_no_worsening():
+    found = [trend_in([5] + [1] * 15, 64, 600 + seed, of_ordinal=0.05) for seed in range(20)]
+    assert sum(trend.worsening for trend in found) <= 4
+
+
+def test_a_rise_by_less_than_a_tenth_is_none():
+    level = np.log(1 + 0.05 * np.linspace(0, 1, 20))
+    found = trend_of(np.arange(1, 21), np.arange(1, 21), level)
+    assert not found.worsening
+    assert "by 10% or more" in str(found)
+
+
+def test_too_few_ordinals_cannot_say():
+    for n in range(4):
+        found = trend_of(np.arange(1, n + 1), np.arange(1, n + 1), np.log(10.0 ** np.arange(n)))
+        assert not found.worsening
+        assert "too few" in str(found)
+
+
+def test_of_many_ordinals_neighbours_are_taken_together():
+    n = 5000
+    random = np.random.default_rng(3)
+    level = np.where(np.arange(n) < 2500, 0.0, (np.arange(n) - 2500) / 1000) + random.normal(0, 0.3, n)
+    found = trend_of(np.arange(1, n + 1), np.arange(1, n + 1), level)
+    assert found.worsening
+    assert 2000 < found.from_ < 3000
+    assert found.to > 4700
+
+
+def test_page_test_is_scipys():
+    from scipy.stats import page_trend_test
+
+    random = np.random.default_rng(4)
+    logs = np.arange(6) * 0.3 + random.normal(0, 1, (30, 6))
+    logs[3, 2] = np.nan  # this rank has no such call, and is no block
+    found = trend_of(np.arange(1, 7), np.arange(1, 7), np.arange(6.0), logs)
+    kept = np.delete(logs, 3, axis=0)
+    assert found.p_by_rank == pytest.approx(page_trend_test(kept, method="asymptotic").pvalue)
