@@ -19,13 +19,14 @@ from ensembles.errors import EnsioError
 
 COMMANDS = (
     "run",
-    "info", "tail",
+    "info",
     "report",
     "events",
     "phases",
     "ordinals",
     "rate",
     "modes",
+    "tail",
     "split",
     "collect",
     "replay",
