@@ -263,7 +263,22 @@ class Ensemble:
         """The slowest call of `tasks`: `statistics.tail.slowest_of`."""
         from ensembles.statistics.tail import slowest_of
 
-        return slowest_of(self.sample, tasks, **options)
+        return slowest_of(self.sample, tasks, calls=self.calls, **options)
+
+    def backtest(self, tasks: int | None = None, **options: Any) -> Any:
+        """How often predictions of the slowest call come true: `statistics.backtest.backtest_of`."""
+        from ensembles.statistics.backtest import backtest_of
+
+        return backtest_of(self.sample, tasks, calls=self.calls, **options)
+
+    @property
+    def calls(self) -> Any:
+        """What is known of each call, for tests of exchangeability; None: only the histogram is."""
+        from ensembles.statistics.exchangeability import Calls
+
+        if self.durations_s is None:
+            return None
+        return Calls(self.durations_s, self.phase, self.rank, self.ordinal, None, self.start_ns)
 
     @cached_property
     def dependence(self) -> Dependence | None:

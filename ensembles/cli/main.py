@@ -26,6 +26,7 @@ COMMANDS = (
     "ordinals",
     "rate",
     "modes",
+    "tail",
     "split",
     "compare",
     "collect",

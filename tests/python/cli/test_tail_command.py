@@ -1,0 +1,64 @@
+"""``ensio tail`` as a person starts it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ensembles.writers.synthetic import synthetic_run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("run")
+    synthetic_run(path, 8, 400, seed=3)
+    return path
+
+
+def ensio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_json_tells_the_slowest_of_n_and_equation_1(folder: Path) -> None:
+    done = ensio("tail", folder, "--tasks", "64", "--op", "write", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["tasks"] == 64
+    assert found["level"] == 0.9
+    assert found["n"] > 0
+    assert (found["refused"] is None) == (found["low_s"] is not None)
+    assert found["equation1"]["high_s"] <= found["observed_max_s"] * (1 + 1e-9)
+
+
+def test_text_names_what_the_answer_stands_on_or_why_there_is_none(folder: Path) -> None:
+    done = ensio("tail", folder, "--tasks", "16")
+    assert done.returncode == 0, done.stderr
+    assert "The slowest of 16 calls" in done.stdout
+    assert "Stands on" in done.stdout or "No answer" in done.stdout
+    assert "Equation 1" in done.stdout
+
+
+def test_the_number_of_tasks_is_that_of_the_run_unless_told(folder: Path) -> None:
+    assert json.loads(ensio("tail", folder, "--json").stdout)["tasks"] == 8
+
+
+def test_backtest_counts_trials_or_says_why_there_are_none(folder: Path) -> None:
+    done = ensio("tail", folder, "--tasks", "8", "--backtest", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert set(found) >= {"coverage", "level", "trials", "tasks", "refused"}
+    assert found["trials"] or found["kinds"][0]["reason"]
+    assert "left out" in ensio("tail", folder, "--tasks", "8", "--backtest").stdout
+
+
+@pytest.mark.parametrize("wrong", [("--tasks", "0"), ("--level", "90"), ("--tasks", "many")])
+def test_senseless_questions_are_refused_in_one_sentence(folder: Path, wrong: tuple[str, str]) -> None:
+    done = ensio("tail", folder, *wrong)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,96 @@
+"""The slowest of N in a new phase, from phases that differ."""
+
+import numpy as np
+import pytest
+
+from ensembles.statistics.phases_as_sample import PhaseMaxima, effective_number, longest_log_s, phase_maxima
+from ensembles.statistics.sample import Sample
+
+
+def some_phases(phases, calls, seed):
+    rng = np.random.default_rng(seed)
+    phase = np.repeat(np.arange(phases), calls)
+    durations_s = 1e-3 * np.exp(rng.normal(0, 0.4, phases)[phase] + 0.5 * rng.standard_normal(len(phase)))
+    return durations_s, phase
+
+
+def test_as_many_tasks_as_before_need_nothing_but_the_slowest_of_each_phase():
+    durations_s, phase = some_phases(99, 64, 1)
+    sample = Sample.of(durations_s, phase)
+    maxima = PhaseMaxima(np.log(sample.max_s)[:, None], 99.0, False)
+    found = phase_maxima(sample, 64)
+    np.testing.assert_allclose(np.sort(found.log_s[:, 0]), np.sort(maxima.log_s[:, 0]))
+    # The 5th of 99 has a chance of exactly 5 % to exceed a 100th; places between are interpolated.
+    expected = np.sort(sample.max_s)[[4, 49, 94]]
+    np.testing.assert_allclose(maxima.quantiles_s(np.array([0.05, 0.5, 0.95])), expected, rtol=1e-9)
+
+
+def test_few_phases_get_the_interval_of_students_t():
+    from scipy import stats
+
+    log_s = np.random.default_rng(2).normal(0, 0.3, 8)
+    found = PhaseMaxima(log_s[:, None], 8.0, False).quantiles_s(np.array([0.05, 0.95]))
+    half = stats.t.ppf(0.95, 7) * log_s.std(ddof=1) * np.sqrt(1 + 1 / 8)
+    np.testing.assert_allclose(np.log(found), [log_s.mean() - half, log_s.mean() + half], rtol=1e-6)
+
+
+def test_fewer_tasks_are_drawn_without_replacement():
+    durations_s, phase = some_phases(40, 200, 3)
+    found = phase_maxima(Sample.of(durations_s, phase), 50)
+    rng = np.random.default_rng(4)
+    groups = durations_s.reshape(40, 200)
+    drawn = np.array([rng.permuted(groups, axis=1)[:, :50].max(1) for _ in range(200)])
+    for level in (0.1, 0.5, 0.9):
+        assert np.quantile(found.log_s, level) == pytest.approx(np.quantile(np.log(drawn), level), abs=0.06)
+
+
+def test_more_tasks_reach_where_the_truth_does():
+    rng = np.random.default_rng(5)
+    found, truth = [], []
+    for _ in range(12):
+        location = rng.normal(0, 0.3, 100)
+        seen = np.exp(location[:, None] + 0.5 * rng.standard_normal((100, 64)))
+        more = np.exp(location[:, None] + 0.5 * rng.standard_normal((100, 1024)))
+        sample = Sample.of(1e-3 * seen.ravel(), np.repeat(np.arange(100), 64))
+        found.append(np.median(phase_maxima(sample, 1024).log_s))
+        truth.append(np.median(np.log(1e-3 * more.max(1))))
+    assert np.mean(found) == pytest.approx(np.mean(truth), abs=0.1)
+
+
+def test_ranked_calls_of_each_phase_are_found_in_their_bins():
+    durations_s, phase = some_phases(7, 90, 6)
+    sample = Sample.of(durations_s, phase)
+    ranks = np.array([1.0, 2, 5, 30, 90])
+    expected = -np.sort(-durations_s.reshape(7, 90), axis=1)[:, ranks.astype(int) - 1]
+    found = np.exp(longest_log_s(sample, np.broadcast_to(ranks, (7, 5))))
+    np.testing.assert_allclose(found, expected, rtol=0.035)
+    np.testing.assert_allclose(found[:, 0], expected[:, 0], rtol=1e-9)
+
+
+def test_effective_number_of_an_autoregressive_series_is_known():
+    rng, found = np.random.default_rng(7), []
+    for _ in range(20):
+        series = np.empty(2000)
+        last = 0.0
+        for place, shock in enumerate(rng.standard_normal(2000)):
+            last = series[place] = 0.7 * last + shock
+        found.append(effective_number(series))
+    assert np.mean(found) == pytest.approx(2000 * 0.3 / 1.7, rel=0.2)
+
+
+def test_independent_series_keep_their_number():
+    rng = np.random.default_rng(8)
+    found = [effective_number(rng.standard_normal(200)) for _ in range(50)]
+    assert np.median(found) == 200
+
+
+def test_phases_of_nearly_as_many_calls_keep_their_slowest_where_others_have_fewer():
+    durations_s, phase = some_phases(60, 100, 9)
+    kept = np.ones(len(phase), bool)
+    kept[(phase % 10 == 0) & (np.arange(len(phase)) % 100 < 20)] = False
+    sample = Sample.of(durations_s[kept], phase[kept])
+    found = phase_maxima(sample, 100).log_s
+    whole = sample.n == 100
+    seen = np.log(sample.max_s[whole])[:, None]
+    np.testing.assert_allclose(found[whole], np.broadcast_to(seen, found[whole].shape))
+    assert np.all(found[~whole].mean(1) > np.log(sample.max_s[~whole]))
