@@ -56,7 +56,7 @@ class SplitTime:
     mean_s : float
         Its mean over many phases.
     speedup : float
-        Median of one call over this median.
+        Mean of one call over this mean: how much less time many such phases take together.
     independent_speedup : float
         The same if calls had nothing in common: more than that is not to be expected.
     spread : float
@@ -167,7 +167,7 @@ def split_of(
 
 
 def _ratio(one: _Slowest, found: _Slowest) -> float:
-    return one.median_s / found.median_s if found.median_s else 1.0
+    return one.mean_s / found.mean_s if found.mean_s else 1.0
 
 
 def _refusal(sample: Sample) -> str | None:
