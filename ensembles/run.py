@@ -127,12 +127,13 @@ class Run:
     def phases(self) -> Phases | None:
         """The phases of the run (`ensembles.structure.phases`); None: the events are not all calls, and the
         program named no phases, so that they cannot be told."""
-        from ensembles.structure.phases import find_phases
+        from ensembles.structure.phases import find_phases, phases_of_run
 
+        if self.keeps_all_calls:
+            return phases_of_run(self)
         if not self.tells_phases:
             return None
-        events = self.events if self.keeps_all_calls else Events.empty(self.calls, self.files)
-        return find_phases(events, self.regions, self.clock_error_ns)
+        return find_phases(Events.empty(self.calls, self.files), self.regions, self.clock_error_ns)
 
     @property
     def tells_phases(self) -> bool:

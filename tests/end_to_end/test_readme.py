@@ -48,7 +48,7 @@ def test_commands_do_what_they_say(tmp_path, environment):
     assert len(COMMANDS) >= 8
     subprocess.run(["mpicc", "-c", PROGRAMS / "mpi_writes.c", "-o", tmp_path / "app.o"], check=True)
     for command in COMMANDS:
-        if command.startswith("ensio run"):
+        if command.startswith("ensio run -o run "):
             relinked = shell("ensio info run", tmp_path, environment)
             shutil.rmtree(tmp_path / "run")
             subprocess.run(["mpicc", PROGRAMS / "mpi_writes.c", "-o", tmp_path / "app"], check=True)
