@@ -11,7 +11,7 @@ import numpy as np
 from tabulate import tabulate
 
 import ensembles as en
-from ensembles.statistics.comparison import compare_samples
+from ensembles.statistics.comparison.samples import compare_samples
 from ensembles.statistics.sample import Sample
 
 ROOT = Path(__file__).resolve().parents[1]

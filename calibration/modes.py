@@ -13,13 +13,13 @@ import numpy as np
 from scipy import stats
 from tabulate import tabulate
 
-from ensembles.statistics.harmonics import harmonics_of
-from ensembles.statistics.logcells import LogCells
-from ensembles.statistics.mode_count import highs_and_lows
-from ensembles.statistics.modes import modes_of
+from ensembles.statistics.modes.count import highs_and_lows
+from ensembles.statistics.modes.harmonics import harmonics_of
+from ensembles.statistics.modes.logcells import LogCells
+from ensembles.statistics.modes.modes import modes_of
+from ensembles.statistics.modes.valleys import DEPTH_RATIO
 from ensembles.statistics.resolution import clock_step_of_counts_s, clock_step_s
 from ensembles.statistics.sample import Sample
-from ensembles.statistics.valleys import DEPTH_RATIO
 from ensembles.summaries.bins import bin_low_ns
 
 Row = tuple[str, str, str]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ensembles.ensemble import MIB
 from ensembles.ensemble_of_run import IN_MEMORY, ensemble_of
-from ensembles.statistics.comparison_slices import Calls
+from ensembles.statistics.comparison.slices import Calls
 from ensembles.statistics.sample import Sample
 from ensembles.summaries.bins import BIN_COUNT
 from ensembles.summaries.kernels import count_seconds

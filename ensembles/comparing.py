@@ -11,10 +11,10 @@ from ensembles.ensemble import Ensemble
 from ensembles.errors import EnsioError
 from ensembles.run import Run
 from ensembles.selection import Selection
-from ensembles.statistics.comparison import Kind, compare_kinds, compare_samples
-from ensembles.statistics.comparison_result import Comparison
-from ensembles.statistics.comparison_slices import Calls, sliced
-from ensembles.statistics.comparison_verdict import LEVEL, MARGIN
+from ensembles.statistics.comparison.result import Comparison
+from ensembles.statistics.comparison.samples import Kind, compare_kinds, compare_samples
+from ensembles.statistics.comparison.slices import Calls, sliced
+from ensembles.statistics.comparison.verdict import LEVEL, MARGIN
 from ensembles.statistics.sample import Sample
 
 Side = Run | Ensemble | Sample

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ensembles.statistics.atoms import Atoms
     from ensembles.statistics.dependence import Dependence
     from ensembles.statistics.histogram import Histogram
-    from ensembles.statistics.modes import Modes
+    from ensembles.statistics.modes.modes import Modes
     from ensembles.statistics.moments import Moments
     from ensembles.statistics.quantiles import Quantiles
     from ensembles.statistics.robust import Robust
@@ -235,11 +235,11 @@ class Ensemble:
     def modes(
         self, *, limit_bytes_per_s: float | None = None, tasks: int | None = None, **options: Any
     ) -> Modes:
-        """Modes of log duration: `statistics.modes.modes_of`.
+        """Modes of log duration: `statistics.modes.modes.modes_of`.
 
         With a limit and a number of tasks, the modes are compared to the fair share of each task.
         """
-        from ensembles.statistics.modes import modes_of
+        from ensembles.statistics.modes.modes import modes_of
 
         modes = modes_of(self.sample, **({"resolution_s": self.sample.resolution_s} | options))
         if limit_bytes_per_s is None or tasks is None or modes.refused:
@@ -260,21 +260,21 @@ class Ensemble:
         return float(median)
 
     def tail(self, tasks: int, **options: Any) -> Any:
-        """The slowest call of `tasks`: `statistics.tail.slowest_of`."""
-        from ensembles.statistics.tail import slowest_of
+        """The slowest call of `tasks`: `statistics.slowest.tail.slowest_of`."""
+        from ensembles.statistics.slowest.tail import slowest_of
 
         return slowest_of(self.sample, tasks, calls=self.calls, **options)
 
     def backtest(self, tasks: int | None = None, **options: Any) -> Any:
-        """How often predictions of the slowest call come true: `statistics.backtest.backtest_of`."""
-        from ensembles.statistics.backtest import backtest_of
+        """How often predictions of the slowest call come true: `statistics.slowest.backtest.backtest_of`."""
+        from ensembles.statistics.slowest.backtest import backtest_of
 
         return backtest_of(self.sample, tasks, calls=self.calls, **options)
 
     @property
     def calls(self) -> Any:
         """What is known of each call, for tests of exchangeability; None: only the histogram is."""
-        from ensembles.statistics.exchangeability import Calls
+        from ensembles.statistics.slowest.exchangeability import Calls
 
         if self.durations_s is None:
             return None

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from ensembles.statistics.beyond import beyond
 from ensembles.statistics.sample import Sample
-from ensembles.statistics.tail import LARGEST, slowest_of
+from ensembles.statistics.slowest.beyond import beyond
+from ensembles.statistics.slowest.tail import LARGEST, slowest_of
 
 SCALE_S = 1e-3
 

@@ -89,7 +89,7 @@ def execute(args: argparse.Namespace) -> int:
         json.dump(ops[0] | {"ops": ops}, sys.stdout, indent=2, allow_nan=False)
         print()
     else:
-        from ensembles.statistics.comparison_text import comparisons_text
+        from ensembles.statistics.comparison.text import comparisons_text
 
         print(comparisons_text(found))
     for note in dict.fromkeys(note for group in runs for run in group for note in run.notes):

@@ -10,7 +10,7 @@ from ensembles.units import bytes_text, count_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.ensemble import Ensemble
-    from ensembles.statistics.modes import Mode, Modes
+    from ensembles.statistics.modes.modes import Mode, Modes
 
 _MIB = float(1 << 20)
 

@@ -10,8 +10,8 @@ from ensembles.cli.arguments import count_of, path_of
 from ensembles.cli.filters import add_filter_arguments
 
 if TYPE_CHECKING:
-    from ensembles.statistics.backtest_result import Backtest
-    from ensembles.statistics.tail_result import Tail
+    from ensembles.statistics.slowest.backtest_result import Backtest
+    from ensembles.statistics.slowest.tail_result import Tail
 
 NAME = "tail"
 HELP = "how slow the slowest of N tasks will be, with an interval, and what that stands on"

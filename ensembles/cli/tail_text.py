@@ -9,8 +9,8 @@ from tabulate import tabulate
 from ensembles.units import count_text, seconds_text
 
 if TYPE_CHECKING:
-    from ensembles.statistics.backtest_result import Backtest
-    from ensembles.statistics.tail_result import Tail
+    from ensembles.statistics.slowest.backtest_result import Backtest
+    from ensembles.statistics.slowest.tail_result import Tail
 
 
 def tail_text(tail: Tail, unit: str = "") -> str:
@@ -22,7 +22,7 @@ def tail_text(tail: Tail, unit: str = "") -> str:
     unit : str
         What follows the unit of time: ``/MiB`` of an ensemble per MiB.
     """
-    from ensembles.statistics.tail_result import METHODS
+    from ensembles.statistics.slowest.tail_result import METHODS
 
     def time(value_s: float | None) -> str:
         return "-" if value_s is None else seconds_text(value_s) + unit

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import ensembles as en
 from ensembles.errors import EnsioError
-from ensembles.statistics.comparison import Kind, compare_kinds, compare_samples
+from ensembles.statistics.comparison.samples import Kind, compare_kinds, compare_samples
 from ensembles.statistics.sample import Sample
 
 

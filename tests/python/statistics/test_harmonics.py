@@ -5,8 +5,8 @@ import pytest
 
 from ensembles.ensemble import Ensemble
 from ensembles.errors import EnsioError
-from ensembles.statistics.harmonics import fair_share_of, harmonics_of
-from ensembles.statistics.modes import modes_of
+from ensembles.statistics.modes.harmonics import fair_share_of, harmonics_of
+from ensembles.statistics.modes.modes import modes_of
 from ensembles.statistics.sample import Sample
 
 

@@ -8,7 +8,7 @@ from real_tables import real_table
 from scipy import optimize, stats
 
 from ensembles.ensemble import Ensemble
-from ensembles.statistics.modes import Modes, modes_of
+from ensembles.statistics.modes.modes import Modes, modes_of
 from ensembles.statistics.resolution import clock_step_s
 from ensembles.statistics.sample import Sample
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensembles.statistics.equation1 import equation1_of, slowest_distribution
 from ensembles.statistics.sample import Sample
-from ensembles.statistics.within_reach import Longest, chance_below_longest, reach
+from ensembles.statistics.slowest.equation1 import equation1_of, slowest_distribution
+from ensembles.statistics.slowest.within_reach import Longest, chance_below_longest, reach
 
 
 @pytest.mark.parametrize(("calls", "tasks", "rank"), [(20, 1, 1), (50, 7, 3), (100, 40, 10), (30, 30, 30)])

@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from ensembles.statistics.phases_as_sample import PhaseMaxima, effective_number, longest_log_s, phase_maxima
 from ensembles.statistics.sample import Sample
+from ensembles.statistics.slowest.phases_as_sample import (
+    PhaseMaxima,
+    effective_number,
+    longest_log_s,
+    phase_maxima,
+)
 
 
 def some_phases(phases, calls, seed):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ensembles.statistics.logcells import LogCells
+from ensembles.statistics.modes.logcells import LogCells
 from ensembles.statistics.resolution import clock_step_of_counts_s, clock_step_s
 from ensembles.statistics.sample import Sample
 from ensembles.summaries.bins import bin_low_ns

@@ -7,11 +7,11 @@ import pytest
 
 import ensembles as en
 from ensembles.errors import EnsioError
-from ensembles.statistics.beyond import beyond
-from ensembles.statistics.exchangeability import Calls
 from ensembles.statistics.sample import Sample
-from ensembles.statistics.tail import slowest_of
-from ensembles.statistics.tail_result import METHODS
+from ensembles.statistics.slowest.beyond import beyond
+from ensembles.statistics.slowest.exchangeability import Calls
+from ensembles.statistics.slowest.tail import slowest_of
+from ensembles.statistics.slowest.tail_result import METHODS
 
 KEYS = {
     "n",
@@ -173,7 +173,7 @@ def test_an_ensemble_gives_what_it_knows_of_its_calls():
 
 
 def test_the_longest_calls_are_those_of_a_sort():
-    from ensembles.statistics.tail import LARGEST, _largest
+    from ensembles.statistics.slowest.tail import LARGEST, _largest
 
     for seen in (alike(20000), alike(300), np.round(alike(20000), 4)):
         np.testing.assert_array_equal(_largest(Sample.of(seen), seen), np.sort(seen)[-LARGEST:])

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensembles.statistics.beyond import beyond
-from ensembles.statistics.pareto_posterior import SHAPE_HIGH, SHAPE_LOW, Excesses, Nodes, posterior_of
 from ensembles.statistics.sample import Sample
-from ensembles.statistics.threshold import last_antimode_s
+from ensembles.statistics.slowest.beyond import beyond
+from ensembles.statistics.slowest.pareto_posterior import SHAPE_HIGH, SHAPE_LOW, Excesses, Nodes, posterior_of
+from ensembles.statistics.slowest.threshold import last_antimode_s
 
 NONE = np.zeros(0)
 

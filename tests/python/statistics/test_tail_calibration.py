@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from real_tables import ROOT, real_table
 
-from ensembles.statistics.backtest import backtest_of
-from ensembles.statistics.equation1 import equation1_of
-from ensembles.statistics.exchangeability import Calls
 from ensembles.statistics.sample import Sample
+from ensembles.statistics.slowest.backtest import backtest_of
+from ensembles.statistics.slowest.equation1 import equation1_of
+from ensembles.statistics.slowest.exchangeability import Calls
 
 sys.path.insert(0, str(ROOT))
 from calibration.cases.tail_cases import INDEPENDENT, Phased, independent_coverage, phased_coverage

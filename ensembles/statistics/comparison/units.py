@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.statistics.comparison_blocks import FEWEST_BLOCKS, blocks_of, scaled
+from ensembles.statistics.comparison.blocks import FEWEST_BLOCKS, blocks_of, scaled
 from ensembles.statistics.sample import Sample
 
 RUNS = "runs"

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from ensembles.errors import EnsioError
-from ensembles.statistics.beyond import beyond
-from ensembles.statistics.blocks_in_time import blocks_in_time
-from ensembles.statistics.equation1 import equation1_of
-from ensembles.statistics.exchangeability import Calls, Exchangeability, exchangeability_of
-from ensembles.statistics.phases_as_sample import PhaseMaxima, phase_maxima
 from ensembles.statistics.sample import Sample
-from ensembles.statistics.tail_result import Tail
-from ensembles.statistics.within_reach import Longest, reach
+from ensembles.statistics.slowest.beyond import beyond
+from ensembles.statistics.slowest.blocks_in_time import blocks_in_time
+from ensembles.statistics.slowest.equation1 import equation1_of
+from ensembles.statistics.slowest.exchangeability import Calls, Exchangeability, exchangeability_of
+from ensembles.statistics.slowest.phases_as_sample import PhaseMaxima, phase_maxima
+from ensembles.statistics.slowest.tail_result import Tail
+from ensembles.statistics.slowest.within_reach import Longest, reach
 from ensembles.summaries.bins import bin_edges_s
 from ensembles.units import count_text, seconds_text
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtr
 
-from ensembles.statistics.logcells import LogCells
+from ensembles.statistics.modes.logcells import LogCells
 from ensembles.statistics.sample import Sample
 
 _GROUPS = 512

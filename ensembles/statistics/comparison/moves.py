@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ensembles.statistics.comparison_effects import effects_of
-from ensembles.statistics.comparison_partition import partition_of
-from ensembles.statistics.comparison_parts import PLACE, WEIGHT, Part, Scores, scores_of, shares_of
-from ensembles.statistics.comparison_result import ALL, DIFFERENT, Effect, Move, PartResult
+from ensembles.statistics.comparison.effects import effects_of
+from ensembles.statistics.comparison.partition import partition_of
+from ensembles.statistics.comparison.parts import PLACE, WEIGHT, Part, Scores, scores_of, shares_of
+from ensembles.statistics.comparison.result import ALL, DIFFERENT, Effect, Move, PartResult
 from ensembles.summaries.bins import bin_edges_s
 
 ABSENT = 0.1

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.statistics.pareto_posterior import Excesses, Nodes, posterior_of
 from ensembles.statistics.sample import Sample
-from ensembles.statistics.threshold import last_antimode_s, tail_calls
-from ensembles.statistics.within_reach import Longest
+from ensembles.statistics.slowest.pareto_posterior import Excesses, Nodes, posterior_of
+from ensembles.statistics.slowest.threshold import last_antimode_s, tail_calls
+from ensembles.statistics.slowest.within_reach import Longest
 from ensembles.summaries.bins import bin_edges_s
 
 FEWEST_ABOVE = 5

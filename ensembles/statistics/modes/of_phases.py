@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.statistics.bumps import Bump
-from ensembles.statistics.logcells import LogCells
+from ensembles.statistics.modes.bumps import Bump
+from ensembles.statistics.modes.logcells import LogCells
+from ensembles.statistics.modes.valleys import DEPTH_RATIO
 from ensembles.statistics.sample import Sample
-from ensembles.statistics.valleys import DEPTH_RATIO
 
 _LEAST_PHASES = 8
 _LEAST_EVIDENCE = 2.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.statistics.logcells import LogCells
+from ensembles.statistics.modes.logcells import LogCells
 from ensembles.units import seconds_text
 
 Span = tuple[float, float]

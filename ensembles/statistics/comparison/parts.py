@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.statistics.comparison_partition import Partition, bin_octaves
+from ensembles.statistics.comparison.partition import Partition, bin_octaves
 from ensembles.summaries.bins import RELATIVE_WIDTH, bin_edges_s
 
 PLACE, WEIGHT, TAIL = "mode place", "mode weight", "tail"
@@ -101,9 +101,10 @@ def scores_of(counts: np.ndarray, partition: Partition, resolution_s: float = 0.
         score, t_s, spread = _place_score(pooled, mine)
         rows.append((Part(PLACE, number, t_s, _grain_octaves(t_s, spread, resolution_s)), score, mine))
     share = np.array([pooled[mode == k].sum() for k in kept]) / pooled.sum()
+    steadiest = 1 + int(np.argmin(shares_of(counts, partition).std(axis=0)))
     for number, k in enumerate(kept, 1):
-        # The shares add up to one: that of the heaviest mode is what the others leave.
-        if number != 1 + int(np.argmax(share)):
+        # The shares add up to one: that of the mode whose share varies least is what the others leave.
+        if number != steadiest:
             weight = Part(WEIGHT, number, rows[number - 1][0].t_s)
             rows.append((weight, (mode == k) * 1.0, np.ones_like(mode)))
     from_top = np.cumsum(share[::-1])[::-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.statistics.comparison_partition import bin_octaves
+from ensembles.statistics.comparison.partition import bin_octaves
 
 
 def kolmogorov_smirnov(first: np.ndarray, second: np.ndarray) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.statistics.exchangeability import Calls
 from ensembles.statistics.sample import Sample
+from ensembles.statistics.slowest.exchangeability import Calls
 
 MOST_STEP = 16
 _BLOCKS = 20

@@ -13,8 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ensembles.statistics.comparison_partition import partition_of
-from ensembles.statistics.comparison_parts import scores_of
+from ensembles.statistics.comparison.partition import partition_of
+from ensembles.statistics.comparison.parts import scores_of
 from ensembles.statistics.sample import Sample
 from ensembles.summaries.bins import BIN_COUNT
 

@@ -230,7 +230,7 @@ class Comparison:
         }
 
     def __str__(self) -> str:
-        from ensembles.statistics.comparison_text import comparison_text
+        from ensembles.statistics.comparison.text import comparison_text
 
         return comparison_text(self)
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.statistics.bumps import Bump, without_even_spread
-from ensembles.statistics.density import places_of_shares
-from ensembles.statistics.harmonics import FairShare, Harmonics, fair_share_of, harmonics_of
-from ensembles.statistics.logcells import LogCells
-from ensembles.statistics.mode_count import highs_and_lows
-from ensembles.statistics.mode_places import Parts, measured
-from ensembles.statistics.phases_of_modes import calls_by_phase, effective_phases, without_bumps
+from ensembles.statistics.modes.bumps import Bump, without_even_spread
+from ensembles.statistics.modes.count import highs_and_lows
+from ensembles.statistics.modes.density import places_of_shares
+from ensembles.statistics.modes.harmonics import FairShare, Harmonics, fair_share_of, harmonics_of
+from ensembles.statistics.modes.logcells import LogCells
+from ensembles.statistics.modes.of_phases import calls_by_phase, effective_phases, without_bumps
+from ensembles.statistics.modes.places import Parts, measured
 from ensembles.statistics.resolution import clock_step_of_counts_s
 from ensembles.statistics.sample import Sample
 from ensembles.units import count_text, seconds_text

@@ -64,7 +64,7 @@ def estimates(total: np.ndarray, size: np.ndarray, members: np.ndarray) -> Estim
     Parameters
     ----------
     total, size : ndarray of float64, shape (u, m)
-        See `ensembles.statistics.comparison_parts.Scores`.
+        See `ensembles.statistics.comparison.parts.Scores`.
     members : ndarray of float64, shape (groups, arrangements, u)
         1.0 where a unit is in the group.
     """
@@ -108,7 +108,7 @@ def permutation_test(
     Parameters
     ----------
     total, size : ndarray of float64, shape (u, m)
-        See `ensembles.statistics.comparison_parts.Scores`.
+        See `ensembles.statistics.comparison.parts.Scores`.
     group : ndarray of int64, shape (u,)
         Group of each unit, from 0, each with one unit at least.
     rng : numpy Generator

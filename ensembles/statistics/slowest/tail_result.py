@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ensembles.statistics.equation1 import Equation1
-from ensembles.statistics.exchangeability import Factor
+from ensembles.statistics.slowest.equation1 import Equation1
+from ensembles.statistics.slowest.exchangeability import Factor
 from ensembles.units import count_text, seconds_text
 
 METHODS = {

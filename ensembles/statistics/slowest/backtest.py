@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from ensembles.errors import EnsioError
-from ensembles.statistics.backtest_result import Backtest, Coverage
-from ensembles.statistics.exchangeability import Calls, exchangeability_of
 from ensembles.statistics.sample import Sample
-from ensembles.statistics.tail import answer, in_phases
-from ensembles.statistics.tail_result import Tail
+from ensembles.statistics.slowest.backtest_result import Backtest, Coverage
+from ensembles.statistics.slowest.exchangeability import Calls, exchangeability_of
+from ensembles.statistics.slowest.tail import answer, in_phases
+from ensembles.statistics.slowest.tail_result import Tail
 
 MOST_FITS = 40
 """Predictions that are made for a way of leaving out; each may have many trials."""
@@ -168,7 +168,7 @@ def _place(slowest_s: np.ndarray, found: Tail, resolution_s: float) -> np.ndarra
 
 def _drawn(left: Sample, tasks: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """The slowest of ``tasks`` calls drawn from each phase that has so many."""
-    from ensembles.statistics.phases_as_sample import longest_log_s
+    from ensembles.statistics.slowest.phases_as_sample import longest_log_s
 
     left = left.chosen(left.n >= tasks)
     if not len(left.n):

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.statistics.comparison_parts import Scores
-from ensembles.statistics.comparison_permutation import PermutationTest, permutation_test
-from ensembles.statistics.comparison_ranks import dunn_test, holm, rank_test
-from ensembles.statistics.comparison_units import RUNS, Units
+from ensembles.statistics.comparison.parts import Scores
+from ensembles.statistics.comparison.permutation import PermutationTest, permutation_test
+from ensembles.statistics.comparison.ranks import dunn_test, holm, rank_test
+from ensembles.statistics.comparison.units import RUNS, Units
 
 
 def tests_of(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.statistics.density import (
+from ensembles.statistics.modes.density import (
     Smoother,
     highest,
     lowest,
@@ -14,8 +14,8 @@ from ensembles.statistics.density import (
     replicates,
     shortest_span,
 )
-from ensembles.statistics.logcells import LogCells
-from ensembles.statistics.peak_fit import fitted_tops
+from ensembles.statistics.modes.logcells import LogCells
+from ensembles.statistics.modes.peak_fit import fitted_tops
 from ensembles.statistics.sample import Sample
 
 _GRID = 193

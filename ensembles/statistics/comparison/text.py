@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tabulate import tabulate
 
 from ensembles.printable import printable
-from ensembles.statistics.comparison_result import ALL, Comparison, Effect, Move
+from ensembles.statistics.comparison.result import ALL, Comparison, Effect, Move
 from ensembles.units import count_text, seconds_text
 
 _WIDTH = 96

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.statistics.comparison_parts import Scores, quantile_octaves
-from ensembles.statistics.comparison_permutation import estimates
-from ensembles.statistics.comparison_ranks import holm
-from ensembles.statistics.comparison_result import Effect, ModeSpread, Shift
+from ensembles.statistics.comparison.parts import Scores, quantile_octaves
+from ensembles.statistics.comparison.permutation import estimates
+from ensembles.statistics.comparison.ranks import holm
+from ensembles.statistics.comparison.result import Effect, ModeSpread, Shift
 
 BOOTSTRAP = 400
 SEEN_SHARE = 0.1

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.statistics.beyond import Beyond, beyond
 from ensembles.statistics.sample import Sample
-from ensembles.statistics.threshold import last_antimode_s
-from ensembles.statistics.within_reach import Longest
+from ensembles.statistics.slowest.beyond import Beyond, beyond
+from ensembles.statistics.slowest.threshold import last_antimode_s
+from ensembles.statistics.slowest.within_reach import Longest
 from ensembles.summaries.bins import BIN_COUNT, bin_edges_s, bin_of
 
 FEWEST_SLOW = 20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.statistics.density import highest
-from ensembles.statistics.logcells import LogCells
+from ensembles.statistics.modes.density import highest
+from ensembles.statistics.modes.logcells import LogCells
 
 _DEGREE = 3
 _REACH = 1.3

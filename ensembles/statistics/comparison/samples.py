@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 
 from ensembles.errors import EnsioError
-from ensembles.statistics.comparison_blocks import scaled
-from ensembles.statistics.comparison_distances import kolmogorov_smirnov, wasserstein_octaves
-from ensembles.statistics.comparison_effects import effects_of, shifts_of, spreads_of, welch_p
-from ensembles.statistics.comparison_moves import (
+from ensembles.statistics.comparison.blocks import scaled
+from ensembles.statistics.comparison.distances import kolmogorov_smirnov, wasserstein_octaves
+from ensembles.statistics.comparison.effects import effects_of, shifts_of, spreads_of, welch_p
+from ensembles.statistics.comparison.moves import (
     common_factor,
     modes_exchanged,
     moves_beside_factor,
     moves_of,
     moves_of_matched_modes,
 )
-from ensembles.statistics.comparison_partition import Partition, partition_of
-from ensembles.statistics.comparison_parts import Scores, quantile_octaves, scores_of, shares_of
-from ensembles.statistics.comparison_permutation import PermutationTest
-from ensembles.statistics.comparison_result import (
+from ensembles.statistics.comparison.partition import Partition, partition_of
+from ensembles.statistics.comparison.parts import Scores, quantile_octaves, scores_of, shares_of
+from ensembles.statistics.comparison.permutation import PermutationTest
+from ensembles.statistics.comparison.result import (
     DIFFERENT,
     INCONCLUSIVE,
     Comparison,
@@ -34,9 +34,9 @@ from ensembles.statistics.comparison_result import (
     Move,
     PartResult,
 )
-from ensembles.statistics.comparison_tests import tests_of, told_tests
-from ensembles.statistics.comparison_units import RUNS, Units, units_of
-from ensembles.statistics.comparison_verdict import (
+from ensembles.statistics.comparison.tests import tests_of, told_tests
+from ensembles.statistics.comparison.units import RUNS, Units, units_of
+from ensembles.statistics.comparison.verdict import (
     LEVEL,
     MARGIN,
     margins_of,

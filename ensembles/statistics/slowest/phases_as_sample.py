@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.statistics.pareto_posterior import Excesses, Nodes, kinds_posterior
 from ensembles.statistics.sample import Sample
-from ensembles.statistics.slow_calls_of_phases import slowest_by_share
+from ensembles.statistics.slowest.pareto_posterior import Excesses, Nodes, kinds_posterior
+from ensembles.statistics.slowest.slow_calls_of_phases import slowest_by_share
 from ensembles.summaries.bins import bin_edges_s
 
 MOST_PHASES = 2000

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.statistics.comparison_blocks import FEWEST_BLOCKS
-from ensembles.statistics.comparison_parts import PLACE, TAIL, WEIGHT, Part
-from ensembles.statistics.comparison_permutation import PermutationTest, smallest_p
-from ensembles.statistics.comparison_result import DIFFERENT, INCONCLUSIVE, SAME, Effect, PartResult, Shift
-from ensembles.statistics.comparison_units import RUNS, Units
+from ensembles.statistics.comparison.blocks import FEWEST_BLOCKS
+from ensembles.statistics.comparison.parts import PLACE, TAIL, WEIGHT, Part
+from ensembles.statistics.comparison.permutation import PermutationTest, smallest_p
+from ensembles.statistics.comparison.result import DIFFERENT, INCONCLUSIVE, SAME, Effect, PartResult, Shift
+from ensembles.statistics.comparison.units import RUNS, Units
 
 MARGIN = 0.1
 LEVEL = 0.05

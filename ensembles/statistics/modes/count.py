@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.statistics.logcells import LogCells
-from ensembles.statistics.valleys import LEAST_CALLS, LEAST_SHARE, Blocks, chain, evidence
+from ensembles.statistics.modes.logcells import LogCells
+from ensembles.statistics.modes.valleys import LEAST_CALLS, LEAST_SHARE, Blocks, chain, evidence
 
 THRESHOLDS = ((30.0, 0.9), (100.0, 1.4), (300.0, 1.8))
 """Evidence that a valley needs, where the calls fill so many cells: what about 1 % of flat densities, which

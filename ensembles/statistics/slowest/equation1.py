@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ensembles.statistics.sample import Sample
-from ensembles.statistics.within_reach import Longest
+from ensembles.statistics.slowest.within_reach import Longest
 from ensembles.summaries.bins import bin_edges_s
 
 

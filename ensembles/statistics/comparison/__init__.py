@@ -1,0 +1,1 @@
+"""Groups of runs: the same, different, or not to be told, and what moved."""
