@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ensembles.statistics.moments import Moments
     from ensembles.statistics.quantiles import Quantiles
     from ensembles.statistics.robust import Robust
-    from ensembles.statistics.split import Split
+    from ensembles.statistics.split_result import Split
 
 MIB = float(1 << 20)
 

@@ -24,6 +24,7 @@ from scipy.special import ndtr, ndtri, stdtr
 from ensembles.errors import EnsioError
 from ensembles.statistics.dependence import INDEPENDENT, Dependence
 from ensembles.statistics.sample import Sample
+from ensembles.statistics.split_result import Split, SplitTime
 from ensembles.statistics.sums import Pieces, on_grid, sums_of
 
 _FACTOR = np.linspace(-4.5, 4.5, 37)
@@ -42,82 +43,6 @@ class _Slowest:
     mean_s: float
     spread: float
     error_s: float
-
-
-@dataclass(frozen=True)
-class SplitTime:
-    """The time of the slowest of N tasks that make `calls` calls each before the barrier.
-
-    Attributes
-    ----------
-    calls : int
-    median_s, low_s, high_s : float
-        Median and central interval of the time until the last task is done, seconds.
-    mean_s : float
-        Its mean over many phases.
-    speedup : float
-        Mean of one call over this mean: how much less time many such phases take together.
-    independent_speedup : float
-        The same if calls had nothing in common: more than that is not to be expected.
-    spread : float
-        Coefficient of variation of a single task's sum.
-    error_s : float
-        What the grid may add to or take from the times, seconds.
-    """
-
-    calls: int
-    median_s: float
-    low_s: float
-    high_s: float
-    mean_s: float
-    speedup: float
-    independent_speedup: float
-    spread: float
-    error_s: float
-
-
-@dataclass(frozen=True)
-class Split:
-    """What splitting calls would do.
-
-    Attributes
-    ----------
-    tasks : int
-        N.
-    n : int
-        Calls from which it is predicted.
-    level : float
-        Of the intervals.
-    splits : tuple of SplitTime
-    dependence : Dependence
-    notes : tuple of str
-        What the prediction does not know, in plain sentences.
-    refused : str or None
-        Why nothing can be said; then `splits` is empty.
-    """
-
-    tasks: int
-    n: int
-    level: float
-    splits: tuple[SplitTime, ...]
-    dependence: Dependence
-    notes: tuple[str, ...]
-    refused: str | None = None
-
-    def to_json(self) -> dict[str, object]:
-        """The object of ``ensio split --json``."""
-        return {
-            "tasks": self.tasks,
-            "n": self.n,
-            "level": self.level,
-            "splits": [vars(split) for split in self.splits],
-            "dependence": {
-                "phase": self.dependence.phase,
-                "task": float(self.dependence.lags[0]) if len(self.dependence.lags) else None,
-            },
-            "notes": list(self.notes),
-            "refused": self.refused,
-        }
 
 
 def split_of(
