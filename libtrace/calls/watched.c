@@ -20,7 +20,7 @@
 
 static void made(int fd)
 {
-    if ((unsigned)fd >= ENSIO_DESCRIPTORS || ENSIO_LIKELY(ensio_descriptors[fd] == ENSIO_UNKNOWN))
+    if (fd < 0 || fd >= (int)ENSIO_DESCRIPTORS || ENSIO_LIKELY(ensio_descriptors[fd] == ENSIO_UNKNOWN))
         return;
     const int error = errno;
     if (ensio_ready(&ensio_thread))
