@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import count_of, path_of
+from ensembles.cli.arguments import count_of, level_of, path_of
 from ensembles.cli.filters import add_filter_arguments
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tasks, one call each, of which the slowest is asked for (default: those of the run)",
     )
     parser.add_argument(
-        "--level", metavar="P", type=_level, default=0.9, help="chance of the interval (default: 0.9)"
+        "--level", metavar="P", type=level_of, default=0.9, help="chance of the interval (default: 0.9)"
     )
     parser.add_argument(
         "--backtest",
@@ -65,13 +65,3 @@ def _tasks_of(ensemble: Any) -> int:
     import numpy as np
 
     return 1 if ensemble.rank is None or not ensemble.n else len(np.unique(ensemble.rank))
-
-
-def _level(text: str) -> float:
-    try:
-        level = float(text)
-    except ValueError:
-        level = 0.0
-    if not 0 < level < 1:
-        raise argparse.ArgumentTypeError(f'"{text}" is no chance between 0 and 1')
-    return level

@@ -15,6 +15,7 @@ from ensembles.events import Call, Events
 from ensembles.readers.coding import decode_text
 from ensembles.readers.decode import LARGEST_MOVED_BYTES, LARGEST_NS
 from ensembles.readers.layout import CONSTANTS, JOB_CELL, JOB_SUMMARY, TEXT
+from ensembles.readers.summary import histogram_of_blocks, plain_columns
 from ensembles.summaries.cells import LARGEST, CellSummary
 
 MOST_BYTES = 1 << 28
@@ -22,7 +23,6 @@ MOST_BYTES = 1 << 28
 
 _BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
 _LATEST_UNIX_NS = 1 << 62
-_SAME = ("count", "errors", "moved", "time_ns", "inner_ns", "min_ns", "max_ns", "without_bin")
 _MOMENTS = ("mean_ns", "m2", "m3", "m4")
 
 
@@ -155,23 +155,12 @@ def _decoded(
     cells, counts = parts.cells, parts.counts
     part = CellSummary(calls, files)
     part.cells = {
-        "call": np.take(translation.call_numbers, cells["call"], mode="clip").astype(np.int64),
-        "size_class": cells["size_class"].astype(np.int64),
-        "ordinal_class": cells["ordinal_class"].astype(np.int64),
-        **{name: cells[name].astype(np.int64) for name in _SAME},
-        "outer_count": (cells["count"] - cells["nested_count"]).astype(np.int64),
-        "outer_moved": (cells["moved"] - cells["carried_moved"]).astype(np.int64),
-        "outer_ns": (cells["time_ns"] - cells["nested_ns"]).astype(np.int64),
-        "min_requested": cells["min_requested"],
-        "max_requested": cells["max_requested"],
+        **plain_columns(cells, translation.call_numbers),
         "start_ns": cells["first_start_ns"] - translation.origin_unix_ns,
         "end_ns": cells["last_end_ns"] - translation.origin_unix_ns,
         **{name: cells[name] for name in _MOMENTS},
     }
-    cell, octave = np.nonzero(cells["blocks"])
-    block = counts[cells["blocks"][cell, octave].astype(np.int64) - 1]
-    row, column = np.nonzero(block)
-    part.histogram = (cell[row], octave[row] * _BLOCK_BINS + column, block[row, column].astype(np.int64))
+    part.histogram = histogram_of_blocks(cells, counts)
     part.longest = _longest(parts, translation, part.cells["call"], calls, files)
     return part
 

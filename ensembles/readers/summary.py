@@ -79,23 +79,12 @@ def _decoded(
 ) -> CellSummary:
     part = CellSummary(calls, files)
     part.cells = {
-        "call": np.take(decoding.call_numbers, cells["call"], mode="clip").astype(np.int64),
-        "size_class": cells["size_class"].astype(np.int64),
-        "ordinal_class": cells["ordinal_class"].astype(np.int64),
-        **{name: cells[name].astype(np.int64) for name in _SAME},
-        "outer_count": (cells["count"] - cells["nested_count"]).astype(np.int64),
-        "outer_moved": (cells["moved"] - cells["carried_moved"]).astype(np.int64),
-        "outer_ns": (cells["time_ns"] - cells["nested_ns"]).astype(np.int64),
-        "min_requested": cells["min_requested"],
-        "max_requested": cells["max_requested"],
+        **plain_columns(cells, decoding.call_numbers),
         "start_ns": _times(cells["first_start"], decoding),
         "end_ns": _times(cells["last_end"], decoding),
         **_central(cells),
     }
-    cell, octave = np.nonzero(cells["blocks"])
-    block = counts[cells["blocks"][cell, octave].astype(np.int64) - 1]
-    row, column = np.nonzero(block)
-    part.histogram = (cell[row], octave[row] * _BLOCK_BINS + column, block[row, column].astype(np.int64))
+    part.histogram = histogram_of_blocks(cells, counts)
     part.longest = _longest(cells, decoding, calls, files)
     return part
 
@@ -147,3 +136,33 @@ def _longest(
         "duration": np.rint(raw["duration"] * decoding.ns_per_tick).astype(np.int64),
     }
     return cell, Events(columns, calls, files)
+
+
+def plain_columns(cells: np.ndarray, call_numbers: np.ndarray) -> dict[str, np.ndarray]:
+    """The columns of a `CellSummary` that need no clock, from cells of a spool or of a job file.
+
+    Parameters
+    ----------
+    cells : structured ndarray, shape (n,)
+    call_numbers : ndarray
+        The number in the run's dictionary of each call in the cells' own.
+    """
+    return {
+        "call": np.take(call_numbers, cells["call"], mode="clip").astype(np.int64),
+        "size_class": cells["size_class"].astype(np.int64),
+        "ordinal_class": cells["ordinal_class"].astype(np.int64),
+        **{name: cells[name].astype(np.int64) for name in _SAME},
+        "outer_count": (cells["count"] - cells["nested_count"]).astype(np.int64),
+        "outer_moved": (cells["moved"] - cells["carried_moved"]).astype(np.int64),
+        "outer_ns": (cells["time_ns"] - cells["nested_ns"]).astype(np.int64),
+        "min_requested": cells["min_requested"],
+        "max_requested": cells["max_requested"],
+    }
+
+
+def histogram_of_blocks(cells: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The sparse histogram (cell, bin, count) of cells that name their blocks of bins, numbered from 1."""
+    cell, octave = np.nonzero(cells["blocks"])
+    block = counts[cells["blocks"][cell, octave].astype(np.int64) - 1]
+    row, column = np.nonzero(block)
+    return cell[row], octave[row] * _BLOCK_BINS + column, block[row, column].astype(np.int64)

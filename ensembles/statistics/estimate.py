@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from ensembles.units import seconds_text
 
 
 @dataclass(frozen=True)
@@ -33,3 +36,17 @@ class Estimate:
 def finite(value: float) -> float | None:
     """A number for JSON: None where it is not finite."""
     return float(value) if math.isfinite(value) else None
+
+
+def estimates_lines(estimates: Mapping[str, Estimate]) -> list[str]:
+    """A line for people of each estimate by its name; those that end in ``_s`` are seconds."""
+    lines = []
+    for name, found in estimates.items():
+        in_s = name.endswith("_s")
+        texts = [
+            seconds_text(value) if in_s and math.isfinite(value) else f"{value:.4g}"
+            for value in (found.value, found.low, found.high)
+        ]
+        plain = name.removesuffix("_s").replace("l_", "L-").replace("_", " ")
+        lines.append(f"  {plain:<20} {texts[0]}  ({texts[1]} to {texts[2]})")
+    return lines

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.statistics.atoms import Atoms
-from ensembles.statistics.estimate import Estimate, finite
+from ensembles.statistics.estimate import Estimate, estimates_lines, finite
 from ensembles.statistics.sample import Sample
-from ensembles.units import seconds_text
 
 SIZE = 599
 """Resampled ensembles."""
@@ -89,15 +88,8 @@ class Moments:
             return "moments: no calls"
         of = f"{self.phases:,} phases" if self.method == "phases" else "calls"
         lines = [f"moments of {self.n:,} calls, with {self.level:.0%} intervals by resampling {of}"]
-        for name, found in self.estimates().items():
-            in_s = name.endswith("_s")
-            texts = [
-                seconds_text(value) if in_s and np.isfinite(value) else f"{value:.4g}"
-                for value in (found.value, found.low, found.high)
-            ]
-            plain = name.removesuffix("_s").replace("_", " ")
-            lines.append(f"  {plain:<20} {texts[0]}  ({texts[1]} to {texts[2]})")
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+        notes = (f"  note: {note}" for note in self.notes)
+        return "\n".join([*lines, *estimates_lines(self.estimates()), *notes])
 
 
 def moments_of(data: Sample | Atoms, level: float = 0.9, seed: int = 0) -> Moments:

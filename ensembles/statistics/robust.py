@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.statistics.atoms import Atoms
-from ensembles.statistics.estimate import Estimate
+from ensembles.statistics.estimate import Estimate, estimates_lines
 from ensembles.statistics.lmoments import NAMES, l_moments
 from ensembles.statistics.moments import SIZE, notes_of
 from ensembles.statistics.quantiles import quantile_s, quantiles_of
 from ensembles.statistics.sample import Sample
-from ensembles.units import seconds_text
 
 _LEAST_UNITS = 4
 _STEPS = 60
@@ -70,13 +69,8 @@ class Robust:
         of = f"{self.phases:,} phases" if self.method == "phases" else "calls"
         by = f"{self.level:.0%} intervals by resampling {of}"
         lines = [f"robust description of {self.n:,} calls, with {by}"]
-        for name, found in self.estimates().items():
-            ends = (found.value, found.low, found.high)
-            in_s = name.endswith("_s")
-            texts = [seconds_text(x) if in_s and np.isfinite(x) else f"{x:.4g}" for x in ends]
-            plain = name.removesuffix("_s").replace("l_", "L-").replace("_", " ")
-            lines.append(f"  {plain:<20} {texts[0]}  ({texts[1]} to {texts[2]})")
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+        notes = (f"  note: {note}" for note in self.notes)
+        return "\n".join([*lines, *estimates_lines(self.estimates()), *notes])
 
 
 def robust_of(data: Sample | Atoms, level: float = 0.9, seed: int = 0) -> Robust:
