@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 import bench
 
 CALLS = ("write", "pwrite", "lseek", "fwrite", "file_write")
-LAYOUTS = 6
+MOST_LAYOUTS = 6
 GOAL_FLOORS = 1.5
 GOAL_TOGETHER = 1.2
 
 
-def measure(call: str, mode: str, rounds: int) -> list[dict[str, float]]:
+def measure(call: str, mode: str, rounds: int, layouts: int) -> list[dict[str, float]]:
     """The numbers of each layout of the program."""
-    return [
+    measured = [
         bench.numbers(bench.run(bench.program(f"call-{layout}"), call, rounds, ENSIO_MODE=mode))
-        for layout in range(LAYOUTS)
+        for layout in range(layouts)
     ]
+    print(f"  {mode} {call}: measured", file=sys.stderr)
+    return measured
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=6, help="rounds for each layout of each call")
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--rounds", type=int, default=4, help="rounds for each layout of each call (%(default)s)")
+    parser.add_argument(
+        "--layouts",
+        type=int,
+        choices=range(1, MOST_LAYOUTS + 1),
+        default=3,
+        help="layouts of the program in memory (%(default)s)",
+    )
+    chosen = parser.parse_args()
     costs, threads, singles = [], [], []
     for mode in bench.MODES:
         for call in CALLS:
-            layouts = measure(call, mode, rounds)
+            layouts = measure(call, mode, chosen.rounds, chosen.layouts)
             middle = bench.median_of(layouts)
             added = [layout["added_ns"] for layout in layouts]
             costs.append(

@@ -30,20 +30,24 @@ static _Thread_local FILE *null_stream;
 static _Thread_local char floor_path[4096];
 static _Thread_local struct ensio_event *window;
 static _Thread_local size_t next_event;
+static _Thread_local off_t floor_bytes;
 
-/* The floor's mapping is as fresh as the recorder's windows: its pages are touched for the first time by the events. */
+/* The floor's file grows as a spool does: its pages are touched for the first time by the events, and were nobody's before. (Cut
+ * short and filled again, a file gets the pages that it has just given back, and a virtual machine has the memory of those
+ * still: that floor is lower by what the host takes to find memory.) */
 static void fresh_window(void)
 {
     size_t bytes = WINDOW_EVENTS * sizeof *window;
     if (window)
         munmap(window, bytes);
-    int fd = open(floor_path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    if (fd < 0 || posix_fallocate(fd, 0, (off_t)bytes) != 0)
+    int fd = open(floor_path, O_RDWR | O_CREAT, 0600);
+    if (fd < 0 || posix_fallocate(fd, floor_bytes, (off_t)bytes) != 0)
         fail(floor_path);
-    window = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    window = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, floor_bytes);
     if (window == MAP_FAILED)
         fail("mmap");
     close(fd);
+    floor_bytes += (off_t)bytes;
     next_event = 0;
 }
 
@@ -119,6 +123,7 @@ void loops_end(void)
 {
     munmap(window, WINDOW_EVENTS * sizeof *window);
     window = NULL;
+    floor_bytes = 0;
     unlink(floor_path);
     close(null_fd);
     close(file_fd);
