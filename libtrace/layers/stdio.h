@@ -10,11 +10,15 @@
 /* The descriptor under a stream; -1: there is none (fmemopen). */
 static inline int ensio_stream_descriptor(FILE *stream)
 {
+#if defined(__GLIBC__)
+    return stream->_fileno; /* what fileno returns, and of a stream without one below 0 too */
+#else
     const int error = errno;
     const int fd = fileno_unlocked(stream);
     if (ENSIO_UNLIKELY(fd < 0))
         errno = error;
     return fd;
+#endif
 }
 
 /* Bytes of `count` items; the largest number where the product is larger than any. */
