@@ -17,6 +17,8 @@ from ensembles.collection import open_directory
 from ensembles.errors import EnsioError
 from ensembles.events import Call, Events
 from ensembles.metadata import Mount, Process, RunMetadata
+from ensembles.readers.foreign.formats import BEGINNING_BYTES, format_of
+from ensembles.readers.foreign.importing import ImportedSource
 from ensembles.readers.jobfile import MAGIC
 from ensembles.readers.lustre import Striping, decode_layout
 from ensembles.readers.rundirectory import open_job_file, open_spool
@@ -415,7 +417,8 @@ class Run:
 
 
 def open(path: str | os.PathLike[str]) -> Run:
-    """Open what was recorded, recognised by content: a run directory, a spool, a job file or a ``trace.h5``.
+    """Open what was recorded, recognised by content: a run directory, a spool, a job file, a ``trace.h5``, or
+    another tool's trace (`ensembles.readers.foreign`).
 
     Raises
     ------
@@ -424,18 +427,25 @@ def open(path: str | os.PathLike[str]) -> Run:
     """
     path = os.fspath(path)
     if os.path.isdir(path):
-        return Run(path, open_directory(path))
+        return _foreign(path, None) or Run(path, open_directory(path))
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise EnsioError(f"{path} is neither a directory nor a file: name a run directory or a trace.h5")
         with builtins.open(path, "rb") as file:
-            beginning = file.read(8)
+            beginning = file.read(BEGINNING_BYTES)
     except OSError as error:
         raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
-    if beginning == HDF5_SIGNATURE:
+    if beginning.startswith(HDF5_SIGNATURE):
         from ensembles.readers.tracefile import TraceFileSource
 
         return Run(path, TraceFileSource(path))
-    if beginning == MAGIC:
+    if beginning.startswith(MAGIC):
         return Run(path, open_job_file(path))
-    return Run(path, open_spool(path))
+    return _foreign(path, beginning) or Run(path, open_spool(path))
+
+
+def _foreign(path: str, beginning: bytes | None) -> Run | None:
+    """The run in another tool's file, or in its folder (None in place of the first bytes); None: it is
+    ensio's own, or nothing that is known."""
+    known = format_of(path, beginning)
+    return None if known is None else Run(path, ImportedSource(path, known.read(path)))
