@@ -7,6 +7,7 @@
 #include "folding.h"
 #include "lock.h"
 #include "mappings.h"
+#include "other_recorder.h"
 #include "rate.h"
 #include "raw.h"
 #include "recorder.h"
@@ -109,6 +110,10 @@ static void begin_first(void)
     begun = 1;
     ensio_calls_resolve();
     ensio_settings_read();
+#ifndef ENSIO_PRELOAD
+    if (!ensio_settings.off && ensio_stands_aside())
+        ensio_settings.off = 1;
+#endif
     if (ensio_settings.off)
         return;
     if (ensio_settings.layers)

@@ -5,6 +5,7 @@
  */
 #include "life.h"
 #include "lock.h"
+#include "other_recorder.h"
 #include "raw.h"
 #include "recorder.h"
 #include "spool.h"
@@ -186,8 +187,12 @@ __attribute__((visibility("default"))) void ensio_mark(int what, const char *nam
 
 void ensio_mark(int what, const char *name)
 {
-    if (!name || !ensio_ready(&ensio_thread))
+    if (!name || !ensio_ready(&ensio_thread)) {
+#ifndef ENSIO_PRELOAD
+        ensio_mark_passed_on(what, name);
+#endif
         return;
+    }
     const uint64_t now = ensio_ticks();
     struct ensio_held held = ensio_lock();
     mark(&ensio_thread, what, name, now);
