@@ -98,8 +98,8 @@ class ColumnFile:
         except OSError as error:
             folder = tempfile.tempdir or os.environ.get("TMPDIR", "/tmp")
             raise EnsioError(
-                f"the calls of {self._trace} find no room in {folder} ({error.strerror or error}): set TMPDIR to "
-                f"a folder with room for {2 * EVENT_BYTES} bytes a call"
+                f"the calls of {self._trace} find no room in {folder} ({error.strerror or error}): "
+                f"set TMPDIR to a folder with room for {2 * EVENT_BYTES} bytes a call"
             ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ensembles.readers.foreign import texts
 from ensembles.readers.foreign.importing import Import
 
 
@@ -29,7 +30,7 @@ class Format(NamedTuple):
 
 BEGINNING_BYTES = 4096
 
-FORMATS: tuple[Format, ...] = ()
+FORMATS: tuple[Format, ...] = (Format("DFTracer", texts.has_dftracer, texts.read_dftracer),)
 """In the order in which they are asked."""
 
 

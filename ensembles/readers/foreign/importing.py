@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -107,7 +108,7 @@ class ImportedSource:
             rank = self._rank_at(self.slots * part // most_parts)
             cuts.add(self._begin_of(rank))
         ends = sorted(cuts)
-        spans = zip(ends, ends[1:], strict=False)
+        spans = pairwise(ends)
         return [self._chunks(low, high, max_events, names) for low, high in spans] or [iter(())]
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:

@@ -14,7 +14,7 @@ from ensembles.events import COLUMNS
 from ensembles.readers.foreign.columnfile import ColumnFile, Table
 
 IN_MEMORY_EVENTS = 1 << 22
-"""So many calls are held at a time (0.2 GB; 0.35 GB while they are sorted): a trace with no more needs no file."""
+"""So many calls are held at a time, in 0.2 GB (0.35 GB while they are sorted): fewer need no file."""
 
 MERGED_EVENTS = 1 << 20
 """So many calls are looked at together when pieces are merged."""
@@ -45,7 +45,7 @@ class MemoryTable:
 def sorted_table(
     blocks: Iterable[Mapping[str, np.ndarray]], trace: str, in_memory: int = 0, merged: int = 0
 ) -> MemoryTable | Table:
-    """All calls of some blocks by rank and start; those that are equal in both stay in the order in which they came.
+    """All calls of some blocks by rank and start; those equal in both stay in the order in which they came.
 
     Parameters
     ----------

@@ -181,5 +181,5 @@ def test_a_full_disk_is_told_in_one_sentence(few_in_memory, monkeypatch):
 
 def test_a_tmpdir_that_does_not_exist_is_told(few_in_memory, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
-    with pytest.raises(EnsioError, match="find no room in .*none"):
+    with pytest.raises(EnsioError, match=r"find no room in .*none"):
         ImportedSource("t", Trace(random_keys()))

@@ -1,0 +1,64 @@
+"""How traces that are texts are told from other files: by their first lines, and without what reads them."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+
+from ensembles.readers.foreign.importing import Import
+
+_GZIP = b"\x1f\x8b"
+_DFTRACER = re.compile(
+    rb'\s*\{(?:"id":"?\d+"?,)?"name":"[^"]*","cat":"[^"]*",(?:"type":\d+,)?"(?:pid|ts)":"?\d'
+)
+
+
+def is_dftracer(beginning: bytes) -> bool:
+    """Whether the first bytes of a file, packed or not, are DFTracer's."""
+    if beginning.startswith(_GZIP):
+        try:
+            beginning = zlib.decompressobj(wbits=31).decompress(beginning, 1 << 16)
+        except zlib.error:
+            return False
+    lines = [line for line in beginning.split(b"\n", 64) if line.strip() not in (b"", b"[")]
+    return bool(lines) and _DFTRACER.match(lines[0]) is not None
+
+
+def dftracer_files(path: str) -> list[str]:
+    """The files of a trace: the path itself, or in a folder all that are called ``*.pfw`` or ``*.pfw.gz``.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be read.
+    """
+    if not os.path.isdir(path):
+        return [path]
+    with os.scandir(path) as entries:
+        return sorted(
+            entry.path
+            for entry in entries
+            if entry.name.endswith((".pfw", ".pfw.gz")) and entry.is_file() and entry.stat().st_size
+        )
+
+
+def has_dftracer(path: str, beginning: bytes | None) -> bool:
+    """Whether a file, or one of those in a folder, is DFTracer's."""
+    if beginning is not None:
+        return is_dftracer(beginning)
+    try:
+        for file in dftracer_files(path):
+            with open(file, "rb") as opened:
+                if is_dftracer(opened.read(4096)):
+                    return True
+    except OSError:
+        pass
+    return False
+
+
+def read_dftracer(path: str) -> Import:
+    """A trace of DFTracer."""
+    from ensembles.readers.foreign.dftracer import DFTracerImport
+
+    return DFTracerImport(path)
