@@ -30,7 +30,10 @@ class Format(NamedTuple):
 
 BEGINNING_BYTES = 4096
 
-FORMATS: tuple[Format, ...] = (Format("DFTracer", texts.has_dftracer, texts.read_dftracer),)
+FORMATS: tuple[Format, ...] = (
+    Format("DFTracer", texts.has_dftracer, texts.read_dftracer),
+    Format("strace", texts.has_strace, texts.read_strace),
+)
 """In the order in which they are asked."""
 
 

@@ -12,6 +12,10 @@ _GZIP = b"\x1f\x8b"
 _DFTRACER = re.compile(
     rb'\s*\{(?:"id":"?\d+"?,)?"name":"[^"]*","cat":"[^"]*",(?:"type":\d+,)?"(?:pid|ts)":"?\d'
 )
+_STRACE = re.compile(
+    rb"(?:\[pid +\d+\] +|\d+ +)?(?:(?:\d+\.\d{3,9}|\d\d:\d\d:\d\d(?:\.\d+)?) )?"
+    rb"(?:[a-z_]\w*\(.*(?: = (?:-?\d|0x|\?)| <unfinished \.\.\.>$)|<\.\.\. \w+ resumed>|\+\+\+ |--- SIG)"
+)
 
 
 def is_dftracer(beginning: bytes) -> bool:
@@ -55,6 +59,26 @@ def has_dftracer(path: str, beginning: bytes | None) -> bool:
     except OSError:
         pass
     return False
+
+
+def is_strace(beginning: bytes) -> bool:
+    """Whether the first bytes of a file are strace's, with times or without."""
+    lines = beginning.split(b"\n")[:-1] or [beginning]
+    lines = [line for line in lines[:20] if line.strip() and not line.startswith(b"strace: ")]
+    matching = [line for line in lines if _STRACE.match(line)]
+    return bool(matching) and 2 * len(matching) > len(lines)
+
+
+def has_strace(path: str, beginning: bytes | None) -> bool:
+    """Whether a file is strace's."""
+    return beginning is not None and is_strace(beginning)
+
+
+def read_strace(path: str) -> Import:
+    """The text of strace."""
+    from ensembles.readers.foreign.strace import StraceImport
+
+    return StraceImport(path)
 
 
 def read_dftracer(path: str) -> Import:
