@@ -24,7 +24,7 @@ from ensembles.readers.foreign.dftracer_lines import (
     TextFile,
 )
 from ensembles.readers.foreign.dftracer_names import Names
-from ensembles.readers.foreign.texts import dftracer_files
+from ensembles.readers.foreign.recognising import dftracer_files
 from ensembles.regiontable import KINDS, RegionTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ensembles.readers.foreign import texts
+from ensembles.readers.foreign import recognising
 from ensembles.readers.foreign.importing import Import
 
 
@@ -31,8 +31,9 @@ class Format(NamedTuple):
 BEGINNING_BYTES = 4096
 
 FORMATS: tuple[Format, ...] = (
-    Format("DFTracer", texts.has_dftracer, texts.read_dftracer),
-    Format("strace", texts.has_strace, texts.read_strace),
+    Format("DFTracer", recognising.has_dftracer, recognising.read_dftracer),
+    Format("Recorder", recognising.has_recorder, recognising.read_recorder),
+    Format("strace", recognising.has_strace, recognising.read_strace),
 )
 """In the order in which they are asked."""
 

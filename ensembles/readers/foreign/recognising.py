@@ -1,4 +1,5 @@
-"""How traces that are texts are told from other files: by their first lines, and without what reads them."""
+"""How DFTracer's, strace's and Recorder's traces are told from other files: by what is in them, and without
+what reads them."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import os
 import re
 import zlib
 
+from ensembles.errors import EnsioError
 from ensembles.readers.foreign.importing import Import
 
 _GZIP = b"\x1f\x8b"
@@ -86,3 +88,36 @@ def read_dftracer(path: str) -> Import:
     from ensembles.readers.foreign.dftracer import DFTracerImport
 
     return DFTracerImport(path)
+
+
+def has_recorder(path: str, beginning: bytes | None) -> bool:
+    """Whether a folder is a trace of Recorder: its file of metadata lists the functions that it traces."""
+    if beginning is not None:
+        return False
+    try:
+        with open(os.path.join(path, "recorder.mt"), "rb") as file:
+            listed = file.read(1 << 14)
+    except OSError:
+        return False
+    return b"\nfopen\n" in listed and b"MPI_File_open" in listed
+
+
+def read_recorder(path: str) -> Import:
+    """A trace of Recorder, which cannot be read.
+
+    Raises
+    ------
+    EnsioError
+        Always.
+    """
+    version = ""
+    try:
+        with open(os.path.join(path, "VERSION"), "rb") as file:
+            match = re.match(rb"\d+\.\d+(\.\d+)?", file.read(32))
+            version = f" {match[0].decode()}" if match else ""
+    except OSError:
+        pass
+    raise EnsioError(
+        f"{path} is a trace of Recorder{version}, whose packed form only its own tools read: look at it with "
+        "recorder2text, or trace the program again with ensio run"
+    )
