@@ -64,6 +64,7 @@ class Names:
         self._cwd = ""
         self._host: Any = None
         self._source = ""
+        self._moved = self._relative = False
 
     def note_rank(self, line: bytes) -> None:
         """A line that may tell the rank of a process."""
@@ -89,13 +90,16 @@ class Names:
             return
         name = str(args.name)
         if record.name == "FH":
-            path = os.path.normpath(os.path.join(self._cwd, name)) if name else ""
-            self._path_of_hash.setdefault(args.value, path)
+            self._path_of_hash.setdefault(args.value, self._absolute(name))
         elif record.name == "HH":
             self._host_of_hash[args.value] = name
             self._host = args.value
         elif record.name == "SH":
             self._text_of_hash[args.value] = name
+
+    def _absolute(self, path: str) -> str:
+        self._relative |= not path.startswith("/")
+        return os.path.normpath(os.path.join(self._cwd, path)) if path else ""
 
     def note_life(self, record: Record, time_ns: int) -> None:
         """The record of a process's start or end."""
@@ -165,6 +169,7 @@ class Names:
                 self.region_names.append(f"{category}: {name}" if category else name)
             return self.REGION - (len(self.region_names) - 1)
         if name in NO_IO:
+            self._moved |= name in ("chdir", "fchdir")
             return self.NO_IO
         return self.calls.number(function_of(name, layer))
 
@@ -185,7 +190,7 @@ class Names:
     def _file(self, key: Any) -> int:
         fhash, path = key
         if path is not None:
-            return self._paths.number(os.path.normpath(os.path.join(self._cwd, path)) if path else "")
+            return self._paths.number(self._absolute(path))
         if fhash is None or fhash in (0, "", "0"):
             return 0
         if fhash in self._path_of_hash:
@@ -218,6 +223,8 @@ class Names:
             notes.append(
                 f"the names of {nameless:,} files are not in the trace: they are called by their hashes"
             )
+        if self._moved and self._relative:
+            notes.append("programs changed their folder: relative names are taken from where they began")
         if not self._told_ranks:
             notes.append("the trace tells no ranks: processes are numbered in the order of their start")
         elif any(

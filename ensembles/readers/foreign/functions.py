@@ -41,6 +41,7 @@ _OTHER_NAMES = {
 
 _NO_IO = """
 fork vfork clone execv execve execvp execvpe execl execle execlp execlpe getpid pipe pipe2 mkfifo umask
+chdir fchdir wait waitpid
 confstr pathconf sysconf"""
 NO_IO = frozenset(_NO_IO.split())
 """Functions that tools record among the calls of I/O, which are none."""
