@@ -37,6 +37,7 @@ _KIND_OF_PHASE = {"X": _EVENT, 1: _EVENT, "1": _EVENT, "M": _METADATA, 4: _METAD
 _UNIT_NS = {"NS": 1, "US": 1_000, "MS": 1_000_000, "SEC": 1_000_000_000}
 _LATEST_NS = 1 << 62
 _OWN = "dftracer"
+_FIRST_LINES = 1000
 
 
 class DFTracerImport:
@@ -255,12 +256,15 @@ class DFTracerImport:
 
 def _integers(objects: Sequence[Any], names: tuple[str, ...]) -> np.ndarray:
     """Numbers of some objects, shape (objects, names); those beyond 64 bits are `UNTOLD`."""
-    rows = list(map(attrgetter(*names), objects))
-    try:
-        return np.array(rows, np.int64).reshape(len(rows), len(names))
-    except OverflowError:
-        kept = [[value if -(1 << 63) <= value < 1 << 63 else UNTOLD for value in row] for row in rows]
-        return np.array(kept, np.int64).reshape(len(rows), len(names))
+    columns = []
+    for name in names:
+        values = map(attrgetter(name), objects)
+        try:
+            columns.append(np.fromiter(values, np.int64, len(objects)))
+        except OverflowError:
+            kept = [value if abs(value) < 1 << 63 else UNTOLD for value in map(attrgetter(name), objects)]
+            columns.append(np.array(kept, np.int64))
+    return np.stack(columns, axis=1)
 
 
 class _Timed(msgspec.Struct, gc=False):
@@ -268,10 +272,10 @@ class _Timed(msgspec.Struct, gc=False):
 
 
 def _first_time(block: bytes) -> int | None:
-    """The earliest time in some lines."""
+    """The earliest time in the first lines."""
     decoder = msgspec.json.Decoder(_Timed, strict=False)
     first = None
-    for line in block.split(b"\n"):
+    for line in block.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]:
         if b'"ts":' not in line:
             continue
         try:

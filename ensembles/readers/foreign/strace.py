@@ -17,7 +17,7 @@ from ensembles.errors import EnsioError
 from ensembles.metadata import RunMetadata
 from ensembles.readers.foreign.functions import function_of
 from ensembles.readers.foreign.names import CallTable, FileTable, Numbers, Tasks, TracedProcess
-from ensembles.readers.foreign.strace_calls import BIRTHS, FOLLOWED, Result, nanoseconds, split_result
+from ensembles.readers.foreign.strace_calls import BIRTHS, FOLLOWED, Result, split_result, time_ns
 from ensembles.readers.foreign.strace_effects import Call, Thread, carried_out
 from ensembles.readers.foreign.strace_files import Descriptors, Folder
 from ensembles.regiontable import RegionTable
@@ -68,7 +68,7 @@ class StraceImport:
         self._unnamed: Thread | None = None
         self._births: dict[int, deque[tuple[int, str]]] = {}
         self._counts: Counter[str] = Counter()
-        self._columns: dict[str, list[int]] = {name: [] for name in COLUMNS}
+        self._rows: list[tuple[int, ...]] = []
         origin = self._look_through()
         if origin is None:
             raise EnsioError(f"{path} has no system call with a time: trace with strace -f -ttt -T -o FILE")
@@ -96,7 +96,10 @@ class StraceImport:
                             del lines[0]
                         held, skipping = last, False
                         for line in lines:
-                            yield line.decode("latin-1")
+                            if len(line) <= LONGEST_LINE_BYTES:
+                                yield line.decode("latin-1")
+                            else:
+                                self._counts["lines"] += count
                     else:
                         held += last
                     if len(held) > LONGEST_LINE_BYTES:
@@ -113,7 +116,7 @@ class StraceImport:
         flags: dict[str, str] = {}
         for line in self._lines(count=False):
             if origin is None and (match := _LINE.match(line)):
-                origin = int(match[3]) * 1_000_000_000 + nanoseconds(match[4])
+                origin = time_ns(match[3], match[4])
             if "clone" not in line and "fork" not in line:
                 continue
             match = _LINE.match(line)
@@ -140,14 +143,14 @@ class StraceImport:
                     self._counts["lines"] += 1
                 continue
             self._line(match)
-            if len(self._columns["rank"]) >= limit:
+            if len(self._rows) >= limit:
                 yield self._block()
         yield self._block()
         self._finish()
 
     def _line(self, match: re.Match[str]) -> None:
         pid = self._pid_of(match)
-        now = int(match[3]) * 1_000_000_000 + nanoseconds(match[4])
+        now = time_ns(match[3], match[4])
         thread = self._threads.get(pid) or self._born(pid)
         thread.process.seen(now, now)
         name, resumed = match[5], match[7]
@@ -242,7 +245,7 @@ class StraceImport:
             self._counts["relative"] += 1
         self._counts["unknown file"] += not path
         self._stored += 1
-        values = (
+        row = (
             process.rank,
             self._tasks.thread(process, thread.tid),
             self._numbers[call.name],
@@ -254,9 +257,8 @@ class StraceImport:
             call.start - self.metadata.origin_unix_ns,
             duration,
         )
+        self._rows.append(row)
         process.last = max(process.last, call.start + duration)
-        for name, value in zip(COLUMNS, values, strict=True):
-            self._columns[name].append(value)
 
     def _ended(self, pid: int, thread: Thread, how: str) -> None:
         if how.startswith("superseded"):
@@ -270,13 +272,9 @@ class StraceImport:
         del self._threads[pid]
 
     def _block(self) -> dict[str, np.ndarray]:
-        block = {
-            name: np.array(values, "u8" if name == "requested" else "i8")
-            for name, values in self._columns.items()
-        }
-        for values in self._columns.values():
-            values.clear()
-        return block
+        table = np.array(self._rows, np.int64).reshape(len(self._rows), len(COLUMNS))
+        self._rows.clear()
+        return {name: np.ascontiguousarray(table[:, place]) for place, name in enumerate(COLUMNS)}
 
     def _finish(self) -> None:
         metadata = self.metadata

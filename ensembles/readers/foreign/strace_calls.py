@@ -68,7 +68,7 @@ _DESCRIPTOR = re.compile(
 _TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"(\.\.\.)?')
 _RESULT = re.compile(
     r"(-?\d+|0x[0-9a-f]+|\?)(?:<((?:[^<>]|->|<[^<>]*>)*)>(?:\(deleted\))?)?"
-    r"(?: ([A-Z][A-Z0-9_]+))?(?: \(.*\))?(?: <(\d+)\.(\d+)>)?",
+    r"(?: ([A-Z][A-Z0-9_]+))?(?: \(.*\))?(?: <(\d+)\.(\d{1,9})>)?",
     re.ASCII,
 )
 _LENGTHS = re.compile(r"iov_len=(\d+)", re.ASCII)
@@ -84,6 +84,8 @@ _LETTERS = {
     b"e": b"\x1b",
 }
 _LARGEST = (1 << 63) - 1
+LATEST_NS = 1 << 62
+_UNIT_NS = [10 ** max(9 - digits, 0) for digits in range(10)]
 
 
 def unescaped(text: str) -> str:
@@ -119,18 +121,18 @@ class Result:
 
     def __init__(self, match: re.Match[str]) -> None:
         value, path, error, seconds, fraction = match.groups()
-        self.value = None if value == "?" else int(value, 0)
+        self.value = None if value == "?" else max(min(int(value, 0), _LARGEST), -1 - _LARGEST)
         self.path = path
         self.errno = 0
         if self.value is not None and self.value < 0:
             # strace knows names that Python on another system may not: those stay failures without a number.
             self.errno = getattr(errno, error or "", 0)
-        self.duration_ns = None if seconds is None else int(seconds) * 1_000_000_000 + nanoseconds(fraction)
+        self.duration_ns = None if seconds is None else time_ns(seconds, fraction)
 
 
-def nanoseconds(fraction: str) -> int:
-    """Digits behind the point of seconds as ns."""
-    return int(fraction[:9].ljust(9, "0"))
+def time_ns(seconds: str, fraction: str) -> int:
+    """Seconds and the digits behind their point as ns; at most `LATEST_NS`."""
+    return min(int(seconds) * 1_000_000_000 + int(fraction) * _UNIT_NS[len(fraction)], LATEST_NS)
 
 
 def split_result(text: str) -> tuple[str, Result] | None:

@@ -147,6 +147,16 @@ def test_a_torn_gzip_is_read_as_far_as_it_goes(tmp_path):
     assert any("the end is missing" in note for note in run.notes)
 
 
+def test_gzip_in_many_members_is_one_text(tmp_path):
+    # As the tool packs blocks of lines, and as cat puts files together.
+    lines = NEW.splitlines(keepends=True)
+    path = tmp_path / "t.pfw.gz"
+    path.write_bytes(
+        b"".join(gzip.compress("".join(lines[i : i + 2]).encode()) for i in range(0, len(lines), 2))
+    )
+    assert table(ensembles.open(path)) == table(ensembles.open(written(tmp_path, NEW, "b.pfw")))
+
+
 def test_lines_that_make_no_sense_are_counted_and_the_others_read(tmp_path):
     lines = NEW.splitlines()
     lines[4:4] = ["{", '{"name":3}', "\0\0\0", '{"a":' + "[" * 5000, "x" * 300_000]

@@ -1,7 +1,7 @@
 """Calls of any number are put in order, in memory or through files, with the same result."""
 
-import errno
 import os
+import resource
 import tempfile
 
 import numpy as np
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ensembles.readers.foreign.columnfile as columnfile
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Call, Events
 from ensembles.metadata import RunMetadata
@@ -170,13 +169,17 @@ def test_after_an_error_no_temporary_file_is_left_open(few_in_memory, tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_told_in_one_sentence(few_in_memory, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(columnfile.os, "posix_fallocate", full)
-    with pytest.raises(EnsioError, match=r"^the calls of t find no room in .*No space left.*set TMPDIR"):
-        ImportedSource("t", Trace(random_keys()))
+@pytest.mark.parametrize("room_bytes", [1000, 40_000])
+def test_too_little_room_is_told_in_one_sentence(few_in_memory, room_bytes):
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room_bytes, unlimited[1]))
+    try:
+        with pytest.raises(
+            EnsioError, match=r"^the calls of t find no room in \S+ \(File too large\): set TMPDIR"
+        ):
+            ImportedSource("t", Trace(random_keys(1000)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
 
 
 def test_a_tmpdir_that_does_not_exist_is_told(few_in_memory, tmp_path, monkeypatch):

@@ -261,6 +261,29 @@ def test_calls_in_two_lines_signals_restarts_errors_and_kills(tmp_path):
     assert "1 processes were killed" in notes
 
 
+def test_hostile_numbers_are_bounded(tmp_path):
+    (tmp_path / "log").write_text(
+        '100 1700000000.000000 openat(AT_FDCWD, "/d/f", O_RDWR) = 3 <0.00001>\n'
+        f'100 1700000000.000100 read(3, "", {1 << 90}) = {1 << 90} <0.00001>\n'
+        f"100 1700000000.000200 lseek(3, {1 << 80}, SEEK_SET) = {1 << 80} <{1 << 80}.00001>\n"
+        f"100 1700000000.000300 mmap(NULL, {1 << 80}, PROT_READ, MAP_SHARED, 3, {1 << 80}) = 0x7f <0.00001>\n"
+        "100 99999999999.000300 fsync(3) = 0 <0.00001>\n"
+    )
+    run = ensembles.open(tmp_path / "log")
+    assert len(run.events) == 5
+    assert run.events.moved.max() == (1 << 63) - 1
+    assert run.events.duration.max() == 1 << 62
+    assert main(["info", str(tmp_path / "log")]) == 0
+
+
+def test_long_lines_are_passed_over(tmp_path):
+    text = LINES + f'100 1700000001.000000 write(3, "{"x" * 3_000_000}", 5) = 5 <0.000001>\n'
+    (tmp_path / "log").write_text(text + LINES.splitlines(keepends=True)[3] + "y" * 5_000_000)
+    run = ensembles.open(tmp_path / "log")
+    assert len(run.events) == 6
+    assert any("3 lines make no sense" in note for note in run.notes)
+
+
 def test_positions_that_two_threads_race_for_are_not_told(tmp_path):
     (tmp_path / "log").write_text(
         '100 1700000000.000000 openat(AT_FDCWD, "/d/f", O_RDWR) = 3 <0.00001>\n'
