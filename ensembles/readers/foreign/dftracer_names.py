@@ -10,7 +10,7 @@ import numpy as np
 
 from ensembles.readers.foreign.dftracer_lines import NO_ARGUMENTS, Record
 from ensembles.readers.foreign.functions import NO_IO, function_of
-from ensembles.readers.foreign.names import CallTable, FileTable, Numbers, TracedProcess
+from ensembles.readers.foreign.names import CallTable, FileTable, Numbers, Tasks, TracedProcess
 
 _LAYER_OF = {
     "POSIX": "posix",
@@ -59,8 +59,7 @@ class Names:
         self._processes: dict[tuple[Any, int], TracedProcess] = {}
         self._told_ranks: dict[tuple[Any, int], int] = {}
         self._threads: list[tuple[TracedProcess, int]] = []
-        self._threads_of_rank: dict[int, int] = {}
-        self._next_rank = 0
+        self._tasks = Tasks()
         self._cwd = ""
         self._host: Any = None
         self._source = ""
@@ -76,7 +75,7 @@ class Names:
             return
         if 0 <= rank < _LARGEST_RANK:
             self._told_ranks[args.hhash or args.hostname, record.pid] = rank
-            self._next_rank = max(self._next_rank, rank + 1)
+            self._tasks.reserve(rank)
 
     def begin_file(self, source: str) -> None:
         """The records that follow are those of another file."""
@@ -134,16 +133,9 @@ class Names:
         process = self._process(host, pid)
         if process.rank < 0:
             host = self._host if host is None else host
-            rank = self._told_ranks.get((host, pid), self._told_ranks.get((None, pid), -1))
-            if rank < 0:
-                rank = self._next_rank
-                self._next_rank += 1
-            process.rank = rank
-            process.first_thread = self._threads_of_rank.get(rank, 0)
-        if tid not in process.threads:
-            process.threads[tid] = min(self._threads_of_rank.get(process.rank, 0), 0xFFFF)
-            self._threads_of_rank[process.rank] = process.threads[tid] + 1
-        self._threads.append((process, process.threads[tid]))
+            process.rank = self._told_ranks.get((host, pid), self._told_ranks.get((None, pid), -1))
+            self._tasks.enter(process)
+        self._threads.append((process, self._tasks.thread(process, tid)))
         return len(self._threads) - 1
 
     def rank_and_thread(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -128,9 +128,13 @@ class Tasks:
     largest rank that any told.
     """
 
-    def __init__(self, first_free: int = 0) -> None:
-        self._next = first_free
+    def __init__(self) -> None:
+        self._next = 0
         self._threads_of_rank: dict[int, int] = {}
+
+    def reserve(self, rank: int) -> None:
+        """A process told this rank: it is nobody else's."""
+        self._next = max(self._next, rank + 1)
 
     def enter(self, process: TracedProcess) -> None:
         """A process made a call."""

@@ -20,12 +20,11 @@ from ensembles.readers.foreign.names import CallTable, FileTable, Numbers, Tasks
 from ensembles.readers.foreign.strace_calls import BIRTHS, FOLLOWED, Result, split_result, time_ns
 from ensembles.readers.foreign.strace_effects import Call, Thread, carried_out
 from ensembles.readers.foreign.strace_files import Descriptors, Folder
+from ensembles.readers.foreign.strace_lines import TextLines
 from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
-LONGEST_LINE_BYTES = 1 << 20
-_BLOCK_BYTES = 1 << 22
 _BLOCK_EVENTS = 1 << 16
 _MOST_UNFINISHED_BYTES = 1 << 16
 
@@ -37,7 +36,6 @@ _LINE = re.compile(
 _UNFINISHED = " <unfinished ...>"
 _OWN_WORDS = ("strace: ", " > ", "/usr/bin/strace: ")
 _BORN = re.compile(r"(?:clone3?|v?fork)\b.* = (\d+)(?:<[^>]*>)?(?: <[\d.]+>)?$", re.ASCII)
-_ATTACHED = re.compile(r"strace: Process \d+ attached$", re.ASCII)
 _FLAGS = re.compile(r"flags=([A-Z_|0-9xa-f]+)")
 
 COLUMNS = ("rank", "thread", "call", "file", "offset", "requested", "moved", "error", "start", "duration")
@@ -66,6 +64,7 @@ class StraceImport:
         self._threads: dict[int, Thread] = {}
         self._stored = 0
         self._unnamed: Thread | None = None
+        self._alone = 0
         self._births: dict[int, deque[tuple[int, str]]] = {}
         self._counts: Counter[str] = Counter()
         self._rows: list[tuple[int, ...]] = []
@@ -74,47 +73,11 @@ class StraceImport:
             raise EnsioError(f"{path} has no system call with a time: trace with strace -f -ttt -T -o FILE")
         self.metadata = RunMetadata(0, 0, origin, (), [], [], [], mode="trace", recorder="strace")
 
-    def _lines(self, count: bool = True) -> Iterator[str]:
-        """Lines of the file; on a terminal strace says in the middle of some that it follows a process."""
-        held = ""
-        for line in self._raw_lines(count):
-            if line.endswith(" attached") and (match := _ATTACHED.search(line)):
-                held += line[: match.start()]
-            else:
-                yield held + line
-                held = ""
-
-    def _raw_lines(self, count: bool) -> Iterator[str]:
-        try:
-            with open(self._path, "rb") as file:
-                held, skipping = b"", False
-                while text := file.read(_BLOCK_BYTES):
-                    *lines, last = text.split(b"\n")
-                    if lines:
-                        lines[0] = held + lines[0]
-                        if skipping:
-                            del lines[0]
-                        held, skipping = last, False
-                        for line in lines:
-                            if len(line) <= LONGEST_LINE_BYTES:
-                                yield line.decode("latin-1")
-                            else:
-                                self._counts["lines"] += count
-                    else:
-                        held += last
-                    if len(held) > LONGEST_LINE_BYTES:
-                        self._counts["lines"] += count and not skipping
-                        held, skipping = b"", True
-                if held and not skipping:
-                    yield held.decode("latin-1")
-        except OSError as error:
-            raise EnsioError(f"{self._path} cannot be read: {error.strerror or error}") from error
-
     def _look_through(self) -> int | None:
         """Note who was born by whom; the time of the first call, ns since 1970; None: there is none."""
         origin = None
         flags: dict[str, str] = {}
-        for line in self._lines(count=False):
+        for line in TextLines(self._path):
             if origin is None and (match := _LINE.match(line)):
                 origin = time_ns(match[3], match[4])
             if "clone" not in line and "fork" not in line:
@@ -136,7 +99,8 @@ class StraceImport:
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
         """Columns of the calls, in the order in which they returned."""
         limit = min(max_events, _BLOCK_EVENTS)
-        for line in self._lines():
+        lines = TextLines(self._path)
+        for line in lines:
             match = _LINE.match(line)
             if match is None:
                 if line.strip() and not line.startswith(_OWN_WORDS):
@@ -146,6 +110,7 @@ class StraceImport:
             if len(self._rows) >= limit:
                 yield self._block()
         yield self._block()
+        self._counts["lines"] += lines.too_long
         self._finish()
 
     def _line(self, match: re.Match[str]) -> None:
@@ -177,11 +142,14 @@ class StraceImport:
         """On a terminal strace writes numbers only while there are several processes."""
         told = match[1] or match[2]
         if told is None:
-            return next(iter(self._threads)) if len(self._threads) == 1 else 0
+            if len(self._threads) == 1:
+                self._alone = next(iter(self._threads))
+            # A child is followed a little later than it is born.
+            return self._alone if self._alone in self._threads else 0
         pid = int(told)
         if pid not in self._threads and 0 in self._threads and not self._births.get(pid):
             self._unnamed = self._threads[pid] = self._threads.pop(0)
-            self._unnamed.process.pid = pid
+            self._unnamed.process.pid = self._alone = pid
         return pid
 
     def _born(self, pid: int) -> Thread:
