@@ -14,7 +14,7 @@ from ensembles.events import COLUMNS
 from ensembles.readers.foreign.columnfile import ColumnFile, Table
 
 IN_MEMORY_EVENTS = 1 << 22
-"""So many calls are held at a time, in 0.2 GB (0.35 GB while they are sorted): fewer need no file."""
+"""So many calls are held at a time, in 0.24 GB (0.4 GB while they are sorted): fewer need no file."""
 
 MERGED_EVENTS = 1 << 20
 """So many calls are looked at together when pieces are merged."""
