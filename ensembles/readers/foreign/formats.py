@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ensembles.readers.foreign import recognising
 from ensembles.readers.foreign.importing import Import
 
 
@@ -29,7 +30,11 @@ class Format(NamedTuple):
 
 BEGINNING_BYTES = 4096
 
-FORMATS: tuple[Format, ...] = ()
+FORMATS: tuple[Format, ...] = (
+    Format("DFTracer", recognising.has_dftracer, recognising.read_dftracer),
+    Format("Recorder", recognising.has_recorder, recognising.read_recorder),
+    Format("strace", recognising.has_strace, recognising.read_strace),
+)
 """In the order in which they are asked."""
 
 

@@ -6,7 +6,9 @@ A reader goes once through its trace and yields blocks of columns, in whatever o
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
 from ensembles.metadata import RunMetadata
+from ensembles.readers.foreign.sorting import sorted_table
 from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -83,35 +86,43 @@ class ImportedSource:
         self.path = path
         self._trace = trace
         try:
-            blocks = [_whole(block) for block in trace.blocks(1 << 20)]
-            self._columns = _sorted(blocks)
+            self._table = sorted_table(map(_whole, trace.blocks(1 << 20)), path)
         except MemoryError as error:
             raise EnsioError(f"the calls of {path} do not fit into memory: take a part of it") from error
         self.metadata = trace.metadata
-        self.slots = len(self._columns["rank"])
+        self.slots = len(self._table)
         self.spools: dict[str, tuple[int, int]] = {}
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
-        """At most `max_events` at a time, by rank and start."""
-        for low in range(0, self.slots, max_events):
-            yield self._slice(low, low + max_events)
+        """At most `max_events` at a time, by rank and start; with these columns (`Events.partly`), or with
+        all."""
+        return self._chunks(0, self.slots, max_events, names)
 
     def parts(
         self, most_parts: int, max_events: int, names: Sequence[str] | None = None
     ) -> list[Iterator[Events]]:
-        """The same in one part."""
-        return [self.chunks(max_events, names)]
+        """The same in up to `most_parts` parts of whole ranks, about equally long, which threads may read
+        side by side."""
+        cuts = {0, self.slots}
+        for part in range(1, most_parts):
+            rank = self._rank_at(self.slots * part // most_parts)
+            cuts.add(self._begin_of(rank))
+        ends = sorted(cuts)
+        spans = pairwise(ends)
+        return [self._chunks(low, high, max_events, names) for low, high in spans] or [iter(())]
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
         """All events of some ranks, evenly spaced among all: about `most_events`."""
         tasks = self.metadata.tasks
         wanted = max(least_ranks, int(tasks * most_events / max(self.slots, 1)))
-        ranks = np.unique(np.linspace(0, max(tasks - 1, 0), min(wanted, max(tasks, 1))).astype(int))
-        return self.events()[np.isin(self._columns["rank"], ranks)]
+        ranks = np.unique(np.linspace(0, max(tasks - 1, 0), min(wanted, max(tasks, 1))).astype(int)).tolist()
+        spans = [(self._begin_of(rank), self._begin_of(rank + 1)) for rank in ranks]
+        parts = [self._slice(low, high, None) for low, high in spans if high > low]
+        return Events.concatenate(parts or [Events.empty(self.metadata.calls, self.metadata.files)])
 
     def events(self) -> Events:
-        """All events, by rank and start."""
-        return self._slice(0, self.slots)
+        """All events, by rank and start; where they are too many for memory, their columns lie in a file."""
+        return Events(self._table.mapped(), self.metadata.calls, self.metadata.files)
 
     def regions(self) -> RegionTable:
         """Phases and regions that the trace knows."""
@@ -125,9 +136,20 @@ class ImportedSource:
         """The same by rank and function."""
         return self._trace.ranks()
 
-    def _slice(self, low: int, high: int) -> Events:
-        columns = {name: column[low:high] for name, column in self._columns.items()}
-        return Events(columns, self.metadata.calls, self.metadata.files)
+    def _chunks(self, low: int, high: int, max_events: int, names: Sequence[str] | None) -> Iterator[Events]:
+        for begin in range(low, high, max_events):
+            yield self._slice(begin, min(begin + max_events, high), names)
+
+    def _slice(self, low: int, high: int, names: Sequence[str] | None) -> Events:
+        make = Events if names is None or set(names) >= COLUMNS.keys() else Events.partly
+        return make(self._table.read(low, high, names), self.metadata.calls, self.metadata.files)
+
+    def _rank_at(self, row: int) -> int:
+        return int(self._table.read(row, row + 1, ("rank",))["rank"][0]) if row < self.slots else 1 << 32
+
+    def _begin_of(self, rank: int) -> int:
+        """The first row of a rank, or of the next that has any."""
+        return bisect_left(range(self.slots), rank, key=self._rank_at)
 
 
 def _whole(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -137,12 +159,3 @@ def _whole(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         name: np.full(length, value, COLUMNS[name]) for name, value in DEFAULTS.items() if name not in block
     }
     return {name: np.asarray(block.get(name, missing.get(name)), dtype) for name, dtype in COLUMNS.items()}
-
-
-def _sorted(blocks: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    columns = {
-        name: np.concatenate([block[name] for block in blocks] or [np.empty(0, dtype)])
-        for name, dtype in COLUMNS.items()
-    }
-    order = np.lexsort((columns["start"], columns["rank"]))
-    return {name: column[order] for name, column in columns.items()}

@@ -1,0 +1,75 @@
+"""Traces are known by what is in them, whatever they are called, and other files are not taken for them."""
+
+import gzip
+import struct
+from pathlib import Path
+
+import pytest
+
+from ensembles.cli.main import main
+from ensembles.readers.foreign.formats import format_of
+
+TRACES = Path(__file__).parent / "traces"
+
+STRACE = [
+    '1700000000.000000 execve("/bin/x", ["x"], 0x7f /* 3 vars */) = 0 <0.000300>\n',
+    '[pid  12] 1700000000.000000 read(3, "", 1) = 0 <0.000300>\n',
+    "12  1700000000.000000 <... read resumed>) = 0 <0.000300>\n",
+    'openat(AT_FDCWD, "f", O_RDONLY) = -1 ENOENT (No such file or directory)\n',
+]
+NOTHING = [
+    b"",
+    b"\n\n\n",
+    b"\x1f\x8b",
+    gzip.compress(b"hello\n"),
+    b"{}\n",
+    b'{"name":"x"}\n',
+    b'[{"name":"a","ph":"X","ts":1,"dur":2,"pid":1,"tid":1}]',
+    b"int main(void) { return f(3); }\n",
+    b"x = f(1)\ny = g(2)\n",
+    b"name,call,bytes\nx,read(3),5\n",
+    bytes(range(256)) * 16,
+]
+
+
+def name_of(beginning):
+    known = format_of("whatever", beginning)
+    return None if known is None else known.name
+
+
+@pytest.mark.parametrize("trace", sorted(TRACES.glob("dftracer*")), ids=lambda path: path.name)
+def test_dftracer_packed_or_not(trace):
+    assert name_of(trace.read_bytes()[:4096]) == "DFTracer"
+    assert name_of(gzip.compress(trace.read_bytes())[:4096]) == "DFTracer"
+
+
+@pytest.mark.parametrize("line", STRACE)
+def test_strace(line):
+    assert name_of(line.encode() * 3) == "strace"
+
+
+@pytest.mark.parametrize("beginning", NOTHING)
+def test_other_files_are_none_of_them(beginning):
+    assert name_of(beginning[:4096]) is None
+
+
+def test_a_trace_of_recorder_is_named_and_the_remedy_told(tmp_path, capsys):
+    functions = "creat\nopen\nfopen\nfclose\nMPI_File_open\nH5Fcreate\n"
+    (tmp_path / "recorder.mt").write_bytes(
+        struct.pack("=i4xddiii4x", 4, 1.0, 1e-7, 10, 0, 0) + functions.encode()
+    )
+    (tmp_path / "VERSION").write_text("2.5.0")
+    assert main(["info", str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "is a trace of Recorder 2.5.0" in line
+    assert "recorder2text" in line
+
+
+def test_a_folder_with_something_else_in_such_a_file_is_none(tmp_path):
+    (tmp_path / "recorder.mt").write_text("notes of a recorder")
+    assert format_of(str(tmp_path), None) is None
+
+
+def test_a_folder_of_other_texts_is_none(tmp_path):
+    (tmp_path / "a.pfw").write_text("notes")
+    assert format_of(str(tmp_path), None) is None
