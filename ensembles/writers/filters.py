@@ -40,8 +40,8 @@ class Filter:
             import hdf5plugin
         except ImportError as error:
             raise EnsioError(
-                f"the filter {self.name} needs hdf5plugin, which is not installed: install ensio[filters], or "
-                "choose gzip"
+                f"the filter {self.name} needs hdf5plugin, which is not installed: install ensio[filters], "
+                "or choose gzip"
             ) from error
         if self.name == "zstd":
             return {"shuffle": True, **hdf5plugin.Zstd(clevel=1)}

@@ -8,7 +8,9 @@ a temporary file without a name, and are merged from there.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import IO
 
 import numpy as np
 
@@ -38,9 +40,19 @@ def sorted_blocks(
     OSError
         The temporary file cannot be written.
     """
+    with ExitStack() as files:
+        pieces = _sorted_pieces(chunks, lambda: _temporary(files, folder), held_rows)
+        yield from _in_blocks(pieces, rows)
+
+
+def _temporary(files: ExitStack, folder: str) -> IO[bytes]:
+    return files.enter_context(tempfile.TemporaryFile(prefix=".ensio-", dir=folder))
+
+
+def _in_blocks(pieces: Iterator[Columns], rows: int) -> Iterator[dict[str, np.ndarray]]:
     waiting: list[Columns] = []
     length = 0
-    for piece in _sorted_pieces(chunks, folder, held_rows):
+    for piece in pieces:
         waiting.append(piece)
         length += len(piece["rank"])
         if length < rows:
@@ -54,7 +66,9 @@ def sorted_blocks(
         yield _joined(waiting)
 
 
-def _sorted_pieces(chunks: Iterator[Events], folder: str, held_rows: int) -> Iterator[Columns]:
+def _sorted_pieces(
+    chunks: Iterator[Events], new_file: Callable[[], IO[bytes]], held_rows: int
+) -> Iterator[Columns]:
     """The same in pieces of any length."""
     held: list[Columns] = []
     runs: _Runs | None = None  # of the rank that comes first in what is held
@@ -89,7 +103,7 @@ def _sorted_pieces(chunks: Iterator[Events], folder: str, held_rows: int) -> Ite
         if len(rest["rank"]) < held_rows // 2:
             held = [rest]
         else:
-            runs = _Runs(int(rest["rank"][0]), folder)
+            runs = _Runs(int(rest["rank"][0]), new_file())
             runs.add(rest)
     if runs is not None:
         yield from runs.merged()
@@ -124,11 +138,11 @@ class _Run:
 
 
 class _Runs:
-    """The sorted runs of one rank."""
+    """The sorted runs of one rank, in a temporary file."""
 
-    def __init__(self, rank: int, folder: str) -> None:
+    def __init__(self, rank: int, file: IO[bytes]) -> None:
         self.rank = rank
-        self._file = tempfile.TemporaryFile(prefix=".ensio-", dir=folder)
+        self._file = file
         self._runs: list[_Run] = []
         self._last_start = 0
 
