@@ -41,8 +41,9 @@ class _Source(Protocol):
     """What a reader gives."""
 
     metadata: RunMetadata
-
+    complete: bool
     slots: int
+    spools: dict[str, tuple[int, int]]
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]: ...
 
@@ -83,6 +84,11 @@ class Run:
         self.path = path
         self._source = source
         self._metadata = source.metadata
+
+    @property
+    def source(self) -> _Source:
+        """What it is read from, for those who write all of it."""
+        return self._source
 
     @property
     def tasks(self) -> int:
