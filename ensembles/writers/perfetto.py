@@ -22,7 +22,7 @@ BLOCK_EVENTS = 1 << 14
 """Events that are turned into Python objects at a time."""
 
 ROUNDING_NS = 2
-"""Start and duration are rounded to whole ns each: so much later may a call seem to end than the one around."""
+"""Start and duration are rounded to whole ns: so much later than one around it may a call seem to end."""
 
 RATE_CELLS = 1000
 """Points of a counter."""
