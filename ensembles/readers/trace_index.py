@@ -79,6 +79,10 @@ class TraceIndex:
         """Rank of the last event of each chunk."""
         return self._rank_of_row(np.minimum((np.arange(self.chunks) + 1) * self.rows, self.length) - 1)
 
+    def key_of(self, chunk: int) -> tuple[int, int]:
+        """Rank and start of the first event of a chunk."""
+        return int(self.first_rank[chunk]), int(self.first_start[chunk])
+
     def _rank_of_row(self, row: np.ndarray) -> np.ndarray:
         return self.rank[np.searchsorted(self.row, row, "right") - 1]
 

@@ -130,9 +130,7 @@ class TraceFileSource:
             for low, high, goes_on in index.runs_of(wanted, max(max_events // index.rows, 1)):
                 columns = trace.read(low, high)
                 if sorting is not None:
-                    following = high // index.rows
-                    key = (int(index.first_rank[following]), int(index.first_start[following]))
-                    columns = sorting.put(columns, key if goes_on else None)
+                    columns = sorting.put(columns, index.key_of(high // index.rows) if goes_on else None)
                 length = len(next(iter(columns.values())))
                 for begin in range(0, length, max_events):
                     part = {name: column[begin : begin + max_events] for name, column in columns.items()}

@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     spool(folder / "b.spool", [made_events(50, 3)], rank=1, pid=7, excluded_calls=9)
     overlapping = made_events(4, 4)
-    overlapping["start"], overlapping["duration"] = [2000, 2500, 4000, 4100], [1000, 1000, 50, 50]
+    overlapping["start"], overlapping["duration"] = [990, 1490, 4000, 4100], [1000, 1000, 50, 50]
     spool(folder / "c.spool", [overlapping], rank=2, pid=8, first_realtime_ns=UNIX_NS - 77)
     return folder
 
@@ -60,8 +60,8 @@ def run(folder: Path) -> en.Run:
 
 
 def sums_of(run: en.Run) -> dict[tuple[int, int], tuple[int, ...]]:
-    """What calls add up to by function and size. (Whose turn it is among threads, spools do not tell: which of
-    their calls is the first on a file is told from times, where these are sorted.)"""
+    """What calls add up to by function and size. (Which of the calls of several threads on a file is the
+    first, spools do not tell; where events are sorted it is told from times.)"""
     cells = run.summary.cells
     sums: dict[tuple[int, int], np.ndarray] = defaultdict(lambda: np.zeros(7, np.int64))
     names = ("count", "errors", "moved", "outer_count", "outer_moved", "time_ns", "inner_ns")

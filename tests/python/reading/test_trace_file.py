@@ -102,6 +102,8 @@ def test_any_number_of_events_can_be_collected(tmp_path: Path, count: int) -> No
     assert collect(str(tmp_path), str(tmp_path / "out.h5")) == (str(tmp_path / "out.h5"), count)
     events = en.open(tmp_path / "out.h5").events
     np.testing.assert_array_equal(events.requested, written["requested"])
+    chunks = list(en.open(tmp_path / "out.h5").chunks())
+    assert [chunk.requested.tolist() for chunk in chunks] == [written["requested"].tolist()] * bool(count)
 
 
 def test_columns_tell_their_unit_and_meaning(rich: Path, tmp_path: Path) -> None:
