@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -69,12 +70,12 @@ class TraceIndex:
         """Number of chunks."""
         return len(self.first_start)
 
-    @property
+    @cached_property
     def first_rank(self) -> np.ndarray:
         """Rank of the first event of each chunk."""
         return self._rank_of_row(np.arange(self.chunks) * self.rows)
 
-    @property
+    @cached_property
     def last_rank(self) -> np.ndarray:
         """Rank of the last event of each chunk."""
         return self._rank_of_row(np.minimum((np.arange(self.chunks) + 1) * self.rows, self.length) - 1)
