@@ -1,5 +1,5 @@
-"""How fast runs are read and collected: 10 million events, of few tasks and of 10,240, beside the time to read
-their bytes; and what of a `trace.h5` a slice reads.
+"""How fast runs are read and collected: 10 million events, of few tasks and of 10,240, beside the time to
+read their bytes; and what of a `trace.h5` a slice reads.
 
 Every measurement is a process of its own, so that its peak memory is its own; the best of three counts.
 """
@@ -33,9 +33,12 @@ CHUNKS = "import ensembles; sum(map(len, ensembles.open(run).chunks()))"
 COLLECT = "from ensembles.collection import collect; collect(run, run + '.h5')"
 RANK = "len(ensembles.open(run).select(rank=3))"
 MOMENT = "len(ensembles.open(run).select(time='100..101'))"
-EXPORT = "import ensembles.cli.main as cli; cli.main(['export', run, '--to', '{}', run + '.{}', '--rank', '0'])"
+EXPORT = (
+    "import ensembles.cli.main as cli; cli.main(['export', run, '--to', '{0}', run + '.{0}', '--rank', '0'])"
+)
 INFO = "import ensembles.cli.main as cli; sys.stdout = open(os.devnull, 'w'); cli.main(['info', run])"
 
+HEADERS = ("step", "s", "× baseline", "processor s", "M events/s a core", "peak MiB")
 STEPS = (
     ("bytes of all spools (baseline)", BYTES, ""),
     ("spools into columns", COLUMNS, ""),
@@ -46,14 +49,14 @@ STEPS = (
     ("trace.h5 in chunks", CHUNKS, ".h5"),
     ("one rank of trace.h5", RANK, ".h5"),
     ("one second of trace.h5", MOMENT, ".h5"),
-    ("a rank of it as Parquet", EXPORT.format("parquet", "parquet"), ".h5"),
-    ("a rank of it for Perfetto", EXPORT.format("perfetto", "json"), ".h5"),
+    ("a rank of it as Parquet", EXPORT.format("parquet"), ".h5"),
+    ("a rank of it for Perfetto", EXPORT.format("perfetto"), ".h5"),
 )
 
 
 def measure(step: str, run: str) -> tuple[float, float, float]:
-    """Seconds by the clock and of the processor (best of some), and peak memory in MiB, of a step in a process
-    of its own, imports left out."""
+    """Seconds by the clock and of the processor (best of some), and peak memory in MiB, of a step in a
+    process of its own, imports left out."""
     program = (
         "import json, os, re, sys, time\n"
         "import numpy, ensembles.run, ensembles.collection, ensembles.writers.tracefile, tabulate\n"
@@ -90,7 +93,7 @@ def main() -> None:
                 times = (f"{elapsed_s:.2f}", f"{elapsed_s / baseline_s:.1f}", f"{used_s:.2f}", f"{rate:.1f}")
                 rows.append((name, *times, f"{peak_mib:.0f}"))
             print(f"\n{tasks * events:,} events: {shape}")
-            print(tabulate(rows, ("step", "s", "× baseline", "processor s", "M events/s a core", "peak MiB"), disable_numparse=True))
+            print(tabulate(rows, HEADERS, disable_numparse=True))
             mib = sum(path.stat().st_size for path in Path(run).iterdir()) / 2**20
             size = os.path.getsize(run + ".h5")
             each = size / (tasks * events)

@@ -53,15 +53,15 @@ def _in_blocks(pieces: Iterator[Columns], rows: int) -> Iterator[dict[str, np.nd
     waiting: list[Columns] = []
     length = 0
     for piece in pieces:
-        waiting.append(piece)
-        length += len(piece["rank"])
-        if length < rows:
-            continue
-        joined = _joined(waiting)
-        for low in range(0, length - rows + 1, rows):
-            yield {name: column[low : low + rows] for name, column in joined.items()}
-        rest = length - length % rows
-        waiting, length = [{name: column[rest:] for name, column in joined.items()}], length - rest
+        begin, end = 0, len(piece["rank"])
+        while length + end - begin >= rows:
+            cut = begin + rows - length
+            waiting.append({name: column[begin:cut] for name, column in piece.items()})
+            yield dict(waiting[0]) if len(waiting) == 1 else _joined(waiting)
+            waiting, length, begin = [], 0, cut
+        if begin < end:
+            waiting.append({name: column[begin:] for name, column in piece.items()})
+            length += end - begin
     if length:
         yield _joined(waiting)
 
