@@ -1,4 +1,5 @@
-"""How fast runs are read: 10 million events, of few tasks and of 10,240, beside the time to read their bytes.
+"""How fast runs are read and collected: 10 million events, of few tasks and of 10,240, beside the time to
+read their bytes; and what of a `trace.h5` a slice reads.
 
 Every measurement is a process of its own, so that its peak memory is its own; the best of three counts.
 """
@@ -30,8 +31,14 @@ for path in sorted(os.scandir(run), key=lambda entry: entry.name):
 COLUMNS = "import ensembles; len(ensembles.open(run).events)"
 CHUNKS = "import ensembles; sum(map(len, ensembles.open(run).chunks()))"
 COLLECT = "from ensembles.collection import collect; collect(run, run + '.h5')"
+RANK = "len(ensembles.open(run).select(rank=3))"
+MOMENT = "len(ensembles.open(run).select(time='100..101'))"
+EXPORT = (
+    "import ensembles.cli.main as cli; cli.main(['export', run, '--to', '{0}', run + '.{0}', '--rank', '0'])"
+)
 INFO = "import ensembles.cli.main as cli; sys.stdout = open(os.devnull, 'w'); cli.main(['info', run])"
 
+HEADERS = ("step", "s", "× baseline", "processor s", "M events/s a core", "peak MiB")
 STEPS = (
     ("bytes of all spools (baseline)", BYTES, ""),
     ("spools into columns", COLUMNS, ""),
@@ -40,27 +47,33 @@ STEPS = (
     ("ensio collect", COLLECT, ""),
     ("trace.h5 into columns", COLUMNS, ".h5"),
     ("trace.h5 in chunks", CHUNKS, ".h5"),
+    ("one rank of trace.h5", RANK, ".h5"),
+    ("one second of trace.h5", MOMENT, ".h5"),
+    ("a rank of it as Parquet", EXPORT.format("parquet"), ".h5"),
+    ("a rank of it for Perfetto", EXPORT.format("perfetto"), ".h5"),
 )
 
 
-def measure(step: str, run: str) -> tuple[float, float]:
-    """Seconds (best of some) and peak memory in MiB of a step in a process of its own, imports left out."""
+def measure(step: str, run: str) -> tuple[float, float, float]:
+    """Seconds by the clock and of the processor (best of some), and peak memory in MiB, of a step in a
+    process of its own, imports left out."""
     program = (
         "import json, os, re, sys, time\n"
         "import numpy, ensembles.run, ensembles.collection, ensembles.writers.tracefile, tabulate\n"
         f"run = {run!r}\n"
         "out = sys.stdout\n"
-        "begin = time.perf_counter()\n"
+        "begin, used = time.perf_counter(), time.process_time()\n"
         f"{step}\n"
-        "elapsed = time.perf_counter() - begin\n"
+        "elapsed, used = time.perf_counter() - begin, time.process_time() - used\n"
         "peak_kib = int(re.search('VmHWM:\\\\s*([0-9]+)', open('/proc/self/status').read())[1])\n"
-        "print(json.dumps([elapsed, peak_kib / 1024]), file=out)\n"
+        "print(json.dumps([elapsed, used, peak_kib / 1024]), file=out)\n"
     )
     results = []
     for _ in range(REPEATS):
         done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
         results.append(json.loads(done.stdout))
-    return min(elapsed for elapsed, _ in results), max(peak for _, peak in results)
+    elapsed, used, peak = zip(*results, strict=True)
+    return min(elapsed), min(used), max(peak)
 
 
 def main() -> None:
@@ -74,13 +87,17 @@ def main() -> None:
             synthetic_run(run, tasks, events)
             rows, baseline_s = [], 0.0
             for name, step, suffix in STEPS:
-                elapsed_s, peak_mib = measure(step, run + suffix)
+                elapsed_s, used_s, peak_mib = measure(step, run + suffix)
                 baseline_s = baseline_s or elapsed_s
-                rows.append((name, f"{elapsed_s:.2f}", f"{elapsed_s / baseline_s:.1f}", f"{peak_mib:.0f}"))
+                rate = tasks * events / used_s / 1e6
+                times = (f"{elapsed_s:.2f}", f"{elapsed_s / baseline_s:.1f}", f"{used_s:.2f}", f"{rate:.1f}")
+                rows.append((name, *times, f"{peak_mib:.0f}"))
             print(f"\n{tasks * events:,} events: {shape}")
-            print(tabulate(rows, ("step", "s", "× baseline", "peak MiB"), disable_numparse=True))
+            print(tabulate(rows, HEADERS, disable_numparse=True))
             mib = sum(path.stat().st_size for path in Path(run).iterdir()) / 2**20
-            print(f"spools {mib:.0f} MiB, trace.h5 {os.path.getsize(run + '.h5') / 2**20:.0f} MiB")
+            size = os.path.getsize(run + ".h5")
+            each = size / (tasks * events)
+            print(f"spools {mib:.0f} MiB, trace.h5 {size / 2**20:.0f} MiB: {each:.1f} bytes an event")
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ def _unchanged(paths: Sequence[str], known: dict[str, tuple[int, int]]) -> bool:
         return False
 
 
-def collect(directory: str, output: str | None = None) -> tuple[str, int]:
+def collect(directory: str, output: str | None = None, compression: str = "gzip") -> tuple[str, int]:
     """Put the spools of a run directory into one file.
 
     Parameters
@@ -96,6 +96,8 @@ def collect(directory: str, output: str | None = None) -> tuple[str, int]:
     directory : str
     output : str, optional
         The file to write (default: ``trace.h5`` in the directory).
+    compression : str
+        One of `ensembles.writers.filters.FILTERS`.
 
     Returns
     -------
@@ -107,6 +109,7 @@ def collect(directory: str, output: str | None = None) -> tuple[str, int]:
     EnsioError
         There is no run in the directory, or the file cannot be written.
     """
+    from ensembles.writers.filters import FILTERS
     from ensembles.writers.tracefile import write_trace_file
 
     if not os.path.isdir(directory):
@@ -114,6 +117,6 @@ def collect(directory: str, output: str | None = None) -> tuple[str, int]:
     path = output if output is not None else os.path.join(directory, TRACE_FILE)
     source = open_run_directory(directory)
     try:
-        return path, write_trace_file(source, path, private=output is None)
+        return path, write_trace_file(source, path, output is None, FILTERS[compression])
     except OSError as error:
         raise EnsioError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from ensembles.summaries.ranktable import RankTable
 
 if TYPE_CHECKING:
     from ensembles.ensemble import Ensemble
+    from ensembles.readers.trace_index import Ranges
     from ensembles.structure.phases import Phases
 
 __all__ = ["Process", "Run", "open"]
@@ -40,8 +41,9 @@ class _Source(Protocol):
     """What a reader gives."""
 
     metadata: RunMetadata
-
+    complete: bool
     slots: int
+    spools: dict[str, tuple[int, int]]
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]: ...
 
@@ -60,6 +62,15 @@ class _Source(Protocol):
     def ranks(self) -> RankTable | None: ...
 
 
+@runtime_checkable
+class _Indexed(Protocol):
+    """A source that knows where ranks and times lie in it."""
+
+    def chunks_within(
+        self, ranks: Ranges | None, times_ns: Ranges | None, max_events: int
+    ) -> Iterator[Events]: ...
+
+
 class Run:
     """One job: its metadata, and its events on demand.
 
@@ -73,6 +84,11 @@ class Run:
         self.path = path
         self._source = source
         self._metadata = source.metadata
+
+    @property
+    def source(self) -> _Source:
+        """What it is read from, for those who write all of it."""
+        return self._source
 
     @property
     def tasks(self) -> int:
@@ -376,7 +392,7 @@ class Run:
         """The events that a selection for this run chooses, sorted by (rank, start)."""
         if "events" in self.__dict__ or selection.needs_whole_run:
             return selection.of(self.events)
-        parts = [selection.of(chunk) for chunk in self.chunks()]
+        parts = [selection.of(chunk) for chunk in self._chunks_beside(selection, 1 << 20)]
         chosen = Events.concatenate(parts or [Events.empty(self.calls, self.files)]).sorted()
 
         def ask(name: str) -> np.ndarray | None:
@@ -393,8 +409,15 @@ class Run:
         if selection.needs_whole_run:
             yield selection.of(self.events)
             return
-        for chunk in self.chunks(max_events):
+        for chunk in self._chunks_beside(selection, max_events):
             yield selection.of(chunk)
+
+    def _chunks_beside(self, selection: Selection, max_events: int) -> Iterator[Events]:
+        """Chunks that hold what a selection chooses, and more; where the source has an index, only those
+        that lie beside it."""
+        if isinstance(self._source, _Indexed) and (selection.ranks or selection.times_s):
+            return self._source.chunks_within(selection.ranks, selection.times_ns, max_events)
+        return self.chunks(max_events)
 
     def __repr__(self) -> str:
         return f"Run {self.path}: {self._summary()}" + "".join(f"\n  note: {note}" for note in self.notes)

@@ -180,6 +180,13 @@ class Selection:
         return tuple(name for name, needed in wanted if needed)
 
     @property
+    def times_ns(self) -> list[tuple[int, int]] | None:
+        """The ranges of starts in whole ns, both ends included."""
+        if self.times_s is None:
+            return None
+        return [(_ns(low), _ns(high) - 1) for low, high in self.times_s]
+
+    @property
     def needs_whole_run(self) -> bool:
         """Whether only all events of a run together tell which of them are meant."""
         return self.phases is not None or self.ordinals is not None
@@ -244,8 +251,8 @@ class Selection:
         for ranges, name in ((self.ranks, "rank"), (self.sizes, "requested")):
             if ranges is not None:
                 mask &= _within(getattr(chunk, name), ranges)
-        if self.times_s is not None:
-            mask &= _within(chunk.start, [(_ns(low), _ns(high) - 1) for low, high in self.times_s])
+        if self.times_ns is not None:
+            mask &= _within(chunk.start, self.times_ns)
         if self.regions is not None:
             if self.spans is None:
                 raise ValueError("regions are chosen of a run: use Selection.for_run first")

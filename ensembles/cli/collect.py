@@ -7,6 +7,7 @@ import os
 
 from ensembles.cli.arguments import path_of
 from ensembles.cli.streams import tell
+from ensembles.writers.filters import FILTERS
 
 NAME = "collect"
 HELP = "put the spools of a run directory into one file, trace.h5"
@@ -22,6 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=path_of("file"),
         help="file to write (default: DIR/trace.h5)",
     )
+    parser.add_argument(
+        "--filter",
+        choices=tuple(FILTERS),
+        default="gzip",
+        help="how events are compressed; every HDF5 reads gzip (default) and none, the others need a plugin",
+    )
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -29,7 +36,9 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.collection import collect
     from ensembles.units import bytes_text, count_text
 
-    path, events = collect(args.directory, args.output)
+    path, events = collect(args.directory, args.output, args.filter)
     size = bytes_text(os.path.getsize(path))
     tell(f"{count_text(events, 'call')} in {path} ({size})")
+    if FILTERS[args.filter].needs:
+        tell(f"note: to read it, other programs need {FILTERS[args.filter].needs}")
     return 0

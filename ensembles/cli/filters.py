@@ -9,6 +9,22 @@ if TYPE_CHECKING:
     from ensembles.selection import Selection
 
 
+FILTERS = (
+    "op",
+    "call",
+    "layer",
+    "file",
+    "rank",
+    "size",
+    "time",
+    "region",
+    "phase",
+    "ordinal",
+    "per_byte",
+)
+"""Their names, as they stand among the arguments."""
+
+
 def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the filters."""
     group = parser.add_argument_group("filters (several choices are parted by commas)")
@@ -44,16 +60,4 @@ def selection_of(args: argparse.Namespace) -> Selection:
     """
     from ensembles.selection import Selection
 
-    return Selection.parse(
-        op=args.op,
-        call=args.call,
-        layer=args.layer,
-        file=args.file,
-        rank=args.rank,
-        size=args.size,
-        time=args.time,
-        region=args.region,
-        phase=args.phase,
-        ordinal=args.ordinal,
-        per_byte=args.per_byte,
-    )
+    return Selection.parse(**{name: getattr(args, name) for name in FILTERS})

@@ -2,52 +2,44 @@
 
 from __future__ import annotations
 
-import operator
-import os
-import zlib
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import fields
-from typing import Any
+from typing import NamedTuple
 
 import h5py
 import numpy as np
 
 from ensembles.errors import EnsioError
-from ensembles.events import COLUMNS, OPS, Call, Events
-from ensembles.metadata import Mount, Process, RunMetadata
-from ensembles.readers.coding import unshuffle
-from ensembles.readers.decode import LARGEST_MOVED_BYTES, LARGEST_NS, sort_by_rank_and_start
+from ensembles.events import COLUMNS, Events
+from ensembles.readers.completion import NEEDED, CompletionOrder
+from ensembles.readers.decode import LARGEST_MOVED_BYTES, LARGEST_NS
+from ensembles.readers.plugins import find_plugins
+from ensembles.readers.trace_columns import (
+    DAMAGE,
+    THREADS,
+    Limits,
+    TraceColumns,
+    column_of,
+    numbers_of,
+    texts_of,
+)
+from ensembles.readers.trace_index import Ranges, TraceIndex
+from ensembles.readers.trace_metadata import FORMAT, LATEST_NS, VERSION, number_of, read_metadata
 from ensembles.regiontable import COLUMNS as REGION_COLUMNS
 from ensembles.regiontable import KINDS, RegionTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
 
-FORMAT = "ensio trace"
-VERSION = 2
-TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude", "user", "uid", "libc", "mpi")
-THREADS = min(4, len(os.sched_getaffinity(0)))
-"""Threads that compress and decompress; zlib lets them run side by side."""
-
-
-_FEW_RANKS = 24
-"""Where the events of so few ranks lie is found by bisection; of more, by a look at all ranks."""
-
-_DEFLATE_RATIO = 1032
-"""No deflated data become longer than this many times their length."""
-
-_MOST_TASKS = 1 << 25
-_MOST_THREADS = 1 << 40
-_LATEST_NS = 1 << 62
 _VALUES = {
     "moved": (-1, LARGEST_MOVED_BYTES),
-    "start": (-LARGEST_NS, _LATEST_NS + LARGEST_NS),
+    "start": (-LARGEST_NS, LATEST_NS + LARGEST_NS),
     "duration": (0, LARGEST_NS),
 }
 """Least and largest value that the spool reader gives; others are damage."""
+
+_MOST_CHUNK_ROWS = 1 << 24
 
 
 @contextmanager
@@ -55,11 +47,23 @@ def damage_told(path: str) -> Iterator[None]:
     """Tell whatever HDF5, zlib or a missing part complains about in one sentence."""
     try:
         yield
-    except (OSError, KeyError, ValueError, TypeError, RuntimeError, IndexError, zlib.error) as error:
+    except DAMAGE as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise EnsioError(
             f"{path} is not a whole trace.h5 of ensio ({reason}): make it again with ensio collect"
         ) from error
+
+
+class _Open(NamedTuple):
+    """A file that is being read."""
+
+    columns: TraceColumns
+    index: TraceIndex
+    pool: ThreadPoolExecutor
+
+    def read(self, low: int, high: int) -> dict[str, np.ndarray]:
+        """Rows of whole chunks of the index, checked."""
+        return self.columns.read(low, high, self.pool, self.index)
 
 
 class TraceFileSource:
@@ -85,27 +89,52 @@ class TraceFileSource:
         with damage_told(path), h5py.File(path, "r") as file:
             if file.attrs.get("format") != FORMAT:
                 raise ValueError("it is an HDF5 file of something else")
-            version = _number(file, "version", 1 << 31)
+            version = number_of(file, "version", 1 << 31)
             if version != VERSION:
                 raise ValueError(f"its version is {version}, and this ensio reads {VERSION}")
-            self.complete = bool(_number(file, "complete", 1))
-            self.metadata = _read_metadata(file)
+            self.complete = bool(number_of(file, "complete", 1))
+            self.metadata = read_metadata(file)
             spools = file["spools"]
-            identities = zip(_numbers(spools, "bytes"), _numbers(spools, "mtime_ns"), strict=True)
-            self.spools = dict(zip(_strings(spools, "name"), identities, strict=True))
+            sizes, changes = (numbers_of(spools, name).tolist() for name in ("bytes", "mtime_ns"))
+            identities = zip(sizes, changes, strict=True)
+            self.spools = dict(zip(texts_of(spools, "name"), identities, strict=True))
 
     @property
     def slots(self) -> int:
         """Number of events."""
         with damage_told(self.path), h5py.File(self.path, "r") as file:
-            return _Columns(file["events"], ("duration",)).length
+            return TraceColumns(file["events"], ("duration",), {}).length
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
-        """At most `max_events` at a time, in the order of ranks, those of a thread in order of completion;
-        with these columns (`Events.partly`), or with all."""
-        with self._columns(names) as (columns, pool):
-            for low in range(0, columns.length, max_events):
-                yield self._read(columns, low, min(low + max_events, columns.length), pool)
+        """At most `max_events` at a time, in the order of ranks.
+
+        With all columns, or all that tell it, those of a thread are in order of completion; else by start.
+        With `names` the events have these columns only (`Events.partly`).
+        """
+        return self.chunks_within(None, None, max_events, names)
+
+    def chunks_within(
+        self,
+        ranks: Ranges | None,
+        times_ns: Ranges | None,
+        max_events: int,
+        names: Sequence[str] | None = None,
+    ) -> Iterator[Events]:
+        """The same, but only what lies in the file beside the calls of these ranks that start in these times
+        (ranges include both ends; None: all). Other calls that lie there come along.
+        """
+        with self._opened(names) as trace:
+            index = trace.index
+            wanted = index.chunks_with(ranks, times_ns)
+            sorting = CompletionOrder() if names is None or set(names) >= NEEDED else None
+            for low, high, goes_on in index.runs_of(wanted, max(max_events // index.rows, 1)):
+                columns = trace.read(low, high)
+                if sorting is not None:
+                    columns = sorting.put(columns, index.key_of(high // index.rows) if goes_on else None)
+                length = len(next(iter(columns.values())))
+                for begin in range(0, length, max_events):
+                    part = {name: column[begin : begin + max_events] for name, column in columns.items()}
+                    yield self._events(part)
 
     def parts(
         self, most_parts: int, max_events: int, names: Sequence[str] | None = None
@@ -117,42 +146,23 @@ class TraceFileSource:
         """All events of some ranks, evenly spaced among all, by rank and start: about `most_events`, of
         `least_ranks` ranks at least."""
         tasks = self.metadata.tasks
-        with self._columns(("rank",)) as (column, pool):
-            length = column.length
-            wanted = max(least_ranks, int(tasks * most_events / max(length, 1)))
-            ranks = np.unique(np.linspace(0, tasks - 1, min(wanted, tasks)).astype(int)).tolist()
-            if len(ranks) <= _FEW_RANKS:
-
-                def rank_of(row: int) -> int:
-                    return int(column.read(row, row + 1, pool)["rank"][0])
-
-                ends = [rank + more for rank in ranks for more in (0, 1)]
-                rows = [bisect_left(range(length), end, key=rank_of) for end in ends]
-                spans = list(zip(rows[::2], rows[1::2], strict=True))
-            else:
-                begin = np.zeros(tasks + 1, np.int64)
-                for low in range(0, length, 1 << 20):
-                    chunk = column.read(low, min(low + (1 << 20), length), pool)["rank"]
-                    begin[1:] += np.bincount(chunk, minlength=tasks)[:tasks]
-                begin = np.cumsum(begin)
-                spans = [(int(begin[rank]), int(begin[rank + 1])) for rank in ranks]
-        with self._columns() as (columns, pool):
-            parts = [self._read(columns, low, high, pool) for low, high in spans if high > low]
-        parts = parts or [Events.empty(self.metadata.calls, self.metadata.files)]
+        wanted = max(least_ranks, int(tasks * most_events / max(self.slots, 1)))
+        ranks = np.unique(np.linspace(0, tasks - 1, min(wanted, tasks)).astype(int))
+        parts = [Events.empty(self.metadata.calls, self.metadata.files)]
+        for chunk in self.chunks_within([(rank, rank) for rank in ranks.tolist()], None, 1 << 20):
+            parts.append(chunk[np.isin(chunk.rank, ranks)])
         return Events.concatenate(parts).sorted()
 
     def events(self) -> Events:
         """All events, by rank and start."""
-        with self._columns() as (columns, pool):
+        with self._opened() as trace:
             try:
-                events = self._read(columns, 0, columns.length, pool)
+                return self._events(trace.read(0, trace.columns.length))
             except MemoryError as error:
                 raise EnsioError(
-                    f"{columns.length:,} events do not fit into memory: "
+                    f"{trace.columns.length:,} events do not fit into memory: "
                     "use Run.chunks() instead of Run.events"
                 ) from error
-        sort_by_rank_and_start(events.columns)
-        return events
 
     def regions(self) -> RegionTable:
         """The phases and regions that the program named."""
@@ -160,8 +170,8 @@ class TraceFileSource:
             if "regions" not in file:  # written before there were any
                 return RegionTable.empty()
             group = file["regions"]
-            columns = {name: np.array(_numbers(group, name), dtype) for name, dtype in REGION_COLUMNS.items()}
-            table = RegionTable(columns, _strings(group, "names"))
+            columns = {name: numbers_of(group, name).astype(dtype) for name, dtype in REGION_COLUMNS.items()}
+            table = RegionTable(columns, texts_of(group, "names"))
             if len(table) and (table.name.max() >= len(table.names) or table.kind.max() >= len(KINDS)):
                 raise ValueError("its regions have numbers without a name")
             return table
@@ -172,7 +182,7 @@ class TraceFileSource:
             if "summary" not in file:
                 return None
             group = file["summary"]
-            arrays = {name: _column(group, name)[:] for name in group}
+            arrays = {name: column_of(group, name)[:] for name in group}
             return CellSummary.from_arrays(arrays, self.metadata.calls, self.metadata.files)
 
     def ranks(self) -> RankTable | None:
@@ -180,7 +190,7 @@ class TraceFileSource:
         with damage_told(self.path), h5py.File(self.path, "r") as file:
             if "ranks" not in file:
                 return None
-            rows = {name: _column(file["ranks"], name)[:] for name in RANK_COLUMNS}
+            rows = {name: column_of(file["ranks"], name)[:] for name in RANK_COLUMNS}
             if len({len(column) for column in rows.values()}) != 1:
                 raise ValueError("its columns about ranks have different lengths")
             call, rank = rows["call"], rows["rank"]
@@ -193,163 +203,29 @@ class TraceFileSource:
             return table
 
     @contextmanager
-    def _columns(self, names: Sequence[str] | None = None) -> Iterator[tuple[_Columns, ThreadPoolExecutor]]:
+    def _opened(self, names: Sequence[str] | None = None) -> Iterator[_Open]:
         with damage_told(self.path), h5py.File(self.path, "r") as file, ThreadPoolExecutor(THREADS) as pool:
-            yield _Columns(file["events"], tuple(COLUMNS) if names is None else names), pool
+            find_plugins(file["events"], self.path)
+            columns = TraceColumns(file["events"], tuple(COLUMNS) if names is None else names, self._limits)
+            yield _Open(columns, _read_index(file, columns.length), pool)
 
-    def _read(self, columns: _Columns, low: int, high: int, pool: ThreadPoolExecutor) -> Events:
-        out = columns.read(low, high, pool)
+    @property
+    def _limits(self) -> Limits:
         metadata = self.metadata
-        limits = {
+        return {
             "rank": (0, metadata.tasks - 1),
             "call": (0, len(metadata.calls) - 1),
             "file": (0, len(metadata.files) - 1),
             **_VALUES,
         }
-        for name, (least, most) in limits.items():
-            if name in out and high > low and (out[name].max() > most or out[name].min() < least):
-                raise ValueError(f"its column {name} has values beyond {least} to {most}")
-        make = Events if len(out) == len(COLUMNS) else Events.partly
-        return make(out, metadata.calls, metadata.files)
+
+    def _events(self, columns: dict[str, np.ndarray]) -> Events:
+        make = Events if len(columns) == len(COLUMNS) else Events.partly
+        return make(columns, self.metadata.calls, self.metadata.files)
 
 
-class _Columns:
-    """The columns in the file, chunks of which several threads decompress."""
-
-    def __init__(self, group: h5py.Group, names: Sequence[str]) -> None:
-        self._datasets = {name: _column(group, name) for name in names}
-        lengths = {dataset.shape[0] for dataset in self._datasets.values()}
-        if len(lengths) != 1:
-            raise ValueError("its columns have different lengths")
-        self.length = lengths.pop()
-        for name, dataset in self._datasets.items():
-            if dataset.dtype != COLUMNS[name]:
-                raise ValueError(f"its column {name} has the type {dataset.dtype}")
-
-    def read(self, low: int, high: int, pool: ThreadPoolExecutor) -> dict[str, np.ndarray]:
-        """Rows `low` to `high` of the columns."""
-        out = {name: np.empty(high - low, COLUMNS[name]) for name in self._datasets}
-        jobs = []
-        for name, dataset in self._datasets.items():
-            if not _is_plain_gzip(dataset):
-                dataset.read_direct(out[name], np.s_[low:high])
-                continue
-            rows = dataset.chunks[0]
-            for first in range(low // rows * rows, high, rows):
-                mask, raw = dataset.id.read_direct_chunk((first,))
-                if mask:
-                    raise ValueError(f"a part of its column {name} is stored without compression")
-                begin, end = max(first, low), min(first + rows, high)
-                place = out[name][begin - low : end - low]
-                jobs.append(pool.submit(_decompress, raw, rows, begin - first, place))
-        for job in jobs:
-            job.result()
-        return out
-
-
-def _is_plain_gzip(dataset: h5py.Dataset) -> bool:
-    """Whether a column is stored as ours are; another program may have repacked it."""
-    return (
-        dataset.chunks is not None
-        and dataset.compression == "gzip"
-        and dataset.shuffle
-        and not dataset.fletcher32
-        and dataset.scaleoffset is None
-    )
-
-
-def _decompress(raw: bytes, rows: int, first: int, place: np.ndarray) -> None:
-    """Decompress a chunk, and put its rows from `first` on into `place`, undoing HDF5's shuffle of bytes."""
-    width = place.itemsize
-    # Asked for one byte more than there is, zlib goes on to the checksum; the limit keeps bombs small.
-    decompressor = zlib.decompressobj()
-    data = decompressor.decompress(raw, rows * width + 1)
-    if not decompressor.eof:
-        raise ValueError("its compressed data are damaged")
-    if len(data) != rows * width:
-        raise ValueError("its compressed data have another length than they are said to have")
-    unshuffle(data, first, place)
-
-
-def _column(group: h5py.Group, name: str) -> h5py.Dataset:
-    """A column that is there in full: HDF5 gives zeros for what was never written, at any length."""
-    dataset = group[name]
-    if not isinstance(dataset, h5py.Dataset) or len(dataset.shape or ()) != 1:
-        raise ValueError(f"{name} in it is no column")
-    (length,), stored_bytes = dataset.shape, dataset.id.get_storage_size()
-    if dataset.chunks is None:
-        whole = stored_bytes >= length * dataset.dtype.itemsize
-    else:
-        whole = dataset.id.get_num_chunks() == -(-length // dataset.chunks[0])
-        if dataset.compression == "gzip":
-            whole &= _DEFLATE_RATIO * stored_bytes >= length * dataset.dtype.itemsize
-    if not whole:
-        raise ValueError(f"a part of its column {name} is missing")
-    return dataset
-
-
-def _strings(group: h5py.Group, name: str) -> list[str]:
-    return [os.fsdecode(text) for text in _column(group, name)[:]]
-
-
-def _rows(group: h5py.Group, *names: str) -> list[tuple[str, ...]]:
-    return list(zip(*(_strings(group, name) for name in names), strict=True))
-
-
-def _numbers(group: h5py.Group, name: str) -> list[int]:
-    dataset = _column(group, name)
-    if dataset.dtype.kind not in "iu":
-        raise ValueError(f"its column {name} has the type {dataset.dtype}")
-    return dataset[:].tolist()
-
-
-def _number(file: h5py.File, name: str, most: int) -> int:
-    """An attribute that is a whole number from 0 to `most`."""
-    number = operator.index(file.attrs[name])
-    if not 0 <= number <= most:
-        raise ValueError(f"its attribute {name} is {number}")
-    return number
-
-
-def _read_metadata(file: h5py.File) -> RunMetadata:
-    calls = file["calls"]
-    names, layers, ops = (_strings(calls, part) for part in ("name", "layer", "op"))
-    if not set(ops) <= set(OPS):
-        raise ValueError("its calls have unknown kinds of operations")
-    text = {name: os.fsdecode(file.attrs[name]) for name in TEXT_ATTRIBUTES}
-    facts: dict[str, dict[str, str]] = {}
-    for path, key, value in _rows(file["file_facts"], "path", "key", "value"):
-        facts.setdefault(path, {})[key] = value
-    mounts: dict[str, tuple[Mount, ...]] = {}
-    table = _rows(file["mounts"], "host", "point", "type", "source")
-    for (host, *mount), block in zip(table, _numbers(file["mounts"], "block_bytes"), strict=True):
-        mounts[host] = (*mounts.get(host, ()), Mount(*mount, block))
-    return RunMetadata(
-        tasks=_number(file, "tasks", _MOST_TASKS),
-        threads=_number(file, "threads", _MOST_THREADS),
-        origin_unix_ns=_number(file, "origin_unix_ns", _LATEST_NS),
-        calls=tuple(Call(*call) for call in zip(names, layers, ops, strict=True)),
-        files=_strings(file, "files"),
-        processes=_read_processes(file["processes"]),
-        notes=_strings(file, "notes"),
-        hosts=_strings(file, "hosts"),
-        clock_error_s=float(file.attrs["clock_error_s"]) if "clock_error_s" in file.attrs else None,
-        environment=dict(_rows(file["environment"], "name", "value")),
-        mounts=mounts,
-        file_facts=facts,
-        **text,
-    )
-
-
-def _read_processes(group: h5py.Group) -> list[Process]:
-    columns: list[Any] = []
-    for field in fields(Process):
-        if field.name == "command":
-            columns.append([tuple(text.split("\x1f")) if text else () for text in _strings(group, "command")])
-        elif field.type == "str":
-            columns.append(_strings(group, field.name))
-        elif field.type == "bool":
-            columns.append([bool(value) for value in _numbers(group, field.name)])
-        else:
-            columns.append(_numbers(group, field.name))
-    return [Process(*row) for row in zip(*columns, strict=True)]
+def _read_index(file: h5py.File, length: int) -> TraceIndex:
+    group = file["index"]
+    rows = number_of(group, "rows", _MOST_CHUNK_ROWS)
+    names = ("rank", "row", "first_start", "last_start", "max_end")
+    return TraceIndex(length, rows, *(numbers_of(group, name).astype(np.int64) for name in names))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ensembles.errors import EnsioError
-from ensembles.events import COLUMNS, Events
+from ensembles.events import COLUMN_MEANINGS, COLUMNS, Events
 
 if TYPE_CHECKING:
     import pyarrow
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
 
 class ParquetWriter:
     """A Parquet file of events; times in ns, sizes in bytes, names as dictionaries.
+
+    Parameters
+    ----------
+    path : str
+    about : dict, optional
+        Facts of the run, which go into the metadata of the file, each as JSON under its name with ``ensio.``
+        before it. Units and meanings of columns are metadata of these.
 
     Raises
     ------
@@ -25,7 +33,7 @@ class ParquetWriter:
         The file cannot be written.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, about: dict[str, Any] | None = None) -> None:
         try:
             import pyarrow.parquet
         except ImportError as error:
@@ -36,7 +44,9 @@ class ParquetWriter:
         text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
         types = {name: pyarrow.from_numpy_dtype(dtype) for name, dtype in COLUMNS.items()}
         types |= {"call": text, "file": text, "op": text, "layer": text}
-        self._schema = pyarrow.schema(list(types.items()))
+        fields = [pyarrow.field(name, dtype, metadata=_meaning(name)) for name, dtype in types.items()]
+        facts = {f"ensio.{name}": json.dumps(fact) for name, fact in (about or {}).items()}
+        self._schema = pyarrow.schema(fields, facts)
         self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
 
     def write(self, events: Events) -> None:
@@ -61,3 +71,10 @@ class ParquetWriter:
     def close(self) -> None:
         """Finish the file."""
         self._writer.close()
+
+
+def _meaning(name: str) -> dict[str, str]:
+    unit, meaning = COLUMN_MEANINGS.get(
+        name, ("", "kind of operation" if name == "op" else "layer of the call")
+    )
+    return {"unit": unit, "meaning": meaning.removesuffix(": index into the calls")}

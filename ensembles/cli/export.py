@@ -1,0 +1,196 @@
+"""``ensio export``: a run, or a part of it, in a format that other programs read."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from ensembles.cli.arguments import path_of
+from ensembles.cli.filters import FILTERS, add_filter_arguments, selection_of
+from ensembles.cli.streams import tell
+from ensembles.errors import EnsioError
+from ensembles.writers.wholefile import whole_file
+
+if TYPE_CHECKING:
+    from ensembles.run import Run
+    from ensembles.selection import Selection
+
+NAME = "export"
+HELP = "write a run, or a part of it, for other programs: HDF5, Parquet, CSV, Perfetto"
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is to be written where.
+
+    Attributes
+    ----------
+    run : Run
+    selection : Selection
+    words : str
+        The filters as they were given; "": none.
+    path : str
+    """
+
+    run: Run
+    selection: Selection
+    words: str
+    path: str
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Facts of the run that go into files with room for them."""
+        run = self.run
+        return {
+            "made_by": "ensio export",
+            "run": run.path,
+            "filters": self.words,
+            "tasks": run.tasks,
+            "threads": run.threads,
+            "origin_unix_ns": run.origin_unix_ns,
+            "program": run.program,
+            "command": list(run.command),
+            "hosts": list(run.hosts),
+            "mode": run.mode,
+            "job": run.job,
+            "clock_error_s": run.clock_error_s,
+            "dropped_events": run.dropped_events,
+            "notes": list(run.notes),
+        }
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
+    parser.add_argument(
+        "--to",
+        choices=tuple(name for name, (_, module) in _FORMATS.items() if not module or find_spec(module)),
+        required=True,
+        help="hdf5: as ensio collect does it; perfetto: JSON for ui.perfetto.dev; times in csv, parquet and "
+        "hdf5 are in ns since the run's start",
+    )
+    parser.add_argument("destination", metavar="DEST", type=path_of("file"), help="what is to be written")
+    add_filter_arguments(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Write the file, and say so on standard error."""
+    import ensembles
+    from ensembles.units import bytes_text, count_text
+
+    run = ensembles.open(args.run)
+    words = _words(args)
+    if run.mode == "profile" and args.to != "hdf5":
+        raise EnsioError(
+            f"{args.run} was recorded in mode profile, which keeps no events: export it --to hdf5, or record "
+            "again with ensio run --mode trace"
+        )
+    task = _Task(run, selection_of(args).for_run(run), words, args.destination)
+    _check_destination(run, args.destination)
+    write, _ = _FORMATS[args.to]
+    try:
+        count = write(task)
+        size = bytes_text(os.path.getsize(task.path)) if os.path.isfile(task.path) else args.to
+    except OSError as error:
+        raise EnsioError(f"{task.path} cannot be written: {_reason(error)}") from error
+    tell(f"{count_text(count, 'call')} in {task.path} ({size})")
+    if run.mode == "tail":
+        tell("note: mode tail: of all calls, only the slowest are kept as events")
+    for note in run.notes:
+        tell(f"note: {note}")
+    return 0
+
+
+def _words(args: argparse.Namespace) -> str:
+    """The filters as they were given."""
+    words = []
+    for name in FILTERS:
+        value = getattr(args, name)
+        for text in value if isinstance(value, list) else [value]:
+            option = f"--{name.replace('_', '-')}"
+            if text is not None and text is not False:
+                words.append(option if text is True else f"{option} {text}")
+    return " ".join(words)
+
+
+def _check_destination(run: Run, path: str) -> None:
+    """See that nobody's record is replaced by what is made of it."""
+    if os.path.isdir(path):
+        raise EnsioError(f"{path} is a directory: name the file that is to be written")
+    if os.path.exists(path) and os.path.exists(run.path) and os.path.samefile(path, run.path):
+        raise EnsioError(f"{path} is the run itself: name another file")
+
+
+def _reason(error: OSError) -> str:
+    """What the system says; some libraries tell it in a long text of their own."""
+    return os.strerror(error.errno) if error.errno else str(error).splitlines()[0] or os.strerror(errno.EIO)
+
+
+def _to_hdf5(task: _Task) -> int:
+    from ensembles.writers.extract import Extract
+    from ensembles.writers.tracefile import write_trace_file
+
+    source = Extract(task.run, task.selection, task.words) if task.words else task.run.source
+    return write_trace_file(source, task.path)
+
+
+def _to_parquet(task: _Task) -> int:
+    from ensembles.writers.parquet import ParquetWriter
+
+    with whole_file(task.path) as path:
+        return _written(task, ParquetWriter(path, task.about))
+
+
+def _to_csv(task: _Task) -> int:
+    from ensembles.writers.text import CsvWriter
+
+    with whole_file(task.path) as path, _text(path) as stream:
+        return _written(task, CsvWriter(stream))
+
+
+def _to_perfetto(task: _Task) -> int:
+    from ensembles.writers.perfetto import PerfettoWriter
+
+    with whole_file(task.path) as path, _text(path) as stream:
+        return _written(task, PerfettoWriter(stream, task.run.tasks, task.run.processes, task.about))
+
+
+def _to_otf2(task: _Task) -> int:
+    from ensembles.writers.otf2 import write_otf2
+
+    if task.words:
+        raise EnsioError("OTF2 archives hold whole runs: leave the filters out")
+    write_otf2(task.run, task.path)
+    return sum(len(chunk) for chunk in task.run.chunks(columns=("duration",)))
+
+
+def _text(path: str) -> Any:
+    """A file of text, in which paths that are no UTF-8 stand byte for byte."""
+    return open(path, "w", encoding="utf-8", errors="surrogateescape", newline="")
+
+
+def _written(task: _Task, writer: Any) -> int:
+    """Write the events chunk by chunk; how many there were."""
+    count = 0
+    for events in task.run.chunks_for(task.selection):
+        if len(events):
+            writer.write(events)
+            count += len(events)
+    if hasattr(writer, "close"):
+        writer.close()
+    return count
+
+
+_FORMATS: dict[str, tuple[Callable[[_Task], int], str]] = {
+    "otf2": (_to_otf2, "ensembles.writers.otf2"),
+    "hdf5": (_to_hdf5, ""),
+    "parquet": (_to_parquet, ""),
+    "csv": (_to_csv, ""),
+    "perfetto": (_to_perfetto, ""),
+}
+"""What writes a format, and the module that must be there for it."""

@@ -1,0 +1,98 @@
+"""The order of completion, of events that are sorted by rank and start.
+
+Summaries find the calls inside a call by it: within a thread, inner calls come before the one around them, as
+the recorder stores them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+NEEDED = frozenset(("rank", "thread", "depth", "start", "duration"))
+"""Columns that tell the order."""
+
+
+class CompletionOrder:
+    """Puts calls behind those that are inside them, chunk by chunk.
+
+    A call that may have more calls inside it in the next chunk is kept back until then: at most one for each
+    thread and depth. Calls inside no other, and with none inside, stay in the order of their start.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, np.ndarray] | None = None
+
+    def put(
+        self, columns: Mapping[str, np.ndarray], next_key: tuple[int, int] | None
+    ) -> dict[str, np.ndarray]:
+        """The calls of the next chunk and those that were kept back, as far as they are complete.
+
+        Parameters
+        ----------
+        columns : dict of str to ndarray, shape (n,)
+            Sorted by rank and start; with those of `NEEDED`.
+        next_key : (int, int) or None
+            Rank and start of the first call of the next chunk; None: there is none that goes on here.
+        """
+        if self._kept is not None:
+            columns = {name: np.concatenate([self._kept[name], column]) for name, column in columns.items()}
+            self._kept = None
+        columns = dict(columns)
+        rank, start, depth = columns["rank"], columns["start"], columns["depth"]
+        open_rows = np.empty(0, np.int64)
+        if next_key is not None and len(rank) and rank[-1] == next_key[0]:
+            low = int(np.searchsorted(rank, rank[-1]))
+            end = start[low:] + columns["duration"][low:]
+            open_rows = low + np.flatnonzero(end > next_key[1])
+        if not depth.any() and not len(open_rows):
+            return columns
+        order, following = _order_by_completion(columns)
+        open_rows = open_rows[following[open_rows] < 0]
+        if len(open_rows):
+            self._kept = {name: column[open_rows] for name, column in columns.items()}
+            stays = np.ones(len(rank), bool)
+            stays[open_rows] = False
+            order = order[stays[order]]
+        return {name: column[order] for name, column in columns.items()}
+
+
+def _order_by_completion(columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The rows in order of completion; and of each row the next of its thread that is no deeper, -1: none."""
+    n = len(columns["rank"])
+    key = (columns["rank"].astype(np.int64) << 16) | columns["thread"]
+    by_thread = np.arange(n) if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
+    key = key[by_thread]
+    depth, start = columns["depth"][by_thread], columns["start"][by_thread]
+    limit = np.searchsorted(key, key, "right") if n else np.empty(0, np.int64)
+    following = np.full(n, n)
+    for level in np.flatnonzero(np.bincount(depth)).tolist():
+        mine, no_deeper = np.flatnonzero(depth == level), np.flatnonzero(depth <= level)
+        place = np.searchsorted(no_deeper, mine, "right")
+        found = place < len(no_deeper)
+        following[mine[found]] = no_deeper[place[found]]
+    # What is inside a call comes before the next one that is no deeper, and starts before its end.
+    until = np.minimum(following, limit)
+    around = np.flatnonzero(until > np.arange(n) + 1)
+    end = start[around] + columns["duration"][by_thread][around]
+    last = np.arange(n)
+    last[around] = _first_not_before(start, around + 1, until[around], end) - 1
+    last_row = np.empty(n, np.int64)
+    last_row[by_thread] = by_thread[last]
+    order = np.argsort(last_row << 8 | (255 - columns["depth"].astype(np.int64)), kind="stable")
+    ends = following >= limit
+    next_row = np.empty(n, np.int64)
+    next_row[by_thread] = np.where(ends, -1, by_thread[np.where(ends, 0, following)])
+    return order, next_row
+
+
+def _first_not_before(start: np.ndarray, low: np.ndarray, high: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """In each of the ranges `low` to `high` of ascending starts the first place that is not before `time`."""
+    low, high = low.copy(), high.copy()
+    while (searching := low < high).any():
+        middle = (low + high) // 2
+        before = searching & (start[np.minimum(middle, len(start) - 1)] < time)
+        low = np.where(before, middle + 1, low)
+        high = np.where(searching & ~before, middle, high)
+    return low

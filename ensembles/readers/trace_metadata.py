@@ -1,0 +1,75 @@
+"""What a ``trace.h5`` tells about its run beside the events."""
+
+from __future__ import annotations
+
+import operator
+import os
+from dataclasses import fields
+from typing import Any
+
+import h5py
+
+from ensembles.events import OPS, Call
+from ensembles.metadata import Mount, Process, RunMetadata
+from ensembles.readers.trace_columns import numbers_of, rows_of, texts_of
+
+FORMAT = "ensio trace"
+VERSION = 3
+TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude", "user", "uid", "libc", "mpi")
+LATEST_NS = 1 << 62
+
+_MOST_TASKS = 1 << 25
+_MOST_THREADS = 1 << 40
+
+
+def number_of(file: h5py.File, name: str, most: int) -> int:
+    """An attribute that is a whole number from 0 to `most`."""
+    number = operator.index(file.attrs[name])
+    if not 0 <= number <= most:
+        raise ValueError(f"its attribute {name} is {number}")
+    return number
+
+
+def read_metadata(file: h5py.File) -> RunMetadata:
+    """The metadata of a run, as `ensembles.writers.trace_metadata` writes them."""
+    calls = file["calls"]
+    names, layers, ops = (texts_of(calls, part) for part in ("name", "layer", "op"))
+    if not set(ops) <= set(OPS):
+        raise ValueError("its calls have unknown kinds of operations")
+    text = {name: os.fsdecode(file.attrs[name]) for name in TEXT_ATTRIBUTES}
+    facts: dict[str, dict[str, str]] = {}
+    for path, key, value in rows_of(file["file_facts"], "path", "key", "value"):
+        facts.setdefault(path, {})[key] = value
+    mounts: dict[str, tuple[Mount, ...]] = {}
+    table = rows_of(file["mounts"], "host", "point", "type", "source")
+    for (host, *mount), block in zip(table, numbers_of(file["mounts"], "block_bytes").tolist(), strict=True):
+        mounts[host] = (*mounts.get(host, ()), Mount(*mount, block))
+    return RunMetadata(
+        tasks=number_of(file, "tasks", _MOST_TASKS),
+        threads=number_of(file, "threads", _MOST_THREADS),
+        origin_unix_ns=number_of(file, "origin_unix_ns", LATEST_NS),
+        calls=tuple(Call(*call) for call in zip(names, layers, ops, strict=True)),
+        files=texts_of(file, "files"),
+        processes=_read_processes(file["processes"]),
+        notes=texts_of(file, "notes"),
+        hosts=texts_of(file, "hosts"),
+        clock_error_s=float(file.attrs["clock_error_s"]) if "clock_error_s" in file.attrs else None,
+        environment=dict(rows_of(file["environment"], "name", "value")),
+        mounts=mounts,
+        file_facts=facts,
+        **text,
+    )
+
+
+def _read_processes(group: h5py.Group) -> list[Process]:
+    columns: list[Any] = []
+    for field in fields(Process):
+        if field.name == "command":
+            columns.append([tuple(text.split("\x1f")) if text else () for text in texts_of(group, "command")])
+        elif field.type == "str":
+            columns.append(texts_of(group, field.name))
+        elif field.type == "bool":
+            columns.append([bool(value) for value in numbers_of(group, field.name).tolist()])
+        else:
+            columns.append(numbers_of(group, field.name).tolist())
+    return [Process(*row) for row in zip(*columns, strict=True)]
