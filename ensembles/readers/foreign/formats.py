@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ensembles.readers.foreign import darshan_header
 from ensembles.readers.foreign.importing import Import
 
 
@@ -29,7 +30,17 @@ class Format(NamedTuple):
 
 BEGINNING_BYTES = 4096
 
-FORMATS: tuple[Format, ...] = ()
+def _is_darshan(path: str, beginning: bytes | None) -> bool:
+    return beginning is not None and darshan_header.version_of(beginning) is not None
+
+
+def _read_darshan(path: str) -> Import:
+    from ensembles.readers.foreign.darshan import read
+
+    return read(path)
+
+
+FORMATS: tuple[Format, ...] = (Format("Darshan", _is_darshan, _read_darshan),)
 """In the order in which they are asked."""
 
 
