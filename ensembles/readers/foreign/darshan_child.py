@@ -18,7 +18,7 @@ import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.readers.foreign.darshan_frames import ROWS, SEGMENT_BYTES, write_frame
-from ensembles.readers.foreign.darshan_header import LONGEST, Header, read_header
+from ensembles.readers.foreign.darshan_header import LONGEST, MOST_JOB_BYTES, Header, check_job, read_header
 from ensembles.readers.foreign.darshan_library import DarshanError, Log
 
 COUNTED = ("MPI-IO", "POSIX", "STDIO")
@@ -40,6 +40,8 @@ def main(path: str, descriptor: int, room: int) -> int:
     try:
         with open(path, "rb") as file:
             header = read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
+            file.seek(header.job[0])
+            check_job(path, header, file.read(min(header.job[1], MOST_JOB_BYTES)))
         _limit(os.stat(path).st_size, header)
         _tell(path, header, out, descriptor, room)
     except EnsioError as error:

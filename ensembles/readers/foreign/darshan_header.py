@@ -6,6 +6,7 @@ Darshan's library believes what stands there, so it is looked at before the libr
 
 from __future__ import annotations
 
+import bz2
 import re
 import struct
 import zlib
@@ -21,6 +22,7 @@ _VERSION = re.compile(rb"[0-9]+\.[0-9]+\0+")
 _GZIP = b"\x1f\x8b"
 _ZLIB, _BZIP2 = 0, 1
 _FEW_MODULES, _MANY_MODULES = 16, 64
+MOST_JOB_BYTES = 1 << 16
 LONGEST = 1328
 """Bytes of the head, at most."""
 
@@ -37,6 +39,10 @@ class Header(NamedTuple):
     version : str
     swapped : bool
         It was written by a machine of the other byte order.
+    is_zlib : bool
+        Its parts are compressed by zlib, else by bzip2.
+    job : tuple of (int, int)
+        Offset and length of the job's description, in the file.
     names : tuple of (int, int)
         Offset and length of the names of files, in the file; length 0: there are none.
     modules : tuple of (int, int)
@@ -45,6 +51,8 @@ class Header(NamedTuple):
 
     version: str
     swapped: bool
+    is_zlib: bool
+    job: tuple[int, int]
     names: tuple[int, int]
     modules: tuple[tuple[int, int], ...]
 
@@ -102,12 +110,41 @@ def read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
             "read safely: convert it with darshan-convert"
         )
     places = list(zip(numbers[0 : 2 + 2 * count : 2], numbers[1 : 2 + 2 * count : 2], strict=True))
-    _check_places(path, places, 16 + shape.size, size_bytes)
-    return Header(version, swapped, places[0], tuple(places[1:]))
+    head_bytes = 16 + shape.size
+    end = _check_places(path, places, head_bytes, size_bytes)
+    job = (head_bytes, end - head_bytes)
+    return Header(version, swapped, compression == _ZLIB, job, places[0], tuple(places[1:]))
 
 
-def _check_places(path: str, places: list[tuple[int, int]], head_bytes: int, size_bytes: int) -> None:
-    """The job's description lies between the head and the first part; all parts lie apart, in the file."""
+def check_job(path: str, header: Header, packed: bytes) -> None:
+    """See whether the job's description is whole: the library looks at its beginning only.
+
+    Parameters
+    ----------
+    path : str
+        For messages.
+    header : Header
+    packed : bytes
+        The part `header.job` of the file, or the beginning of it.
+
+    Raises
+    ------
+    EnsioError
+        It is not.
+    """
+    unpacking = zlib.decompressobj() if header.is_zlib else bz2.BZ2Decompressor()
+    try:
+        unpacking.decompress(packed, MOST_JOB_BYTES)
+        whole = unpacking.eof
+    except (zlib.error, OSError):
+        whole = False
+    if not whole:
+        raise damaged(path, "the description of the job cannot be unpacked")
+
+
+def _check_places(path: str, places: list[tuple[int, int]], head_bytes: int, size_bytes: int) -> int:
+    """The end of the job's description, which lies between the head and the first part; all parts have to lie
+    apart, in the file."""
     end = head_bytes
     for offset, length in sorted(place for place in places if place[1]):
         if offset + length > size_bytes:
@@ -121,6 +158,7 @@ def _check_places(path: str, places: list[tuple[int, int]], head_bytes: int, siz
     first = firsts[0] if firsts else size_bytes
     if first <= head_bytes or any(length and offset < first for offset, length in places):
         raise damaged(path, "there is no room for the description of the job in it")
+    return first
 
 
 def damaged(path: str, how: str) -> EnsioError:
