@@ -87,12 +87,22 @@ def _tell(path: str, header: Header, out: Any, descriptor: int, room: int) -> No
                 unpacked += sum(column.nbytes for column in columns)
                 _check_packing(unpacked, packed)
                 write_frame(out, head, columns)
-    if any(module in modules for module in TRACED):
-        with mmap.mmap(descriptor, room * SEGMENT_BYTES) as shared:
-            for module in TRACED:
-                if module in modules:
-                    _Segments(log, module, modules[module], shared, out, packed).tell()
+    shared = mmap.mmap(descriptor, room * SEGMENT_BYTES)
+    for module in TRACED:
+        if module in modules:
+            _check_version(path, module, modules[module]["version"], log)
+            _Segments(log, module, modules[module], shared, out, packed).tell()
     write_frame(out, {"kind": "end"})
+
+
+def _check_version(path: str, module: str, version: int, log: Log) -> None:
+    """The declarations of the library tell which it knows: threads came with the last one."""
+    newest = _FIRST_WITH_THREADS[module] - (0 if log.knows_threads else 1)
+    if version > newest:
+        raise EnsioError(
+            f"{path} was written by a newer Darshan than the package darshan that is installed ({module} {version}): "
+            "pip install --upgrade darshan, once there is one for it"
+        )
 
 
 def _check_packing(unpacked: int, packed: int) -> None:

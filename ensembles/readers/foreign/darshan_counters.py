@@ -158,12 +158,14 @@ class Counters:
         Of records that are of one rank.
     shared_records : int
         Records that are of all ranks together.
+    negative_times : int
+        Sums of durations that are negative; they are taken for none.
     """
 
     def __init__(self) -> None:
         self.sums: dict[Call, _Sum] = {}
         self.table = RankTable(CALLS)
-        self.shared_records = 0
+        self.shared_records = self.negative_times = 0
         self._around: dict[str, dict[int, _File]] = {}
         """Kind of operation → identity → what MPI-IO did of it to the file."""
 
@@ -196,6 +198,7 @@ class Counters:
                 continue
             moved = np.maximum(counter[way.moved], 0) if way.moved else np.zeros(len(count), np.int64)
             time_ns = _ns(second[way.time])
+            self.negative_times += int(((second[way.time] < 0) & (count > 0)).sum())
             if max(_total(count), _total(moved), _total(time_ns)) > _MOST:
                 raise DamagedLog(f"the counters of {module} add up to what no run can reach")
             longest_ns = _ns(second[way.longest]) if way.longest else np.full(len(count), -1)

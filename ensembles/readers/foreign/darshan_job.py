@@ -180,6 +180,11 @@ def _notes(
         notes.append(f"what Darshan's modules {', '.join(passed)} counted is not shown")
     if state.nameless:
         notes.append(f"the log lacks the names of {len(state.nameless):,} files")
+    if counters.negative_times:
+        notes.append(
+            f"{counters.negative_times:,} times that Darshan added up are negative, as by a clock that was set back, "
+            "and are taken for none"
+        )
     if converter.turned:
         notes.append(f"{converter.turned:,} calls ended before they began, and are shown without a duration")
     if state.version == _CORRUPT_VERSION:

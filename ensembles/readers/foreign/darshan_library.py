@@ -77,6 +77,7 @@ class Log:
             self.library: Any = self.ffi.dlopen(bundled[0] if bundled else "libdarshan-util.so")
         except OSError as error:
             raise DarshanError(f"load libdarshan-util ({error})") from error
+        self.knows_threads = "pthread_id" in dict(self.ffi.typeof("segment_info").fields)
         self._handle = self.library.darshan_log_open(os.fsencode(path))
         if self._handle == self.ffi.NULL:
             raise DarshanError("open the log")
