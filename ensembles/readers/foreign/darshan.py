@@ -132,9 +132,10 @@ class DarshanImport:
         elif kind == "layout":
             self._add_layout(int(arrays[0][0]), head["components"])
         elif kind == "counters":
-            self._check_ranks(arrays[1], -1)
-            self._state.see(self.metadata, arrays[0])
-            self._counters.add(head["module"], (head["counters"], head["times"]), arrays)
+            columns = darshan_counters.columns_of(arrays[0], *head["shape"])
+            self._check_ranks(columns[1], -1)
+            self._state.see(self.metadata, columns[0])
+            self._counters.add(head["module"], (head["counters"], head["times"]), columns)
         elif kind == "segments":
             return self._segments(head, arrays, shared, room)
         return None

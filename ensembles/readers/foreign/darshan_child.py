@@ -12,9 +12,8 @@ import os
 import resource
 import struct
 import sys
+from array import array
 from typing import Any
-
-import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.readers.foreign.darshan_frames import ROWS, SEGMENT_BYTES, write_frame
@@ -55,13 +54,20 @@ def main(path: str, descriptor: int, room: int) -> int:
 
 def _limit(size_bytes: int, header: Header) -> None:
     """No core file, no more time and memory than a log of this size can need."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _lower(resource.RLIMIT_CORE, 0)
     seconds = _LEAST_SECONDS + size_bytes // _BYTES_PER_SECOND
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    _lower(resource.RLIMIT_CPU, seconds)
     with open("/proc/self/statm", "rb") as file:
         used = int(file.read().split()[0]) * mmap.PAGESIZE
     most = used + _LEAST_MEMORY + _MEMORY_PER_NAME_BYTE * header.names[1]
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    _lower(resource.RLIMIT_AS, most)
+
+
+def _lower(which: int, most: int) -> None:
+    """Set a limit, unless there is a lower one."""
+    soft, hard = resource.getrlimit(which)
+    most = min([most, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)])
+    resource.setrlimit(which, (most, most))
 
 
 def _tell(path: str, header: Header, out: Any, descriptor: int, room: int) -> None:
@@ -69,24 +75,25 @@ def _tell(path: str, header: Header, out: Any, descriptor: int, room: int) -> No
     modules = log.modules()
     job = log.job()
     write_frame(out, {"kind": "job", "job": job, "mounts": log.mounts(), "modules": modules, "version": header.version})
-    identities, names = log.names() if header.names[1] else (np.empty(0, np.uint64), [])
+    identities, names = log.names() if header.names[1] else (array("Q"), [])
     if header.names[1] and not names:
         raise DarshanError("read the names of the files")
     for low in range(0, len(names), ROWS):
         write_frame(out, {"kind": "names", "names": names[low : low + ROWS]}, [identities[low : low + ROWS]])
     if "LUSTRE" in modules:
         for identity, components in log.layouts(modules["LUSTRE"]["number"]):
-            write_frame(out, {"kind": "layout", "components": components}, [np.array([identity], np.uint64)])
+            write_frame(out, {"kind": "layout", "components": components}, [array("Q", [identity])])
     packed = os.stat(path).st_size
     for module in COUNTED:
         if module in modules:
             counters, times = log.counter_names(module)
             head = {"kind": "counters", "module": module, "counters": counters, "times": times}
+            head["shape"] = log.counter_shape(module)
             unpacked = 0
-            for columns in log.counters(module, modules[module]["number"], ROWS):
-                unpacked += sum(column.nbytes for column in columns)
+            for records in log.counters(module, modules[module]["number"], ROWS):
+                unpacked += len(records)
                 _check_packing(unpacked, packed)
-                write_frame(out, head, columns)
+                write_frame(out, head, [array("B", records)])
     shared = mmap.mmap(descriptor, room * SEGMENT_BYTES)
     for module in TRACED:
         if module in modules:
@@ -172,8 +179,8 @@ class _Segments:
             "swapped": self._log.swapped,
             "hosts": [os.fsdecode(host) for host in self._hosts],
         }
-        columns = [np.array(values, np.int64) for values in (ranks, counts, writes, self._host_of)]
-        write_frame(self._out, head, [np.array(identities, np.uint64), *columns])
+        columns = [array("q", values) for values in (ranks, counts, writes, self._host_of)]
+        write_frame(self._out, head, [array("Q", identities), *columns])
         if sys.stdin.buffer.read(1) != b"+":
             raise SystemExit(1)
         self._used, self._rows, self._host_of, self._hosts = 0, [], [], {}

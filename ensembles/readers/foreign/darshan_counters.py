@@ -312,6 +312,14 @@ class Counters:
         return summary
 
 
+def columns_of(records: np.ndarray, whole: int, real: int) -> tuple[np.ndarray, ...]:
+    """Identities (u8, (n,)), ranks (i8, (n,)), counters (i8, (n, whole)) and times (f8, (n, real)) of records that
+    lie behind each other (u1, shape (bytes,))."""
+    shape = np.dtype([("id", "u8"), ("rank", "i8"), ("whole", "i8", (whole,)), ("real", "f8", (real,))])
+    table = records.view(shape)
+    return table["id"], table["rank"], table["whole"], table["real"]
+
+
 def _joined(sizes: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """The same classes of reads and writes put together, the most frequent first."""
     counts: dict[tuple[int, int], int] = {}

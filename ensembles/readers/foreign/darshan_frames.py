@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import struct
+from array import array
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 MOST_BYTES = 1 << 28
 """A frame is far smaller."""
@@ -22,44 +24,42 @@ ROWS = 1 << 12
 SEGMENT_BYTES = 40
 """Of a segment of DXT, in the buffer that both processes share (``segment_info``)."""
 
-DTYPES = ("u8", "i8", "f8")
+DTYPES = {"Q": "u8", "q": "i8", "B": "u1"}
+"""Types of the arrays: as the module ``array`` has them, and NumPy."""
 
 
 class FrameError(Exception):
     """What came is no frame."""
 
 
-def write_frame(stream: BinaryIO, head: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> None:
-    """Write one frame; arrays have one of `DTYPES` and the byte order of this machine."""
-    shapes = [(array.dtype.str[1:], *array.shape) for array in arrays]
+def write_frame(stream: BinaryIO, head: dict[str, Any], arrays: Sequence[array[int]] = ()) -> None:
+    """Write one frame; arrays have one of `DTYPES`. NumPy, which takes longer to load than most logs to read, is not
+    needed for that."""
+    shapes = [(column.typecode, len(column)) for column in arrays]
     text = json.dumps({**head, "arrays": shapes}).encode("ascii")
     stream.write(struct.pack("<I", len(text)) + text)
-    for array in arrays:
-        stream.write(np.ascontiguousarray(array).tobytes())
+    for column in arrays:
+        stream.write(column.tobytes())
     stream.flush()
 
 
 def read_frame(stream: BinaryIO) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """The next frame.
+    """The next frame, with arrays of shape (n,).
 
     Raises
     ------
     FrameError
         There is none, or it makes no sense.
     """
+    import numpy as np
+
     (length,) = struct.unpack("<I", _exactly(stream, 4))
     try:
         head = json.loads(_exactly(stream, length))
-        shapes = [(np.dtype(kind), tuple(map(int, shape))) for kind, *shape in head["arrays"] if kind in DTYPES]
+        shapes = [(np.dtype(DTYPES[kind]), int(count)) for kind, count in head["arrays"]]
     except (ValueError, TypeError, KeyError) as error:
         raise FrameError from error
-    arrays = []
-    for dtype, shape in shapes:
-        if any(side < 0 for side in shape):
-            raise FrameError
-        count = int(np.prod(shape, dtype=object))
-        arrays.append(np.frombuffer(_exactly(stream, count * dtype.itemsize), dtype).reshape(shape))
-    return head, arrays
+    return head, [np.frombuffer(_exactly(stream, count * dtype.itemsize), dtype) for dtype, count in shapes]
 
 
 def _exactly(stream: BinaryIO, length: int) -> bytes:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from array import array
 from collections.abc import Iterator
 from glob import escape, glob
 from typing import Any
-
-import numpy as np
 
 # The package's own declarations lack these. `struct darshan_fd_s` begins so.
 _MORE = """
@@ -130,13 +129,13 @@ class Log:
             for entry in entries
         }
 
-    def names(self) -> tuple[np.ndarray, list[str]]:
-        """Identities of files (u8, shape (n,)) and their paths."""
+    def names(self) -> tuple[array[int], list[str]]:
+        """Identities of files and their paths."""
         found = self.ffi.new("struct darshan_name_record **")
         count = self.ffi.new("int *")
         self.library.darshan_log_get_name_records(self._handle, found, count)
         entries = [found[0][i] for i in range(count[0])]
-        identities = np.array([entry.id for entry in entries], np.uint64)
+        identities = array("Q", (entry.id for entry in entries))
         return identities, [self._text(entry.name, 65536) for entry in entries]
 
     def counter_names(self, module: str) -> tuple[list[str], list[str]]:
@@ -169,20 +168,23 @@ class Log:
             yield self.ffi.cast(f"{kind} *", place[0])
             self.library.darshan_free(place[0])
 
-    def counters(self, module: str, number: int, most: int) -> Iterator[tuple[np.ndarray, ...]]:
-        """Records of a module, at most so many at a time: identities (u8, (n,)), ranks (i8, (n,)), counters
-        (i8, (n, k)) and times (f8, (n, l))."""
-        kind = self.ffi.typeof(_RECORDS[module][0])
-        whole, real = (dict(kind.fields)[name].type.length for name in ("counters", "fcounters"))
-        shape = np.dtype([("id", "u8"), ("rank", "i8"), ("whole", "i8", (whole,)), ("real", "f8", (real,))])
+    def counter_shape(self, module: str) -> tuple[int, int]:
+        """How many counters are whole numbers, and how many are not: a record is its file's identity, the rank,
+        and these, of 8 bytes each."""
+        fields = dict(self.ffi.typeof(_RECORDS[module][0]).fields)
+        return fields["counters"].type.length, fields["fcounters"].type.length
+
+    def counters(self, module: str, number: int, most: int) -> Iterator[bytes]:
+        """Records of a module, at most so many at a time."""
+        size = 8 * (2 + sum(self.counter_shape(module)))
         rows: list[bytes] = []
         for record in self.records(module, number):
-            rows.append(bytes(self.ffi.buffer(record, shape.itemsize)))
+            rows.append(bytes(self.ffi.buffer(record, size)))
             if len(rows) == most:
-                yield _columns(rows, shape)
+                yield b"".join(rows)
                 rows = []
         if rows:
-            yield _columns(rows, shape)
+            yield b"".join(rows)
 
     def layouts(self, number: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
         """Identity of each file on Lustre, and the components of its layout."""
@@ -209,8 +211,3 @@ class Log:
         if done < 0:
             raise DarshanError("unpack the records of DXT")
         return done
-
-
-def _columns(rows: list[bytes], shape: np.dtype) -> tuple[np.ndarray, ...]:
-    table = np.frombuffer(b"".join(rows), shape)
-    return table["id"], table["rank"], table["whole"], table["real"]
