@@ -80,8 +80,9 @@ def refuse_sums(run: Run) -> None:
     """
     if not run.summary.durations_known:
         raise EnsioError(
-            f"{run.path} says how many calls there were and how long they took together, not how long each took: "
-            "see ensio info for the sums, or record single calls (Darshan: DXT_ENABLE_IO_TRACE=1, or ensio run)"
+            f"{run.path} says how many calls there were and how long they took together, not how long each "
+            "took: see ensio info for the sums, or record single calls (ensio run; Darshan: "
+            "DXT_ENABLE_IO_TRACE=1)"
         )
 
 

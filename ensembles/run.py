@@ -328,8 +328,8 @@ class Run:
         ranks = self._source.ranks()
         if ranks is None and not self.has_all_events:
             raise EnsioError(
-                f"{self.path} does not say what each rank did: if an older ensio made it, collect the run again; "
-                "what another tool added up over the ranks cannot be told apart"
+                f"{self.path} does not say what each rank did: if an older ensio made it, collect the run "
+                "again; what another tool added up over the ranks cannot be told apart"
             )
         if ranks is None:
             ranks = RankTable(self.calls)

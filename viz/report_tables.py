@@ -109,8 +109,8 @@ def missing(run: Any, summaries: Summaries) -> str:
     known = "The tables, the histograms and the moments are of all calls"
     if not summaries.durations_known:
         return (
-            "The tables are of all calls; how long each took, which task did what when, and the rates over time, "
-            "are not known (ensio run --mode trace records them)."
+            "The tables are of all calls; how long each took, which task did what when, and the rates over "
+            "time, are not known (ensio run --mode trace records them)."
         )
     if not summaries.events:
         why = (

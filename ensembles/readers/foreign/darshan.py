@@ -19,7 +19,7 @@ from ensembles.errors import EnsioError
 from ensembles.events import Call
 from ensembles.metadata import RunMetadata
 from ensembles.readers.dictionary import UNKNOWN_CALL
-from ensembles.readers.foreign import darshan_counters, darshan_job, darshan_segments
+from ensembles.readers.foreign import darshan_counters, darshan_job, darshan_segments, darshan_ways
 from ensembles.readers.foreign.darshan_frames import SEGMENT_BYTES, FrameError, read_frame
 from ensembles.readers.foreign.darshan_header import LONGEST, DamagedLog, damaged, read_header
 from ensembles.readers.foreign.darshan_layout import attribute_of
@@ -29,7 +29,7 @@ from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
 CALLS: tuple[Call, ...] = tuple(
-    dict.fromkeys((UNKNOWN_CALL, *darshan_counters.CALLS, *sum(darshan_segments.CALLS.values(), ())))
+    dict.fromkeys((UNKNOWN_CALL, *darshan_ways.CALLS, *sum(darshan_segments.CALLS.values(), ())))
 )
 
 
@@ -87,7 +87,15 @@ class DarshanImport:
     def _blocks(self, memory: int, shared: mmap.mmap, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
         # -P: modules of the folder in which somebody calls ensio are not ours.
         child = subprocess.Popen(
-            [sys.executable, "-P", "-m", f"{__package__}.darshan_child", self.path, str(memory), str(max_events)],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                f"{__package__}.darshan_child",
+                self.path,
+                str(memory),
+                str(max_events),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -122,8 +130,10 @@ class DarshanImport:
     ) -> Mapping[str, np.ndarray] | None:
         kind = head["kind"]
         if kind == "error":
-            raise EnsioError(head["text"]) if "text" in head else DamagedLog(
-                f"Darshan's library could not {head['failed']}"
+            raise (
+                EnsioError(head["text"])
+                if "text" in head
+                else DamagedLog(f"Darshan's library could not {head['failed']}")
             )
         if kind == "job":
             darshan_job.describe(self.metadata, self._state, head)
@@ -170,7 +180,9 @@ class DarshanImport:
 
     def _check_ranks(self, rank: np.ndarray, least: int) -> None:
         if rank.min(initial=0) < least or rank.max(initial=0) >= self.metadata.tasks:
-            raise DamagedLog(f"it speaks of rank {int(rank.max(initial=0)):,} of {self.metadata.tasks:,} tasks")
+            raise DamagedLog(
+                f"it speaks of rank {int(rank.max(initial=0)):,} of {self.metadata.tasks:,} tasks"
+            )
 
     def regions(self) -> RegionTable:
         """Darshan knows no phases and no regions."""

@@ -74,7 +74,10 @@ def _tell(path: str, header: Header, out: Any, descriptor: int, room: int) -> No
     log = Log(path)
     modules = log.modules()
     job = log.job()
-    write_frame(out, {"kind": "job", "job": job, "mounts": log.mounts(), "modules": modules, "version": header.version})
+    write_frame(
+        out,
+        {"kind": "job", "job": job, "mounts": log.mounts(), "modules": modules, "version": header.version},
+    )
     identities, names = log.names() if header.names[1] else (array("Q"), [])
     if header.names[1] and not names:
         raise DarshanError("read the names of the files")
@@ -107,8 +110,8 @@ def _check_version(path: str, module: str, version: int, log: Log) -> None:
     newest = _FIRST_WITH_THREADS[module] - (0 if log.knows_threads else 1)
     if version > newest:
         raise EnsioError(
-            f"{path} was written by a newer Darshan than the package darshan that is installed ({module} {version}): "
-            "pip install --upgrade darshan, once there is one for it"
+            f"{path} was written by a newer Darshan than the package darshan that is installed "
+            f"({module} {version}): pip install --upgrade darshan, once there is one for it"
         )
 
 
@@ -123,7 +126,13 @@ class _Segments:
     def __init__(
         self, log: Log, module: str, known: dict[str, Any], shared: mmap.mmap, out: Any, packed: int
     ) -> None:
-        self._log, self._module, self._number, self._out, self._packed = log, module, known["number"], out, packed
+        self._log, self._module, self._number, self._out, self._packed = (
+            log,
+            module,
+            known["number"],
+            out,
+            packed,
+        )
         self._has_threads = known["version"] >= _FIRST_WITH_THREADS[module]
         self._has_offsets = module != "DXT_MPIIO" or known["version"] > 1
         self._bytes = SEGMENT_BYTES if self._has_threads else SEGMENT_BYTES - 8

@@ -8,101 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
 from ensembles.events import Call
 from ensembles.readers.foreign.darshan_header import DamagedLog
+from ensembles.readers.foreign.darshan_ways import BUCKETS, CALLS, PREFIX, WAYS, Way
 from ensembles.summaries.cells import CELL_DTYPES, CellSummary
 from ensembles.summaries.classes import ALL_SIZES, UNKNOWN_ORDINAL
 from ensembles.summaries.ranktable import RankTable
 
-BUCKETS = (
-    ("0_100", 0, 100),
-    ("100_1K", 101, 1024),
-    ("1K_10K", 1025, 10 * 1024),
-    ("10K_100K", 10 * 1024 + 1, 100 * 1024),
-    ("100K_1M", 100 * 1024 + 1, 1 << 20),
-    ("1M_4M", (1 << 20) + 1, 4 << 20),
-    ("4M_10M", (4 << 20) + 1, 10 << 20),
-    ("10M_100M", (10 << 20) + 1, 100 << 20),
-    ("100M_1G", (100 << 20) + 1, 1 << 30),
-    ("1G_PLUS", (1 << 30) + 1, (1 << 63) - 1),
-)
-"""Darshan's classes of request sizes: the end of the counter's name, the least and the largest size."""
-
 _LONGEST_S = 1e9
 _MOST = 1 << 62
-
-
-class _Way(NamedTuple):
-    """Where a module counts calls of a kind: the sum of counters, their bytes, and times (names without the
-    module's prefix)."""
-
-    call: Call
-    counts: tuple[str, ...]
-    moved: str | None
-    time: str
-    longest: str | None
-    first: tuple[str, ...]
-    last: tuple[str, ...]
-    sizes: str | None
-
-
-def _ways(layer: str, names: tuple[str, str, str], reads: Sequence[str], writes: Sequence[str],
-          others: Sequence[str], sizes: str | None, longest: bool) -> tuple[_Way, ...]:
-    transfers = (
-        _Way(
-            Call(name, layer, op),
-            tuple(counts),
-            f"BYTES_{done}",
-            f"F_{kind}_TIME",
-            f"F_MAX_{kind}_TIME" if longest else None,
-            (f"F_{kind}_START_TIMESTAMP",),
-            (f"F_{kind}_END_TIMESTAMP",),
-            None if sizes is None else f"SIZE_{kind}_{sizes}",
-        )
-        for name, op, counts, kind, done in (
-            (names[0], "read", reads, "READ", "READ"),
-            (names[1], "write", writes, "WRITE", "WRITTEN"),
-        )
-    )
-    first = ("F_OPEN_START_TIMESTAMP", "F_CLOSE_START_TIMESTAMP")
-    last = ("F_OPEN_END_TIMESTAMP", "F_CLOSE_END_TIMESTAMP")
-    metadata = _Way(Call(names[2], layer, "meta"), tuple(others), None, "F_META_TIME", None, first, last, None)
-    return (*transfers, metadata)
-
-
-_KINDS = ("INDEP", "COLL", "SPLIT", "NB")
-WAYS: dict[str, tuple[_Way, ...]] = {
-    "POSIX": _ways(
-        "posix",
-        ("read", "write", "open, seek, stat, sync"),
-        ["READS"],
-        ["WRITES"],
-        ["OPENS", "SEEKS", "STATS", "FSYNCS", "FDSYNCS"],
-        "",
-        True,
-    ),
-    "MPI-IO": _ways(
-        "mpiio",
-        ("MPI_File_read", "MPI_File_write", "MPI_File_open, MPI_File_sync"),
-        [f"{kind}_READS" for kind in _KINDS],
-        [f"{kind}_WRITES" for kind in _KINDS],
-        ["INDEP_OPENS", "COLL_OPENS", "SYNCS"],
-        "AGG_",
-        True,
-    ),
-    "STDIO": _ways(
-        "stdio", ("fread", "fwrite", "fopen, fseek, fflush"), ["READS"], ["WRITES"], ["OPENS", "SEEKS", "FLUSHES"], None, False
-    ),
-}
-"""By module, in the order in which they come: what is counted of reads, writes and other calls. Functions that do
-the same are counted together, under the name of the first."""
-
-_PREFIX = {"POSIX": "POSIX_", "MPI-IO": "MPIIO_", "STDIO": "STDIO_"}
-CALLS = tuple(way.call for ways in WAYS.values() for way in ways)
 
 
 class CountedSummary(CellSummary):
@@ -169,7 +86,9 @@ class Counters:
         self._around: dict[str, dict[int, _File]] = {}
         """Kind of operation → identity → what MPI-IO did of it to the file."""
 
-    def add(self, module: str, names: tuple[Sequence[str], Sequence[str]], columns: Sequence[np.ndarray]) -> None:
+    def add(
+        self, module: str, names: tuple[Sequence[str], Sequence[str]], columns: Sequence[np.ndarray]
+    ) -> None:
         """Add records.
 
         Parameters
@@ -187,7 +106,7 @@ class Counters:
             A number cannot be what it is said to be.
         """
         identity, rank, whole, real = columns
-        prefix = _PREFIX[module]
+        prefix = PREFIX[module]
         counter = {name.removeprefix(prefix): whole[:, i] for i, name in enumerate(names[0])}
         second = {name.removeprefix(prefix): real[:, i] for i, name in enumerate(names[1])}
         self.shared_records += int((rank < 0).sum())
@@ -215,16 +134,29 @@ class Counters:
                 setattr(found, name, getattr(found, name) + int(rows[name].sum()))
             found.outer_moved += int(moved[~carried].sum())
             found.max_ns = max(found.max_ns, int(rows["max_ns"].max()))
-            self._times(found, [_ns(second[name]) for name in way.first], [_ns(second[name]) for name in way.last], count)
+            self._times(
+                found,
+                [_ns(second[name]) for name in way.first],
+                [_ns(second[name]) for name in way.last],
+                count,
+            )
             if way.sizes is not None:
-                found.sizes += np.array([_total(np.maximum(counter[way.sizes + end], 0)) for end, _, _ in BUCKETS])
+                found.sizes += np.array(
+                    [_total(np.maximum(counter[way.sizes + end], 0)) for end, _, _ in BUCKETS]
+                )
             own = (rank >= 0) & (count > 0)
             number = np.full(len(count), CALLS.index(way.call))
             table = {"rank": rank, "call": number, "errors": np.zeros(len(count), np.int64)} | rows
             self.table.add_rows(CALLS, {name: column[own] for name, column in table.items()})
 
     def _nested(
-        self, module: str, way: _Way, identity: np.ndarray, rank: np.ndarray, time_ns: np.ndarray, moved: np.ndarray
+        self,
+        module: str,
+        way: Way,
+        identity: np.ndarray,
+        rank: np.ndarray,
+        time_ns: np.ndarray,
+        moved: np.ndarray,
     ) -> np.ndarray:
         """Whose bytes calls of MPI-IO count: bool, shape (n,); times inside calls of MPI-IO are noted.
 
@@ -251,7 +183,12 @@ class Counters:
         outer = next(way_around.call for way_around in WAYS["MPI-IO"] if way_around.call.op == way.call.op)
         zeros = np.zeros(len(own), np.int64)
         rows = dict.fromkeys(("count", "errors", "moved", "time_ns"), zeros)
-        rows |= {"rank": own[:, 0], "inner_ns": own[:, 1], "max_ns": zeros - 1, "call": zeros + CALLS.index(outer)}
+        rows |= {
+            "rank": own[:, 0],
+            "inner_ns": own[:, 1],
+            "max_ns": zeros - 1,
+            "call": zeros + CALLS.index(outer),
+        }
         self.table.add_rows(CALLS, rows)
         return inside
 
@@ -313,8 +250,8 @@ class Counters:
 
 
 def columns_of(records: np.ndarray, whole: int, real: int) -> tuple[np.ndarray, ...]:
-    """Identities (u8, (n,)), ranks (i8, (n,)), counters (i8, (n, whole)) and times (f8, (n, real)) of records that
-    lie behind each other (u1, shape (bytes,))."""
+    """Identities (u8, (n,)), ranks (i8, (n,)), counters (i8, (n, whole)) and times (f8, (n, real)) of
+    records that lie behind each other (u1, shape (bytes,))."""
     shape = np.dtype([("id", "u8"), ("rank", "i8"), ("whole", "i8", (whole,)), ("real", "f8", (real,))])
     table = records.view(shape)
     return table["id"], table["rank"], table["whole"], table["real"]

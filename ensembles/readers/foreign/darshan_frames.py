@@ -1,4 +1,4 @@
-"""What the process that reads a Darshan log tells the one that asked for it: frames of a JSON object and arrays.
+"""What the process that reads a Darshan log tells the one that asked for it: JSON objects, each with arrays.
 
 The reading process may have been led astray by a damaged log, so that a frame is believed no further than it
 can be checked.
@@ -33,8 +33,8 @@ class FrameError(Exception):
 
 
 def write_frame(stream: BinaryIO, head: dict[str, Any], arrays: Sequence[array[int]] = ()) -> None:
-    """Write one frame; arrays have one of `DTYPES`. NumPy, which takes longer to load than most logs to read, is not
-    needed for that."""
+    """Write one frame; arrays have one of `DTYPES`. NumPy, which takes longer to load than most logs
+    to read, is not needed for that."""
     shapes = [(column.typecode, len(column)) for column in arrays]
     text = json.dumps({**head, "arrays": shapes}).encode("ascii")
     stream.write(struct.pack("<I", len(text)) + text)

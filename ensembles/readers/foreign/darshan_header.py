@@ -1,7 +1,8 @@
 """The uncompressed head of a Darshan log: which version wrote it, and where its parts lie.
 
 Darshan's library believes what stands there, so it is looked at before the library sees the file. Layout:
-``darshan-log-format.h`` of Darshan 3 (``struct darshan_header``; before version 3.41 with room for 16 modules).
+``darshan-log-format.h`` of Darshan 3 (``struct darshan_header``; before version 3.41 with room for 16
+modules).
 """
 
 from __future__ import annotations
@@ -106,8 +107,8 @@ def read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
     compression, _, *numbers = shape.unpack_from(beginning, 16)
     if compression not in (_ZLIB, _BZIP2):
         raise EnsioError(
-            f"{path} is a Darshan log that is not compressed by zlib or bzip2, which Darshan's library does not "
-            "read safely: convert it with darshan-convert"
+            f"{path} is a Darshan log that is not compressed by zlib or bzip2, which Darshan's library does "
+            "not read safely: convert it with darshan-convert"
         )
     places = list(zip(numbers[0 : 2 + 2 * count : 2], numbers[1 : 2 + 2 * count : 2], strict=True))
     head_bytes = 16 + shape.size

@@ -10,9 +10,10 @@ import numpy as np
 
 from ensembles.events import Call
 from ensembles.metadata import Mount, Process, RunMetadata
-from ensembles.readers.foreign.darshan_counters import WAYS, Counters
+from ensembles.readers.foreign.darshan_counters import Counters
 from ensembles.readers.foreign.darshan_header import DamagedLog
 from ensembles.readers.foreign.darshan_segments import CALLS, Converter, Parts
+from ensembles.readers.foreign.darshan_ways import WAYS
 
 MOST_TASKS = 1 << 24
 """More tasks no machine has."""
@@ -158,8 +159,8 @@ def _notes(
     full = [module for module, known in state.modules.items() if known["partial"]]
     if full:
         notes.append(
-            f"Darshan's memory for {', '.join(full)} was full, and what came after that is missing: give it more "
-            "(DARSHAN_MODMEM, or MODMEM in its configuration)"
+            f"Darshan's memory for {', '.join(full)} was full, and what came after that is missing: give it "
+            "more (DARSHAN_MODMEM, or MODMEM in its configuration)"
         )
     if lost:
         notes.append(f"{lost:,} reads and writes are counted by Darshan, but DXT did not keep them")
@@ -167,13 +168,14 @@ def _notes(
         notes += _only_counted(state, counters)
     else:
         notes.append(
-            "Darshan's counters say how many calls there were and how long they took together, not when each was "
-            "made nor how long it took: record with DXT (DXT_ENABLE_IO_TRACE=1) or with ensio run for that"
+            "Darshan's counters say how many calls there were and how long they took together, not when "
+            "each was made nor how long it took: record with DXT (DXT_ENABLE_IO_TRACE=1) or with ensio run "
+            "for that"
         )
         if counters.shared_records:
             notes.append(
-                f"{counters.shared_records:,} records of files are sums over all ranks: what each rank did is not "
-                "known of these"
+                f"{counters.shared_records:,} records of files are sums over all ranks: what each rank did "
+                "is not known of these"
             )
     passed = sorted(set(state.modules) - _UNDERSTOOD)
     if passed:
@@ -182,8 +184,8 @@ def _notes(
         notes.append(f"the log lacks the names of {len(state.nameless):,} files")
     if counters.negative_times:
         notes.append(
-            f"{counters.negative_times:,} times that Darshan added up are negative, as by a clock that was set back, "
-            "and are taken for none"
+            f"{counters.negative_times:,} times that Darshan added up are negative, as by a clock that was "
+            "set back, and are taken for none"
         )
     if converter.turned:
         notes.append(f"{converter.turned:,} calls ended before they began, and are shown without a duration")
@@ -201,7 +203,9 @@ def _only_counted(state: State, counters: Counters) -> list[str]:
             found = counters.sums.get(way.call)
             if found is not None and found.count and not (module in traced and way.moved):
                 time = f"{found.time_ns * 1e-9:.3g} s"
-                texts.append(f"{found.count:,} × {way.call.name.replace(', ', '/')} of {way.call.layer} ({time})")
+                texts.append(
+                    f"{found.count:,} × {way.call.name.replace(', ', '/')} of {way.call.layer} ({time})"
+                )
     if not texts:
         return []
     return ["DXT traces reads and writes of POSIX and MPI-IO; only counted are " + ", ".join(texts)]

@@ -1,5 +1,5 @@
-"""Darshan's own library (libdarshan-util, which comes with the package ``darshan``), without the rest of that package:
-its DataFrames take seconds to import and microseconds a segment.
+"""Darshan's own library (libdarshan-util, which comes with the package ``darshan``), without the rest of that
+package: its DataFrames take a second to import and microseconds a segment.
 
 Only `darshan_child` calls it, in a process of its own: it trusts what it reads.
 """
@@ -71,7 +71,9 @@ class Log:
             raise DarshanError("find the package darshan")
         self.ffi = cffi.FFI()
         self.ffi.cdef(_declarations(folders[0]))
-        bundled = glob(os.path.join(escape(os.path.dirname(folders[0])), "darshan.libs", "libdarshan-util*.so*"))
+        bundled = glob(
+            os.path.join(escape(os.path.dirname(folders[0])), "darshan.libs", "libdarshan-util*.so*")
+        )
         try:
             self.library: Any = self.ffi.dlopen(bundled[0] if bundled else "libdarshan-util.so")
         except OSError as error:
@@ -86,8 +88,8 @@ class Log:
         return os.fsdecode(self.ffi.string(value, longest))
 
     def job(self) -> dict[str, Any]:
-        """``uid``, ``jobid``, ``nprocs``, ``start_ns`` and ``end_ns`` since 1970, ``metadata`` (text of lines)
-        and ``command``."""
+        """``uid``, ``jobid``, ``nprocs``, ``start_ns`` and ``end_ns`` since 1970, ``metadata`` (lines) and
+        ``command``."""
         record = self.ffi.new("struct darshan_job *")
         if self.library.darshan_log_get_job(self._handle, record) < 0:
             raise DarshanError("read the description of the job")
@@ -111,7 +113,8 @@ class Log:
         if self.library.darshan_log_get_mounts(self._handle, found, count) < 0:
             raise DarshanError("read the mount points")
         return [
-            (self._text(found[0][i].mnt_path, 3015), self._text(found[0][i].mnt_type, 3015)) for i in range(count[0])
+            (self._text(found[0][i].mnt_path, 3015), self._text(found[0][i].mnt_type, 3015))
+            for i in range(count[0])
         ]
 
     def modules(self) -> dict[str, dict[str, Any]]:
@@ -169,8 +172,8 @@ class Log:
             self.library.darshan_free(place[0])
 
     def counter_shape(self, module: str) -> tuple[int, int]:
-        """How many counters are whole numbers, and how many are not: a record is its file's identity, the rank,
-        and these, of 8 bytes each."""
+        """How many counters are whole numbers, and how many are not: a record is its file's identity, the
+        rank, and these, of 8 bytes each."""
         fields = dict(self.ffi.typeof(_RECORDS[module][0]).fields)
         return fields["counters"].type.length, fields["fcounters"].type.length
 

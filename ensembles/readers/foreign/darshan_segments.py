@@ -122,7 +122,9 @@ class Converter:
         if parts.module == "DXT_MPIIO":
             columns["depth"] = columns["carried"] = np.zeros(len(length), "u1")
             what = np.repeat(np.where(parts.is_write, _WRITE, _READ).astype("u1"), parts.count)
-            self._around.append({name: columns[name] for name in ("rank", "thread", "start")} | {"end": end, "what": what})
+            self._around.append(
+                {name: columns[name] for name in ("rank", "thread", "start")} | {"end": end, "what": what}
+            )
         elif self._around:
             columns["carried"] = self._carried(columns, start, end)
             columns["depth"] = (columns["carried"] > 0).astype("u1")

@@ -1,4 +1,4 @@
-"""Darshan logs, written here from the description of the format alone: whatever a test needs, and lies too."""
+"""Darshan logs, written from the description of the format alone: whatever a test needs, and lies too."""
 
 from __future__ import annotations
 
@@ -17,11 +17,28 @@ START_S = 1_700_000_000
 # Some counters, by their place in a record.
 POSIX = {"OPENS": 0, "READS": 3, "WRITES": 4, "SEEKS": 5, "STATS": 6, "BYTES_READ": 14, "BYTES_WRITTEN": 15}
 POSIX |= {"SIZE_READ_0_100": 29, "SIZE_WRITE_1K_10K": 41, "SIZE_WRITE_1M_4M": 44}
-POSIX_F = {"WRITE_START": 2, "WRITE_END": 6, "READ_TIME": 8, "WRITE_TIME": 9, "META_TIME": 10, "MAX_WRITE_TIME": 12}
-MPIIO = {"COLL_OPENS": 1, "INDEP_WRITES": 3, "COLL_WRITES": 5, "BYTES_WRITTEN": 15, "SIZE_WRITE_AGG_1M_4M": 34}
+POSIX_F = {
+    "WRITE_START": 2,
+    "WRITE_END": 6,
+    "READ_TIME": 8,
+    "WRITE_TIME": 9,
+    "META_TIME": 10,
+    "MAX_WRITE_TIME": 12,
+}
+MPIIO = {
+    "COLL_OPENS": 1,
+    "INDEP_WRITES": 3,
+    "COLL_WRITES": 5,
+    "BYTES_WRITTEN": 15,
+    "SIZE_WRITE_AGG_1M_4M": 34,
+}
 STDIO = {"OPENS": 0, "READS": 2, "WRITES": 3, "BYTES_WRITTEN": 6, "BYTES_READ": 7}
 STDIO_F = {"META_TIME": 0, "WRITE_TIME": 1, "READ_TIME": 2, "WRITE_START": 5, "WRITE_END": 9}
-_SHAPES = {"POSIX": (69, 17, POSIX, POSIX_F), "MPI-IO": (51, 17, MPIIO, POSIX_F), "STDIO": (14, 15, STDIO, STDIO_F)}
+_SHAPES = {
+    "POSIX": (69, 17, POSIX, POSIX_F),
+    "MPI-IO": (51, 17, MPIIO, POSIX_F),
+    "STDIO": (14, 15, STDIO, STDIO_F),
+}
 
 
 @dataclass
@@ -102,14 +119,18 @@ class MadeLog:
         old = self.version < "3.41"
         times = (START_S, START_S + 60) if old else (START_S, 250_000_000, START_S + 60, 0)
         shape = f"{self.order}q{'qq' if old else 'qqqq'}qq1024s"
-        head = struct.pack(shape, 1000, *times, self.tasks, 4242, b"lib_ver=3.4.4\nh=romio_no_indep_rw=true\n")
+        head = struct.pack(
+            shape, 1000, *times, self.tasks, 4242, b"lib_ver=3.4.4\nh=romio_no_indep_rw=true\n"
+        )
         lines = "".join(f"\n{kind}\t{point}" for kind, point in self.mounts)
         return (head + self.command.encode() + lines.encode()).ljust(4096, b"\0")
 
     def packed(self, part: bytes) -> bytes:
         """Compressed, as the ranks do it each for itself: streams behind each other."""
         length = -(-len(part) // self.streams)
-        return b"".join(zlib.compress(part[low : low + length]) for low in range(0, len(part), max(length, 1)))
+        return b"".join(
+            zlib.compress(part[low : low + length]) for low in range(0, len(part), max(length, 1))
+        )
 
     def bytes(self) -> bytes:
         """The file."""
@@ -117,13 +138,17 @@ class MadeLog:
         count, head_bytes = (16, 360) if old else (64, 1328)
         body = zlib.compress(self.job())
         names = b"".join(
-            struct.pack(f"{self.order}Q", identity) + name.encode() + b"\0" for identity, name in self.names.items()
+            struct.pack(f"{self.order}Q", identity) + name.encode() + b"\0"
+            for identity, name in self.names.items()
         )
         places = [(0, 0)] * (1 + count)
         versions, flags = [0] * count, 0
         for place, module, part in [
             (0, "", names),
-            *((self.place(module) + 1, module, part) for module, part in sorted(self.parts.items(), key=self._order)),
+            *(
+                (self.place(module) + 1, module, part)
+                for module, part in sorted(self.parts.items(), key=self._order)
+            ),
         ]:
             packed = self.packed(part)
             places[place] = (head_bytes + len(body), len(packed))
@@ -147,7 +172,11 @@ class MadeLog:
     def place(self, module: str) -> int:
         """Number of a module in the head of this version."""
         number = MODULES[module]
-        return number - (1 if self.version < "3.41" and number > 6 else 0) - (1 if self.version < "3.20" and number > 4 else 0)
+        return (
+            number
+            - (1 if self.version < "3.41" and number > 6 else 0)
+            - (1 if self.version < "3.20" and number > 4 else 0)
+        )
 
     @staticmethod
     def _order(item: tuple[str, bytes]) -> int:
@@ -160,7 +189,7 @@ class MadeLog:
 
 
 def traced_log(**options: object) -> MadeLog:
-    """Two ranks that write a file by MPI-IO, each call with a POSIX call inside, and one of POSIX alone after it."""
+    """Two ranks that write a file by MPI-IO, each call with a POSIX call inside, and two of POSIX alone."""
     log = MadeLog(tasks=2, names={7: "/scratch/shared.dat", 8: "/scratch/own.dat"}, **options)  # type: ignore[arg-type]
     mib = 1 << 20
     for rank in (0, 1):
@@ -179,12 +208,57 @@ def counted_log(**options: object) -> MadeLog:
     log = MadeLog(tasks=2, names=names, **options)  # type: ignore[arg-type]
     mib = 1 << 20
     for rank in (0, 1):
-        log.count("POSIX", 8 + rank, rank, OPENS=1, WRITES=3, BYTES_WRITTEN=6000 + rank, SEEKS=2, STATS=1,
-                  SIZE_WRITE_1K_10K=3, F_WRITE_START=1.0, F_WRITE_END=2.0 + rank, F_WRITE_TIME=0.5,
-                  F_META_TIME=0.125, F_MAX_WRITE_TIME=0.25 * (1 + rank))
-        log.count("POSIX", 7, rank, OPENS=1, WRITES=2, BYTES_WRITTEN=4 * mib, SIZE_WRITE_1M_4M=2,
-                  F_WRITE_START=3.0, F_WRITE_END=4.0, F_WRITE_TIME=0.5, F_MAX_WRITE_TIME=0.375)
-        log.count("MPI-IO", 7, rank, COLL_OPENS=1, COLL_WRITES=1, INDEP_WRITES=1, BYTES_WRITTEN=4 * mib,
-                  SIZE_WRITE_AGG_1M_4M=2, F_WRITE_START=2.75, F_WRITE_END=4.5, F_WRITE_TIME=0.75, F_MAX_WRITE_TIME=0.5)
-        log.count("STDIO", 10, rank, WRITES=4, BYTES_WRITTEN=40, F_WRITE_START=5.0, F_WRITE_END=6.0, F_WRITE_TIME=0.0625)
+        log.count(
+            "POSIX",
+            8 + rank,
+            rank,
+            OPENS=1,
+            WRITES=3,
+            BYTES_WRITTEN=6000 + rank,
+            SEEKS=2,
+            STATS=1,
+            SIZE_WRITE_1K_10K=3,
+            F_WRITE_START=1.0,
+            F_WRITE_END=2.0 + rank,
+            F_WRITE_TIME=0.5,
+            F_META_TIME=0.125,
+            F_MAX_WRITE_TIME=0.25 * (1 + rank),
+        )
+        log.count(
+            "POSIX",
+            7,
+            rank,
+            OPENS=1,
+            WRITES=2,
+            BYTES_WRITTEN=4 * mib,
+            SIZE_WRITE_1M_4M=2,
+            F_WRITE_START=3.0,
+            F_WRITE_END=4.0,
+            F_WRITE_TIME=0.5,
+            F_MAX_WRITE_TIME=0.375,
+        )
+        log.count(
+            "MPI-IO",
+            7,
+            rank,
+            COLL_OPENS=1,
+            COLL_WRITES=1,
+            INDEP_WRITES=1,
+            BYTES_WRITTEN=4 * mib,
+            SIZE_WRITE_AGG_1M_4M=2,
+            F_WRITE_START=2.75,
+            F_WRITE_END=4.5,
+            F_WRITE_TIME=0.75,
+            F_MAX_WRITE_TIME=0.5,
+        )
+        log.count(
+            "STDIO",
+            10,
+            rank,
+            WRITES=4,
+            BYTES_WRITTEN=40,
+            F_WRITE_START=5.0,
+            F_WRITE_END=6.0,
+            F_WRITE_TIME=0.0625,
+        )
     return log

@@ -27,10 +27,12 @@ def _opens(path: Path) -> en.Run | None:
         run = en.open(path)
         assert run.summary.count >= 0
     except en.EnsioError as error:
-        assert str(path) in str(error)
-        assert "\n" not in str(error)
-        return None
-    return run
+        sentence = str(error)
+    else:
+        return run
+    assert str(path) in sentence
+    assert "\n" not in sentence
+    return None
 
 
 def _refused(path: Path, words: str = "damaged Darshan log") -> None:
@@ -63,14 +65,19 @@ def test_a_flipped_bit_of_what_is_compressed_never_changes_calls_quietly(
 @seed(2)
 @FUZZ
 @given(data=st.data())
-def test_bytes_of_the_head_may_be_anything(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_bytes_of_the_head_may_be_anything(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     log = data.draw(st.sampled_from([traced_log(), counted_log(), counted_log(version="3.21")]))
     content = bytearray(log.bytes())
     for _ in range(data.draw(st.integers(1, 3))):
         # The places of modules that are used lie near the beginning.
         place = data.draw(st.one_of(st.integers(16, 250), st.integers(16, HEAD_BYTES - 8)))
         content[place : place + 8] = data.draw(
-            st.one_of(st.binary(min_size=1, max_size=8), st.integers(0, 2**64 - 1).map(lambda n: struct.pack("<Q", n)))
+            st.one_of(
+                st.binary(min_size=1, max_size=8),
+                st.integers(0, 2**64 - 1).map(lambda n: struct.pack("<Q", n)),
+            )
         )
     folder = tmp_path_factory.mktemp("head")
     (folder / "log").write_bytes(content)
@@ -80,7 +87,9 @@ def test_bytes_of_the_head_may_be_anything(data: st.DataObject, tmp_path_factory
 @seed(3)
 @FUZZ
 @given(data=st.data())
-def test_unpacked_bytes_may_be_anything(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_unpacked_bytes_may_be_anything(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     log = data.draw(st.sampled_from([traced_log, counted_log]))()
     log.stripe(7, 1 << 20, [1, 2])
     module = data.draw(st.sampled_from(sorted(log.parts)))
@@ -100,7 +109,8 @@ def test_a_cut_log_is_refused(tmp_path: Path, part: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "counts", [(1 << 60, 0), (-1, 4), (4, 0), ((1 << 62), (1 << 62)), (461168601842738791, 0), ((1 << 31) + 1, 0)]
+    "counts",
+    [(1 << 60, 0), (-1, 4), (4, 0), ((1 << 62), (1 << 62)), (461168601842738791, 0), ((1 << 31) + 1, 0)],
 )
 def test_counts_that_lie_are_refused(tmp_path: Path, counts: tuple[int, int]) -> None:
     log = MadeLog(tasks=1, names={7: "/f"})
@@ -160,7 +170,9 @@ def test_mount_lines_and_names_that_do_not_end_are_survived(tmp_path: Path) -> N
 def test_paths_with_control_characters_reach_no_terminal(tmp_path: Path) -> None:
     log = MadeLog(tasks=1, names={7: "/tmp/\x1b[31mred\n"}, command="/bin/\x1b]0;title\x07")
     log.trace("DXT_POSIX", 7, 0, [Segment(0, 1, 1.0, 2.0)])
-    done = subprocess.run([ENSIO, "info", log.write(tmp_path / "log")], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [ENSIO, "info", log.write(tmp_path / "log")], capture_output=True, text=True, check=True
+    )
     assert "\x1b" not in done.stdout + done.stderr
 
 
@@ -191,7 +203,9 @@ def _at_most_3_gib() -> None:
 def test_a_log_of_darshan_2_is_called_so(tmp_path: Path) -> None:
     import gzip
 
-    (tmp_path / "log.gz").write_bytes(gzip.compress(b"2.06".ljust(8, b"\0") + struct.pack("<q", MAGIC) + bytes(4000)))
+    (tmp_path / "log.gz").write_bytes(
+        gzip.compress(b"2.06".ljust(8, b"\0") + struct.pack("<q", MAGIC) + bytes(4000))
+    )
     _refused(tmp_path / "log.gz", "format 2.06, which Darshan's library does not read")
 
 

@@ -1,4 +1,4 @@
-"""Darshan logs: real ones, which the package darshan brings along, and made ones; each against PyDarshan."""
+"""Darshan logs that were made for a test: what is read in them, and what is said about them."""
 
 from __future__ import annotations
 
@@ -6,143 +6,17 @@ import json
 import struct
 import subprocess
 import sys
-import warnings
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from made_darshan_logs import START_S, MadeLog, Segment, counted_log, traced_log
+from read_by_pydarshan import events_of, segments_of
 
 import ensembles as en
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import darshan
-    from darshan.backend import cffi_backend
-
-EXAMPLES = Path(darshan.__file__).parent / "examples"
-LOGS = sorted(EXAMPLES.glob("*/*.darshan"))
-TRACED = ("dxt.darshan", "ior_hdf5_example.darshan")
 ENSIO = Path(sys.executable).with_name("ensio")
-LAYERS = {"DXT_POSIX": "posix", "DXT_MPIIO": "mpiio"}
-WORDS = {"POSIX": ("posix", "POSIX"), "MPI-IO": ("mpiio", "MPIIO"), "STDIO": ("stdio", "STDIO")}
-READS = {"POSIX": ["READS"], "STDIO": ["READS"]} | {"MPI-IO": [f"{k}_READS" for k in ("INDEP", "COLL", "SPLIT", "NB")]}
-
-
-def _segments(path: Path) -> Counter[tuple[Any, ...]]:
-    """What PyDarshan reads: every segment as a row."""
-    log = cffi_backend.log_open(str(path))
-    names = cffi_backend.log_get_name_records(log)
-    rows: Counter[tuple[Any, ...]] = Counter()
-    for module, layer in LAYERS.items():
-        while module in cffi_backend.log_get_modules(log):
-            record = cffi_backend.log_get_dxt_record(log, module)
-            if record is None:
-                break
-            for op in ("read", "write"):
-                for segment in record[f"{op}_segments"]:
-                    start, end = (round(segment[f"{name}_time"] * 1e9) for name in ("start", "end"))
-                    place = (record["rank"], record["hostname"], names[record["id"]])
-                    rows[(*place, layer, op, segment["offset"], segment["length"], start, end)] += 1
-    cffi_backend.log_close(log)
-    return rows
-
-
-def _events(run: en.Run) -> Counter[tuple[Any, ...]]:
-    """The same of a run."""
-    events = run.events
-    hosts = {process.rank: process.host for process in run.processes}
-    columns = (events.rank, events.file, events.call, events.offset, events.moved, events.start, events.end)
-    rows: Counter[tuple[Any, ...]] = Counter()
-    for rank, file, call, *rest in zip(*(column.tolist() for column in columns), strict=True):
-        name = run.calls[call]
-        rows[(rank, hosts[rank], run.files[file], name.layer, name.op, *rest)] += 1
-    return rows
-
-
-def _records(path: Path, module: str) -> Iterator[dict[str, Any]]:
-    log = cffi_backend.log_open(str(path))
-    while module in cffi_backend.log_get_modules(log):
-        record = cffi_backend.log_get_record(log, module, dtype="dict")
-        if record is None:
-            break
-        yield record
-    cffi_backend.log_close(log)
-
-
-def _sums(path: Path) -> dict[tuple[str, str], tuple[int, int, float, float]]:
-    """Count, bytes, time and longest of reads and writes of each layer, by PyDarshan's records."""
-    found: dict[tuple[str, str], tuple[int, int, float, float]] = {}
-    for module, (layer, word) in WORDS.items():
-        for record in _records(path, module):
-            counters, times = record["counters"], record["fcounters"]
-            for op, done in (("READ", "READ"), ("WRITE", "WRITTEN")):
-                names = [name.replace("READ", op) for name in READS[module]]
-                count, moved, time, most = found.get((layer, op.lower()), (0, 0, 0.0, 0.0))
-                count += sum(int(counters[f"{word}_{name}"]) for name in names)
-                moved += int(counters[f"{word}_BYTES_{done}"])
-                # One of the logs has a negative time, of a clock that was set back.
-                time += max(float(times[f"{word}_F_{op}_TIME"]), 0.0)
-                most = max(most, float(times.get(f"{word}_F_MAX_{op}_TIME", 0.0)))
-                found[layer, op.lower()] = (count, moved, time, most)
-    return {key: sums for key, sums in found.items() if sums[0]}
-
-
-@pytest.mark.parametrize("name", TRACED)
-def test_segments_of_real_logs_are_those_that_pydarshan_reads(name: str) -> None:
-    path = EXAMPLES / "example_logs" / name
-    rows = _segments(path)
-    assert sum(rows.values()) > 100
-    run = en.open(path)
-    assert run.mode == "trace"
-    assert _events(run) == rows
-
-
-@pytest.mark.parametrize("path", [path for path in LOGS if path.name not in TRACED], ids=lambda path: path.stem[:24])
-def test_sums_of_real_logs_are_those_of_pydarshans_counters(path: Path) -> None:
-    run = en.open(path)
-    cells, found = run.summary.cells, {}
-    for i, number in enumerate(cells["call"]):
-        call = run.calls[number] if run.summary.calls == run.calls else run.summary.calls[number]
-        if call.op in ("read", "write"):
-            longest = max(int(cells["max_ns"][i]), 0) * 1e-9
-            found[call.layer, call.op] = (
-                int(cells["count"][i]), int(cells["moved"][i]), int(cells["time_ns"][i]) * 1e-9, longest
-            )
-    expected = _sums(path)
-    assert found.keys() == expected.keys()
-    for key, sums in expected.items():
-        assert found[key] == pytest.approx(sums, rel=1e-6, abs=1e-6), key
-    assert run.mode == "profile"
-
-
-@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem[:24])
-def test_jobs_of_real_logs_are_those_that_pydarshan_reads(path: Path) -> None:
-    log = cffi_backend.log_open(str(path))
-    job, command = cffi_backend.log_get_job(log), cffi_backend.log_get_exe(log)
-    mounts = dict(cffi_backend.log_get_mounts(log))
-    cffi_backend.log_close(log)
-    run = en.open(path)
-    assert (run.tasks, run.job) == (job["nprocs"], str(job["jobid"]))
-    assert run.origin_unix_ns == job["start_time_sec"] * 10**9 + job["start_time_nsec"]
-    assert " ".join(run.command) == command
-    tables = list(run.mounts.values()) or [()]
-    assert {mount.point: mount.type for table in tables for mount in table} == mounts
-
-
-def test_layouts_on_lustre_are_those_of_the_record() -> None:
-    path = EXAMPLES / "example_logs" / "ior_hdf5_example.darshan"
-    (record,) = _records(path, "LUSTRE")
-    (component,) = record["components"]
-    run = en.open(path)
-    (file,) = run.file_facts
-    striping = run.striping_of(file)
-    assert striping is not None
-    assert striping.stripe_bytes == component["counters"]["LUSTRE_COMP_STRIPE_SIZE"]
-    assert striping.components[0].targets == tuple(component["ost_ids"])
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -153,7 +27,7 @@ def test_made_logs_of_old_versions_and_other_byte_orders_are_what_pydarshan_read
     log = traced_log(version=version, order=order, streams=3)
     log.stripe(7, 4 << 20, [3, 1, 4])
     run = en.open(log.write(tmp_path / "some.log"))
-    assert _events(run) == _segments(tmp_path / "some.log")
+    assert events_of(run) == segments_of(tmp_path / "some.log")
     striping = run.striping_of("/scratch/shared.dat")
     assert striping is not None
     assert (striping.stripe_bytes, striping.components[0].targets) == (4 << 20, (3, 1, 4))
@@ -253,8 +127,14 @@ def test_counters_say_what_each_rank_did(tmp_path: Path) -> None:
     assert information["bytes_written"] == 12_001 + 8 * mib + 80
     assert information["io_time_s"] == pytest.approx(2 * 1.4375)
     assert information["calls"]["write"] == {
-        "layer": "posix", "op": "write", "count": 10, "bytes": 12_001 + 8 * mib, "time_s": 2.0,
-        "exclusive_time_s": 2.0, "max_s": 0.5, "errors": 0,
+        "layer": "posix",
+        "op": "write",
+        "count": 10,
+        "bytes": 12_001 + 8 * mib,
+        "time_s": 2.0,
+        "exclusive_time_s": 2.0,
+        "max_s": 0.5,
+        "errors": 0,
     }
     assert information["calls"]["fwrite"]["max_s"] is None
     assert information["calls"]["open, seek, stat, sync"]["count"] == 10
@@ -284,8 +164,15 @@ def test_a_file_that_darshan_added_up_over_the_ranks_has_no_ranks(tmp_path: Path
 
 @pytest.mark.parametrize(
     "command",
-    [("modes",), ("tail", "--tasks", "8"), ("split", "--calls", "1,2", "--tasks", "8"), ("ordinals", "--op", "write"),
-     ("phases",), ("rate",), ("events",)],
+    [
+        ("modes",),
+        ("tail", "--tasks", "8"),
+        ("split", "--calls", "1,2", "--tasks", "8"),
+        ("ordinals", "--op", "write"),
+        ("phases",),
+        ("rate",),
+        ("events",),
+    ],
     ids=lambda command: command[0],
 )
 def test_what_needs_single_calls_refuses_sums(tmp_path: Path, command: tuple[str, ...]) -> None:
@@ -310,7 +197,9 @@ def test_calls_that_dxt_did_not_keep_are_lost(tmp_path: Path) -> None:
     run = en.open(log.write(tmp_path / "log"))
     assert (run.dropped_events, run.lost_calls, run.keeps_all_calls) == (3, 3, False)
     assert any("memory for DXT_POSIX was full" in note for note in run.notes)
-    assert any("3 reads and writes are counted by Darshan, but DXT did not keep them" in note for note in run.notes)
+    assert any(
+        "3 reads and writes are counted by Darshan, but DXT did not keep them" in note for note in run.notes
+    )
 
 
 def test_what_is_only_counted_beside_a_trace_is_told(tmp_path: Path) -> None:
@@ -331,7 +220,9 @@ def test_a_call_whose_clock_was_set_back_has_no_duration(tmp_path: Path) -> None
     assert any("1 calls ended before they began" in note for note in run.notes)
 
 
-def test_without_the_package_the_sentence_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_sentence_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = traced_log().write(tmp_path / "log")
     monkeypatch.setitem(sys.modules, "darshan", None)
     with pytest.raises(en.EnsioError, match=r"pip install 'ensio\[darshan\]'"):
