@@ -38,6 +38,7 @@ def ensemble_of_summary(run: Run, selection: Selection, per: Literal["call", "Mi
         if told is not None:
             raise _refusal(run, f"does not tell {what} apart")
     summary = run.summary
+    refuse_sums(run)
     cells = summary.cells
     wanted = np.array([selection.wants_call(call) for call in summary.calls], bool)[cells["call"]]
     if selection.sizes is not None:
@@ -67,6 +68,22 @@ def ensemble_of_summary(run: Run, selection: Selection, per: Literal["call", "Mi
         op=op_of(used),
         notes=_notes(run, summary, wanted, sample) + doubts_about(used),
     )
+
+
+def refuse_sums(run: Run) -> None:
+    """Sums are no durations.
+
+    Raises
+    ------
+    EnsioError
+        Of this run only sums are known.
+    """
+    if not run.summary.durations_known:
+        raise EnsioError(
+            f"{run.path} says how many calls there were and how long they took together, not how long each "
+            "took: see ensio info for the sums, or record single calls (ensio run; Darshan: "
+            "DXT_ENABLE_IO_TRACE=1)"
+        )
 
 
 def _all_ranks(run: Run, selection: Selection) -> bool:

@@ -344,7 +344,8 @@ class Run:
         ranks = self._source.ranks()
         if ranks is None and not self.has_all_events:
             raise EnsioError(
-                f"{self.path} does not say what each rank did: an older ensio made it; collect the run again"
+                f"{self.path} does not say what each rank did: if an older ensio made it, collect the run "
+                "again; what another tool added up over the ranks cannot be told apart"
             )
         if ranks is None:
             ranks = RankTable(self.calls)
@@ -434,7 +435,7 @@ class Run:
         command = " ".join(self.command) or self.program or "unknown program"
         if len(command) > 80:
             command = command[:77] + "..."
-        on = self.hosts[0] if len(self.hosts) == 1 else f"{len(self.hosts)} nodes"
+        on = self.hosts[0] if len(self.hosts) == 1 else f"{len(self.hosts) or 'unknown'} nodes"
         tasks = f"{self.tasks} task{'s' * (self.tasks != 1)}"
         return f"{command}, {tasks} on {on}, {self.start:%Y-%m-%d %H:%M:%S} UTC"
 

@@ -44,6 +44,8 @@ class Summaries:
         By layer: sizes that are known only as a range (least, largest), and how many calls had them.
     events : int or None
         Single calls that `rate` and `raster` show; None: all of them.
+    durations_known : bool
+        False: of the durations only sums are known.
     """
 
     table: CallTable
@@ -55,6 +57,7 @@ class Summaries:
     raster: Raster
     size_classes: dict[str, list[tuple[int, int, int]]] = field(default_factory=dict)
     events: int | None = None
+    durations_known: bool = True
 
     @classmethod
     def of(cls, chunks: Iterable[Events], tasks: int) -> Summaries:
@@ -91,7 +94,16 @@ class Summaries:
         sizes, classes = sizes_of(cells)
         table, totals = table_of(cells, run.files), totals_of(cells)
         return cls(
-            table, totals, sizes, histogram_of(cells), moments_of(cells), rate, raster, classes, events
+            table,
+            totals,
+            sizes,
+            histogram_of(cells),
+            moments_of(cells),
+            rate,
+            raster,
+            classes,
+            events,
+            cells.durations_known,
         )
 
 

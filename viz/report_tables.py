@@ -107,6 +107,11 @@ def missing(run: Any, summaries: Summaries) -> str:
     if summaries.events is None:
         return ""
     known = "The tables, the histograms and the moments are of all calls"
+    if not summaries.durations_known:
+        return (
+            "The tables are of all calls; how long each took, which task did what when, and the rates over "
+            "time, are not known (ensio run --mode trace records them)."
+        )
     if not summaries.events:
         why = (
             "This run was recorded in mode profile" if run.mode == "profile" else "No single calls were kept"

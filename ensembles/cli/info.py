@@ -73,6 +73,7 @@ def collect_information(run: Run) -> dict[str, Any]:
         "filesystems": _filesystems(run, table.files),
         "start": run.start.isoformat(),
         "mode": run.mode,
+        "durations_known": found.durations_known,
         "complete": not run.notes,
         "notes": run.notes,
         "tasks": run.tasks,
@@ -109,6 +110,7 @@ class _Found:
     size_classes: dict[str, list[tuple[int, int, int]]]
     regions: RegionTimes
     events: int
+    durations_known: bool = True
 
 
 def _from_events(run: Run) -> _Found:
@@ -132,7 +134,13 @@ def _from_summary(run: Run) -> _Found:
     sizes, classes = sizes_of(summary)
     events = sum(len(chunk) for chunk in run.chunks())
     return _Found(
-        table_of(summary, run.files), totals_of(summary), sizes, classes, RegionTimes(run.regions), events
+        table_of(summary, run.files),
+        totals_of(summary),
+        sizes,
+        classes,
+        RegionTimes(run.regions),
+        events,
+        summary.durations_known,
     )
 
 
@@ -198,7 +206,7 @@ def _calls(table: CallTable, layers: LayerTimes) -> dict[str, Any]:
             "bytes": totals.bytes,
             "time_s": totals.time_ns / _NS_PER_S,
             "exclusive_time_s": layers.exclusive_ns(call) / _NS_PER_S,
-            "max_s": totals.max_ns / _NS_PER_S,
+            "max_s": None if totals.max_ns < 0 else totals.max_ns / _NS_PER_S,
             "errors": totals.errors,
         }
     return calls

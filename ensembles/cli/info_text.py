@@ -74,7 +74,8 @@ def _what_ran(information: dict[str, Any]) -> str:
     counts += [count_text(information["files"], "file"), count_text(information["recorded_calls"], "call")]
     lines.append(_line("recorded", " · ".join(counts)))
     if information["mode"] == "profile":
-        lines.append(_line("mode", "profile: sums and histograms of all calls, no single calls"))
+        what = "sums and histograms" if information["durations_known"] else "sums"
+        lines.append(_line("mode", f"profile: {what} of all calls, no single calls"))
     elif information["mode"] == "tail":
         slow = count_text(information["events"], "call")
         lines.append(
@@ -117,6 +118,8 @@ def _transfers(information: dict[str, Any]) -> str:
         rate = f" · {bytes_text(information[key] / span_s)}/s over the span" if span_s > 0 else ""
         lines.append(_line(label, bytes_text(information[key]) + (rate if information[key] else "")))
     slowest = information["slowest_call"]
+    if slowest is None:
+        return "\n".join(lines)
     where = f"{slowest['call']} of rank {slowest['rank']} at {seconds_text(slowest['start_s'])}"
     file = f" on {os.path.basename(slowest['file'])}" if slowest["file"] else ""
     lines.append(_line("slowest", f"{seconds_text(slowest['duration_s'])}: {where}{file}"))
@@ -132,7 +135,7 @@ def _call_table(information: dict[str, Any]) -> str:
             seconds_text(call["time_s"]),
             f"{call['time_s'] / max(_all_time_s(information), 1e-30):.1%}",
             seconds_text(call["time_s"] / call["count"]),
-            seconds_text(call["max_s"]),
+            "" if call["max_s"] is None else seconds_text(call["max_s"]),
             f"{call['errors']:,}" if call["errors"] else "",
         )
         for name, call in sorted(information["calls"].items(), key=lambda item: -item[1]["time_s"])

@@ -183,8 +183,10 @@ def _chosen_op(selection: Selection, time: Counter[str]) -> str:
 def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
     import numpy as np
 
+    from ensembles.ensemble_of_summary import refuse_sums
     from ensembles.structure.ordinal_ensembles import OrdinalEnsembles
 
+    refuse_sums(run)
     asked = {
         "--file": selection.file_globs,
         "--rank": selection.ranks,

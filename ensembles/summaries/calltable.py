@@ -25,7 +25,7 @@ class CallTotals:
     time_ns : int
         Sum of durations.
     max_ns : int
-        Longest duration.
+        Longest duration; −1: not known.
     """
 
     count: int = 0

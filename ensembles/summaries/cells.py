@@ -7,7 +7,8 @@ together over processes, and turned into the other summaries.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,16 @@ class CellSummary:
         How many calls of a cell lie in a bin of the bin law; only bins that hold calls.
     longest : tuple (cell, Events)
         The longest calls of each cell (`LARGEST`), whole; of equals the earlier ones.
+    durations_known : bool
+        False: only sums of durations are known (another tool kept no more), hence no histogram, no
+        deviations, and ``max_ns`` only where it is not −1.
+    told_sizes : dict of str to list of (int, int, int)
+        Of layers whose cells do not tell request sizes apart, where these are told all the same: least and
+        largest (bytes), and the number of calls; the most frequent first.
     """
+
+    durations_known = True
+    told_sizes: Mapping[str, list[tuple[int, int, int]]] = MappingProxyType({})
 
     def __init__(self, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> None:
         self.calls = tuple(calls)

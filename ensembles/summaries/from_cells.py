@@ -42,8 +42,10 @@ def histogram_of(summary: CellSummary) -> LogHistogram:
 
 
 def moments_of(summary: CellSummary) -> CallMoments:
-    """The moments of each call."""
+    """The moments of each call, where durations are known."""
     moments = CallMoments()
+    if not summary.durations_known:
+        return moments
     cells = summary.cells
     for number in _calls_in_order(summary):
         mine = np.flatnonzero(cells["call"] == number)
@@ -137,4 +139,4 @@ def sizes_of(summary: CellSummary) -> tuple[SizeTable, dict[str, list[tuple[int,
         if layer in classes:
             classes[layer].sort(key=lambda entry: -entry[2])
             table.add_counts(layer, np.empty(0, np.uint64), np.empty(0, np.int64))
-    return table, classes
+    return table, classes | summary.told_sizes

@@ -31,6 +31,7 @@ class Format(NamedTuple):
 BEGINNING_BYTES = 4096
 
 FORMATS: tuple[Format, ...] = (
+    Format("Darshan", recognising.has_darshan, recognising.read_darshan),
     Format("DFTracer", recognising.has_dftracer, recognising.read_dftracer),
     Format("Recorder", recognising.has_recorder, recognising.read_recorder),
     Format("strace", recognising.has_strace, recognising.read_strace),

@@ -17,6 +17,7 @@ from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
 from ensembles.metadata import RunMetadata
 from ensembles.readers.foreign.sorting import sorted_table
+from ensembles.readers.completion import NEEDED, CompletionOrder
 from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -94,8 +95,10 @@ class ImportedSource:
         self.spools: dict[str, tuple[int, int]] = {}
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
-        """At most `max_events` at a time, by rank and start; with these columns (`Events.partly`), or with
-        all."""
+        """At most `max_events` at a time, by rank; with these columns (`Events.partly`), or with all.
+
+        With all columns, or all that tell it, those of a thread are in order of completion; else by start.
+        """
         return self._chunks(0, self.slots, max_events, names)
 
     def parts(
@@ -117,7 +120,7 @@ class ImportedSource:
         wanted = max(least_ranks, int(tasks * most_events / max(self.slots, 1)))
         ranks = np.unique(np.linspace(0, max(tasks - 1, 0), min(wanted, max(tasks, 1))).astype(int)).tolist()
         spans = [(self._begin_of(rank), self._begin_of(rank + 1)) for rank in ranks]
-        parts = [self._slice(low, high, None) for low, high in spans if high > low]
+        parts = [self._events(self._table.read(low, high, None)) for low, high in spans if high > low]
         return Events.concatenate(parts or [Events.empty(self.metadata.calls, self.metadata.files)])
 
     def events(self) -> Events:
@@ -137,15 +140,27 @@ class ImportedSource:
         return self._trace.ranks()
 
     def _chunks(self, low: int, high: int, max_events: int, names: Sequence[str] | None) -> Iterator[Events]:
+        sorting = CompletionOrder() if names is None or set(names) >= NEEDED else None
         for begin in range(low, high, max_events):
-            yield self._slice(begin, min(begin + max_events, high), names)
+            end = min(begin + max_events, high)
+            columns = self._table.read(begin, end, names)
+            if sorting is not None:
+                columns = sorting.put(columns, self._key_at(end) if end < high else None)
+            length = len(next(iter(columns.values())))
+            for first in range(0, length, max_events):  # with what was kept back there may be more
+                yield self._events({name: column[first : first + max_events] for name, column in columns.items()})
 
-    def _slice(self, low: int, high: int, names: Sequence[str] | None) -> Events:
-        make = Events if names is None or set(names) >= COLUMNS.keys() else Events.partly
-        return make(self._table.read(low, high, names), self.metadata.calls, self.metadata.files)
+    def _events(self, columns: Mapping[str, np.ndarray]) -> Events:
+        make = Events if len(columns) == len(COLUMNS) else Events.partly
+        return make(columns, self.metadata.calls, self.metadata.files)
 
     def _rank_at(self, row: int) -> int:
-        return int(self._table.read(row, row + 1, ("rank",))["rank"][0]) if row < self.slots else 1 << 32
+        return self._key_at(row)[0] if row < self.slots else 1 << 32
+
+    def _key_at(self, row: int) -> tuple[int, int]:
+        """Rank and start of a row."""
+        found = self._table.read(row, row + 1, ("rank", "start"))
+        return int(found["rank"][0]), int(found["start"][0])
 
     def _begin_of(self, rank: int) -> int:
         """The first row of a rank, or of the next that has any."""

@@ -1,5 +1,4 @@
-"""How DFTracer's, strace's and Recorder's traces are told from other files: by what is in them, and without
-what reads them."""
+"""How traces of other tools are told from other files: by what is in them, and without what reads them."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ import re
 import zlib
 
 from ensembles.errors import EnsioError
+from ensembles.readers.foreign import darshan_header
 from ensembles.readers.foreign.importing import Import
 
 _GZIP = b"\x1f\x8b"
@@ -121,3 +121,15 @@ def read_recorder(path: str) -> Import:
         f"{path} is a trace of Recorder{version}, whose packed form only its own tools read: look at it with "
         "recorder2text, or trace the program again with ensio run"
     )
+
+
+def has_darshan(path: str, beginning: bytes | None) -> bool:
+    """Whether a file is a log of Darshan."""
+    return beginning is not None and darshan_header.version_of(beginning) is not None
+
+
+def read_darshan(path: str) -> Import:
+    """What is in a log of Darshan."""
+    from ensembles.readers.foreign.darshan import read
+
+    return read(path)

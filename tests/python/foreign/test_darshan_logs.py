@@ -1,0 +1,241 @@
+"""Darshan logs that were made for a test: what is read in them, and what is said about them."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_darshan_logs import START_S, MadeLog, Segment, counted_log, traced_log
+from read_by_pydarshan import events_of, segments_of
+
+import ensembles as en
+
+ENSIO = Path(sys.executable).with_name("ensio")
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("version", ["3.10", "3.21", "3.41"])
+def test_made_logs_of_old_versions_and_other_byte_orders_are_what_pydarshan_reads(
+    tmp_path: Path, version: str, order: str
+) -> None:
+    log = traced_log(version=version, order=order, streams=3)
+    log.stripe(7, 4 << 20, [3, 1, 4])
+    run = en.open(log.write(tmp_path / "some.log"))
+    assert events_of(run) == segments_of(tmp_path / "some.log")
+    striping = run.striping_of("/scratch/shared.dat")
+    assert striping is not None
+    assert (striping.stripe_bytes, striping.components[0].targets) == (4 << 20, (3, 1, 4))
+    assert run.filesystem_of("/scratch/own.dat").type == "lustre"  # type: ignore[union-attr]
+    nanoseconds = 0 if version < "3.41" else 250_000_000
+    assert run.origin_unix_ns == START_S * 10**9 + nanoseconds
+
+
+def test_offsets_that_the_first_version_did_not_keep_are_not_known(tmp_path: Path) -> None:
+    log = traced_log(version="3.10", module_versions={"DXT_MPIIO": 1, "DXT_POSIX": 1})
+    run = en.open(log.write(tmp_path / "log"))
+    assert set(run.select(layer="mpiio").offset.tolist()) == {-1}
+    assert -1 not in run.select(layer="posix").offset
+
+
+def test_posix_calls_inside_mpi_calls_are_inside_and_count_once(tmp_path: Path) -> None:
+    run = en.open(traced_log().write(tmp_path / "log"))
+    assert set(run.select(layer="mpiio").depth.tolist()) == {0}
+    inner = run.select(layer="posix", file="*/shared.dat")
+    assert set(inner.depth.tolist()) == {1}
+    assert set(inner.carried.tolist()) == {2}
+    assert set(run.select(file="*/own.dat").depth.tolist()) == {0}
+    information = _json("info", tmp_path / "log")
+    assert information["bytes_written"] == 6 << 20
+    assert information["bytes_read"] == 50
+    # 6 calls of MPI-IO of 1/8 s, 1/16 s of each in POSIX, and 9/16 s of POSIX alone.
+    assert information["layers"]["mpiio"]["exclusive_time_s"] == pytest.approx(6 / 16)
+    assert information["io_time_s"] == pytest.approx(6 / 8 + 9 / 16)
+    assert run.hosts == ["node0", "node1"]
+
+
+def test_a_read_inside_a_collective_write_is_not_counted_by_it(tmp_path: Path) -> None:
+    log = MadeLog(tasks=1, names={7: "/f"})
+    log.trace("DXT_MPIIO", 7, 0, [Segment(0, 100, 1.0, 2.0)])
+    log.trace("DXT_POSIX", 7, 0, [Segment(0, 4096, 1.75, 1.9)], [Segment(0, 4096, 1.25, 1.5)])
+    run = en.open(log.write(tmp_path / "log"))
+    assert [(run.calls[e].name, d, c) for e, d, c in zip(*_inside(run), strict=True)] == [
+        ("MPI_File_write", 0, 0),
+        ("read", 1, 2),
+        ("write", 1, 2),
+    ]
+    information = _json("info", tmp_path / "log")
+    assert (information["bytes_read"], information["bytes_written"]) == (4096, 100)
+
+
+def _inside(run: en.Run) -> tuple[list[int], ...]:
+    events = run.events
+    return events.call.tolist(), events.depth.tolist(), events.carried.tolist()
+
+
+def test_threads_are_numbered_by_rank_and_only_their_own_calls_are_around() -> None:
+    from ensembles.readers.foreign.darshan_segments import CALLS, Converter, Parts
+
+    def packed(rows: list[tuple[int, float, float]]) -> bytes:
+        return b"".join(struct.pack("<qqddQ", 0, 1, start, end, thread) for thread, start, end in rows)
+
+    def parts(module: str, rank: list[int], count: list[int]) -> Parts:
+        ones = np.ones(len(rank), np.int64)
+        return Parts(module, np.array(rank), np.array(count), ones, ones, True, True, False)
+
+    converter = Converter(sum(CALLS.values(), ()))
+    outer = converter.columns(parts("DXT_MPIIO", [0], [1]), packed([(901, 0.5, 20.0)]))
+    assert outer["thread"].tolist() == [0]
+    rows = [(900 + i % 3, 1.0 + i, 1.5 + i) for i in range(6)]
+    inner = converter.columns(parts("DXT_POSIX", [0, 1], [6, 6]), packed(rows + rows))
+    assert inner["thread"].tolist() == [1, 0, 2, 1, 0, 2, 0, 1, 2, 0, 1, 2]
+    assert inner["depth"].tolist() == [0, 1, 0, 0, 1, 0] + [0] * 6
+    assert len(converter.threads) == 6
+
+
+def test_a_log_that_is_newer_than_the_library_is_called_so(tmp_path: Path) -> None:
+    path = traced_log(module_versions={"DXT_POSIX": 9, "DXT_MPIIO": 9}).write(tmp_path / "log")
+    with pytest.raises(en.EnsioError, match="newer Darshan than the package darshan that is installed"):
+        en.open(path)
+
+
+def test_more_segments_than_fit_into_a_block_are_all_read(tmp_path: Path) -> None:
+    from ensembles.readers.foreign.darshan import DarshanImport
+
+    log = traced_log()
+    log.trace("DXT_POSIX", 8, 0, [Segment(i, i, float(i), i + 0.5) for i in range(100)])
+    trace = DarshanImport(str(log.write(tmp_path / "log")))
+    blocks = list(trace.blocks(7))
+    assert max(len(block["rank"]) for block in blocks) == 7
+    moved = np.concatenate([block["moved"] for block in blocks])
+    whole = en.open(tmp_path / "log").events
+    assert sorted(moved.tolist()) == sorted(whole.moved.tolist())
+
+
+def test_counters_say_what_each_rank_did(tmp_path: Path) -> None:
+    run = en.open(counted_log().write(tmp_path / "log"))
+    mib = 1 << 20
+    assert run.ranks.bytes_moved(2).tolist() == [6000 + 8 * mib + 40, 6001 + 8 * mib + 40]
+    # Own file 0.5 + 0.125, shared file 0.75 by MPI-IO of which 0.5 in POSIX, stream 0.0625.
+    assert run.ranks.io_time_ns(2).tolist() == [1_437_500_000, 1_437_500_000]
+    information = _json("info", tmp_path / "log")
+    assert information["bytes_written"] == 12_001 + 8 * mib + 80
+    assert information["io_time_s"] == pytest.approx(2 * 1.4375)
+    assert information["calls"]["write"] == {
+        "layer": "posix",
+        "op": "write",
+        "count": 10,
+        "bytes": 12_001 + 8 * mib,
+        "time_s": 2.0,
+        "exclusive_time_s": 2.0,
+        "max_s": 0.5,
+        "errors": 0,
+    }
+    assert information["calls"]["fwrite"]["max_s"] is None
+    assert information["calls"]["open, seek, stat, sync"]["count"] == 10
+    assert information["span_s"] == 5.0
+    assert information["frequent_size_classes"]["posix"] == [
+        {"low_bytes": 1025, "high_bytes": 10240, "count": 6},
+        {"low_bytes": mib + 1, "high_bytes": 4 * mib, "count": 4},
+    ]
+    assert information["slowest_call"] is None
+    assert information["durations_known"] is False
+
+
+def test_the_text_for_people_says_that_these_are_sums(tmp_path: Path) -> None:
+    shown = _ensio("info", counted_log().write(tmp_path / "log")).stdout
+    assert "profile: sums of all calls, no single calls" in shown
+    assert "not when each was made" in " ".join(shown.split())
+
+
+def test_a_file_that_darshan_added_up_over_the_ranks_has_no_ranks(tmp_path: Path) -> None:
+    log = counted_log()
+    log.count("POSIX", 7, -1, WRITES=2, BYTES_WRITTEN=100, F_WRITE_TIME=1.0)
+    run = en.open(log.write(tmp_path / "log"))
+    assert any("1 records of files are sums over all ranks" in note for note in run.notes)
+    with pytest.raises(en.EnsioError, match="does not say what each rank did"):
+        run.ranks  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("modes",),
+        ("tail", "--tasks", "8"),
+        ("split", "--calls", "1,2", "--tasks", "8"),
+        ("ordinals", "--op", "write"),
+        ("phases",),
+        ("rate",),
+        ("events",),
+    ],
+    ids=lambda command: command[0],
+)
+def test_what_needs_single_calls_refuses_sums(tmp_path: Path, command: tuple[str, ...]) -> None:
+    counted_log().write(tmp_path / "log")
+    done = _ensio(*command, tmp_path / "log", check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    (sentence,) = [line for line in done.stderr.splitlines() if not line.startswith("ensio: note: ")]
+    assert str(tmp_path / "log") in sentence
+
+
+def test_a_report_of_sums_shows_tables_and_says_what_is_not_known(tmp_path: Path) -> None:
+    counted_log().write(tmp_path / "log")
+    _ensio("report", tmp_path / "log", "-o", tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "The tables are of all calls; how long each took" in page
+    assert "MPI_File_write" in page
+
+
+def test_calls_that_dxt_did_not_keep_are_lost(tmp_path: Path) -> None:
+    log = traced_log(partial=("DXT_POSIX",))
+    log.count("POSIX", 8, 1, READS=5, BYTES_READ=500, OPENS=2, F_READ_TIME=1.0)
+    run = en.open(log.write(tmp_path / "log"))
+    assert (run.dropped_events, run.lost_calls, run.keeps_all_calls) == (3, 3, False)
+    assert any("memory for DXT_POSIX was full" in note for note in run.notes)
+    assert any(
+        "3 reads and writes are counted by Darshan, but DXT did not keep them" in note for note in run.notes
+    )
+
+
+def test_what_is_only_counted_beside_a_trace_is_told(tmp_path: Path) -> None:
+    log = traced_log()
+    log.count("STDIO", 10, 0, WRITES=7, BYTES_WRITTEN=70, F_WRITE_TIME=0.5)
+    run = en.open(log.write(tmp_path / "log"))
+    assert any("only counted are 7 × fwrite of stdio (0.5 s)" in note for note in run.notes)
+    assert any("lacks the names of 1 files" in note for note in run.notes)
+    assert run.lost_calls == 0
+    assert run.has_all_events
+
+
+def test_a_call_whose_clock_was_set_back_has_no_duration(tmp_path: Path) -> None:
+    log = MadeLog(tasks=1, names={7: "/f"})
+    log.trace("DXT_POSIX", 7, 0, [Segment(0, 1, 2.0, 1.0)])
+    run = en.open(log.write(tmp_path / "log"))
+    assert run.events.duration.tolist() == [0]
+    assert any("1 calls ended before they began" in note for note in run.notes)
+
+
+def test_without_the_package_the_sentence_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = traced_log().write(tmp_path / "log")
+    monkeypatch.setitem(sys.modules, "darshan", None)
+    with pytest.raises(en.EnsioError, match=r"pip install 'ensio\[darshan\]'"):
+        en.open(path)
+
+
+def _ensio(*words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
+    command = [str(ENSIO), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def _json(command: str, path: Path) -> dict[str, Any]:
+    return json.loads(_ensio(command, path, "--json").stdout)

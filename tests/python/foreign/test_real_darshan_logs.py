@@ -1,0 +1,72 @@
+"""Logs of real programs, which the package darshan brings along: PyDarshan reads the same in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from read_by_pydarshan import EXAMPLES, cffi_backend, events_of, records_of, segments_of, sums_of
+
+import ensembles as en
+
+LOGS = sorted(EXAMPLES.glob("*/*.darshan"))
+TRACED = ("dxt.darshan", "ior_hdf5_example.darshan")
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_segments_of_real_logs_are_those_that_pydarshan_reads(name: str) -> None:
+    path = EXAMPLES / "example_logs" / name
+    rows = segments_of(path)
+    assert sum(rows.values()) > 100
+    run = en.open(path)
+    assert run.mode == "trace"
+    assert events_of(run) == rows
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in LOGS if path.name not in TRACED], ids=lambda path: path.stem[:24]
+)
+def test_sums_of_real_logs_are_those_of_pydarshans_counters(path: Path) -> None:
+    run = en.open(path)
+    cells, found = run.summary.cells, {}
+    for i, number in enumerate(cells["call"]):
+        call = run.calls[number] if run.summary.calls == run.calls else run.summary.calls[number]
+        if call.op in ("read", "write"):
+            longest = max(int(cells["max_ns"][i]), 0) * 1e-9
+            found[call.layer, call.op] = (
+                int(cells["count"][i]),
+                int(cells["moved"][i]),
+                int(cells["time_ns"][i]) * 1e-9,
+                longest,
+            )
+    expected = sums_of(path)
+    assert found.keys() == expected.keys()
+    for key, sums in expected.items():
+        assert found[key] == pytest.approx(sums, rel=1e-6, abs=1e-6), key
+    assert run.mode == "profile"
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem[:24])
+def test_jobs_of_real_logs_are_those_that_pydarshan_reads(path: Path) -> None:
+    log = cffi_backend.log_open(str(path))
+    job, command = cffi_backend.log_get_job(log), cffi_backend.log_get_exe(log)
+    mounts = dict(cffi_backend.log_get_mounts(log))
+    cffi_backend.log_close(log)
+    run = en.open(path)
+    assert (run.tasks, run.job) == (job["nprocs"], str(job["jobid"]))
+    assert run.origin_unix_ns == job["start_time_sec"] * 10**9 + job["start_time_nsec"]
+    assert " ".join(run.command) == command
+    tables = list(run.mounts.values()) or [()]
+    assert {mount.point: mount.type for table in tables for mount in table} == mounts
+
+
+def test_layouts_on_lustre_are_those_of_the_record() -> None:
+    path = EXAMPLES / "example_logs" / "ior_hdf5_example.darshan"
+    (record,) = records_of(path, "LUSTRE")
+    (component,) = record["components"]
+    run = en.open(path)
+    (file,) = run.file_facts
+    striping = run.striping_of(file)
+    assert striping is not None
+    assert striping.stripe_bytes == component["counters"]["LUSTRE_COMP_STRIPE_SIZE"]
+    assert striping.components[0].targets == tuple(component["ost_ids"])
