@@ -1,0 +1,144 @@
+/* read.c: goes through an archive, location by location, so that it takes no more memory than its definitions. */
+#include "reading.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#define EVENTS_AT_A_TIME 65536
+
+static time_t told_at;
+
+static void tell_progress(void)
+{
+    time_t now = time(NULL);
+    if (now == told_at)
+        return;
+    told_at = now;
+    ensio_send(ENSIO_OTF2_ALIVE, 0, NULL, 0);
+    ensio_flush();
+}
+
+static OTF2_Reader *open_reader(const char *anchor)
+{
+    OTF2_Reader *reader = OTF2_Reader_Open(anchor);
+    if (!reader)
+        ensio_fail("it cannot be opened as an OTF2 archive");
+    OTF2_Reader_SetSerialCollectiveCallbacks(reader);
+    return reader;
+}
+
+static void select_locations(OTF2_Reader *reader, bool only_sharing)
+{
+    for (size_t i = 0; i < ensio_archive.place_count; i++)
+        if (!only_sharing || ensio_archive.places[i].shares_handles) {
+            OTF2_ErrorCode code = OTF2_Reader_SelectLocation(reader, ensio_archive.places[i].id);
+            if (code != OTF2_SUCCESS)
+                ensio_fail("its location %llu cannot be read: %s", (unsigned long long)ensio_archive.places[i].id,
+                           OTF2_Error_GetDescription(code));
+        }
+}
+
+/* The location's own definitions say which global ones the numbers in its events mean. Archives may do without. */
+static void read_mappings(OTF2_Reader *reader, uint64_t location)
+{
+    uint64_t count;
+    OTF2_DefReader *definitions = OTF2_Reader_GetDefReader(reader, location);
+    if (!definitions)
+        return;
+    OTF2_ErrorCode code = OTF2_Reader_ReadAllLocalDefinitions(reader, definitions, &count);
+    if (code != OTF2_SUCCESS)
+        ensio_fail("the definitions of its location %llu are damaged: %s", (unsigned long long)location, OTF2_Error_GetDescription(code));
+    OTF2_Reader_CloseDefReader(reader, definitions);
+}
+
+static void read_location(OTF2_Reader *reader, const OTF2_EvtReaderCallbacks *callbacks, uint64_t location, uint32_t *index)
+{
+    OTF2_EvtReader *events = OTF2_Reader_GetEvtReader(reader, location);
+    if (!events)
+        ensio_fail("the events of its location %llu cannot be read", (unsigned long long)location);
+    OTF2_Reader_RegisterEvtCallbacks(reader, events, callbacks, index);
+    for (uint64_t count = EVENTS_AT_A_TIME; count == EVENTS_AT_A_TIME;) {
+        OTF2_ErrorCode code = OTF2_Reader_ReadLocalEvents(reader, events, EVENTS_AT_A_TIME, &count);
+        if (code != OTF2_SUCCESS)
+            ensio_fail("the events of its location %llu are damaged: %s", (unsigned long long)location, OTF2_Error_GetDescription(code));
+        tell_progress();
+    }
+    OTF2_Reader_CloseEvtReader(reader, events);
+}
+
+/* Goes through the events of all locations, or of those that may share handles with others. */
+static void read_locations(OTF2_Reader *reader, OTF2_EvtReaderCallbacks *callbacks, bool only_sharing)
+{
+    select_locations(reader, only_sharing);
+    bool has_mappings = OTF2_Reader_OpenDefFiles(reader) == OTF2_SUCCESS;
+    OTF2_ErrorCode code = OTF2_Reader_OpenEvtFiles(reader);
+    if (code != OTF2_SUCCESS)
+        ensio_fail("its events cannot be opened: %s", OTF2_Error_GetDescription(code));
+    for (size_t i = 0; i < ensio_archive.place_count; i++) {
+        uint32_t index = (uint32_t)i;
+        if (only_sharing && !ensio_archive.places[i].shares_handles)
+            continue;
+        if (has_mappings)
+            read_mappings(reader, ensio_archive.places[i].id);
+        if (!only_sharing)
+            ensio_begin_location(index);
+        read_location(reader, callbacks, ensio_archive.places[i].id, &index);
+        if (!only_sharing)
+            ensio_end_location();
+    }
+    OTF2_EvtReaderCallbacks_Delete(callbacks);
+    OTF2_Reader_CloseEvtFiles(reader);
+    if (has_mappings)
+        OTF2_Reader_CloseDefFiles(reader);
+    OTF2_Reader_Close(reader);
+}
+
+static void find_shared_handles(const char *anchor)
+{
+    bool any = false;
+    for (size_t i = 0; i < ensio_archive.place_count; i++)
+        any |= ensio_archive.places[i].shares_handles;
+    if (any && !ensio_archive.ours)
+        read_locations(open_reader(anchor), ensio_sharing_callbacks(), true);
+}
+
+/* Our archives say in a property when their run began: times are told from there on. */
+static void find_origin(OTF2_Reader *reader)
+{
+    char *value = NULL;
+    ensio_archive.ours = OTF2_Reader_GetProperty(reader, "ENSIO_ORIGIN_UNIX_NS", &value) == OTF2_SUCCESS && value;
+    if (ensio_archive.ours)
+        ensio_archive.offset = strtoull(value, NULL, 10);
+    free(value);
+}
+
+static void tell_counts(void)
+{
+    char texts[512];
+    int bytes = snprintf(texts, sizeof texts, "unknown definitions%c%llu%cunknown records%c%llu%cnever complete%c%llu%cnever left%c%llu%cwithout begin%c%llu%c",
+                         0, (unsigned long long)ensio_archive.unknown_definitions, 0, 0, (unsigned long long)ensio_archive.unknown_records,
+                         0, 0, (unsigned long long)ensio_archive.never_complete, 0, 0, (unsigned long long)ensio_archive.never_left, 0, 0,
+                         (unsigned long long)ensio_archive.without_begin, 0);
+    ensio_send(ENSIO_OTF2_READ, 10, texts, (uint64_t)bytes);
+}
+
+void ensio_read_archive(const char *anchor, const char *most_bytes)
+{
+    struct rlimit memory = {strtoull(most_bytes, NULL, 10), RLIM_INFINITY};
+    if (memory.rlim_cur) {
+        memory.rlim_max = memory.rlim_cur;
+        setrlimit(RLIMIT_AS, &memory);
+    }
+    OTF2_Reader *reader = open_reader(anchor);
+    ensio_read_definitions(reader);
+    find_origin(reader);
+    find_shared_handles(anchor);
+    read_locations(reader, ensio_event_callbacks(), false);
+    ensio_match_across_locations();
+    ensio_flush_rows();
+    tell_counts();
+    ensio_flush();
+}
