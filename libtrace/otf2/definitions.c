@@ -128,19 +128,20 @@ static void write_regions(void)
     }
 }
 
+/* OTF2 numbers files from 0 on, which in the columns is none. */
 static void write_files(void)
 {
     for (uint32_t i = 1; i < ensio_plan.file_count; i++)
-        ensio_check(OTF2_GlobalDefWriter_WriteIoRegularFile(writer, i, text(ensio_plan.files[i]), OTF2_UNDEFINED_SYSTEM_TREE_NODE),
+        ensio_check(OTF2_GlobalDefWriter_WriteIoRegularFile(writer, i - 1, text(ensio_plan.files[i]), OTF2_UNDEFINED_SYSTEM_TREE_NODE),
                     "write a file");
     for (uint32_t i = 0; i < ensio_plan.property_count; i++) {
         const char **property = ensio_plan.properties + 3 * (size_t)i;
-        write_pieces(property[1], property[2], property_of_file, (uint32_t)strtoul(property[0], NULL, 10));
+        write_pieces(property[1], property[2], property_of_file, (uint32_t)strtoul(property[0], NULL, 10) - 1);
     }
     for (uint32_t i = 0; i < ensio_handle_count; i++) {
         const struct ensio_handle *handle = ensio_handles + i;
-        ensio_check(OTF2_GlobalDefWriter_WriteIoHandle(writer, i, no_text, handle->file ? handle->file : OTF2_UNDEFINED_IO_FILE,
-                                                       handle->paradigm,
+        /* File 0, no file, becomes the number that means undefined. */
+        ensio_check(OTF2_GlobalDefWriter_WriteIoHandle(writer, i, no_text, handle->file - 1, handle->paradigm,
                                                        handle->pre_created ? OTF2_IO_HANDLE_FLAG_PRE_CREATED : OTF2_IO_HANDLE_FLAG_NONE,
                                                        OTF2_UNDEFINED_COMM, OTF2_UNDEFINED_IO_HANDLE),
                     "write a handle");

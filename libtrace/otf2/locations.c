@@ -95,6 +95,11 @@ static void close_location(struct ensio_location *location)
     *written = (struct ensio_written){.id = location->id, .group = location->group, .thread = location->thread};
     ensio_check(OTF2_EvtWriter_GetNumberOfEvents(location->writer, &written->events), "count events");
     ensio_check(OTF2_Archive_CloseEvtWriter(ensio_plan.archive, location->writer), "write the events of a location");
+    /* Nothing is defined for one location alone, but readers look for the file. */
+    OTF2_DefWriter *definitions = OTF2_Archive_GetDefWriter(ensio_plan.archive, location->id);
+    if (!definitions)
+        ensio_fail("the file of a location cannot be made");
+    ensio_check(OTF2_Archive_CloseDefWriter(ensio_plan.archive, definitions), "write the definitions of a location");
     free(location->items);
     free(location->regions);
     free(location->stack);

@@ -109,7 +109,7 @@ static void find_shared_handles(const char *anchor)
 static void find_origin(OTF2_Reader *reader)
 {
     char *value = NULL;
-    ensio_archive.ours = OTF2_Reader_GetProperty(reader, "ENSIO_ORIGIN_UNIX_NS", &value) == OTF2_SUCCESS && value;
+    ensio_archive.ours = OTF2_Reader_GetProperty(reader, "ENSIO::ORIGIN_UNIX_NS", &value) == OTF2_SUCCESS && value;
     if (ensio_archive.ours)
         ensio_archive.offset = strtoull(value, NULL, 10);
     free(value);

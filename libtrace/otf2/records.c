@@ -76,7 +76,7 @@ static void write_result(struct ensio_location *location, const struct ensio_end
         uint32_t handle = ensio_handle_used(end->rank, end->file, call->paradigm);
         written(OTF2_EvtWriter_IoSeek(writer, NULL, time, handle, end->offset, OTF2_IO_SEEK_FROM_START, (uint64_t)end->offset));
     } else if (call->deletes)
-        written(OTF2_EvtWriter_IoDeleteFile(writer, NULL, time, call->paradigm, end->file));
+        written(OTF2_EvtWriter_IoDeleteFile(writer, NULL, time, call->paradigm, end->file - 1));
 }
 
 static uint64_t at_last(struct ensio_location *location, uint64_t time)
@@ -174,7 +174,7 @@ static void add_attributes(const struct ensio_item *item, const struct ensio_cal
     }
     if (operation)
         return;
-    OTF2_AttributeValue value = {.ioFileRef = item->file};
+    OTF2_AttributeValue value = {.ioFileRef = item->file - 1};
     if (item->file)
         OTF2_AttributeList_AddAttribute(attributes, ENSIO_FILE, OTF2_TYPE_IO_FILE, value);
     if (item->offset != -1)

@@ -179,6 +179,7 @@ static void open_archive(const char *folder, const char *name)
     ensio_check(OTF2_Archive_SetCreator(plan->archive, "ensio " ENSIO_VERSION), "be prepared");
     ensio_check(OTF2_Archive_SetDescription(plan->archive, "I/O calls of a run"), "be prepared");
     ensio_check(OTF2_Archive_OpenEvtFiles(plan->archive), "make its files");
+    ensio_check(OTF2_Archive_OpenDefFiles(plan->archive), "make its files");
 }
 
 /* By this property an archive of ours is known, and read as such. */
@@ -186,7 +187,7 @@ static void tell_origin(void)
 {
     char origin[32];
     snprintf(origin, sizeof origin, "%llu", (unsigned long long)plan->settings.origin_unix_ns);
-    ensio_check(OTF2_Archive_SetProperty(plan->archive, "ENSIO_ORIGIN_UNIX_NS", origin, true), "be prepared");
+    ensio_check(OTF2_Archive_SetProperty(plan->archive, "ENSIO::ORIGIN_UNIX_NS", origin, true), "be prepared");
 }
 
 static void receive_one(const struct ensio_message *message)
@@ -253,6 +254,7 @@ void ensio_write_archive(const char *folder, const char *name)
         ensio_fail("what is to be written has no beginning");
     ensio_finish_locations();
     ensio_check(OTF2_Archive_CloseEvtFiles(plan->archive), "write its events");
+    ensio_check(OTF2_Archive_CloseDefFiles(plan->archive), "write its definitions");
     ensio_write_definitions();
     ensio_check(OTF2_Archive_Close(plan->archive), "write its definitions");
     printf("late %llu\nlocations %zu\nhandles %u\n", (unsigned long long)ensio_late_calls(), ensio_written_count, ensio_handle_count);

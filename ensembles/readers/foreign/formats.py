@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ensembles.readers.foreign import otf2
 from ensembles.readers.foreign.importing import Import
 
 
@@ -29,7 +30,7 @@ class Format(NamedTuple):
 
 BEGINNING_BYTES = 4096
 
-FORMATS: tuple[Format, ...] = ()
+FORMATS: tuple[Format, ...] = (Format("OTF2", otf2.recognises, otf2.read),)
 """In the order in which they are asked."""
 
 
