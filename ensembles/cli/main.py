@@ -30,6 +30,7 @@ COMMANDS = (
     "split",
     "compare",
     "collect",
+    "export",
     "replay",
     "link-flags",
 )

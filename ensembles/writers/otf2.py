@@ -43,7 +43,7 @@ class Cost(NamedTuple):
     Attributes
     ----------
     files : int
-        Two a location, and three for all.
+        Two a location, and two for all.
     size_bytes : int
         About.
     """
@@ -73,7 +73,7 @@ class Written(NamedTuple):
 def cost_of(run: Run, ranks_per_location: int = 1) -> Cost:
     """What `write_otf2` would take, without a look at the events."""
     locations = max(run.threads, run.tasks) if ranks_per_location == 1 else -(-run.tasks // ranks_per_location)
-    return Cost(2 * locations + 3, run.most_events * _BYTES_A_CALL)
+    return Cost(2 * locations + 2, run.most_events * _BYTES_A_CALL)
 
 
 def write_otf2(run: Run, path: str, ranks_per_location: int = 1) -> Written:
