@@ -6,12 +6,15 @@
 #include <string.h>
 
 #define MOST_HELD (1U << 20)     /* calls of all locations together: 64 MiB */
+#define FIRST_TRY 4096            /* held calls of a location from which on it is tried to write some: they are in the cache */
 #define MOST_SHIFTS (64ULL << 20) /* calls moved by insertion; beyond, sorting is quicker */
 
 static struct ensio_location **current; /* those of the ranks that calls come from */
 static size_t current_count, current_room;
 static struct ensio_location *latest;
 static size_t held;
+static struct ensio_item *spare; /* memory of a location that was closed */
+static size_t spare_room;
 static uint32_t current_group;
 static bool has_group;
 static uint32_t next_region; /* of the plan's */
@@ -61,11 +64,11 @@ static void in_order(struct ensio_location *location)
     location->unsorted = false;
 }
 
-/* Writes what is sure to be followed by nothing earlier; if that is not much, all: what comes too late says so itself. */
-static void write_some(struct ensio_location *location)
+/* Writes what is sure to be followed by nothing earlier. */
+static void write_sure(struct ensio_location *location)
 {
-    in_order(location);
     size_t sure = 0;
+    in_order(location);
     if (location->has_outer) {
         struct ensio_item outer = {.start = location->outer_start};
         size_t high = location->count;
@@ -77,7 +80,17 @@ static void write_some(struct ensio_location *location)
                 sure = middle + 1;
         }
     }
-    write_first(location, sure < location->count / 2 ? location->count : sure);
+    if (sure >= location->count / 2)
+        write_first(location, sure);
+    location->try_at = location->count + FIRST_TRY > 2 * location->count ? location->count + FIRST_TRY : 2 * location->count;
+}
+
+/* Writes all: what comes too late says so itself. */
+static void write_all(struct ensio_location *location)
+{
+    in_order(location);
+    write_first(location, location->count);
+    location->try_at = FIRST_TRY;
 }
 
 static void close_location(struct ensio_location *location)
@@ -100,7 +113,12 @@ static void close_location(struct ensio_location *location)
     if (!definitions)
         ensio_fail("the file of a location cannot be made");
     ensio_check(OTF2_Archive_CloseDefWriter(ensio_plan.archive, definitions), "write the definitions of a location");
-    free(location->items);
+    if (location->room > spare_room) {
+        free(spare);
+        spare = location->items;
+        spare_room = location->room;
+    } else
+        free(location->items);
     free(location->regions);
     free(location->stack);
     free(location->ends);
@@ -128,7 +146,13 @@ static struct ensio_location *location_of(uint32_t group, uint16_t thread)
         current = ensio_more(current, current_room * sizeof(struct ensio_location *));
     }
     latest = ensio_more(NULL, sizeof *latest);
-    *latest = (struct ensio_location){.id = (uint64_t)group << 16 | thread, .group = group, .thread = thread};
+    *latest = (struct ensio_location){.id = (uint64_t)group << 16 | thread, .group = group, .thread = thread, .try_at = FIRST_TRY};
+    if (spare) {
+        latest->items = spare;
+        latest->room = spare_room;
+        spare = NULL;
+        spare_room = 0;
+    }
     latest->writer = OTF2_Archive_GetEvtWriter(ensio_plan.archive, latest->id);
     if (!latest->writer)
         ensio_fail("the file of a location cannot be made");
@@ -215,13 +239,16 @@ void ensio_add(const struct ensio_item *item)
         location->outer_start = item->start;
         location->has_outer = true;
     }
-    if (++held < MOST_HELD)
+    held++;
+    if (location->count >= location->try_at)
+        write_sure(location);
+    if (held < MOST_HELD)
         return;
     struct ensio_location *fullest = location;
     for (size_t i = 0; i < current_count; i++)
         if (current[i]->count > fullest->count)
             fullest = current[i];
-    write_some(fullest);
+    write_all(fullest);
 }
 
 void ensio_finish_locations(void)

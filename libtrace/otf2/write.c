@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define MOST_ROWS (1U << 22) /* of a block */
-#define CHUNK_EVENTS (1U << 20)
+#define CHUNK_EVENTS (256U << 10)
 #define CHUNK_DEFINITIONS (4U << 20)
 
 struct ensio_plan ensio_plan;

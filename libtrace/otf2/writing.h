@@ -87,7 +87,7 @@ struct ensio_location {
     uint16_t thread;
     OTF2_EvtWriter *writer;
     struct ensio_item *items; /* by start */
-    size_t count, room, shifted;
+    size_t count, room, shifted, try_at;
     int64_t outer_start; /* of the latest call that was in no other */
     bool has_outer, unsorted;
     struct ensio_item *regions;
