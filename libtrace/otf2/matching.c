@@ -32,12 +32,12 @@ void ensio_operation_begins(const struct ensio_operation *operation)
     open_here[open_count++] = *operation;
 }
 
-/* What operations of this location that are under way count, of the bytes of calls inside. */
-uint8_t ensio_carried_by_operations(void)
+/* What operations of this location that are around a call of this depth count, of the bytes in it. */
+uint8_t ensio_carried_by_operations(uint8_t depth)
 {
     uint8_t carried = 0;
     for (size_t i = open_count > 16 ? open_count - 16 : 0; i < open_count; i++)
-        if (!open_here[i].non_blocking)
+        if (!open_here[i].non_blocking && open_here[i].row.depth < depth)
             carried |= open_here[i].row.kind == ENSIO_OTF2_ROW_READ ? 1 : open_here[i].row.kind == ENSIO_OTF2_ROW_WRITE ? 2 : 0;
     return carried;
 }

@@ -16,6 +16,12 @@ static size_t state_room;
 static int64_t *positions;
 static uint32_t position_count, position_room, here = 1;
 
+#define MOST_PASSES 64
+static struct pair {
+    uint32_t old, new;
+} *pairs;
+static size_t pair_count, pair_room;
+
 static struct handle_state *state_of(uint32_t handle)
 {
     if (!ensio_file_of_handle(handle).known)
@@ -64,17 +70,42 @@ static OTF2_CallbackCode on_seek(OTF2_LocationRef location, OTF2_TimeStamp time,
     return OTF2_CALLBACK_SUCCESS;
 }
 
-/* A duplicate may be used anywhere: both are taken to be used wherever one is. */
 static OTF2_CallbackCode on_duplicate(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
                                       OTF2_IoHandleRef old, OTF2_IoHandleRef new, OTF2_IoStatusFlag status)
 {
-    static const uint32_t elsewhere = ENSIO_UNDEFINED_INDEX - 2;
     (void)location, (void)time, (void)at, (void)list, (void)status;
     seen(user, old);
     seen(user, new);
-    seen(&elsewhere, old);
-    seen(&elsewhere, new);
+    if (pair_count == pair_room) {
+        pair_room = pair_room ? 2 * pair_room : 64;
+        pairs = ensio_more(pairs, pair_room * sizeof *pairs);
+    }
+    pairs[pair_count++] = (struct pair){old, new};
     return OTF2_CALLBACK_SUCCESS;
+}
+
+static bool make_alike(const struct pair *pair)
+{
+    struct handle_state *old = state_of(pair->old), *new = state_of(pair->new);
+    old = state_of(pair->old); /* the table may have moved */
+    if (!old || !new || old->seen_in == new->seen_in)
+        return false;
+    old->seen_in = new->seen_in = ENSIO_UNDEFINED_INDEX;
+    return true;
+}
+
+/* Duplicates have one position: what other locations do with the one moves the other. */
+void ensio_sharing_known(void)
+{
+    bool changed = true;
+    for (unsigned pass = 0; changed && pass < MOST_PASSES; pass++) {
+        changed = false;
+        for (size_t i = 0; i < pair_count; i++)
+            changed |= make_alike(pairs + i);
+    }
+    for (size_t i = 0; changed && i < state_room; i++) /* chains that no program makes */
+        states[i].seen_in = ENSIO_UNDEFINED_INDEX;
+    free(pairs);
 }
 
 /* For a first look at locations that may share handles: which do they use. */

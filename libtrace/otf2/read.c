@@ -101,8 +101,10 @@ static void find_shared_handles(const char *anchor)
     bool any = false;
     for (size_t i = 0; i < ensio_archive.place_count; i++)
         any |= ensio_archive.places[i].shares_handles;
-    if (any && !ensio_archive.ours)
-        read_locations(open_reader(anchor), ensio_sharing_callbacks(), true);
+    if (!any || ensio_archive.ours)
+        return;
+    read_locations(open_reader(anchor), ensio_sharing_callbacks(), true);
+    ensio_sharing_known();
 }
 
 /* Our archives say in a property when their run began: times are told from there on. */

@@ -109,7 +109,7 @@ static void fill(struct ensio_otf2_row *row, const struct ensio_attributes *told
     row->rank = (uint32_t)value_of(told, ENSIO_TOLD_RANK, ENSIO_UNDEFINED_INDEX);
     row->thread = (uint16_t)value_of(told, ENSIO_TOLD_THREAD, ENSIO_UNDEFINED_THREAD);
     row->depth = (uint8_t)value_of(told, ENSIO_TOLD_DEPTH, depth);
-    row->carried = (uint8_t)value_of(told, ENSIO_TOLD_CARRIED, ensio_archive.ours ? 0 : ensio_carried_by_operations());
+    row->carried = (uint8_t)value_of(told, ENSIO_TOLD_CARRIED, ensio_archive.ours ? 0 : ensio_carried_by_operations(row->depth));
 }
 
 static OTF2_CallbackCode on_enter(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,

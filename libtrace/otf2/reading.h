@@ -82,13 +82,14 @@ struct ensio_operation {
 };
 void ensio_operation_begins(const struct ensio_operation *operation);
 void ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes, const struct ensio_attributes *told);
-uint8_t ensio_carried_by_operations(void);
+uint8_t ensio_carried_by_operations(uint8_t depth);
 uint8_t ensio_operations_under_way(void);
 void ensio_operations_of_next_location(void);
 void ensio_match_across_locations(void);
 
 /* Positions. */
 OTF2_EvtReaderCallbacks *ensio_sharing_callbacks(void);
+void ensio_sharing_known(void);
 void ensio_position_set(uint32_t handle, int64_t position); /* -1: not known */
 void ensio_position_shared(uint32_t of, uint32_t with);
 int64_t ensio_position_of(uint32_t handle, int64_t moved);
