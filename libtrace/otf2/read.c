@@ -54,8 +54,9 @@ static void read_mappings(OTF2_Reader *reader, uint64_t location)
     OTF2_Reader_CloseDefReader(reader, definitions);
 }
 
-static void read_location(OTF2_Reader *reader, const OTF2_EvtReaderCallbacks *callbacks, uint64_t location, uint32_t *index)
+static void read_location(OTF2_Reader *reader, const OTF2_EvtReaderCallbacks *callbacks, const struct ensio_place *place, uint32_t *index)
 {
+    uint64_t location = place->id, all = 0;
     OTF2_EvtReader *events = OTF2_Reader_GetEvtReader(reader, location);
     if (!events)
         ensio_fail("the events of its location %llu cannot be read", (unsigned long long)location);
@@ -64,8 +65,11 @@ static void read_location(OTF2_Reader *reader, const OTF2_EvtReaderCallbacks *ca
         OTF2_ErrorCode code = OTF2_Reader_ReadLocalEvents(reader, events, EVENTS_AT_A_TIME, &count);
         if (code != OTF2_SUCCESS)
             ensio_fail("the events of its location %llu are damaged: %s", (unsigned long long)location, OTF2_Error_GetDescription(code));
+        all += count;
         tell_progress();
     }
+    if (place->events != OTF2_UNDEFINED_UINT64 && place->events > all)
+        ensio_archive.missing += place->events - all;
     OTF2_Reader_CloseEvtReader(reader, events);
 }
 
@@ -85,7 +89,7 @@ static void read_locations(OTF2_Reader *reader, OTF2_EvtReaderCallbacks *callbac
             read_mappings(reader, ensio_archive.places[i].id);
         if (!only_sharing)
             ensio_begin_location(index);
-        read_location(reader, callbacks, ensio_archive.places[i].id, &index);
+        read_location(reader, callbacks, ensio_archive.places + i, &index);
         if (!only_sharing)
             ensio_end_location();
     }
@@ -104,6 +108,7 @@ static void find_shared_handles(const char *anchor)
     if (!any || ensio_archive.ours)
         return;
     read_locations(open_reader(anchor), ensio_sharing_callbacks(), true);
+    ensio_archive.missing = 0; /* counted again */
     ensio_sharing_known();
 }
 
@@ -119,12 +124,24 @@ static void find_origin(OTF2_Reader *reader)
 
 static void tell_counts(void)
 {
+    const struct {
+        const char *name;
+        uint64_t number;
+    } counts[] = {
+        {"unknown definitions", ensio_archive.unknown_definitions},
+        {"unknown records", ensio_archive.unknown_records},
+        {"never complete", ensio_archive.never_complete},
+        {"never left", ensio_archive.never_left},
+        {"without begin", ensio_archive.without_begin},
+        {"missing", ensio_archive.missing},
+    };
     char texts[512];
-    int bytes = snprintf(texts, sizeof texts, "unknown definitions%c%llu%cunknown records%c%llu%cnever complete%c%llu%cnever left%c%llu%cwithout begin%c%llu%c",
-                         0, (unsigned long long)ensio_archive.unknown_definitions, 0, 0, (unsigned long long)ensio_archive.unknown_records,
-                         0, 0, (unsigned long long)ensio_archive.never_complete, 0, 0, (unsigned long long)ensio_archive.never_left, 0, 0,
-                         (unsigned long long)ensio_archive.without_begin, 0);
-    ensio_send(ENSIO_OTF2_READ, 10, texts, (uint64_t)bytes);
+    size_t bytes = 0, each = sizeof counts / sizeof *counts;
+    for (size_t i = 0; i < each; i++) {
+        bytes += (size_t)snprintf(texts + bytes, sizeof texts - bytes, "%s", counts[i].name) + 1;
+        bytes += (size_t)snprintf(texts + bytes, sizeof texts - bytes, "%llu", (unsigned long long)counts[i].number) + 1;
+    }
+    ensio_send(ENSIO_OTF2_READ, (uint32_t)(2 * each), texts, bytes);
 }
 
 void ensio_read_archive(const char *anchor, const char *most_bytes)

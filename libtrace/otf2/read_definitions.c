@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_NUMBER (1U << 26) /* of a definition that is kept: archives number them from 0 on */
+#define MOST_NUMBER (1U << 25) /* of a definition that is kept: archives number them from 0 on */
 
 struct ensio_archive ensio_archive;
 
@@ -178,14 +178,14 @@ static OTF2_CallbackCode on_group(void *user, OTF2_LocationGroupRef self, OTF2_S
 static OTF2_CallbackCode on_location(void *user, OTF2_LocationRef self, OTF2_StringRef name, OTF2_LocationType type, uint64_t events,
                                      OTF2_LocationGroupRef group)
 {
-    (void)user, (void)events;
+    (void)user;
     if (ensio_archive.place_count == place_room) {
         place_room = place_room ? 2 * place_room : 64;
         ensio_archive.places = ensio_more(ensio_archive.places, place_room * sizeof *ensio_archive.places);
     }
     if (ensio_archive.place_count >= MOST_NUMBER)
         ensio_fail("it has more locations than an archive can have");
-    ensio_archive.places[ensio_archive.place_count++] = (struct ensio_place){.id = self, .group = group};
+    ensio_archive.places[ensio_archive.place_count++] = (struct ensio_place){.id = self, .events = events, .group = group};
     ++*(uint32_t *)entry_of(&groups, group);
     add_text("location");
     add_number(self);
@@ -221,7 +221,7 @@ static OTF2_CallbackCode on_region(void *user, OTF2_RegionRef self, OTF2_StringR
     add_text(text_of(name));
     add_text(text_of(description));
     add_number(role);
-    add_number(paradigm);
+    add_number(meaning == ENSIO_A_CALL);
     return tell();
 }
 

@@ -44,7 +44,7 @@ struct ensio_attributes {
 };
 
 struct ensio_place {
-    uint64_t id;
+    uint64_t id, events; /* records, as the definition says */
     uint32_t group;
     bool shares_handles; /* its group has other locations */
 };
@@ -54,7 +54,7 @@ struct ensio_archive {
     uint64_t resolution, offset; /* ticks a second; time 0, in ticks */
     struct ensio_place *places;
     size_t place_count;
-    uint64_t unknown_definitions, unknown_records, never_complete, never_left, without_begin;
+    uint64_t unknown_definitions, unknown_records, never_complete, never_left, without_begin, missing;
 };
 extern struct ensio_archive ensio_archive;
 

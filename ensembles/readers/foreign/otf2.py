@@ -53,7 +53,7 @@ REGION_ROW = 9
 NO_NUMBER = 0xFFFFFFFF
 NO_THREAD = 0xFFFF
 
-MOST_MEMORY_BYTES = 4 << 30
+MOST_MEMORY_BYTES = 2 << 30
 """Of the process that reads: what definitions may take."""
 
 MOST_DEFINITION_BYTES = 1 << 30
@@ -67,6 +67,7 @@ _COUNTED = {
     "unknown records": "records of kinds that are not known, or about handles that are not defined, were passed over",
     "never complete": "operations were begun and have no end: they are left out",
     "never left": "calls were entered and not left: they are left out",
+    "missing": "records that its definitions promise are not there: the calls in them are missing",
     "without begin": "operations end without a begin: they are left out",
 }
 
@@ -244,7 +245,7 @@ class Otf2Import:
             try:
                 while (head := self._receive(process.stdout, link.HEAD.size)) is not None:
                     kind, count, size = link.HEAD.unpack(head)
-                    if size > _MOST_MESSAGE_BYTES or (kind == link.ROWS_KIND and size != count * ROW.itemsize):
+                    if not _makes_sense(kind, count, size):
                         raise self._damaged("the OTF2 library broke down on it")
                     data = self._receive(process.stdout, size) if size else b""
                     if data is None:
@@ -277,6 +278,14 @@ class Otf2Import:
 
     def _damaged(self, reason: str) -> EnsioError:
         return EnsioError(f"{self._anchor} cannot be read: {reason}; copy the archive again, or write it anew")
+
+
+def _makes_sense(kind: int, count: int, size: int) -> bool:
+    """Whether a message is one that the program sends: damage may have reached its memory."""
+    if kind == link.ROWS_KIND:
+        return size == count * ROW.itemsize <= _MOST_MESSAGE_BYTES
+    known = kind in (link.DEFINITION_KIND, link.ALIVE_KIND, link.READ_KIND)
+    return known and size <= _MOST_MESSAGE_BYTES
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -52,12 +52,12 @@ class Calls:
     def _our_calls(self) -> np.ndarray | None:
         """The call of each region, where regions are ours: then they stand in the order of the dictionary."""
         regions = self._definitions.call_regions
-        if not regions or not all(said.startswith("ensio call ") for _, said, _, _ in regions.values()):
+        if not regions or not all(said.startswith("ensio call ") for _, said, _ in regions.values()):
             return None
         table = np.zeros(max(regions) + 1, "u2")
         self.known, self._places = [], {}
-        for number, (name, said, _, _) in regions.items():
-            _, _, op, layer = said.split(" ", 3)
+        for number, (name, said, _) in regions.items():
+            op, _, layer = said.removeprefix("ensio call ").partition(" ")
             if op not in OPS or len(self.known) > _MOST_CALLS:
                 raise EnsioError("an OTF2 archive of ensio names calls that it cannot have: copy it again")
             table[number] = len(self.known)
@@ -86,7 +86,7 @@ class Calls:
         return self._others[key]
 
     def _call_of(self, region: int, paradigm: int, kind: int) -> Call:
-        name, _, role, _ = self._definitions.call_regions.get(region, ("", "", 0, 0))
+        name, _, role = self._definitions.call_regions.get(region, ("", "", 0))
         told = self._definitions.paradigms.get(paradigm, "")
         layer = LAYERS.get(told, told.lower()) if told else _layer_of(name, role)
         if kind < _CALL_ROW:

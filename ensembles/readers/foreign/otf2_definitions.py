@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ _CPU_THREAD = 1
 _PIECE = re.compile(r"(.*)\+[0-9]+", re.DOTALL)
 _FILE_SYSTEM = ("Mount Point", "File System", "File System Source")
 _MOST_THREADS = 0xFFFF
+_MOST_TASKS = 1 << 26
 
 
 class Definitions:
@@ -33,7 +35,7 @@ class Definitions:
     region_names : list of str
         Names of phases and regions of the program.
     call_regions : dict of int to tuple
-        Regions that are calls: name, description, role, paradigm.
+        Regions that are calls: name, description, role.
     paradigms : dict of int to str
     """
 
@@ -49,7 +51,7 @@ class Definitions:
         self._named: dict[int, tuple[str, bool]] = {}
         self._origin_unix_ns: int | None = None
         self._completed = False
-        self.call_regions: dict[int, tuple[str, str, int, int]] = {}
+        self.call_regions: dict[int, tuple[str, str, int]] = {}
         self.paradigms: dict[int, str] = {}
         self.files = [""]
         self.region_names: list[str] = []
@@ -80,7 +82,7 @@ class Definitions:
         elif what == "ranks":
             self._mpi_ranks = [int(number) for number in rest]
         elif what == "region":
-            self._add_region(int(rest[0]), rest[1], rest[2], int(rest[3]), int(rest[4]))
+            self._add_region(int(rest[0]), rest[1], rest[2], int(rest[3]), rest[4] == "1")
 
     def _set_clock(self, resolution: int, offset: int, realtime: int) -> None:
         if 0 < realtime < 2**63:
@@ -90,29 +92,23 @@ class Definitions:
     def _add_piece(known: dict[str, list[str]], name: str, value: str) -> None:
         known.setdefault(_without_number(name), []).append(value)
 
-    def _add_region(self, number: int, name: str, description: str, role: int, paradigm: int) -> None:
-        if description in ("ensio phase", "ensio region") or (paradigm == 1 and not description.startswith("ensio call")):
-            self._named[number] = (name, description == "ensio phase")
+    def _add_region(self, number: int, name: str, description: str, role: int, is_call: bool) -> None:
+        self.call_regions.pop(number, None)
+        self._named.pop(number, None)
+        if is_call:
+            self.call_regions[number] = (name, description, role)
         else:
-            self.call_regions[number] = (name, description, role, paradigm)
+            self._named[number] = (name, description == "ensio phase")
 
     def complete(self) -> None:
         """All definitions have come."""
         if self._completed:
             return
         self._completed = True
-        order = self._order_of_groups()
-        self.tasks = len(order)
-        self.ranks = np.empty(len(self._locations), "u4")
-        self.threads = np.empty(len(self._locations), "u2")
-        seen = dict.fromkeys(order, 0)
-        for place, (_, kind, group) in enumerate(self._locations):
-            rank = order.get(group, 0)
-            thread = seen.get(group, 0)
-            if kind == _CPU_THREAD and group in seen:
-                seen[group] += 1
-            self.ranks[place], self.threads[place] = rank, min(thread, _MOST_THREADS)
-        self._our_threads()
+        if (facts := self._run_facts()) is not None:
+            self._set_our_locations(facts)
+        else:
+            self._set_other_locations()
         numbers = np.array(self._file_numbers, "u4")
         self._sorted_files = np.argsort(numbers, kind="stable")
         self._sorted_numbers = numbers[self._sorted_files]
@@ -120,16 +116,32 @@ class Definitions:
         self.region_names = list(names)
         self._name_of = {number: names[name] for number, (name, _) in self._named.items()}
 
-    def _our_threads(self) -> None:
-        """Locations of ours are numbered by rank and thread, and may leave threads out."""
-        if self._run_facts() is not None and self._locations:
-            self.threads[:] = np.array([number & _MOST_THREADS for number, _, _ in self._locations], "u2")
+    def _set_our_locations(self, facts: dict[str, Any]) -> None:
+        """Groups of ours are numbered by rank, locations by group and thread. Where ranks share locations, the
+        records tell both."""
+        tasks = facts.get("tasks")
+        if not isinstance(tasks, int) or not 0 <= tasks <= _MOST_TASKS:
+            raise self._damaged()
+        self.tasks = max(tasks, 1 + max((group for _, _, group in self._locations), default=-1))
+        if self.tasks > _MOST_TASKS:
+            raise self._damaged()
+        self.ranks = np.array([group for _, _, group in self._locations], "u4")
+        self.threads = np.array([number & _MOST_THREADS for number, _, _ in self._locations], "u2")
+
+    def _set_other_locations(self) -> None:
+        """Threads of a process are numbered as they are defined."""
+        order = self._order_of_groups()
+        self.tasks = len(order)
+        self.ranks = np.zeros(len(self._locations), "u4")
+        self.threads = np.zeros(len(self._locations), "u2")
+        seen = dict.fromkeys(order, 0)
+        for place, (_, kind, group) in enumerate(self._locations):
+            if kind == _CPU_THREAD and group in order:
+                self.ranks[place], self.threads[place] = order[group], min(seen[group], _MOST_THREADS)
+                seen[group] += 1
 
     def _order_of_groups(self) -> dict[int, int]:
         """The rank of each group of locations that is a process: as MPI numbers them, then as they are defined."""
-        if (facts := self._run_facts()) is not None:
-            # Groups of ours are numbered by rank; where ranks share locations, records tell the rank.
-            return {number: number for number in range(max(int(facts.get("tasks", 0)), len(self._groups)))}
         group_of = {number: group for number, _, group in self._locations}
         order: dict[int, int] = {}
         for number in self._mpi_ranks:
@@ -152,9 +164,12 @@ class Definitions:
                 raise ValueError("no object")
             return told
         except (ValueError, RecursionError) as error:
-            raise EnsioError(
-                f"{self._anchor} cannot be read: what it says about its run is damaged; copy the archive again"
-            ) from error
+            raise self._damaged() from error
+
+    def _damaged(self) -> EnsioError:
+        return EnsioError(
+            f"{self._anchor} cannot be read: what it says about its run is damaged; copy the archive again"
+        )
 
     def files_of(self, numbers: np.ndarray) -> np.ndarray:
         """Indices into `files` of these numbers of files; 0: not defined."""
@@ -179,30 +194,32 @@ class Definitions:
         try:
             return self._our_metadata(facts) if facts is not None else self._other_metadata()
         except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise EnsioError(
-                f"{self._anchor} cannot be read: what it says about its run is damaged; copy the archive again"
-            ) from error
+            raise self._damaged() from error
 
     def _our_metadata(self, facts: dict[str, Any]) -> RunMetadata:
         processes = []
         for (what, name), pieces in self._texts.items():
             if what == "group property" and name.startswith("ensio.process."):
                 told = self._object("".join(pieces))
-                told["command"] = tuple(told["command"])
-                processes.append((int(name.rpartition(".")[2]), Process(**told)))
-        own = {name: facts[name] for name in ("mode", "job", "user", "libc", "mpi", "hosts", "clock_error_s")}
+                told["command"] = tuple(_texts(told["command"]))
+                processes.append((int(name.rpartition(".")[2]), _checked(Process(**told))))
+        own = {name: _text(facts[name]) for name in ("mode", "job", "user", "libc", "mpi")}
         mounts = {
-            host: tuple(Mount(**mount) for mount in table) for host, table in dict(facts["mounts"]).items()
+            _text(host): tuple(_checked(Mount(**mount)) for mount in table)
+            for host, table in dict(facts["mounts"]).items()
         }
+        error_s = facts["clock_error_s"]
         return RunMetadata(
-            tasks=int(facts["tasks"]),
-            threads=int(facts["threads"]),
-            origin_unix_ns=int(facts["origin_unix_ns"]),
+            tasks=self.tasks,
+            threads=min(int(facts["threads"]), _MOST_TASKS),
+            origin_unix_ns=_time(facts["origin_unix_ns"]),
             calls=(),
             files=self.files,
             processes=[process for _, process in sorted(processes, key=lambda one: one[0])],
-            notes=[str(note) for note in facts["notes"]],
-            environment=dict(facts["environment"]),
+            notes=_texts(facts["notes"]),
+            hosts=_texts(facts["hosts"]),
+            clock_error_s=None if error_s is None else float(error_s),
+            environment={_text(name): _text(value) for name, value in dict(facts["environment"]).items()},
             mounts=mounts,
             file_facts=self._file_facts(),
             **own,
@@ -220,10 +237,9 @@ class Definitions:
     def _other_metadata(self) -> RunMetadata:
         order = self._order_of_groups()
         processes = []
-        first_thread = np.zeros(max(self.tasks, 1), int)
+        threads = np.bincount(self.ranks, minlength=self.tasks).tolist()
         for number, rank in order.items():
-            threads = int(((self.ranks == rank)).sum()) if self.tasks <= 256 else 1
-            processes.append(self._process_of(number, rank, threads, int(first_thread[rank])))
+            processes.append(self._process_of(number, rank, threads[rank]))
         hosts = list(dict.fromkeys(process.host for process in processes if process.host))
         return RunMetadata(
             tasks=self.tasks,
@@ -238,7 +254,7 @@ class Definitions:
             file_facts=self._file_facts(),
         )
 
-    def _process_of(self, group: int, rank: int, threads: int, first_thread: int) -> Process:
+    def _process_of(self, group: int, rank: int, threads: int) -> Process:
         return Process(
             rank=rank,
             host=self._host_of(group),
@@ -252,7 +268,7 @@ class Definitions:
             end_unix_ns=self._origin_unix_ns or 0,
             ended=True,
             threads=threads,
-            first_thread=first_thread,
+            first_thread=0,
             dropped_events=0,
             excluded_calls=0,
             lost_calls=0,
@@ -286,3 +302,29 @@ def _without_number(name: str) -> str:
     """The name of a property that came in pieces: NAME, NAME+1, ..."""
     match = _PIECE.fullmatch(name)
     return match[1] if match else name
+
+
+def _text(told: Any) -> str:
+    if not isinstance(told, str):
+        raise TypeError("no text")
+    return told
+
+
+def _texts(told: Any) -> list[str]:
+    return [_text(word) for word in list(told)]
+
+
+def _time(told: Any) -> int:
+    if not isinstance(told, int) or not 0 <= told < 2**63:
+        raise ValueError("no time")
+    return told
+
+
+def _checked(record: Any) -> Any:
+    """A process or a mount whose members are what they are declared to be, and fit into 64 bits."""
+    for field in fields(record):
+        value = getattr(record, field.name)
+        kind = {"str": str, "int": int, "bool": bool}.get(str(field.type), tuple)
+        if not isinstance(value, kind) or (kind is int and not -(2**63) <= value < 2**63):
+            raise TypeError(f"{field.name} is something else")
+    return record
