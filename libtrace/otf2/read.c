@@ -1,15 +1,18 @@
 /* read.c: goes through an archive, location by location, so that it takes no more memory than its definitions. */
 #include "reading.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #define EVENTS_AT_A_TIME 65536
 
 static time_t told_at;
+static const char *anchor_path; /* ends with .otf2: the library wants it to */
 
 static void tell_progress(void)
 {
@@ -41,17 +44,25 @@ static void select_locations(OTF2_Reader *reader, bool only_sharing)
         }
 }
 
-/* The location's own definitions say which global ones the numbers in its events mean. Archives may do without. */
-static void read_mappings(OTF2_Reader *reader, uint64_t location)
+/* The location's own definitions say which global ones the numbers in its events mean. Archives may do without, but not in
+ * some locations only, and what is there must be read: without it, calls would be taken for others. */
+static bool read_mappings(OTF2_Reader *reader, uint64_t location)
 {
     uint64_t count;
+    char path[PATH_MAX];
     OTF2_DefReader *definitions = OTF2_Reader_GetDefReader(reader, location);
-    if (!definitions)
-        return;
+    if (!definitions) {
+        snprintf(path, sizeof path, "%.*s/%llu.def", (int)(strlen(anchor_path) - strlen(".otf2")), anchor_path,
+                 (unsigned long long)location);
+        if (access(path, F_OK) == 0)
+            ensio_fail("the definitions of its location %llu cannot be read", (unsigned long long)location);
+        return false;
+    }
     OTF2_ErrorCode code = OTF2_Reader_ReadAllLocalDefinitions(reader, definitions, &count);
     if (code != OTF2_SUCCESS)
         ensio_fail("the definitions of its location %llu are damaged: %s", (unsigned long long)location, OTF2_Error_GetDescription(code));
     OTF2_Reader_CloseDefReader(reader, definitions);
+    return true;
 }
 
 static void read_location(OTF2_Reader *reader, const OTF2_EvtReaderCallbacks *callbacks, const struct ensio_place *place, uint32_t *index)
@@ -81,12 +92,16 @@ static void read_locations(OTF2_Reader *reader, OTF2_EvtReaderCallbacks *callbac
     OTF2_ErrorCode code = OTF2_Reader_OpenEvtFiles(reader);
     if (code != OTF2_SUCCESS)
         ensio_fail("its events cannot be opened: %s", OTF2_Error_GetDescription(code));
+    size_t mapped = 0, looked_at = 0;
     for (size_t i = 0; i < ensio_archive.place_count; i++) {
         uint32_t index = (uint32_t)i;
         if (only_sharing && !ensio_archive.places[i].shares_handles)
             continue;
-        if (has_mappings)
-            read_mappings(reader, ensio_archive.places[i].id);
+        if (has_mappings && read_mappings(reader, ensio_archive.places[i].id))
+            mapped++;
+        looked_at++;
+        if (mapped && looked_at != mapped)
+            ensio_fail("its location %llu has lost its definitions", (unsigned long long)ensio_archive.places[i].id);
         if (!only_sharing)
             ensio_begin_location(index);
         read_location(reader, callbacks, ensio_archive.places + i, &index);
@@ -117,6 +132,8 @@ static void find_origin(OTF2_Reader *reader)
 {
     char *value = NULL;
     ensio_archive.ours = OTF2_Reader_GetProperty(reader, "ENSIO::ORIGIN_UNIX_NS", &value) == OTF2_SUCCESS && value;
+    if (ensio_archive.ours != ensio_archive.has_run)
+        ensio_fail("its anchor file and its definitions are not of one archive");
     if (ensio_archive.ours)
         ensio_archive.offset = strtoull(value, NULL, 10);
     free(value);
@@ -146,11 +163,15 @@ static void tell_counts(void)
 
 void ensio_read_archive(const char *anchor, const char *most_bytes)
 {
+    size_t length = strlen(anchor), ending = strlen(".otf2");
+    if (length < ending || strcmp(anchor + length - ending, ".otf2") != 0)
+        ensio_fail("the name of an archive ends with .otf2, as the files beside it go by it");
     struct rlimit memory = {strtoull(most_bytes, NULL, 10), RLIM_INFINITY};
     if (memory.rlim_cur) {
         memory.rlim_max = memory.rlim_cur;
         setrlimit(RLIMIT_AS, &memory);
     }
+    anchor_path = anchor;
     OTF2_Reader *reader = open_reader(anchor);
     ensio_read_definitions(reader);
     find_origin(reader);

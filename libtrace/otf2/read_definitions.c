@@ -147,6 +147,7 @@ static OTF2_CallbackCode on_node_property(void *user, OTF2_SystemTreeNodeRef of,
                                           OTF2_AttributeValue value)
 {
     (void)user;
+    ensio_archive.has_run |= strcmp(text_of(name), "ensio.run") == 0;
     return tell_property("node property", of, name, type, value);
 }
 

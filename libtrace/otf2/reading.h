@@ -50,7 +50,8 @@ struct ensio_place {
 };
 
 struct ensio_archive {
-    bool ours; /* written by ensio: attributes say all */
+    bool ours;     /* written by ensio: attributes say all */
+    bool has_run; /* its definitions say that it is */
     uint64_t resolution, offset; /* ticks a second; time 0, in ticks */
     struct ensio_place *places;
     size_t place_count;
