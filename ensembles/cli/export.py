@@ -7,10 +7,10 @@ import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.arguments import path_of
+from ensembles.cli.export_otf2 import add_otf2_arguments, export_otf2
 from ensembles.cli.filters import FILTERS, add_filter_arguments, selection_of
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ensembles.selection import Selection
 
 NAME = "export"
-HELP = "write a run, or a part of it, for other programs: HDF5, Parquet, CSV, Perfetto"
+HELP = "write a run, or a part of it, for other programs: OTF2, HDF5, Parquet, CSV, Perfetto"
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,15 @@ class _Task:
     words : str
         The filters as they were given; "": none.
     path : str
+    ranks_per_location : int
+        In OTF2.
     """
 
     run: Run
     selection: Selection
     words: str
     path: str
+    ranks_per_location: int
 
     @property
     def about(self) -> dict[str, Any]:
@@ -69,12 +72,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
     parser.add_argument(
         "--to",
-        choices=tuple(name for name, (_, module) in _FORMATS.items() if not module or find_spec(module)),
+        choices=tuple(_FORMATS),
         required=True,
         help="hdf5: as ensio collect does it; perfetto: JSON for ui.perfetto.dev; times in csv, parquet and "
         "hdf5 are in ns since the run's start",
     )
     parser.add_argument("destination", metavar="DEST", type=path_of("file"), help="what is to be written")
+    add_otf2_arguments(parser)
     add_filter_arguments(parser)
 
 
@@ -90,9 +94,10 @@ def execute(args: argparse.Namespace) -> int:
             f"{args.run} was recorded in mode profile, which keeps no events: export it --to hdf5, or record "
             "again with ensio run --mode trace"
         )
-    task = _Task(run, selection_of(args).for_run(run), words, args.destination)
-    _check_destination(run, args.destination)
-    write, _ = _FORMATS[args.to]
+    task = _Task(run, selection_of(args).for_run(run), words, args.destination, args.ranks_per_location)
+    if args.to != "otf2":  # whose writer makes a folder, and only where there is nothing yet
+        _check_destination(run, args.destination)
+    write = _FORMATS[args.to]
     try:
         count = write(task)
         size = bytes_text(os.path.getsize(task.path)) if os.path.isfile(task.path) else args.to
@@ -161,12 +166,9 @@ def _to_perfetto(task: _Task) -> int:
 
 
 def _to_otf2(task: _Task) -> int:
-    from ensembles.writers.otf2 import write_otf2
-
     if task.words:
         raise EnsioError("OTF2 archives hold whole runs: leave the filters out")
-    write_otf2(task.run, task.path)
-    return sum(len(chunk) for chunk in task.run.chunks(columns=("duration",)))
+    return export_otf2(task.run, task.path, task.ranks_per_location)
 
 
 def _text(path: str) -> Any:
@@ -186,11 +188,11 @@ def _written(task: _Task, writer: Any) -> int:
     return count
 
 
-_FORMATS: dict[str, tuple[Callable[[_Task], int], str]] = {
-    "otf2": (_to_otf2, "ensembles.writers.otf2"),
-    "hdf5": (_to_hdf5, ""),
-    "parquet": (_to_parquet, ""),
-    "csv": (_to_csv, ""),
-    "perfetto": (_to_perfetto, ""),
+_FORMATS: dict[str, Callable[[_Task], int]] = {
+    "otf2": _to_otf2,
+    "hdf5": _to_hdf5,
+    "parquet": _to_parquet,
+    "csv": _to_csv,
+    "perfetto": _to_perfetto,
 }
-"""What writes a format, and the module that must be there for it."""
+"""What writes each format."""

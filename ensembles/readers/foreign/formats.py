@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ensembles.readers.foreign import recognising
+from ensembles.readers.foreign import otf2, recognising
 from ensembles.readers.foreign.importing import Import
 
 
@@ -34,6 +34,7 @@ FORMATS: tuple[Format, ...] = (
     Format("Darshan", recognising.has_darshan, recognising.read_darshan),
     Format("DFTracer", recognising.has_dftracer, recognising.read_dftracer),
     Format("Recorder", recognising.has_recorder, recognising.read_recorder),
+    Format("OTF2", otf2.recognises, otf2.read),
     Format("strace", recognising.has_strace, recognising.read_strace),
 )
 """In the order in which they are asked."""

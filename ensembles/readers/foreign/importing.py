@@ -16,8 +16,8 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
 from ensembles.metadata import RunMetadata
-from ensembles.readers.foreign.sorting import sorted_table
 from ensembles.readers.completion import NEEDED, CompletionOrder
+from ensembles.readers.foreign.sorting import sorted_table
 from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -148,7 +148,9 @@ class ImportedSource:
                 columns = sorting.put(columns, self._key_at(end) if end < high else None)
             length = len(next(iter(columns.values())))
             for first in range(0, length, max_events):  # with what was kept back there may be more
-                yield self._events({name: column[first : first + max_events] for name, column in columns.items()})
+                yield self._events(
+                    {name: column[first : first + max_events] for name, column in columns.items()}
+                )
 
     def _events(self, columns: Mapping[str, np.ndarray]) -> Events:
         make = Events if len(columns) == len(COLUMNS) else Events.partly

@@ -1,0 +1,35 @@
+/* main.c: ensio-otf2, between ensio and OTF2 archives. A program of its own, because the library ends the process, or
+ * worse, where an archive is damaged; and the only one that needs it. */
+#include "reading.h"
+#include "writing.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static OTF2_ErrorCode on_error(void *user, const char *file, uint64_t line, const char *function, OTF2_ErrorCode code,
+                               const char *format, va_list arguments)
+{
+    (void)user, (void)file, (void)line, (void)function, (void)format, (void)arguments;
+    return code; /* whoever called the library looks at it */
+}
+
+int main(int count, char **arguments)
+{
+    struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    OTF2_Error_RegisterCallback(on_error, NULL);
+    if (count == 4 && strcmp(arguments[1], "write") == 0) {
+        ensio_write_archive(arguments[2], arguments[3]);
+        return 0;
+    }
+    if (count == 4 && strcmp(arguments[1], "read") == 0) {
+        ensio_read_archive(arguments[2], arguments[3]);
+        return 0;
+    }
+    fputs("usage: ensio-otf2 write FOLDER NAME <stream\n"
+          "       ensio-otf2 read ANCHOR.otf2 MOST_BYTES >stream\n"
+          "ensio export --to otf2 and ensembles.open use it; docs/formats.md says what streams hold\n",
+          stderr);
+    return 2;
+}

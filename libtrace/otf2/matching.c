@@ -1,0 +1,134 @@
+/* matching.c: which begin belongs to the end of an operation: the same handle and the same number. In a location the latest
+ * such begin is meant, for blocking operations all have the same number in some recorders. What has no begin in its location
+ * is kept, and matched when all locations were read. */
+#include "reading.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct ensio_operation *open_here; /* in this location, oldest first; mostly one or two */
+static size_t open_count, open_room;
+
+struct found_end {
+    uint64_t time, id, bytes;
+    uint32_t handle;
+    uint16_t error;
+};
+static struct ensio_operation *begins; /* left over, of all locations */
+static struct found_end *ends;
+static size_t begin_count, begin_room, end_count, end_room;
+
+static void *room_for(void *entries, size_t count, size_t *room, size_t bytes)
+{
+    if (count < *room)
+        return entries;
+    *room = *room ? 2 * *room : 64;
+    return ensio_more(entries, *room * bytes);
+}
+
+void ensio_operation_begins(const struct ensio_operation *operation)
+{
+    open_here = room_for(open_here, open_count, &open_room, sizeof *open_here);
+    open_here[open_count++] = *operation;
+}
+
+/* What operations of this location that are around a call of this depth count, of the bytes in it. */
+uint8_t ensio_carried_by_operations(uint8_t depth)
+{
+    uint8_t carried = 0;
+    for (size_t i = open_count > 16 ? open_count - 16 : 0; i < open_count; i++)
+        if (!open_here[i].non_blocking && open_here[i].row.depth < depth)
+            carried |= open_here[i].row.kind == ENSIO_OTF2_ROW_READ ? 1 : open_here[i].row.kind == ENSIO_OTF2_ROW_WRITE ? 2 : 0;
+    return carried;
+}
+
+uint8_t ensio_operations_under_way(void)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < open_count && count < UINT8_MAX; i++)
+        count += !open_here[i].non_blocking;
+    return (uint8_t)count;
+}
+
+static void finish(struct ensio_operation *operation, uint64_t time, uint64_t bytes, uint16_t error)
+{
+    struct ensio_otf2_row *row = &operation->row;
+    row->moved = (int64_t)bytes; /* OTF2's undefined number is -1 too */
+    row->error = error;
+    if (!operation->has_duration)
+        row->duration = ensio_ns_of(time) - ensio_ns_of(operation->time);
+    if (!operation->has_offset && !ensio_archive.ours && row->kind != ENSIO_OTF2_ROW_FLUSH)
+        row->offset = ensio_position_of(operation->handle, row->moved);
+    ensio_put_row(row);
+}
+
+void ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes, const struct ensio_attributes *told)
+{
+    uint16_t error = told->has >> ENSIO_TOLD_ERRNO & 1 ? (uint16_t)told->value[ENSIO_TOLD_ERRNO] : 0;
+    for (size_t i = open_count; i--;)
+        if (open_here[i].id == id && open_here[i].handle == handle) {
+            finish(open_here + i, time, bytes, error);
+            open_count--;
+            memmove(open_here + i, open_here + i + 1, (open_count - i) * sizeof *open_here);
+            return;
+        }
+    ends = room_for(ends, end_count, &end_room, sizeof *ends);
+    ends[end_count++] = (struct found_end){time, id, bytes, handle, error};
+}
+
+void ensio_operations_of_next_location(void)
+{
+    for (size_t i = 0; i < open_count; i++) {
+        begins = room_for(begins, begin_count, &begin_room, sizeof *begins);
+        begins[begin_count++] = open_here[i];
+    }
+    open_count = 0;
+}
+
+static int by_handle(uint32_t handle, uint64_t id, uint64_t time, uint32_t other_handle, uint64_t other_id, uint64_t other_time)
+{
+    if (handle != other_handle)
+        return handle < other_handle ? -1 : 1;
+    if (id != other_id)
+        return id < other_id ? -1 : 1;
+    return time < other_time ? -1 : time > other_time;
+}
+
+static int compare_begins(const void *a, const void *b)
+{
+    const struct ensio_operation *one = a, *other = b;
+    return by_handle(one->handle, one->id, one->time, other->handle, other->id, other->time);
+}
+
+static int compare_ends(const void *a, const void *b)
+{
+    const struct found_end *one = a, *other = b;
+    return by_handle(one->handle, one->id, one->time, other->handle, other->id, other->time);
+}
+
+/* Of those of one handle and number, the first begin belongs to the first end after it. */
+void ensio_match_across_locations(void)
+{
+    if (begin_count)
+        qsort(begins, begin_count, sizeof *begins, compare_begins);
+    if (end_count)
+        qsort(ends, end_count, sizeof *ends, compare_ends);
+    size_t begin = 0, end = 0;
+    while (begin < begin_count && end < end_count) {
+        struct ensio_operation *one = begins + begin;
+        const struct found_end *other = ends + end;
+        if (one->handle == other->handle && one->id == other->id && one->time <= other->time) {
+            one->has_offset = true; /* whatever the position was */
+            finish(one, other->time, other->bytes, other->error);
+            begin++, end++;
+        } else if (by_handle(one->handle, one->id, one->time, other->handle, other->id, other->time) < 0) {
+            ensio_archive.never_complete++;
+            begin++;
+        } else {
+            ensio_archive.without_begin++;
+            end++;
+        }
+    }
+    ensio_archive.never_complete += begin_count - begin;
+    ensio_archive.without_begin += end_count - end;
+}

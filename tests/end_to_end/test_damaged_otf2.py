@@ -1,0 +1,212 @@
+"""OTF2 archives that were cut, overwritten or made up: one sentence and exit 2, or what is left; never a crash, a hang or a
+heap of memory. The archives in `archives` are kept, so that what older versions wrote stays readable."""
+
+import os
+import random
+import resource
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from places import BUILD, ROOT
+
+import ensembles
+from ensembles.cli.main import main
+from ensembles.errors import EnsioError
+from ensembles.events import COLUMNS
+from ensembles.readers.foreign import otf2
+
+ARCHIVES = Path(__file__).parent / "archives"
+CALLS = {"ours": 3 * 40, "others": 60}
+SEEDS = range(60)
+
+
+@pytest.fixture(autouse=True)
+def program_to_read_with(monkeypatch):
+    """The tree's own ensio-otf2."""
+    monkeypatch.setenv("PATH", f"{BUILD / 'bin'}:{os.environ['PATH']}")
+
+
+def read_all(path):
+    """Everything that a command might look at."""
+    run = ensembles.open(path)
+    list(run.chunks(1000))
+    repr(run), len(run.regions), run.summary, run.processes
+    return run
+
+
+@pytest.mark.parametrize("kind", CALLS)
+def test_kept_archives_are_read(kind):
+    assert len(read_all(ARCHIVES / kind).events) == CALLS[kind]
+
+
+def damaged(folder, seed):
+    """Change bytes of one of the files, or cut it, several times for some seeds."""
+    dice = random.Random(seed)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    for _ in range(dice.choice((1, 1, 2, 8))):
+        path = dice.choice(files)
+        content = bytearray(path.read_bytes())
+        if not content:
+            continue
+        at, what = dice.randrange(len(content)), dice.random()
+        if what < 0.15:
+            del content[at:]
+        elif what < 0.7:
+            content[at] ^= 1 << dice.randrange(8)
+        else:
+            length = dice.choice((1, 2, 4, 8))
+            content[at : at + length] = dice.choice((b"\xff", b"\0", b"\x7f", b"\x80")) * length
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("kind", CALLS)
+def test_flipped_bytes_end_in_a_sentence_or_in_what_is_left(tmp_path, kind):
+    refused = 0
+    for seed in SEEDS:
+        folder = tmp_path / str(seed)
+        shutil.copytree(ARCHIVES / kind, folder)
+        damaged(folder, seed)
+        try:
+            read_all(folder)
+        except EnsioError as error:
+            refused += 1
+            assert str(folder) in str(error) and "\n" not in str(error)
+    assert 0 < refused < len(SEEDS)
+
+
+@pytest.mark.parametrize("kind", CALLS)
+@pytest.mark.parametrize("part", ["traces.otf2", "traces.def", "traces/0.evt", "traces/0.def"])
+def test_no_cut_of_a_file_loses_calls_in_silence(tmp_path, kind, part):
+    whole_run = ensembles.open(ARCHIVES / kind)
+    shutil.copytree(ARCHIVES / kind, tmp_path / "archive")
+    path = tmp_path / "archive" / part
+    whole = path.read_bytes()
+    for length in sorted({0, 1, 7, len(whole) // 3, len(whole) // 2, len(whole) - 20, len(whole) - 1}):
+        path.write_bytes(whole[: max(length, 0)])
+        try:
+            run = read_all(tmp_path / "archive")
+        except EnsioError as error:
+            assert str(tmp_path / "archive") in str(error) and "\n" not in str(error)
+            continue
+        # Nothing that calls hang on was in what is gone.
+        assert part != "traces.def" or length == len(whole) - 1
+        for name in COLUMNS:
+            np.testing.assert_array_equal(getattr(run.events, name), getattr(whole_run.events, name), err_msg=f"{length} {name}")
+
+
+def test_the_command_ends_with_2_and_a_sentence(tmp_path, capsys):
+    shutil.copytree(ARCHIVES / "ours", tmp_path / "archive")
+    path = tmp_path / "archive" / "traces" / "0.evt"
+    path.write_bytes(path.read_bytes()[:100])
+    assert main(["info", str(tmp_path / "archive")]) == 2
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith(f"ensio: {tmp_path}/archive/traces.otf2 cannot be read: the events of its location 0 are damaged: ")
+
+
+@pytest.mark.parametrize("kind", CALLS)
+@pytest.mark.parametrize(
+    ("part", "reason"),
+    [("traces/1.evt", "the events of its location 1 cannot"), ("traces/1.def", "its location 1 has lost its definitions")],
+)
+def test_a_location_that_lost_a_file_is_noticed(tmp_path, kind, part, reason):
+    shutil.copytree(ARCHIVES / kind, tmp_path / "archive")
+    present = tmp_path / "archive" / part
+    if kind == "ours":
+        present, reason = present.with_stem("65536"), reason.replace("location 1", "location 65536")
+    present.unlink()
+    with pytest.raises(EnsioError, match=f"traces.otf2 cannot be read: .*{reason}|location 0 has lost its definitions"):
+        ensembles.open(tmp_path / "archive")
+
+
+def test_no_other_file_is_taken_for_an_archive(tmp_path):
+    for name, content in {"text.otf2": b"OTF2 is a format", "zeros.otf2": bytes(100), "short.otf2": b"\3BOT"}.items():
+        (tmp_path / name).write_bytes(content)
+        assert not otf2.recognises(str(tmp_path / name), content)
+    assert not otf2.recognises(str(tmp_path), None)
+    os.mkfifo(tmp_path / "pipe.otf2")
+    assert not otf2.recognises(str(tmp_path), None)
+
+
+def stand_in(folder, script):
+    """A program in the place of ensio-otf2, which does what libotf2 might do to it."""
+    program = folder / "bin" / "ensio-otf2"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return str(program)
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("kill -SEGV $$", "the OTF2 library broke down on it"),
+        ("kill -ABRT $$", "the OTF2 library broke down on it"),
+        ("exec sleep 1000", "the OTF2 library made no progress on it for 1 s"),
+        ("exec cat /dev/zero", "the OTF2 library broke down on it"),
+        ("exec head -c 100 /dev/urandom", "the OTF2 library broke down on it"),
+        ("exit 0", "the OTF2 library broke down on it"),
+    ],
+)
+def test_what_the_library_does_to_its_process_is_told_in_a_sentence(tmp_path, monkeypatch, script, reason):
+    monkeypatch.setattr("ensembles.otf2_program.program", lambda: stand_in(tmp_path, script))
+    monkeypatch.setattr(otf2, "STANDSTILL_S", 1.0)
+    began = time.monotonic()
+    with pytest.raises(EnsioError) as caught:
+        ensembles.open(ARCHIVES / "ours")
+    assert reason in str(caught.value)
+    assert time.monotonic() - began < 100
+
+
+def test_memory_of_the_reading_process_is_bounded(tmp_path):
+    """A definition with a huge number asks for a huge table: the limit that the process has set itself ends it."""
+    done = subprocess.run(
+        [BUILD / "bin/ensio-otf2", "read", ARCHIVES / "others/traces.otf2", str(8 << 20)], capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 << 20  # KiB
+
+
+def test_sanitizers_find_nothing(tmp_path):
+    """ensio-otf2 with the address and undefined-behaviour sanitizers, on whole and on damaged archives, and writing."""
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "otf2"], check=True, capture_output=True, text=True)
+    sources = sorted((ROOT / "libtrace/otf2").glob("*.c"))
+    program = tmp_path / "ensio-otf2"
+    subprocess.run(
+        ["gcc", "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-D_GNU_SOURCE",
+         '-DENSIO_VERSION="0"', *sources, "-o", program, *flags.stdout.split()],
+        check=True,
+    )  # fmt: skip
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+    complaints = []
+    for kind in CALLS:
+        for seed in (None, *range(1000, 1010)):
+            folder = tmp_path / f"{kind}-{seed}"
+            shutil.copytree(ARCHIVES / kind, folder)
+            if seed is not None:
+                damaged(folder, seed)
+            done = subprocess.run([program, "read", folder / "traces.otf2", "0"], env=environment, capture_output=True, timeout=100)
+            assert done.returncode == 0 or seed is not None
+            if b"libtrace/otf2" in done.stderr:
+                complaints.append((kind, seed, done.stderr[-2000:]))
+    assert complaints == []
+    stream = subprocess.run(
+        [sys.executable, "-c", "import sys, ensembles; from ensembles.writers import otf2; "
+         "otf2._tell(sys.stdout.buffer, ensembles.open(sys.argv[1]), 2)", ARCHIVES / "others"],
+        check=True, capture_output=True,
+    ).stdout  # fmt: skip
+    (tmp_path / "written").mkdir()
+    done = subprocess.run([program, "write", tmp_path / "written", "traces"], input=stream, env=environment, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    for length in (0, 8, 100, len(stream) // 2, len(stream) - 5):
+        (tmp_path / f"cut-{length}").mkdir()
+        done = subprocess.run(
+            [program, "write", tmp_path / f"cut-{length}", "traces"], input=stream[:length], env=environment, capture_output=True
+        )
+        assert done.returncode == 2
+        assert done.stderr.startswith(b"what is to be written ") and done.stderr.count(b"\n") == 1

@@ -1,0 +1,175 @@
+"""Runs of real programs as OTF2 archives: otf2-print takes them, and what is read from them is what was written."""
+
+import os
+import re
+import subprocess
+from collections import Counter
+
+import numpy as np
+import pytest
+from places import BUILD, ROOT
+from test_hdf5 import flags
+from test_mpi import MPI, compiled, executed
+
+import ensembles
+from ensembles.cli.main import main
+from ensembles.events import COLUMNS
+from ensembles.writers.otf2 import PARADIGMS, cost_of, write_otf2
+
+KEPT = (
+    "tasks threads calls files processes notes mode job user libc_version mpi_version hosts clock_error_s environment "
+    "mounts file_facts origin_unix_ns"
+).split()
+INCLUDE = f"-I{ROOT / 'libtrace/include'}"
+
+
+@pytest.fixture(autouse=True)
+def program_to_write_with(monkeypatch):
+    """The tree's own ensio-otf2."""
+    monkeypatch.setenv("PATH", f"{BUILD / 'bin'}:{os.environ['PATH']}")
+
+
+def in_one_order(events):
+    columns = events.columns
+    order = np.lexsort([columns[name] for name in COLUMNS])
+    return {name: columns[name][order] for name in COLUMNS}
+
+
+def printed(anchor, *options):
+    """What otf2-print says, and that it has nothing to complain of."""
+    done = subprocess.run(["otf2-print", *options, anchor], capture_output=True, text=True, errors="surrogateescape")
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def check_round_trip(run, folder, ranks_per_location=1):
+    """Write, read, compare; the archive's anchor."""
+    written = write_otf2(run, str(folder / f"archive-{ranks_per_location}"), ranks_per_location)
+    again = ensembles.open(os.path.dirname(written.anchor))
+    before, after = in_one_order(run.events), in_one_order(again.events)
+    for name in COLUMNS:
+        np.testing.assert_array_equal(after[name], before[name], err_msg=name)
+    for name in KEPT:
+        assert getattr(again, name) == getattr(run, name), name
+    assert again.regions.names == run.regions.names or set(again.regions.names) <= set(run.regions.names)
+    ours, theirs = run.regions.to_pandas(), again.regions.to_pandas()
+    by = ["rank", "thread", "start", "duration"]
+    for column in ("rank", "thread", "kind", "name", "start", "duration", "ended"):
+        one, other = (table.sort_values([*by, "name"])[column].astype(str).tolist() for table in (ours, theirs))
+        assert one == other, column
+    return written.anchor
+
+
+def check_print(run, anchor):
+    """The counts of records are those of the calls."""
+    records = Counter(re.findall(r"^([A-Z_0-9]+) ", printed(anchor), re.MULTILINE))
+    events = run.events
+    ops = Counter(run.calls[call].op for call in events.call if run.calls[call].layer in PARADIGMS)
+    operations = ops["read"] + ops["write"] + ops["sync"]
+    assert records["IO_OPERATION_BEGIN"] == records["IO_OPERATION_COMPLETE"] == operations
+    assert records["ENTER"] == records["LEAVE"] == len(events) + len(run.regions)
+    printed(anchor, "-G")
+
+
+def check(run, folder):
+    anchor = check_round_trip(run, folder)
+    check_print(run, anchor)
+    if run.tasks > 1:
+        check_print(run, check_round_trip(run, folder, 2))
+    check_round_trip(run, folder, 64)
+
+
+@pytest.mark.parametrize("program", ["every_call", "metadata_calls"])
+def test_every_posix_call_with_its_errors(preload, tmp_path, program):
+    (tmp_path / "data").mkdir()
+    preload.execute(preload.build(program), tmp_path / "data")
+    run = ensembles.open(preload.run)
+    assert (run.events.error > 0).any()
+    check(run, tmp_path)
+
+
+def test_threads_signal_handlers_and_positions(preload, tmp_path):
+    preload.execute(preload.build("threads"), tmp_path, 4, 2000, 2, check=True)
+    run = ensembles.open(preload.run)
+    assert run.threads >= 8
+    assert (run.events.depth >= 0).all()
+    check(run, tmp_path)
+
+
+def test_forked_and_executed_processes(preload, tmp_path):
+    preload.execute(preload.build("processes"), tmp_path / "out")
+    run = ensembles.open(preload.run)
+    assert len(run.processes) == 4
+    check(run, tmp_path)
+
+
+def test_requests_that_go_on_after_their_call(preload, tmp_path):
+    preload.execute(preload.build("aio_calls"), tmp_path, "ask")
+    run = ensembles.open(preload.run)
+    check(run, tmp_path)
+    text = printed(tmp_path / "archive-1/traces.otf2")
+    assert text.count("Operation Flags: {NON_BLOCKING}") == text.count("IO_OPERATION_ISSUED") >= 14
+
+
+def test_regions_and_phases(preload, tmp_path):
+    preload.execute(preload.build("regions", INCLUDE), 3, cwd=preload.folder)
+    run = ensembles.open(preload.run)
+    assert not run.regions.ended.all()
+    check(run, tmp_path)
+    text = printed(tmp_path / "archive-1/traces.otf2")
+    assert len(re.findall(r'^ENTER .*Region: "inner"', text, re.MULTILINE)) == 18
+
+
+def test_mpi_io_with_posix_inside(preload, tmp_path):
+    _, run = executed(preload, "openmpi", compiled(preload, "mpiio_calls", "mpicc.openmpi"))
+    assert (run.events.depth > 0).any() and (run.events.carried > 0).any()
+    check(run, tmp_path)
+
+
+def test_parallel_hdf5_over_mpi_io_over_posix(preload, tmp_path):
+    options = flags("cflags", "hdf5-openmpi") + flags("libs", "hdf5-openmpi")
+    program = preload.build("hdf5_parallel", *options, compiler="mpicc.openmpi")
+    command = ["mpiexec.openmpi", "-n", "3", "env", f"LD_PRELOAD={preload.library}", program, tmp_path / "a.h5", "20", "30"]
+    environment = {**os.environ, "ENSIO_DIR": str(preload.run), **MPI}
+    subprocess.run([str(word) for word in command], env=environment, check=True, capture_output=True, timeout=600)
+    run = ensembles.open(preload.run)
+    assert {"hdf5", "mpiio", "posix"} <= {run.calls[call].layer for call in run.events.call}
+    check(run, tmp_path)
+    text = printed(tmp_path / "archive-1/traces.otf2")
+    assert {f'"[{paradigm}]file://{tmp_path}/a.h5"' for paradigm in ("HDF5", "MPI-IO", "POSIX")} <= set(
+        re.findall(r'"\[[^"]*"', text)
+    )
+
+
+def test_the_cost_that_is_told_is_what_is_written(preload, tmp_path):
+    preload.execute(preload.build("threads"), tmp_path, 4, 500, 1, check=True)
+    run = ensembles.open(preload.run)
+    for ranks in (1, 8):
+        written = write_otf2(run, str(tmp_path / f"a{ranks}"), ranks)
+        files = sum(len(names) for _, _, names in os.walk(os.path.dirname(written.anchor)))
+        assert cost_of(run, ranks).files == files
+
+
+def test_export_tells_the_cost_and_names_what_is_in_the_way(preload, tmp_path, capsys):
+    preload.execute(preload.build("threads"), tmp_path, 2, 100, 1, check=True)
+    archive = str(tmp_path / "archive")
+    assert main(["export", str(preload.run), "--to", "otf2", archive]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(rf"ensio: {archive}: up to \d+ files, about .*", told[0])
+    assert told[1].endswith(f" calls in {archive}/traces.otf2")
+    printed(f"{archive}/traces.otf2")
+    for source in (archive, f"{archive}/traces.otf2"):
+        assert main(["info", source, "--json"]) == 0
+    assert main(["export", str(preload.run), "--to", "otf2", archive]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"ensio: {archive} is there already: name a folder that does not exist yet"
+
+
+def test_without_the_program_a_sentence_names_the_package(preload, tmp_path, capsys, monkeypatch):
+    preload.execute(preload.build("threads"), tmp_path, 2, 100, 1, check=True)
+    archive = write_otf2(ensembles.open(preload.run), str(tmp_path / "archive")).anchor
+    monkeypatch.setattr("ensembles.otf2_program.prefixes", lambda: iter(()))
+    for words in (["export", str(preload.run), "--to", "otf2", str(tmp_path / "b")], ["info", archive]):
+        assert main(words) == 2
+        (told,) = capsys.readouterr().err.splitlines()[-1:]
+        assert "install libopen-trace-format2-dev" in told
+    assert not (tmp_path / "b").exists()
