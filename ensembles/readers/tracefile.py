@@ -20,6 +20,7 @@ from ensembles.events import COLUMNS, OPS, Call, Events
 from ensembles.metadata import Mount, Process, RunMetadata
 from ensembles.readers.coding import unshuffle
 from ensembles.readers.decode import LARGEST_MOVED_BYTES, LARGEST_NS, sort_by_rank_and_start
+from ensembles.readers.flaws import Flaws
 from ensembles.regiontable import COLUMNS as REGION_COLUMNS
 from ensembles.regiontable import KINDS, RegionTable
 from ensembles.summaries.cells import CellSummary
@@ -112,6 +113,34 @@ class TraceFileSource:
     ) -> list[Iterator[Events]]:
         """The same, in one part: threads decompress its columns."""
         return [self.chunks(max_events, names)]
+
+    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
+        """Up to so many spans of ranks with about equally many events, which together are all: the first and
+        the last rank of each."""
+        with self._columns(("rank",)) as (column, pool):
+            rows = np.linspace(0, column.length, most_parts, endpoint=False).astype(int)[: column.length]
+            first = sorted({int(column.read(row, row + 1, pool)["rank"][0]) for row in rows.tolist()})
+        behind = [*first[1:], self.metadata.tasks]
+        return [(low, high - 1) for low, high in zip(first, behind, strict=True)]
+
+    def chunks_of_ranks(
+        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: Flaws
+    ) -> Iterator[Events]:
+        """As `chunks`, of the ranks of a span."""
+        with self._columns(("rank",)) as (column, pool):
+
+            def rank_of(row: int) -> int:
+                return int(column.read(row, row + 1, pool)["rank"][0])
+
+            begin, end = (
+                bisect_left(range(column.length), rank, key=rank_of) for rank in (span[0], span[1] + 1)
+            )
+        with self._columns(names) as (columns, pool):
+            for low in range(begin, end, max_events):
+                yield self._read(columns, low, min(low + max_events, end), pool)
+
+    def note_flaws(self, flaws: Flaws) -> None:
+        """There are none: what was damaged was left out, and noted, when the file was made."""
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
         """All events of some ranks, evenly spaced among all, by rank and start: about `most_events`, of

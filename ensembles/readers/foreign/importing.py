@@ -14,6 +14,7 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
 from ensembles.metadata import RunMetadata
+from ensembles.readers.flaws import Flaws
 from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -101,6 +102,21 @@ class ImportedSource:
     ) -> list[Iterator[Events]]:
         """The same in one part."""
         return [self.chunks(max_events, names)]
+
+    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
+        """One span with all ranks: to open the trace is most of the work, and every worker would have to."""
+        return [(0, self.metadata.tasks)] if self.slots else []
+
+    def chunks_of_ranks(
+        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: Flaws
+    ) -> Iterator[Events]:
+        """As `chunks`, of the ranks of a span."""
+        begin, end = np.searchsorted(self._columns["rank"], [span[0], span[1] + 1]).tolist()
+        for low in range(begin, end, max_events):
+            yield self._slice(low, min(low + max_events, end))
+
+    def note_flaws(self, flaws: Flaws) -> None:
+        """There are none: records that were passed over are in the notes."""
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
         """All events of some ranks, evenly spaced among all: about `most_events`."""
