@@ -1,7 +1,7 @@
 """The workers of a Dask cluster make passes over a run: `ensembles.gathering` says what those are.
 
-A part whose worker dies is given to another one by Dask, and so is what was made of it and is lost. Workers
-must be able to import ensio and see the run under the same path.
+A part whose worker dies is given to another one by Dask, and so is what was made of it and is lost. Scheduler
+and workers must be able to import ensio, and workers see the run under the same path.
 """
 
 from __future__ import annotations
@@ -55,29 +55,28 @@ class DaskWorkers:
 
     def gather(self, run: Run, task: Pass) -> Any:
         """As `ensembles.gathering.Workers` says."""
-        with self._told(task.path):
+        with self._told(task.path), self._client.as_current():
             workers = self._workers()
             spans = run.spans_of_ranks(PARTS_EACH * sum(worker["nthreads"] for worker in workers.values()))
             if not spans:
                 return task.make(run)
             # Workers keep their memory themselves, that of all their threads together.
             task = Pass(**vars(task) | {"budget": task.budget.unwatched()})
-            whole, flaws = self._result(self._merged(self._parts(task, spans)), task.path)
+            whole, flaws = self._result(self._started(task, spans), task.path)
         run.note_flaws(flaws)
         return whole
 
-    def _parts(self, task: Pass, spans: Sequence[tuple[int, int]]) -> list[Future]:
-        # Not scattered: what is scattered is lost with its worker, and cannot be made again.
-        return [self._client.submit(part_filled, task, span, pure=False) for span in spans]
+    def _started(self, task: Pass, spans: Sequence[tuple[int, int]]) -> Future:
+        """The whole pass as one graph: submitted one by one, parts that are done could be forgotten before
+        what is made of them is known. Nothing is scattered, for that would be lost with its worker."""
+        from dask import delayed
 
-    def _merged(self, parts: list[Future]) -> Future:
+        shared = delayed(task, traverse=False, pure=False)
+        parts = [delayed(part_filled, pure=False)(shared, span) for span in spans]
         while len(parts) > 1:
             groups = [parts[begin : begin + AT_ONCE] for begin in range(0, len(parts), AT_ONCE)]
-            parts = [
-                group[0] if len(group) == 1 else self._client.submit(merged, group, pure=False)
-                for group in groups
-            ]
-        return parts[0]
+            parts = [group[0] if len(group) == 1 else delayed(merged, pure=False)(group) for group in groups]
+        return self._client.compute(parts[0])
 
     def _result(self, future: Future, path: str) -> Any:
         """What the cluster made; as long as it has workers, it is waited for."""
@@ -128,6 +127,11 @@ class DaskWorkers:
             raise EnsioError(
                 f"several workers of {self.address} ended while they read the same part of {path} (killed, or "
                 "out of memory): there is no answer; give each more memory"
+            ) from error
+        except (ImportError, RuntimeError) as error:
+            raise EnsioError(
+                f"the cluster at {self.address} cannot load what it is to do: install the same ensio for its "
+                f"scheduler and workers ({str(error).splitlines()[0]})"
             ) from error
         except (CancelledError, FutureCancelledError, CommClosedError, OSError) as error:
             raise EnsioError(

@@ -57,6 +57,8 @@ class Pass:
     ----------
     path : str
         Of the run, absolute.
+    opened : str
+        Another one each time that a run is opened: a worker opens it again then, for it may have grown.
     sort_of_run : tuple
         What tells whether a worker sees the same run.
     make : callable
@@ -72,6 +74,7 @@ class Pass:
     """
 
     path: str
+    opened: str
     sort_of_run: tuple[int, ...]
     make: Callable[[Run], Any]
     columns: tuple[str, ...] | None
@@ -196,10 +199,7 @@ def _end_with_parent() -> None:
 
 def part_filled(task: Pass, span: tuple[int, int]) -> tuple[Any, Flaws]:
     """What a worker does."""
-    run = _opened(task.path)
-    if sort_of(run) != task.sort_of_run:
-        _opened.cache_clear()
-        run = _opened(task.path)
+    run = _opened(task.path, task.opened)
     if sort_of(run) != task.sort_of_run:
         raise EnsioError(
             f"{task.path} has changed while it was read, or is another run on a worker's machine: wait until "
@@ -209,7 +209,7 @@ def part_filled(task: Pass, span: tuple[int, int]) -> tuple[Any, Flaws]:
 
 
 @lru_cache(maxsize=2)
-def _opened(path: str) -> Run:
+def _opened(path: str, _: str) -> Run:
     from ensembles.run import open as open_run
 
     return open_run(path)

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol
+from uuid import uuid4
 
 import numpy as np
 
@@ -90,6 +91,7 @@ class Run:
         self.path = path
         self.workers = workers or Here()
         self.budget = budget or Budget.default()
+        self._opened = uuid4().hex
         self._source = source
         self._metadata = source.metadata
 
@@ -349,6 +351,7 @@ class Run:
         in_phases = selection is not None and selection.phases is not None
         return Pass(
             path=os.path.abspath(self.path),
+            opened=self._opened,
             sort_of_run=sort_of(self),
             make=make,
             columns=None if columns is None else tuple(columns),
