@@ -15,9 +15,9 @@ SHARE = 4
 LEAST_BYTES = 1 << 28
 """Less than this is asked of nobody who did not say so: Python, NumPy and the pictures alone take half of it."""
 
-_BYTES_PER_CHUNK_EVENT = 1 << 10
+_BYTES_PER_CHUNK_EVENT = 1 << 12
 _BYTES_PER_HELD_EVENT = 240
-_MOST_CHUNK_EVENTS = 1 << 20
+_MOST_CHUNK_EVENTS = 1 << 17
 _LEAST_CHUNK_EVENTS = 1 << 15
 _UNLIMITED = 1 << 60
 
@@ -44,7 +44,7 @@ class Budget:
 
     @property
     def chunk_events(self) -> int:
-        """Events that are worked on at a time."""
+        """Events that are worked on at a time: few enough for their columns to stay in the cache."""
         wanted = self.memory_bytes // _BYTES_PER_CHUNK_EVENT
         return max(_LEAST_CHUNK_EVENTS, min(wanted, _MOST_CHUNK_EVENTS))
 

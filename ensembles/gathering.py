@@ -11,22 +11,27 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import repeat
 from multiprocessing import get_context, parent_process
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ensembles.budget import Budget
 from ensembles.errors import EnsioError
 from ensembles.readers.flaws import Flaws
+from ensembles.summaries.kernels import THREADS
 
 if TYPE_CHECKING:
     from ensembles.events import Events
     from ensembles.run import Run
     from ensembles.selection import Selection
     from ensembles.structure.phases import Phases
+
+_FEW_EVENTS = 1 << 18
+"""Threads are not worth while for fewer."""
 
 PARTS_EACH = 3
 """Parts for each worker: one that is done early takes another."""
@@ -138,11 +143,29 @@ class Workers(Protocol):
 
 
 class Here:
-    """This process makes them."""
+    """This process makes them.
+
+    Parameters
+    ----------
+    threads : int
+    """
+
+    def __init__(self, threads: int = THREADS) -> None:
+        self.threads = threads
 
     def gather(self, run: Run, task: Pass) -> Any:
         """As `Workers` says."""
-        return task.filled(run)[0]
+        spans = run.spans_of_ranks(self.threads) if self.threads > 1 else []
+        if len(spans) < 2 or run.most_events < _FEW_EVENTS:
+            return task.filled(run)[0]
+        with ThreadPoolExecutor(self.threads) as pool:
+            parts = list(pool.map(task.filled, repeat(run), spans))
+        whole, flaws = parts[0]
+        for summary, found in parts[1:]:
+            whole.merge(summary)
+            flaws.merge(found)
+        run.note_flaws(flaws)
+        return whole
 
 
 class Processes:
@@ -216,9 +239,12 @@ def _opened(path: str, _: str) -> Run:
 
 
 def workers_of(wanted: int | str | Workers | None) -> Workers:
-    """Who is meant: a number of processes, the address of a Dask scheduler, or None for this process."""
-    if wanted is None or wanted == 1:
+    """Who is meant: a number of processes, the address of a Dask scheduler, or None for the threads of this
+    process."""
+    if wanted is None:
         return Here()
+    if wanted == 1:
+        return Here(threads=1)
     if isinstance(wanted, int):
         return Processes(wanted)
     if isinstance(wanted, str):

@@ -29,7 +29,7 @@ def add_scale_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers",
         metavar="N",
         type=count_of("workers", least=1),
-        help="so many processes on this machine go through the events (default: this one)",
+        help="so many processes on this machine go through the events (default: this one, in threads)",
     )
     who.add_argument(
         "--scheduler",
