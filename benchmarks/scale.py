@@ -2,7 +2,7 @@
 
 Every measurement is a process of its own, so that its peak memory is its own. Times are of the processor (all
 threads of the process) and of the clock; on a busy machine only the first mean anything. For workers the
-processor time of each is told, and from the longest of these what the pass would take on a processor for each.
+processor time of each is told, and from the longest of these what the pass takes with a processor for each.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ def divided(run: str) -> list[list[str]]:
             alone_s = max(of_workers) + (used if workers > 1 else 0.0)
             whole = whole or alone_s
             split = " + ".join(f"{used_s:.2f}" for used_s in of_workers)
-            rows.append([name, str(workers), f"{elapsed:.2f}", split, f"{used:.2f}", f"{whole / alone_s:.2f}"])
+            ratio = f"{whole / alone_s:.2f}"
+            rows.append([name, str(workers), f"{elapsed:.2f}", split, f"{used:.2f}", ratio])
     return rows
 
 

@@ -13,7 +13,7 @@ SHARE = 4
 """Without ``--memory``, one part in so many of the machine's memory may be taken."""
 
 LEAST_BYTES = 1 << 28
-"""Less than this is asked of nobody who did not say so: Python, NumPy and the pictures alone take half of it."""
+"""Nobody has to make do with less who did not say so: Python, NumPy and the pictures take half of it."""
 
 _BYTES_PER_CHUNK_EVENT = 1 << 12
 _BYTES_PER_HELD_EVENT = 240
@@ -92,7 +92,7 @@ class Budget:
 
             need = bytes_text(2 * events * _BYTES_PER_HELD_EVENT)
             raise EnsioError(
-                f"{path}: {what}, {events:,} of them, have to be in memory at once and do not fit into "
+                f"{path}: {what}, at least {events:,}, have to be in memory at once and do not fit into "
                 f"{bytes_text(self.memory_bytes)}: give more memory (--memory), such as {need}"
             )
 
@@ -101,8 +101,8 @@ class Budget:
         from ensembles.units import bytes_text
 
         return EnsioError(
-            f"{path}: this takes more memory than the {bytes_text(self.memory_bytes)} that a process may take "
-            "(--memory): give more, or choose fewer calls with the filters"
+            f"{path}: this takes more memory than the {bytes_text(self.memory_bytes)} that a process may "
+            "take (--memory): give more, or choose fewer calls with the filters"
         )
 
 

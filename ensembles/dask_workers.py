@@ -98,8 +98,8 @@ class DaskWorkers:
             elif time.monotonic() - without_since > self._patience_s:
                 future.cancel()
                 raise EnsioError(
-                    f"the cluster at {self.address} has no worker any more, and {path} is not read to its end: "
-                    "there is no answer; start workers, and run it again"
+                    f"the cluster at {self.address} has no worker any more, and {path} is not read to its "
+                    "end: there is no answer; start workers, and run it again"
                 )
 
     def _workers(self) -> dict[str, Any]:
@@ -125,8 +125,8 @@ class DaskWorkers:
             yield
         except KilledWorker as error:
             raise EnsioError(
-                f"several workers of {self.address} ended while they read the same part of {path} (killed, or "
-                "out of memory): there is no answer; give each more memory"
+                f"several workers of {self.address} ended while they read the same part of {path} (killed, "
+                "or out of memory): there is no answer; give each more memory"
             ) from error
         except (ImportError, RuntimeError) as error:
             raise EnsioError(
@@ -135,8 +135,8 @@ class DaskWorkers:
             ) from error
         except (CancelledError, FutureCancelledError, CommClosedError, OSError) as error:
             raise EnsioError(
-                f"the cluster at {self.address} was lost before {path} was read to its end: there is no answer "
-                f"({str(error).splitlines()[0] if str(error) else type(error).__name__})"
+                f"the cluster at {self.address} was lost before {path} was read to its end: there is no "
+                f"answer ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
             ) from error
 
 
@@ -146,12 +146,12 @@ def _client(address: str) -> Client:
         from distributed import Client
     except ImportError as error:
         raise EnsioError(
-            'a scheduler takes Dask, which is not installed: pip install "ensio[dask]", here and on the workers'
+            'a scheduler takes Dask, which is not installed: pip install "ensio[dask]", here and there'
         ) from error
     try:
         return Client(address, set_as_default=False)
     except (OSError, ValueError, ImportError) as error:
         raise EnsioError(
-            f"no Dask scheduler answers at {address}: start one (dask scheduler), and give the address that it "
-            "prints"
+            f"no Dask scheduler answers at {address}: start one (dask scheduler), and give the address "
+            "that it prints"
         ) from error

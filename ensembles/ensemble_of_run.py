@@ -71,7 +71,7 @@ def ensemble_of(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
 
 
 def _in_one_pass(run: Run, selection: Selection, per: Per) -> Ensemble:
-    some = run.some_ranks(SOME_EVENTS, _LEAST_RANKS)
+    some = run.some_ranks(min(SOME_EVENTS, run.budget.held_events // 4), _LEAST_RANKS)
     phases = find_phases(some, run.regions, run.clock_error_ns)
     if phases.rule in ("steps", "gaps"):
         phases = replace(phases, cuts_ns=_late(phases.cuts_ns, some))

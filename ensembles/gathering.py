@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import repeat
 from multiprocessing import get_context, parent_process
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
 
 from ensembles.budget import Budget
 from ensembles.errors import EnsioError
@@ -113,8 +115,7 @@ class Pass:
             chunks = with_ordinals(chunks, self.budget.held_events, self.path)
         for chunk in chunks:
             if self.phases is not None:
-                told, phases = chunk._ask, self.phases
-                chunk.told_by(lambda name, chunk=chunk, told=told: _ask(name, chunk, phases, told))
+                chunk.told_by(partial(_told, self.phases.of(chunk), chunk.ordinal))
             yield self.selection.of(chunk)
 
     def _chunks(self, run: Run, span: tuple[int, int] | None, flaws: Flaws) -> Iterator[Events]:
@@ -123,10 +124,9 @@ class Pass:
         return run.chunks_of_ranks(span, self.budget.chunk_events, self.columns, flaws)
 
 
-def _ask(name: str, chunk: Events, phases: Phases, told: Callable[[str], Any] | None) -> Any:
-    if name == "phase":
-        return phases.of(chunk)
-    return None if told is None else told(name)
+def _told(phase: np.ndarray, ordinal: np.ndarray | None, name: str) -> np.ndarray | None:
+    # Not asked of the chunk when it is needed: a chunk that refers to itself would be kept for long.
+    return phase if name == "phase" else ordinal
 
 
 class Workers(Protocol):
@@ -193,8 +193,8 @@ class Processes:
         except BrokenProcessPool as error:
             self._pool = None
             raise EnsioError(
-                f"a worker process ended before it was done with {task.path} (killed, or out of memory): there "
-                "is no answer; run it again, perhaps with fewer --workers"
+                f"a worker process ended before it was done with {task.path} (killed, or out of memory): "
+                "there is no answer; run it again, perhaps with fewer --workers"
             ) from error
         run.note_flaws(flaws)
         return whole
@@ -222,7 +222,7 @@ def _end_with_parent() -> None:
 
 def part_filled(task: Pass, span: tuple[int, int]) -> tuple[Any, Flaws]:
     """What a worker does."""
-    run = _opened(task.path, task.opened)
+    run = _opened(task.path, task.opened, task.budget.memory_bytes)
     if sort_of(run) != task.sort_of_run:
         raise EnsioError(
             f"{task.path} has changed while it was read, or is another run on a worker's machine: wait until "
@@ -232,10 +232,10 @@ def part_filled(task: Pass, span: tuple[int, int]) -> tuple[Any, Flaws]:
 
 
 @lru_cache(maxsize=2)
-def _opened(path: str, _: str) -> Run:
+def _opened(path: str, _: str, memory_bytes: int) -> Run:
     from ensembles.run import open as open_run
 
-    return open_run(path)
+    return open_run(path, memory_bytes=memory_bytes)
 
 
 def workers_of(wanted: int | str | Workers | None) -> Workers:

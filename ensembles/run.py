@@ -85,12 +85,10 @@ class Run:
         How much memory that may take.
     """
 
-    def __init__(
-        self, path: str, source: _Source, workers: Workers | None = None, budget: Budget | None = None
-    ) -> None:
+    def __init__(self, path: str, source: _Source) -> None:
         self.path = path
-        self.workers = workers or Here()
-        self.budget = budget or Budget.default()
+        self.workers: Workers = Here()
+        self.budget = Budget.default()
         self._opened = uuid4().hex
         self._source = source
         self._metadata = source.metadata
@@ -347,7 +345,9 @@ class Run:
         """
         return self.workers.gather(self, self._pass(make, columns, selection))
 
-    def _pass(self, make: Callable[[Run], S], columns: Iterable[str] | None, selection: Selection | None) -> Pass:
+    def _pass(
+        self, make: Callable[[Run], S], columns: Iterable[str] | None, selection: Selection | None
+    ) -> Pass:
         in_phases = selection is not None and selection.phases is not None
         return Pass(
             path=os.path.abspath(self.path),
@@ -512,16 +512,15 @@ def open(
     EnsioError
         There is nothing at `path`, or it is none of these, or it cannot be read.
     """
-    run = _opened(os.fspath(path))
-    run.workers = workers_of(workers)
-    if memory_bytes is not None:
-        run.budget = Budget(memory_bytes)
+    budget = Budget.default() if memory_bytes is None else Budget(memory_bytes)
+    run = _read(os.fspath(path), budget)
+    run.workers, run.budget = workers_of(workers), budget
     return run
 
 
-def _opened(path: str) -> Run:
+def _read(path: str, budget: Budget) -> Run:
     if os.path.isdir(path):
-        return _foreign(path, None) or Run(path, open_directory(path))
+        return _foreign(path, None, budget) or Run(path, open_directory(path))
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise EnsioError(f"{path} is neither a directory nor a file: name a run directory or a trace.h5")
@@ -535,11 +534,11 @@ def _opened(path: str) -> Run:
         return Run(path, TraceFileSource(path))
     if beginning.startswith(MAGIC):
         return Run(path, open_job_file(path))
-    return _foreign(path, beginning) or Run(path, open_spool(path))
+    return _foreign(path, beginning, budget) or Run(path, open_spool(path))
 
 
-def _foreign(path: str, beginning: bytes | None) -> Run | None:
+def _foreign(path: str, beginning: bytes | None, budget: Budget) -> Run | None:
     """The run in another tool's file, or in its folder (None in place of the first bytes); None: it is
     ensio's own, or nothing that is known."""
     known = format_of(path, beginning)
-    return None if known is None else Run(path, ImportedSource(path, known.read(path)))
+    return None if known is None else Run(path, ImportedSource(path, known.read(path), budget))

@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell(str(error))
         return 2
     except MemoryError:
-        tell("there is not enough memory: give --memory what there is, or choose fewer calls with the filters")
+        tell("there is not enough memory: choose fewer calls with the filters, or a larger machine")
         return 2
     except BrokenPipeError:  # the reader of our output has seen enough
         discard_output()

@@ -232,7 +232,8 @@ class BlockReader:
             damaged |= self._decode_times(decoding, raw, out, low, high)
         self.flaws.unknown_calls += self._used - int(np.count_nonzero(out["call"]))
         if "file" in out:
-            self.flaws.unknown_files += int(np.count_nonzero(raw["file"])) - int(np.count_nonzero(out["file"]))
+            named = int(np.count_nonzero(out["file"]))
+            self.flaws.unknown_files += int(np.count_nonzero(raw["file"])) - named
         if "moved" in out:
             _decode_failures(out["moved"], out["error"])
         if damaged:

@@ -1,4 +1,4 @@
-"""The ensembles of the ordinals of a run, in one pass: which operation is meant, and what it took each time."""
+"""The ensembles of the ordinals of a run, in one pass; before that, which operation is meant."""
 
 from __future__ import annotations
 

@@ -35,6 +35,9 @@ RULES = ("named", "barriers", "steps", "gaps", "none")
 MOST_CALLS = 1 << 21
 """Calls in which steps of all ranks are looked for; of a larger run only those of some ranks are."""
 
+_BYTES_PER_CALL = 1 << 9
+"""What it takes to look for steps in a call, all that is made on the way included."""
+
 _NO_TRANSFER = ("seek", "meta", "wait")
 
 
@@ -132,7 +135,7 @@ def find_phases(
     return _find(gather, regions, clock_error_ns, rule, max(len(events), MOST_CALLS))
 
 
-def phases_of_run(run: Run, rule: str | None = None, most_calls: int = MOST_CALLS) -> Phases:
+def phases_of_run(run: Run, rule: str | None = None, most_calls: int | None = None) -> Phases:
     """Find the phases of a run from its chunks: of the calls, those are held in which ranks wait, and at most
     `most_calls` others.
 
@@ -141,8 +144,9 @@ def phases_of_run(run: Run, rule: str | None = None, most_calls: int = MOST_CALL
     run : Run
     rule : str, optional
         As for `find_phases`.
-    most_calls : int
-        Where a run has more and no barrier was recorded, ranks are left out, evenly.
+    most_calls : int, optional
+        Where a run has more and no barrier was recorded, ranks are left out, evenly; default:
+        `MOST_CALLS`, or what fits into the run's budget of memory.
 
     Raises
     ------
@@ -155,6 +159,8 @@ def phases_of_run(run: Run, rule: str | None = None, most_calls: int = MOST_CALL
             f"{run.path} was recorded in mode {run.mode}, which keeps not every call as an event, and phases "
             "can be told only from all of them: record again with ensio run --mode trace"
         )
+    if most_calls is None:
+        most_calls = min(MOST_CALLS, run.budget.memory_bytes // _BYTES_PER_CALL)
     return _find(run.gather, run.regions, run.clock_error_ns, rule, most_calls)
 
 

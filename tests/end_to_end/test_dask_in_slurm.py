@@ -1,4 +1,4 @@
-"""The job script of docs/scaling.md, and dask-jobqueue, in a real Slurm: the answers are those of one process."""
+"""The job script of docs/scaling.md and dask-jobqueue, in a real Slurm, answer as one process does."""
 
 import json
 import os
@@ -55,8 +55,9 @@ def environment():
 def test_the_job_script_answers_as_one_process_does(slurm, run_path, environment, tmp_path):
     expected = subprocess.run([ENSIO, "info", "--json", run_path], check=True, capture_output=True)
     script = TOP / "docs" / "examples" / "ensio-dask.slurm"
-    words = ("sbatch", "--wait", "--ntasks=2", "--output=out", "--error=err", script, "info", "--json", run_path)
-    done = slurm.run(*words, env=environment, cwd=tmp_path)
+    options = ("--wait", "--ntasks=2", "--output=out", "--error=err")
+    words = (script, "info", "--json", run_path)
+    done = slurm.run("sbatch", *options, *words, env=environment, cwd=tmp_path)
     told = (tmp_path / "err").read_text()
     assert done.returncode == 0, done.stderr + told
     assert json.loads((tmp_path / "out").read_text()) == json.loads(expected.stdout)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ensembles.budget import Budget
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
 from ensembles.metadata import RunMetadata
@@ -67,6 +68,13 @@ class ImportedSource:
     ----------
     path : str
     trace : Import
+    budget : Budget, optional
+        The memory that its calls may take.
+
+    Raises
+    ------
+    EnsioError
+        They take more, or the trace is damaged.
 
     Attributes
     ----------
@@ -80,11 +88,16 @@ class ImportedSource:
 
     complete = True
 
-    def __init__(self, path: str, trace: Import) -> None:
+    def __init__(self, path: str, trace: Import, budget: Budget | None = None) -> None:
         self.path = path
         self._trace = trace
         try:
-            blocks = [_whole(block) for block in trace.blocks(1 << 20)]
+            blocks, events = [], 0
+            for block in trace.blocks(1 << 20):
+                blocks.append(_whole(block))
+                events += len(block["rank"])
+                if budget is not None:
+                    budget.check_events(path, events, "all calls of a trace that ensio did not write")
             self._columns = _sorted(blocks)
         except MemoryError as error:
             raise EnsioError(f"the calls of {path} do not fit into memory: take a part of it") from error

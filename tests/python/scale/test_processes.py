@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from summaries_that_kill import Killed
 
 import ensembles as en
 from ensembles.cli.main import main
@@ -25,7 +26,6 @@ from ensembles.readers.spans import even_spans
 from ensembles.viz.report import Summaries
 from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 from ensembles.writers.synthetic import synthetic_run
-from summaries_that_kill import Killed
 
 TASKS, EVENTS = 30, 502
 
@@ -98,7 +98,11 @@ def test_reports_show_the_same(run_path: Path, pool: Processes) -> None:
 
 
 def test_comparisons_are_the_same(
-    run_path: Path, pool: Processes, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+    run_path: Path,
+    pool: Processes,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     synthetic_run(tmp_path / "other", TASKS, EVENTS, seed=6)
     monkeypatch.setattr("ensembles.compared_calls.IN_MEMORY", 0)
