@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from ensembles.ensemble import MIB
 from ensembles.ensemble_of_run import IN_MEMORY, ensemble_of
 from ensembles.statistics.comparison.slices import Calls
 from ensembles.statistics.sample import Sample
-from ensembles.summaries.bins import BIN_COUNT
 from ensembles.summaries.kernels import count_seconds
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def calls_of(run: Run, selection: Selection, single: bool) -> ComparedCalls:
     """
     if not run.keeps_all_calls:
         return _from_ensembles(run, selection, _times_in_summary(run, selection))
-    if single and run.most_events <= IN_MEMORY:
+    if single and run.most_events <= min(IN_MEMORY, run.budget.held_events):
         return _in_memory(run, selection)
     found = _in_one_pass(run, selection)
     if not single:
@@ -122,20 +122,40 @@ def _in_memory(run: Run, selection: Selection) -> ComparedCalls:
 
 
 def _in_one_pass(run: Run, selection: Selection) -> ComparedCalls:
-    found = ComparedCalls()
-    counts: dict[Key, np.ndarray] = {}
-    ends_s: dict[Key, tuple[float, float]] = {}
-    for chunk in run.chunks_for(selection):
+    kinds = run.gather(partial(_Kinds, selection), selection=selection)
+    return ComparedCalls(
+        kinds.time_s, {key: Sample.from_counts(kinds.counts[key], *kinds.ends_s[key]) for key in kinds.counts}
+    )
+
+
+class _Kinds:
+    """Counts, extremes and time of the calls of each kind."""
+
+    def __init__(self, selection: Selection, _: Any = None) -> None:
+        self.selection = selection
+        self.time_s: dict[Key, float] = {}
+        self.counts: dict[Key, np.ndarray] = {}
+        self.ends_s: dict[Key, tuple[float, float]] = {}
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
         for key, mine in _by_key(chunk):
             chosen = chunk[mine]
-            durations_s = _durations_s(chosen, selection)
-            counted, _ = count_seconds(durations_s, _LONGEST_S)
-            low_s, high_s = ends_s.get(key, (np.inf, 0.0))
-            counts[key] = counts.get(key, np.zeros(BIN_COUNT, np.int64)) + counted
-            ends_s[key] = min(low_s, float(durations_s.min())), max(high_s, float(durations_s.max()))
-            found.time_s[key] = found.time_s.get(key, 0.0) + float(chosen.duration.sum() * 1e-9)
-    found.samples = {key: Sample.from_counts(counts[key], *ends_s[key]) for key in counts}
-    return found
+            durations_s = _durations_s(chosen, self.selection)
+            counts, _ = count_seconds(durations_s, _LONGEST_S)
+            ends_s = float(durations_s.min()), float(durations_s.max())
+            self._add(key, counts, ends_s, float(chosen.duration.sum() * 1e-9))
+
+    def merge(self, other: _Kinds) -> None:
+        """Add those of other ranks."""
+        for key in other.counts:
+            self._add(key, other.counts[key], other.ends_s[key], other.time_s[key])
+
+    def _add(self, key: Key, counts: np.ndarray, ends_s: tuple[float, float], time_s: float) -> None:
+        low_s, high_s = self.ends_s.get(key, (np.inf, 0.0))
+        self.counts[key] = self.counts.get(key, 0) + counts
+        self.ends_s[key] = min(low_s, ends_s[0]), max(high_s, ends_s[1])
+        self.time_s[key] = self.time_s.get(key, 0.0) + time_s
 
 
 def _by_key(events: Events) -> list[tuple[Key, np.ndarray]]:

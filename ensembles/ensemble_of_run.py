@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from ensembles.ensemble import Ensemble
 from ensembles.ensemble_of_summary import ensemble_of_summary
 from ensembles.errors import EnsioError
 from ensembles.events import OPS, Events
+from ensembles.gathering import Here
 from ensembles.statistics.sample import Sample
+from ensembles.structure.ordinals import ordinal_of
 from ensembles.structure.phases import Phases, find_phases
 from ensembles.summaries.kernels import THREADS
 from ensembles.summaries.phasecounts import PhaseCounts
@@ -52,7 +54,7 @@ def ensemble_of(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
         The run does not tell what the selection asks for.
     """
     if run.keeps_all_calls:
-        if run.most_events <= IN_MEMORY or selection.ordinals is not None:
+        if run.most_events <= min(IN_MEMORY, run.budget.held_events):
             return run.chosen_by(selection).ensemble(per)
         return _in_one_pass(run, selection, per)
     try:
@@ -69,20 +71,21 @@ def ensemble_of(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
 
 
 def _in_one_pass(run: Run, selection: Selection, per: Per) -> Ensemble:
-    some = run.some_ranks(SOME_EVENTS, _LEAST_RANKS)
+    some = run.some_ranks(min(SOME_EVENTS, run.budget.held_events // 4), _LEAST_RANKS)
     phases = find_phases(some, run.regions, run.clock_error_ns)
     if phases.rule in ("steps", "gaps"):
         phases = replace(phases, cuts_ns=_late(phases.cuts_ns, some))
+    run.budget.check(run.path)
     cuts, number, key = _groups_of(phases)
     columns = {*selection.columns, "start", "duration"}
     columns |= {"rank"} if phases.named is not None else set()
     columns |= {"moved"} if per == "MiB" or selection.per_byte else set()
     within = selection.without_phases()
-    found = _counted(
-        run,
-        tuple(columns),
-        lambda: PhaseCounts(cuts, lambda chunk: _choose(within, chunk, per), key, per_mib=per == "MiB"),
-    )
+    make = partial(_empty_counts, cuts, within, key, per)
+    if isinstance(run.workers, Here) and within.ordinals is None:
+        found = _counted(run, tuple(columns), make)
+    else:
+        found = run.gather(make, *((columns, None) if within.ordinals is None else (None, within)))
     if phases.rule in ("steps", "gaps"):
         found, number = _true_cuts(found, number, run.tasks)
     sample = Sample.of_phase_counts(found, number)
@@ -91,7 +94,9 @@ def _in_one_pass(run: Run, selection: Selection, per: Per) -> Ensemble:
         for low, high in selection.phases:
             chosen |= (sample.phase >= low) & (sample.phase <= high)
         sample = sample.chosen(chosen)
-    theirs = some.told_by(lambda name: _phase_in(phases, found, number, some) if name == "phase" else None)
+    theirs = some.told_by(
+        lambda name: _phase_in(phases, found, number, some) if name == "phase" else ordinal_of(some)
+    )
     part = selection.of(theirs).ensemble(per)
     ranks = len(np.unique(some.rank))
     notes = [f"phases were found in the calls of {ranks:,} of {run.tasks:,} ranks ({phases.sentence})"]
@@ -131,6 +136,18 @@ def _named_phase(phases: Phases, events: Events) -> np.ndarray:
     if phases.count > MOST_PHASES:
         number = np.where(number > 0, (number - 1) * MOST_PHASES // phases.count + 1, -1)
     return number
+
+
+def _empty_counts(
+    cuts: np.ndarray,
+    selection: Selection,
+    key: Callable[[Events], np.ndarray] | None,
+    per: Per,
+    _: Any = None,
+) -> PhaseCounts:
+    # Ordinals are looked at before, in the pass itself.
+    wanted = replace(selection, ordinals=None)
+    return PhaseCounts(cuts, partial(_choose, wanted, per=per), key, per_mib=per == "MiB")
 
 
 def _choose(selection: Selection, chunk: Events, per: Per) -> np.ndarray:

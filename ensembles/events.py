@@ -183,8 +183,9 @@ class Events:
         """The events that a mask, a slice or an array of positions chooses."""
         if isinstance(index, (int, np.integer)):
             index = slice(index, index + 1 or None)
-        columns = {name: column[index] for name, column in self.columns.items()}
-        chosen = Events(columns, self.calls, self.files)
+        columns = {name: getattr(self, name)[index] for name in COLUMNS if hasattr(self, name)}
+        make = Events if len(columns) == len(COLUMNS) else Events.partly
+        chosen = make(columns, self.calls, self.files)
 
         def ask(name: str) -> np.ndarray | None:
             derived = self._derived(name)

@@ -7,16 +7,20 @@ import datetime
 import html
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from uuid import uuid4
 
 import numpy as np
 
+from ensembles.budget import Budget
 from ensembles.collection import open_directory
 from ensembles.errors import EnsioError
 from ensembles.events import Call, Events
+from ensembles.gathering import Here, Pass, S, Workers, sort_of, workers_of
 from ensembles.metadata import Mount, Process, RunMetadata
+from ensembles.readers.flaws import Flaws
 from ensembles.readers.foreign.formats import BEGINNING_BYTES, format_of
 from ensembles.readers.foreign.importing import ImportedSource
 from ensembles.readers.jobfile import MAGIC
@@ -51,6 +55,14 @@ class _Source(Protocol):
         self, most_parts: int, max_events: int, names: Sequence[str] | None = None
     ) -> list[Iterator[Events]]: ...
 
+    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]: ...
+
+    def chunks_of_ranks(
+        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: Flaws
+    ) -> Iterator[Events]: ...
+
+    def note_flaws(self, flaws: Flaws) -> None: ...
+
     def some_ranks(self, most_events: int, least_ranks: int) -> Events: ...
 
     def events(self) -> Events: ...
@@ -78,10 +90,17 @@ class Run:
     ----------
     path : str
         Where it was read from.
+    workers : Workers
+        Who goes through its events (`ensembles.gathering`).
+    budget : Budget
+        How much memory that may take.
     """
 
     def __init__(self, path: str, source: _Source) -> None:
         self.path = path
+        self.workers: Workers = Here()
+        self.budget = Budget.default()
+        self._opened = uuid4().hex
         self._source = source
         self._metadata = source.metadata
 
@@ -272,6 +291,8 @@ class Run:
     def some_ranks(self, most_events: int, least_ranks: int = 3) -> Events:
         """All events of some ranks, evenly spaced among all, sorted by (rank, start): about `most_events`,
         and of `least_ranks` ranks at least."""
+        share = -(-self.most_events * least_ranks // max(self.tasks, 1))
+        self.budget.check_events(self.path, share, f"all calls of {least_ranks} tasks, which tell the phases")
         return self._source.some_ranks(most_events, least_ranks)
 
     def chunks(self, max_events: int = 1 << 20, columns: Sequence[str] | None = None) -> Iterator[Events]:
@@ -301,6 +322,60 @@ class Run:
         """As `chunks`, in up to `most_parts` iterators that threads may go through side by side."""
         return self._source.parts(most_parts, max_events, columns)
 
+    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
+        """Up to so many spans of ranks with about equally many events, which together are all: the first and
+        the last rank of each."""
+        return self._source.spans_of_ranks(most_parts)
+
+    def chunks_of_ranks(
+        self, span: tuple[int, int], max_events: int, columns: Sequence[str] | None, flaws: Flaws
+    ) -> Iterator[Events]:
+        """As `chunks`, of the ranks of a span; what is wrong with them is added to `flaws`, not noted."""
+        return self._source.chunks_of_ranks(span, max_events, columns, flaws)
+
+    def note_flaws(self, flaws: Flaws) -> None:
+        """Say in the notes what a pass over all events found."""
+        self._source.note_flaws(flaws)
+
+    def gather(
+        self,
+        make: Callable[[Run], S],
+        columns: Iterable[str] | None = None,
+        selection: Selection | None = None,
+    ) -> S:
+        """A summary of the events, made in one pass and in bounded memory, by whoever works for this run.
+
+        Parameters
+        ----------
+        make : callable
+            Run → an empty summary. A class or function of a module, or a partial of one.
+        columns : iterable of str, optional
+            Those that it needs, where no selection is given; default: all.
+        selection : Selection, optional
+            For this run: which events are added. Phases and ordinals are known to them where it asks for any.
+
+        Raises
+        ------
+        EnsioError
+            A file cannot be read any more, a worker ended, or more memory is needed than there may be.
+        """
+        return self.workers.gather(self, self._pass(make, columns, selection))
+
+    def _pass(
+        self, make: Callable[[Run], S], columns: Iterable[str] | None, selection: Selection | None
+    ) -> Pass:
+        in_phases = selection is not None and selection.phases is not None
+        return Pass(
+            path=os.path.abspath(self.path),
+            opened=self._opened,
+            sort_of_run=sort_of(self),
+            make=make,
+            columns=None if columns is None else tuple(columns),
+            selection=selection,
+            phases=self.phases if in_phases else None,
+            budget=self.budget,
+        )
+
     @cached_property
     def events(self) -> Events:
         """All events, sorted by (rank, start). Takes 55 bytes of memory an event."""
@@ -327,9 +402,7 @@ class Run:
         among the events."""
         summary = self._source.summary()
         if summary is None:
-            summary = CellSummary(self.calls, self.files)
-            for chunk in self.chunks():
-                summary.add(chunk)
+            summary = self.gather(_empty_summary)
         return summary
 
     @cached_property
@@ -348,9 +421,7 @@ class Run:
                 "again; what another tool added up over the ranks cannot be told apart"
             )
         if ranks is None:
-            ranks = RankTable(self.calls)
-            for chunk in self.chunks():
-                ranks.add(chunk)
+            ranks = self.gather(_empty_ranks)
         return ranks
 
     def select(self, **filters: Text) -> Events:
@@ -391,27 +462,32 @@ class Run:
 
     def chosen_by(self, selection: Selection) -> Events:
         """The events that a selection for this run chooses, sorted by (rank, start)."""
-        if "events" in self.__dict__ or selection.needs_whole_run:
+        if "events" in self.__dict__:
             return selection.of(self.events)
-        parts = [selection.of(chunk) for chunk in self._chunks_beside(selection, 1 << 20)]
+        parts = list(self.chunks_for(selection))
         chosen = Events.concatenate(parts or [Events.empty(self.calls, self.files)]).sorted()
 
         def ask(name: str) -> np.ndarray | None:
             if name == "phase":
                 return None if self.phases is None else self.phases.of(chosen)
-            # Only now the whole run is needed. It is sorted stably, as these are: equals are in one order.
+            # It is sorted stably, as these are: equals are in one order.
             return selection.of(self.events).ordinal if self.keeps_all_calls else None
 
         return chosen.told_by(ask)
 
-    def chunks_for(self, selection: Selection, max_events: int = 1 << 20) -> Iterator[Events]:
-        """The events that a selection chooses, chunk by chunk; with phases or ordinals all at once, by rank
-        and start."""
-        if selection.needs_whole_run:
-            yield selection.of(self.events)
-            return
-        for chunk in self._chunks_beside(selection, max_events):
-            yield selection.of(chunk)
+    def chunks_for(self, selection: Selection, max_events: int | None = None) -> Iterator[Events]:
+        """The events that a selection chooses, chunk by chunk, in the order of ranks."""
+        task = self._pass(_empty_summary, None, selection)
+        return task.chosen(self, self._chunks_beside(selection, max_events or self.budget.chunk_events))
+
+    def _chunks_beside(self, selection: Selection, max_events: int) -> Iterator[Events]:
+        """Chunks that hold what a selection chooses, and more; where the source has an index, only those
+        that lie beside it."""
+        # Ordinals count all calls of a rank.
+        times_ns = selection.times_ns if selection.ordinals is None else None
+        if isinstance(self._source, _Indexed) and (selection.ranks or times_ns):
+            return self._source.chunks_within(selection.ranks, times_ns, max_events)
+        return self.chunks(max_events)
 
     def _chunks_beside(self, selection: Selection, max_events: int) -> Iterator[Events]:
         """Chunks that hold what a selection chooses, and more; where the source has an index, only those
@@ -440,18 +516,44 @@ class Run:
         return f"{command}, {tasks} on {on}, {self.start:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def open(path: str | os.PathLike[str]) -> Run:
+def _empty_summary(run: Run) -> CellSummary:
+    return CellSummary(run.calls, run.files)
+
+
+def _empty_ranks(run: Run) -> RankTable:
+    return RankTable(run.calls)
+
+
+def open(
+    path: str | os.PathLike[str], workers: int | str | Workers | None = None, memory_bytes: int | None = None
+) -> Run:
     """Open what was recorded, recognised by content: a run directory, a spool, a job file, a ``trace.h5``, or
     another tool's trace (`ensembles.readers.foreign`).
+
+    Parameters
+    ----------
+    path : path-like
+    workers : int, str or Workers, optional
+        Who goes through the events: so many processes on this machine, or the workers of a Dask cluster, of
+        which this is the scheduler's address (``"tcp://…"``). Default: this process.
+    memory_bytes : int, optional
+        Memory that this may take, worker processes on this machine included; default: a quarter of the
+        machine's.
 
     Raises
     ------
     EnsioError
         There is nothing at `path`, or it is none of these, or it cannot be read.
     """
-    path = os.fspath(path)
+    budget = Budget.default() if memory_bytes is None else Budget(memory_bytes)
+    run = _read(os.fspath(path), budget)
+    run.workers, run.budget = workers_of(workers), budget
+    return run
+
+
+def _read(path: str, budget: Budget) -> Run:
     if os.path.isdir(path):
-        return _foreign(path, None) or Run(path, open_directory(path))
+        return _foreign(path, None, budget) or Run(path, open_directory(path))
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise EnsioError(f"{path} is neither a directory nor a file: name a run directory or a trace.h5")
@@ -465,11 +567,11 @@ def open(path: str | os.PathLike[str]) -> Run:
         return Run(path, TraceFileSource(path))
     if beginning.startswith(MAGIC):
         return Run(path, open_job_file(path))
-    return _foreign(path, beginning) or Run(path, open_spool(path))
+    return _foreign(path, beginning, budget) or Run(path, open_spool(path))
 
 
-def _foreign(path: str, beginning: bytes | None) -> Run | None:
+def _foreign(path: str, beginning: bytes | None, budget: Budget) -> Run | None:
     """The run in another tool's file, or in its folder (None in place of the first bytes); None: it is
     ensio's own, or nothing that is known."""
     known = format_of(path, beginning)
-    return None if known is None else Run(path, ImportedSource(path, known.read(path)))
+    return None if known is None else Run(path, ImportedSource(path, known.read(path), budget))

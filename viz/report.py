@@ -70,26 +70,37 @@ class Summaries:
         tasks : int
             Number of tasks of the run.
         """
-        summaries = cls(
+        summaries = cls.empty(tasks)
+        for chunk in chunks:
+            summaries.add(chunk)
+        return summaries
+
+    @classmethod
+    def empty(cls, tasks: int) -> Summaries:
+        """Those of no events, of a run with so many tasks."""
+        return cls(
             CallTable(), RunTotals(), SizeTable(), LogHistogram(), CallMoments(), RateCurve(), Raster(tasks)
         )
-        parts = [part for part in vars(summaries).values() if hasattr(part, "add")]
-        for chunk in chunks:
-            for part in parts:
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        for part in vars(self).values():
+            if hasattr(part, "add"):
                 part.add(chunk)
-        return summaries
+
+    def merge(self, other: Summaries) -> None:
+        """Add those of other ranks."""
+        for name, part in vars(self).items():
+            if hasattr(part, "add"):
+                part.merge(getattr(other, name))
 
     @classmethod
     def of_run(cls, run: Any) -> Summaries:
         """Those of a run: where its events are not all calls, what the recorder's own summary tells of
         all."""
         if run.has_all_events:
-            return cls.of(run.chunks(), run.tasks)
-        rate, raster, events = RateCurve(), Raster(run.tasks), 0
-        for chunk in run.chunks():
-            rate.add(chunk)
-            raster.add(chunk)
-            events += len(chunk)
+            return run.gather(_of_no_events)
+        shown = run.gather(_OverTime)
         cells = run.summary
         sizes, classes = sizes_of(cells)
         table, totals = table_of(cells, run.files), totals_of(cells)
@@ -99,12 +110,35 @@ class Summaries:
             sizes,
             histogram_of(cells),
             moments_of(cells),
-            rate,
-            raster,
+            shown.rate,
+            shown.raster,
             classes,
-            events,
+            shown.events,
             cells.durations_known,
         )
+
+
+def _of_no_events(run: Any) -> Summaries:
+    return Summaries.empty(run.tasks)
+
+
+class _OverTime:
+    """What single calls show, where the recorder's summary has the rest."""
+
+    def __init__(self, run: Any) -> None:
+        self.rate, self.raster, self.events = RateCurve(), Raster(run.tasks), 0
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        self.rate.add(chunk)
+        self.raster.add(chunk)
+        self.events += len(chunk)
+
+    def merge(self, other: _OverTime) -> None:
+        """Add those of other ranks."""
+        self.rate.merge(other.rate)
+        self.raster.merge(other.raster)
+        self.events += other.events
 
 
 def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events] | None = None) -> int:

@@ -7,6 +7,7 @@ import sys
 
 from ensembles.cli.arguments import path_of
 from ensembles.cli.filters import add_filter_arguments, selection_of
+from ensembles.cli.scale import add_scale_arguments, open_run
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
 
@@ -55,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object, in SI units")
     add_filter_arguments(parser)
+    add_scale_arguments(parser)
 
 
 def percent(text: str) -> float:
@@ -77,10 +79,10 @@ def execute(args: argparse.Namespace) -> int:
             "one run alone cannot be compared: name a second one, or a group of them behind --with"
         )
     selection = selection_of(args)
-    import ensembles
     from ensembles.comparing import compare_runs
 
-    runs = [[ensembles.open(path) for path in group] for group in groups]
+    count = sum(map(len, groups))
+    runs = [[open_run(args, path, count) for path in group] for group in groups]
     found = compare_runs(runs, selection=selection, margin=args.margin, level=args.level)
     if args.json:
         import json

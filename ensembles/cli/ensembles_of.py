@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ensembles.cli.filters import selection_of
+from ensembles.cli.scale import open_run
 from ensembles.cli.streams import tell
 
 if TYPE_CHECKING:
@@ -22,10 +23,9 @@ def ensemble_from_args(args: argparse.Namespace) -> Ensemble:
     EnsioError
         The run cannot be read, a filter makes no sense, or the run does not tell what is asked for.
     """
-    import ensembles
     from ensembles.ensemble_of_run import ensemble_of
 
-    run = ensembles.open(args.run)
+    run = open_run(args, args.run)
     selection = selection_of(args).for_run(run, from_summary=True)
     ensemble = ensemble_of(run, selection, per="MiB" if args.per_byte else "call")
     for note in dict.fromkeys([*run.notes, *ensemble.notes]):

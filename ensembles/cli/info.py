@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.arguments import path_of
+from ensembles.cli.scale import add_scale_arguments, open_run
 
 if TYPE_CHECKING:
+    from ensembles.events import Events
     from ensembles.run import Run
     from ensembles.summaries.calltable import CallTable
     from ensembles.summaries.layers import LayerTimes
@@ -28,14 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
     parser.add_argument("--json", action="store_true", help="one JSON object, in SI units")
+    add_scale_arguments(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Print the information."""
-    import ensembles
-
-    run = ensembles.open(args.run)
-    information = collect_information(run)
+    information = collect_information(open_run(args, args.run))
     if args.json:
         import json
 
@@ -113,17 +113,47 @@ class _Found:
     durations_known: bool = True
 
 
-def _from_events(run: Run) -> _Found:
-    from ensembles.summaries.calltable import CallTable
-    from ensembles.summaries.regiontimes import RegionTimes
-    from ensembles.summaries.runtotals import RunTotals
-    from ensembles.summaries.sizes import SizeTable
+class _Sums:
+    """What the events add up to."""
 
-    table, totals, sizes, regions = CallTable(), RunTotals(), SizeTable(), RegionTimes(run.regions)
-    for chunk in run.chunks():
-        for summary in (table, totals, sizes, regions):
+    def __init__(self, run: Run) -> None:
+        from ensembles.summaries.calltable import CallTable
+        from ensembles.summaries.regiontimes import RegionTimes
+        from ensembles.summaries.runtotals import RunTotals
+        from ensembles.summaries.sizes import SizeTable
+
+        self.table, self.totals, self.sizes = CallTable(), RunTotals(), SizeTable()
+        self.regions = RegionTimes(run.regions)
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        for summary in vars(self).values():
             summary.add(chunk)
-    return _Found(table, totals, sizes, {}, regions, table.events)
+
+    def merge(self, other: _Sums) -> None:
+        """Add those of other ranks."""
+        for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True):
+            mine.merge(theirs)
+
+
+class _Count:
+    """How many events there are."""
+
+    def __init__(self, _: Run) -> None:
+        self.events = 0
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        self.events += len(chunk)
+
+    def merge(self, other: _Count) -> None:
+        """Add those of other ranks."""
+        self.events += other.events
+
+
+def _from_events(run: Run) -> _Found:
+    sums = run.gather(_Sums)
+    return _Found(sums.table, sums.totals, sums.sizes, {}, sums.regions, sums.table.events)
 
 
 def _from_summary(run: Run) -> _Found:
@@ -132,7 +162,7 @@ def _from_summary(run: Run) -> _Found:
 
     summary = run.summary
     sizes, classes = sizes_of(summary)
-    events = sum(len(chunk) for chunk in run.chunks())
+    events = run.gather(_Count, columns=("duration",)).events
     return _Found(
         table_of(summary, run.files),
         totals_of(summary),

@@ -78,6 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except EnsioError as error:
         tell(str(error))
         return 2
+    except MemoryError:
+        tell("there is not enough memory: choose fewer calls with the filters, or a larger machine")
+        return 2
     except BrokenPipeError:  # the reader of our output has seen enough
         discard_output()
         return 0

@@ -7,6 +7,7 @@ import sys
 
 from ensembles.cli.arguments import count_of, path_of
 from ensembles.cli.filters import add_filter_arguments
+from ensembles.cli.scale import add_scale_arguments
 from ensembles.errors import EnsioError
 
 NAME = "modes"
@@ -17,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
     add_filter_arguments(parser)
+    add_scale_arguments(parser)
     group = parser.add_argument_group("fair share")
     group.add_argument("--limit", metavar="RATE", help="what all tasks can move together, for example 16GB/s")
     group.add_argument("--tasks", metavar="N", type=count_of("tasks", 1), help="how many share it")

@@ -7,16 +7,16 @@ import argparse
 import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.arguments import count_of, path_of
 from ensembles.cli.filters import add_filter_arguments, selection_of
+from ensembles.cli.scale import add_scale_arguments, open_run
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ensembles.run import Run
     from ensembles.selection import Selection
     from ensembles.structure.ordinal_ensembles import OrdinalEnsembles
@@ -25,8 +25,6 @@ NAME = "ordinals"
 HELP = "how long the first, the second, ... call of a task on a file takes, and whether they get slower"
 
 ROWS = 40
-
-_MIB = float(1 << 20)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object, in SI units")
     add_filter_arguments(parser)
+    add_scale_arguments(parser)
 
 
 @dataclass
@@ -60,10 +59,8 @@ class _Found:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the ordinals."""
-    import ensembles
-
     selection = selection_of(args)
-    run = ensembles.open(args.run)
+    run = open_run(args, args.run)
     if run.has_all_events or run.keeps_all_calls:
         found = _from_events(run, selection, args.within)
     else:
@@ -92,74 +89,29 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _from_events(run: Run, selection: Selection, within: str) -> _Found:
-    import numpy as np
-
-    from ensembles.structure.ordinal_ensembles import OrdinalEnsembles
-    from ensembles.structure.ordinals import OrdinalCounter, ordinal_of
+    from ensembles.structure.ordinals_of_run import OrdinalsOfRun
     from ensembles.structure.phases import phases_of_run
 
     in_phases = within == "phase" or selection.phases is not None
     phases = phases_of_run(run) if in_phases else None
     chosen = replace(selection, phases=None, ordinals=None).for_run(run)
     op, nested, notes = _operation(run, chosen)
-    counter, ensembles = OrdinalCounter(), OrdinalEnsembles()
     if within == "phase":
         if phases is None or phases.count == 0:
             raise EnsioError(f"{run.path} has no phases: there is no I/O in it")
         notes.append(f"{phases.count:,} phases: {phases.sentence}")
-    for chunk in [run.events] if within == "phase" else run.chunks():
-        counted = _counted(chunk, op, selection, nested)
-        events = chunk[counted]
-        phase = None if phases is None else phases.of(events)
-        ordinal = ordinal_of(events, phase) if within == "phase" else counter.of(events)
-        mine = chosen.mask(events) & (phase is None or within == "file" or phase > 0)
-        for numbers, ranges in ((phase, selection.phases), (ordinal, selection.ordinals)):
-            if ranges is not None and numbers is not None:
-                mine &= np.logical_or.reduce([(low <= numbers) & (numbers <= high) for low, high in ranges])
-        events, ordinal = events[mine], ordinal[mine]
-        duration = events.duration
-        if selection.per_byte:
-            duration = np.rint(duration / (events.moved / _MIB)).astype(np.int64)
-        ensembles.add(ordinal, duration, events.rank)
-    if counter.out_of_order:
-        notes.append(
-            f"{counter.out_of_order:,} calls overlap others of their task on the same file, and may be "
-            "counted too high"
-        )
-    return _Found(op, ensembles, notes)
-
-
-def _counted(chunk: Any, op: str, selection: Selection, nested: bool) -> np.ndarray:
-    """Which calls count: those of the operation, in the layers that are chosen, or where these are nested,
-    outside of any other."""
-    import numpy as np
-
-    wanted = [
-        call.op == op and (selection.layers is None or call.layer in selection.layers) for call in chunk.calls
-    ]
-    counted = np.array(wanted, bool)[chunk.call]
-    return counted & (chunk.depth == 0) if nested else counted
+    make = partial(OrdinalsOfRun, op, chosen, selection, nested, phases, within == "phase")
+    return _Found(op, run.gather(make).ensembles, notes)
 
 
 def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
     """The operation that is meant; whether only outermost calls count; and what is to be said of that."""
-    import numpy as np
+    from ensembles.structure.ordinals_of_run import Operations
 
-    time_ns: Counter[str] = Counter()
-    layers: dict[str, set[str]] = {}
-    nested: Counter[str] = Counter()
-    for chunk in run.chunks():
-        events = chosen.of(chunk)
-        of_call = np.bincount(events.call, events.duration.astype(float), minlength=len(run.calls))
-        inside = np.bincount(events.call, events.depth > 0, minlength=len(run.calls))
-        for number in np.flatnonzero(np.bincount(events.call, minlength=len(run.calls))).tolist():
-            call = run.calls[number]
-            time_ns[call.op] += int(of_call[number])
-            layers.setdefault(call.op, set()).add(call.layer)
-            nested[call.op] += int(inside[number])
-    op = _chosen_op(chosen, time_ns)
-    several = sorted(layers.get(op, ()))
-    if len(several) > 1 and nested[op]:
+    found = run.gather(Operations, selection=chosen)
+    op = _chosen_op(chosen, found.time_ns)
+    several = sorted(found.layers.get(op, ()))
+    if len(several) > 1 and found.nested[op]:
         note = (
             f"calls of {len(several)} layers ({', '.join(several)}) are nested: those in no other are "
             "counted and shown; choose a layer with --layer"

@@ -6,13 +6,17 @@ import argparse
 import json
 import os
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.arguments import count_of, path_of
 from ensembles.cli.filters import add_filter_arguments, selection_of
+from ensembles.cli.scale import add_scale_arguments, open_run
 from ensembles.cli.streams import tell
 
 if TYPE_CHECKING:
+    from ensembles.run import Run
+    from ensembles.structure.phase_table import PhaseTable
     from ensembles.structure.phases import Phases
 
 NAME = "phases"
@@ -38,21 +42,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object, in SI units")
     add_filter_arguments(parser)
+    add_scale_arguments(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Print the phases."""
-    import ensembles
-    from ensembles.structure.phase_table import PhaseTable
     from ensembles.structure.phases import phases_of_run
 
     selection = selection_of(args)
-    run = ensembles.open(args.run)
+    run = open_run(args, args.run)
     phases = phases_of_run(run, args.by)
     wanted = replace(selection, phases=None).for_run(run)
-    table = PhaseTable(phases)
-    for chunk in run.chunks_for(wanted):
-        table.add(chunk)
+    table = run.gather(partial(_table_of, phases), selection=wanted)
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
     if args.json:
         print(json.dumps(_result(run.path, phases, totals, table.outside, run.notes), indent=2))
@@ -63,6 +64,12 @@ def execute(args: argparse.Namespace) -> int:
     for note in run.notes:
         tell(f"note: {note}")
     return 0
+
+
+def _table_of(phases: Phases, _: Run) -> PhaseTable:
+    from ensembles.structure.phase_table import PhaseTable
+
+    return PhaseTable(phases)
 
 
 def within(number: int, ranges: tuple[tuple[int, int], ...] | None) -> bool:

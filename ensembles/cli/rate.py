@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.arguments import path_of
 from ensembles.cli.filters import add_filter_arguments, selection_of
+from ensembles.cli.scale import add_scale_arguments, open_run
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
 
 if TYPE_CHECKING:
+    from ensembles.run import Run
     from ensembles.structure.rates import Rates
     from ensembles.summaries.rate import RateCurve
 
@@ -26,25 +28,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--json", action="store_true", help="one JSON object, in SI units, with the whole curve"
     )
     add_filter_arguments(parser)
+    add_scale_arguments(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Print the rates."""
-    import ensembles
     from ensembles.structure.rates import rates_of
-    from ensembles.summaries.rate import RateCurve
     from ensembles.summaries.runtotals import DIRECTIONS
 
-    run = ensembles.open(args.run)
+    run = open_run(args, args.run)
     if run.mode in ("profile", "tail"):
         raise EnsioError(
             f"{args.run} was recorded in mode {run.mode}, which keeps not every call as an event, and its "
             "summary has no times: see ensio info for the totals, or record again with ensio run --mode trace"
         )
     selection = selection_of(args).for_run(run)
-    curve = RateCurve()
-    for chunk in run.chunks_for(selection):
-        curve.add(chunk)
+    curve = run.gather(_empty_curve, selection=selection)
     if selection.ops is not None and not set(selection.ops) & set(DIRECTIONS):
         raise EnsioError("rates are those of reads and writes: choose these, or leave --op out")
     rates = [rates_of(curve, op) for op in DIRECTIONS if selection.ops is None or op in selection.ops]
@@ -62,6 +61,12 @@ def execute(args: argparse.Namespace) -> int:
     for note in run.notes:
         tell(f"note: {note}")
     return 0
+
+
+def _empty_curve(_: Run) -> RateCurve:
+    from ensembles.summaries.rate import RateCurve
+
+    return RateCurve()
 
 
 def _curve(curve: RateCurve) -> dict[str, Any]:

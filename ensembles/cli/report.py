@@ -6,6 +6,7 @@ import argparse
 import json
 
 from ensembles.cli.arguments import path_of
+from ensembles.cli.scale import add_scale_arguments, open_run
 
 NAME = "report"
 HELP = "one HTML file with the pictures and tables of a run, that needs no network"
@@ -25,14 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where to write it (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="print its path and size as one JSON object")
+    add_scale_arguments(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Write the report."""
-    import ensembles
     from ensembles.viz.report import write_report
 
-    size_bytes = write_report(ensembles.open(args.run), args.output)
+    size_bytes = write_report(open_run(args, args.run), args.output)
     if args.json:
         print(json.dumps({"report": args.output, "bytes": size_bytes}))
     else:

@@ -7,6 +7,7 @@ import json
 
 from ensembles.cli.arguments import count_of, level_of, path_of
 from ensembles.cli.filters import add_filter_arguments
+from ensembles.cli.scale import add_scale_arguments
 from ensembles.cli.streams import tell
 
 NAME = "split"
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object")
     add_filter_arguments(parser)
+    add_scale_arguments(parser)
 
 
 def _calls(text: str) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.arguments import count_of, level_of, path_of
 from ensembles.cli.filters import add_filter_arguments
+from ensembles.cli.scale import add_scale_arguments
 
 if TYPE_CHECKING:
     from ensembles.statistics.slowest.backtest_result import Backtest
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave phases and ranks out, predict them from the others, and count how often that came true",
     )
     add_filter_arguments(parser)
+    add_scale_arguments(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object, in seconds")
 
 

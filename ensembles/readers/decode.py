@@ -17,6 +17,7 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS
 from ensembles.readers import coding
+from ensembles.readers.flaws import Flaws
 from ensembles.readers.layout import EVENT
 from ensembles.readers.spool import Coded, Window
 
@@ -92,19 +93,12 @@ class BlockReader:
 
     Attributes
     ----------
-    damaged : dict of str to int
-        Path of a spool → events with impossible times or amounts of data in it, which are left out.
-    lost : dict of str to int
-        Path of a job file → events in damaged blocks.
-    unknown_calls, unknown_files : int
-        Events whose call or file number has no name.
+    flaws : Flaws
+        Of the events that were read so far.
     """
 
     def __init__(self, decodings: Sequence[Decoding]) -> None:
-        self.damaged: dict[str, int] = {}
-        self.lost: dict[str, int] = {}
-        self.unknown_calls = 0
-        self.unknown_files = 0
+        self.flaws = Flaws()
         self._raw = np.empty(BLOCK_EVENTS, EVENT.dtype)
         self._buffer = memoryview(self._raw.view("u1"))
         self._real = np.empty(BLOCK_EVENTS, "f8")
@@ -132,14 +126,6 @@ class BlockReader:
             count = self._decode(pieces, columns, position)
             if count:
                 return count
-
-    def add_flaws(self, other: BlockReader) -> None:
-        """Count what another reader found damaged or unknown here, too."""
-        for mine, theirs in ((self.damaged, other.damaged), (self.lost, other.lost)):
-            for path, count in theirs.items():
-                mine[path] = mine.get(path, 0) + count
-        self.unknown_calls += other.unknown_calls
-        self.unknown_files += other.unknown_files
 
     def _pieces(self, decodings: Sequence[Decoding]) -> Iterator[_Piece | None]:
         """Fills the buffer piece by piece; gives None whenever it is full."""
@@ -204,7 +190,7 @@ class BlockReader:
         except OSError as error:
             raise EnsioError(f"{decoding.job_path} cannot be read: {error.strerror}") from error
         except (ValueError, IndexError):
-            self.lost[decoding.job_path] = self.lost.get(decoding.job_path, 0) + block.events
+            self.flaws.lost[decoding.job_path] = self.flaws.lost.get(decoding.job_path, 0) + block.events
             return
         done = 0
         while done < block.events:
@@ -244,9 +230,10 @@ class BlockReader:
                 if name in out:
                     np.take(numbers, raw[name][low:high], out=out[name][low:high], mode="clip")
             damaged |= self._decode_times(decoding, raw, out, low, high)
-        self.unknown_calls += self._used - int(np.count_nonzero(out["call"]))
+        self.flaws.unknown_calls += self._used - int(np.count_nonzero(out["call"]))
         if "file" in out:
-            self.unknown_files += int(np.count_nonzero(raw["file"])) - int(np.count_nonzero(out["file"]))
+            named = int(np.count_nonzero(out["file"]))
+            self.flaws.unknown_files += int(np.count_nonzero(raw["file"])) - named
         if "moved" in out:
             _decode_failures(out["moved"], out["error"])
         if damaged:
@@ -288,7 +275,7 @@ class BlockReader:
             sound[low:high] &= raw["moved"][low:high] <= LARGEST_MOVED_BYTES
             lost = high - low - int(np.count_nonzero(sound[low:high]))
             if lost:
-                self.damaged[decoding.path] = self.damaged.get(decoding.path, 0) + lost
+                self.flaws.damaged[decoding.path] = self.flaws.damaged.get(decoding.path, 0) + lost
         count = int(np.count_nonzero(sound))
         for column in out.values():
             column[:count] = column[sound]

@@ -19,10 +19,12 @@ from ensembles.readers.clock import Clocks, notes_on_wrong_clocks
 from ensembles.readers.decode import BlockReader, Decoding, empty_columns, sort_by_rank_and_start
 from ensembles.readers.dictionary import Dictionary
 from ensembles.readers.facts import add_facts
+from ensembles.readers.flaws import Flaws
 from ensembles.readers.notes import few
 from ensembles.readers.ranks import Member, assign_ranks
 from ensembles.readers.regions import marked_spools, read_regions
 from ensembles.readers.runsummary import RunSummary
+from ensembles.readers.spans import even_spans
 from ensembles.readers.spool import Spool, read_spool
 from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
@@ -123,7 +125,7 @@ class SpoolSource:
         with these columns and those that are read anyway (`Events.partly`), or with all."""
         reader = BlockReader(self._decodings)
         yield from self._chunks_of(reader, max_events, names)
-        self._note_flaws(reader)
+        self.note_flaws(reader.flaws)
 
     def parts(
         self, most_parts: int, max_events: int, names: Sequence[str] | None = None
@@ -142,10 +144,27 @@ class SpoolSource:
                 waiting -= 1
                 if not waiting:
                     for other in readers[1:]:
-                        readers[0].add_flaws(other)
-                    self._note_flaws(readers[0])
+                        readers[0].flaws.merge(other.flaws)
+                    self.note_flaws(readers[0].flaws)
 
         return [part(reader) for reader in readers]
+
+    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
+        """Up to so many spans of ranks with about equally many events, which together are all: the first and
+        the last rank of each."""
+        events: Counter[int] = Counter()
+        for decoding in self._decodings:
+            events[decoding.rank] += _slots_of(decoding)
+        return even_spans(sorted(events), [events[rank] for rank in sorted(events)], most_parts)
+
+    def chunks_of_ranks(
+        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: Flaws
+    ) -> Iterator[Events]:
+        """As `chunks`, of the ranks of a span; what is wrong with them is added to `flaws`."""
+        low, high = span
+        reader = BlockReader([decoding for decoding in self._decodings if low <= decoding.rank <= high])
+        yield from self._chunks_of(reader, max_events, names)
+        flaws.merge(reader.flaws)
 
     def _chunks_of(
         self, reader: BlockReader, max_events: int, names: Sequence[str] | None
@@ -193,7 +212,7 @@ class SpoolSource:
             if more == 0:
                 break
             count += more
-        self._note_flaws(reader)
+        self.note_flaws(reader.flaws)
         events = self._events(columns, count)
         sort_by_rank_and_start(events.columns)
         return events
@@ -232,21 +251,10 @@ class SpoolSource:
         make = Events if len(columns) == len(COLUMNS) else Events.partly
         return make(columns, self.metadata.calls, self.metadata.files)
 
-    def _note_flaws(self, reader: BlockReader) -> None:
-        notes = []
-        for path, count in reader.damaged.items():
-            events = "1 event is" if count == 1 else f"{count} events are"
-            notes.append(
-                f"{os.path.basename(path)} is damaged: {events} left out for impossible times or sizes"
-            )
-        for path, count in reader.lost.items():
-            notes.append(f"{os.path.basename(path)} is damaged: {count} events in it cannot be read")
-        for sentence in few(notes, "spools have events with impossible times or sizes"):
+    def note_flaws(self, flaws: Flaws) -> None:
+        """Say in the notes what a pass over all events found."""
+        for sentence in flaws.sentences:
             self.metadata.note(sentence)
-        if reader.unknown_calls:
-            self.metadata.note(f"{reader.unknown_calls} calls are of functions that no table of calls names")
-        if reader.unknown_files:
-            self.metadata.note(f"{reader.unknown_files} calls are on files that no spool names")
 
 
 def _slots_of(decoding: Decoding) -> int:

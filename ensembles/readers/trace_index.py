@@ -73,18 +73,19 @@ class TraceIndex:
     @cached_property
     def first_rank(self) -> np.ndarray:
         """Rank of the first event of each chunk."""
-        return self._rank_of_row(np.arange(self.chunks) * self.rows)
+        return self.rank_of_row(np.arange(self.chunks) * self.rows)
 
     @cached_property
     def last_rank(self) -> np.ndarray:
         """Rank of the last event of each chunk."""
-        return self._rank_of_row(np.minimum((np.arange(self.chunks) + 1) * self.rows, self.length) - 1)
+        return self.rank_of_row(np.minimum((np.arange(self.chunks) + 1) * self.rows, self.length) - 1)
 
     def key_of(self, chunk: int) -> tuple[int, int]:
         """Rank and start of the first event of a chunk."""
         return int(self.first_rank[chunk]), int(self.first_start[chunk])
 
-    def _rank_of_row(self, row: np.ndarray) -> np.ndarray:
+    def rank_of_row(self, row: np.ndarray) -> np.ndarray:
+        """Ranks of the events in these rows."""
         return self.rank[np.searchsorted(self.row, row, "right") - 1]
 
     def chunks_with(self, ranks: Ranges | None, times_ns: Ranges | None) -> np.ndarray:

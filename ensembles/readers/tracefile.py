@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import NamedTuple
 
 import h5py
@@ -14,6 +15,7 @@ from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
 from ensembles.readers.completion import NEEDED, CompletionOrder
 from ensembles.readers.decode import LARGEST_MOVED_BYTES, LARGEST_NS
+from ensembles.readers.flaws import Flaws
 from ensembles.readers.plugins import find_plugins
 from ensembles.readers.trace_columns import (
     DAMAGE,
@@ -64,6 +66,17 @@ class _Open(NamedTuple):
     def read(self, low: int, high: int) -> dict[str, np.ndarray]:
         """Rows of whole chunks of the index, checked."""
         return self.columns.read(low, high, self.pool, self.index)
+
+    def runs(
+        self, wanted: np.ndarray, max_events: int, sorting: CompletionOrder | None
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """The chunks of the index that are wanted, about `max_events` at a time."""
+        index = self.index
+        for low, high, goes_on in index.runs_of(wanted, max(max_events // index.rows, 1)):
+            columns = self.read(low, high)
+            if sorting is not None:
+                columns = sorting.put(columns, index.key_of(high // index.rows) if goes_on else None)
+            yield columns
 
 
 class TraceFileSource:
@@ -124,23 +137,56 @@ class TraceFileSource:
         (ranges include both ends; None: all). Other calls that lie there come along.
         """
         with self._opened(names) as trace:
-            index = trace.index
-            wanted = index.chunks_with(ranks, times_ns)
+            wanted = trace.index.chunks_with(ranks, times_ns)
             sorting = CompletionOrder() if names is None or set(names) >= NEEDED else None
-            for low, high, goes_on in index.runs_of(wanted, max(max_events // index.rows, 1)):
-                columns = trace.read(low, high)
-                if sorting is not None:
-                    columns = sorting.put(columns, index.key_of(high // index.rows) if goes_on else None)
-                length = len(next(iter(columns.values())))
-                for begin in range(0, length, max_events):
-                    part = {name: column[begin : begin + max_events] for name, column in columns.items()}
-                    yield self._events(part)
+            for columns in trace.runs(wanted, max_events, sorting):
+                yield from self._cut(columns, max_events)
 
     def parts(
         self, most_parts: int, max_events: int, names: Sequence[str] | None = None
     ) -> list[Iterator[Events]]:
-        """The same, in one part: threads decompress its columns."""
-        return [self.chunks(max_events, names)]
+        """In up to `most_parts` parts, about equally long, which threads may read side by side; by rank and
+        start."""
+        with self._opened(("duration",)) as trace:
+            edges = np.linspace(0, trace.index.chunks, max(most_parts, 1) + 1).astype(int)
+        spans = pairwise(np.unique(edges).tolist())
+        return [self._part(low, high, max_events, names) for low, high in spans]
+
+    def _part(self, low: int, high: int, max_events: int, names: Sequence[str] | None) -> Iterator[Events]:
+        with self._opened(names, threads=1) as trace:
+            wanted = np.zeros(trace.index.chunks, bool)
+            wanted[low:high] = True
+            for columns in trace.runs(wanted, max_events, None):
+                yield from self._cut(columns, max_events)
+
+    def _cut(self, columns: dict[str, np.ndarray], max_events: int) -> Iterator[Events]:
+        length = len(next(iter(columns.values())))
+        for begin in range(0, length, max_events):
+            yield self._events({name: column[begin : begin + max_events] for name, column in columns.items()})
+
+    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
+        """Up to so many spans of ranks with about equally many events, which together are all: the first and
+        the last rank of each."""
+        with self._opened(("duration",)) as trace:
+            length = trace.index.length
+            rows = np.linspace(0, length, most_parts, endpoint=False).astype(int)[:length]
+            first = np.unique(trace.index.rank_of_row(rows)).tolist()
+        behind = [*first[1:], self.metadata.tasks]
+        return [(low, high - 1) for low, high in zip(first, behind, strict=True)]
+
+    def chunks_of_ranks(
+        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: Flaws
+    ) -> Iterator[Events]:
+        """As `chunks`, of the ranks of a span."""
+        asked = tuple(COLUMNS) if names is None else tuple(names)
+        sorting = CompletionOrder() if set(asked) >= NEEDED else None
+        with self._opened({*asked, "rank"}) as trace:
+            for columns in trace.runs(trace.index.chunks_with([span], None), max_events, sorting):
+                begin, end = np.searchsorted(columns["rank"], [span[0], span[1] + 1]).tolist()
+                yield from self._cut({name: columns[name][begin:end] for name in asked}, max_events)
+
+    def note_flaws(self, flaws: Flaws) -> None:
+        """There are none: what was damaged was left out, and noted, when the file was made."""
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
         """All events of some ranks, evenly spaced among all, by rank and start: about `most_events`, of
@@ -203,10 +249,12 @@ class TraceFileSource:
             return table
 
     @contextmanager
-    def _opened(self, names: Sequence[str] | None = None) -> Iterator[_Open]:
-        with damage_told(self.path), h5py.File(self.path, "r") as file, ThreadPoolExecutor(THREADS) as pool:
+    def _opened(self, names: Iterable[str] | None = None, threads: int = THREADS) -> Iterator[_Open]:
+        with damage_told(self.path), h5py.File(self.path, "r") as file, ThreadPoolExecutor(threads) as pool:
             find_plugins(file["events"], self.path)
-            columns = TraceColumns(file["events"], tuple(COLUMNS) if names is None else names, self._limits)
+            columns = TraceColumns(
+                file["events"], tuple(COLUMNS) if names is None else tuple(names), self._limits
+            )
             yield _Open(columns, _read_index(file, columns.length), pool)
 
     @property

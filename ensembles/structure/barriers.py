@@ -40,6 +40,11 @@ class Meetings:
             part = (chunk.rank, chunk.start, chunk.end, chunk.call, chunk.requested)
             self._parts.append(tuple(column[mine] for column in part))
 
+    def merge(self, other: Meetings) -> None:
+        """Add those of other ranks."""
+        self._calls = self._calls or other._calls
+        self._parts += other._parts
+
     def __bool__(self) -> bool:
         return bool(self._parts)
 

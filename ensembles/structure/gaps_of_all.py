@@ -35,6 +35,10 @@ class GapsOfAll:
         mine = np.flatnonzero(inside & ~np.isin(chunk.op, _LEFT_OUT))
         self._parts.append((gap[mine], chunk.start[mine], chunk.end[mine]))
 
+    def merge(self, other: GapsOfAll) -> None:
+        """Add those of other ranks, in the same gaps."""
+        self._parts += other._parts
+
     @property
     def cuts_ns(self) -> np.ndarray:
         """Where phases begin: in the widest part of each gap in which no rank does I/O, int64, shape (m,);

@@ -22,6 +22,9 @@ LEAST_TASKS = 0.5
 """Ordinals that fewer than this share of the tasks reach are left out of the trend: those tasks are
 others."""
 
+_JOIN_FROM = 1 << 20
+"""Sums of a rank and ordinal from as many of which on those of one rank and ordinal are put together."""
+
 
 @dataclass(frozen=True)
 class OrdinalTotals:
@@ -74,6 +77,7 @@ class OrdinalEnsembles:
         self._max = np.empty(0, np.int64)
         # Of each rank and class: calls, and the sum of the logarithms of their durations.
         self._by_rank: list[tuple[np.ndarray, ...]] = []
+        self._joined_size = _JOIN_FROM
         self.n_unknown = 0
 
     def add(self, ordinal: np.ndarray, duration_ns: np.ndarray, rank: np.ndarray) -> None:
@@ -101,6 +105,7 @@ class OrdinalEnsembles:
         logs = np.log(np.maximum(duration_ns, 1))[order]
         counts = np.diff(np.append(first, len(key)))
         self._by_rank.append((key[order][first], counts, np.add.reduceat(logs, first)))
+        self._join_if_many()
         if self._parts is not None:
             self._parts.append((number, duration_ns))
             self._forget_if_many()
@@ -115,6 +120,7 @@ class OrdinalEnsembles:
         self._max[:size] = np.maximum(self._max[:size], other._max)
         self._add_bins(other._bins["place"], other._bins["count"])
         self._by_rank += other._by_rank
+        self._join_if_many()
         self.n_unknown += other.n_unknown
         if self._parts is not None and other._parts is not None:
             self._parts += other._parts
@@ -265,6 +271,10 @@ class OrdinalEnsembles:
         sums = np.zeros(len(joined), np.int64)
         np.add.at(sums, where.reshape(-1), np.concatenate([self._bins["count"], count]))
         self._bins = {"place": joined, "count": sums}
+
+    def _join_if_many(self) -> None:
+        if len(self._by_rank) > 1 and sum(len(part[0]) for part in self._by_rank) > self._joined_size * 2:
+            self._joined_size = max(len(self._joined()[0]), _JOIN_FROM)
 
     def _forget_if_many(self) -> None:
         if self._parts is not None and sum(len(part[0]) for part in self._parts) > self._kept:

@@ -63,15 +63,16 @@ class OrdinalCounter:
         self._last_ns = np.empty(0, np.int64)
         self._forgotten = -1  # the highest rank whose counts are given up
 
-    def of(self, chunk: Events) -> np.ndarray:
-        """The ordinals of the calls of a chunk, int64, shape (n,)."""
+    def of(self, chunk: Events, phase: np.ndarray | None = None) -> np.ndarray:
+        """The ordinals of the calls of a chunk, int64, shape (n,); with their phases as for `ordinal_of`, in
+        all chunks or in none."""
         n = len(chunk)
         if not n:
             return np.empty(0, np.int64)
-        order, first = _in_order(chunk, None)
+        order, first = _in_order(chunk, phase)
         counts = np.diff(np.append(first, n))
         leaders = order[first]
-        keys = np.stack([chunk.rank[leaders].astype(np.uint64), _low_key(chunk, None)[leaders]], axis=1)
+        keys = np.stack([chunk.rank[leaders].astype(np.uint64), _low_key(chunk, phase)[leaders]], axis=1)
         start = chunk.start[order]
         before, last_ns = self._known(keys)
         late = (start < np.repeat(last_ns, counts)) & (np.repeat(before, counts) > 0)

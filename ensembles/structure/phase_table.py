@@ -139,6 +139,17 @@ class PhaseTable:
             duration_s = int(events.duration[at]) / _NS_PER_S
             self._last[number] = (*key, LastCall(call.name, call.layer, file, start_s, duration_s))
 
+    def merge(self, other: PhaseTable) -> None:
+        """Add what another table of the same phases holds."""
+        self._calls += other._calls
+        self._bytes += other._bytes
+        np.minimum(self._start, other._start, out=self._start)
+        self._ends += other._ends
+        self.outside += other.outside
+        for number, last in other._last.items():
+            if number not in self._last or self._last[number][:2] < last[:2]:
+                self._last[number] = last
+
     def totals(self) -> list[PhaseTotals]:
         """The phases that have calls among those added, by number."""
         if not self._ends:

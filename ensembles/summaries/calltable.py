@@ -112,9 +112,10 @@ class CallTable:
                 max_ns=int(max_ns[i]),
             )
             self.totals.setdefault(call, CallTotals()).add(totals)
-        slowest = slowest_of(chunk)
-        if slowest is not None:
-            self._add_slowest(slowest)
+        if self.slowest is None or max_ns.max() >= self.slowest.duration_ns:
+            slowest = slowest_of(chunk)
+            if slowest is not None:
+                self._add_slowest(slowest)
         self._add_span(int(chunk.start.min()), int(chunk.end.max()))
         used = np.flatnonzero(np.bincount(chunk.file))
         self.files.update(chunk.files[number] for number in used if number)

@@ -66,3 +66,8 @@ class RegionTimes:
         calls = chunk[is_io & (chunk.depth == 0)]
         for totals, spans in zip(self.totals, self._spans, strict=True):
             totals.io_time_ns += int(calls.duration[spans.hold(calls.rank, calls.start)].sum())
+
+    def merge(self, other: RegionTimes) -> None:
+        """Add the calls that another one of the same table holds."""
+        for mine, theirs in zip(self.totals, other.totals, strict=True):
+            mine.io_time_ns += theirs.io_time_ns

@@ -8,6 +8,8 @@ are integers. So grids filled from any split of the events, merged in any order,
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ensembles.errors import EnsioError
@@ -42,6 +44,17 @@ class TimeGrid:
         self.high_ns: int | None = None
         self._first = 0
         self._values = np.zeros((rows, 0), dtype=np.int64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without rows that are empty: of a span of ranks most are, and this goes from worker to worker."""
+        rows = np.flatnonzero(self._values.any(axis=1))
+        return self.__dict__ | {"_values": (self._values.shape, rows, self._values[rows])}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        shape, rows, values = state["_values"]
+        self.__dict__.update(state)
+        self._values = np.zeros(shape, np.int64)
+        self._values[rows] = values
 
     @property
     def cell_ns(self) -> int:

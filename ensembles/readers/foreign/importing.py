@@ -13,17 +13,22 @@ from typing import Protocol
 
 import numpy as np
 
+from ensembles.budget import Budget
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
 from ensembles.metadata import RunMetadata
 from ensembles.readers.completion import NEEDED, CompletionOrder
-from ensembles.readers.foreign.sorting import sorted_table
+from ensembles.readers.flaws import Flaws
+from ensembles.readers.foreign.sorting import IN_MEMORY_EVENTS, sorted_table
 from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
 DEFAULTS = {"thread": 0, "depth": 0, "carried": 0, "file": 0, "offset": -1, "error": 0}
 """What a block without such a column means. The other columns every block has."""
+
+
+_LEAST_IN_MEMORY_EVENTS = 1 << 16
 
 
 class Import(Protocol):
@@ -70,6 +75,8 @@ class ImportedSource:
     ----------
     path : str
     trace : Import
+    budget : Budget, optional
+        The memory that its calls may take; the others lie in a temporary file.
 
     Attributes
     ----------
@@ -83,11 +90,14 @@ class ImportedSource:
 
     complete = True
 
-    def __init__(self, path: str, trace: Import) -> None:
+    def __init__(self, path: str, trace: Import, budget: Budget | None = None) -> None:
         self.path = path
         self._trace = trace
+        in_memory = IN_MEMORY_EVENTS
+        if budget is not None:
+            in_memory = max(min(in_memory, budget.held_events), _LEAST_IN_MEMORY_EVENTS)
         try:
-            self._table = sorted_table(map(_whole, trace.blocks(1 << 20)), path)
+            self._table = sorted_table(map(_whole, trace.blocks(1 << 20)), path, in_memory)
         except MemoryError as error:
             raise EnsioError(f"the calls of {path} do not fit into memory: take a part of it") from error
         self.metadata = trace.metadata
@@ -113,6 +123,19 @@ class ImportedSource:
         ends = sorted(cuts)
         spans = pairwise(ends)
         return [self._chunks(low, high, max_events, names) for low, high in spans] or [iter(())]
+
+    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
+        """One span with all ranks: to open the trace is most of the work, and every worker would have to."""
+        return [(0, self.metadata.tasks)] if self.slots else []
+
+    def chunks_of_ranks(
+        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: Flaws
+    ) -> Iterator[Events]:
+        """As `chunks`, of the ranks of a span."""
+        return self._chunks(self._begin_of(span[0]), self._begin_of(span[1] + 1), max_events, names)
+
+    def note_flaws(self, flaws: Flaws) -> None:
+        """There are none: records that were passed over are in the notes."""
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
         """All events of some ranks, evenly spaced among all: about `most_events`."""

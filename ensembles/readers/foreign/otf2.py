@@ -277,9 +277,7 @@ class Otf2Import:
         return bytes(parts)
 
     def _damaged(self, reason: str) -> EnsioError:
-        return EnsioError(
-            f"{self._anchor} cannot be read: {reason}; copy the archive again, or write it anew"
-        )
+        return EnsioError(f"{self._anchor} cannot be read: {reason}; copy the archive again, or write it anew")
 
 
 def _makes_sense(kind: int, count: int, size: int) -> bool:

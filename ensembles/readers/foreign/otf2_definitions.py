@@ -112,9 +112,7 @@ class Definitions:
         numbers = np.array(self._file_numbers, "u4")
         self._sorted_files = np.argsort(numbers, kind="stable")
         self._sorted_numbers = numbers[self._sorted_files]
-        names = {
-            name: place for place, name in enumerate(dict.fromkeys(name for name, _ in self._named.values()))
-        }
+        names = {name: place for place, name in enumerate(dict.fromkeys(name for name, _ in self._named.values()))}
         self.region_names = list(names)
         self._name_of = {number: names[name] for number, (name, _) in self._named.items()}
 
@@ -294,9 +292,7 @@ class Definitions:
         """What the archive cannot tell."""
         if self._run_facts() is not None:
             return []
-        told = [
-            f"{self._anchor} is of another tool: errors of calls are known only where a call moved no bytes"
-        ]
+        told = [f"{self._anchor} is of another tool: errors of calls are known only where a call moved no bytes"]
         if self._origin_unix_ns is None:
             told.append(f"{self._anchor} does not say when it was recorded: its times are without a date")
         return told

@@ -1,0 +1,137 @@
+"""What large runs cost: memory and time of each command, and how a pass divides among worker processes.
+
+Every measurement is a process of its own, so that its peak memory is its own. Times are of the processor (all
+threads of the process) and of the clock; on a busy machine only the first mean anything. For workers the
+processor time of each is told, and from the longest of these what the pass takes with a processor for each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+from tabulate import tabulate
+
+import ensembles
+from ensembles.gathering import Here, Processes
+from ensembles.structure.ordinals_of_run import Operations
+from ensembles.summaries.cells import CellSummary
+from ensembles.viz.report import Summaries
+from ensembles.writers.synthetic import synthetic_run
+
+EVENTS_PER_TASK = 156_250
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "info": (),
+    "report": (),
+    "rate": (),
+    "phases": (),
+    "ordinals": ("--op", "write"),
+    "ordinals --within phase": ("--op", "write"),
+    "modes": ("--op", "write"),
+    "tail": ("--op", "write"),
+    "split": ("--op", "write"),
+    "rate --phase 2-3 --ordinal 5-900": (),
+}
+"""By the words of the command: further options."""
+
+
+class Timed:
+    """A summary, and what its parts took in each process."""
+
+    def __init__(self, make, run) -> None:
+        self.summary, self.used_s = make(run), {}
+        self._begin = time.process_time()
+
+    def add(self, chunk) -> None:
+        """Add events."""
+        self.summary.add(chunk)
+        self.used_s[os.getpid()] = time.process_time() - self._begin
+
+    def merge(self, other: Timed) -> None:
+        """Add those of other ranks."""
+        self.summary.merge(other.summary)
+        for pid, used_s in other.used_s.items():
+            self.used_s[pid] = self.used_s.get(pid, 0.0) + used_s
+
+
+def summaries_of(run) -> Summaries:
+    """Those of a report."""
+    return Summaries.empty(run.tasks)
+
+
+def cells_of(run) -> CellSummary:
+    """The summary that the recorder keeps."""
+    return CellSummary(run.calls, run.files)
+
+
+def commands(run: str, memory: str, folder: str) -> list[list[str]]:
+    """Peak memory and times of each command."""
+    rows = []
+    for words, options in COMMANDS.items():
+        name, *more = words.split()
+        options = ("-o", os.path.join(folder, "report.html")) if name == "report" else options
+        command = [sys.executable, "-m", "ensembles.cli.main", name, run, *more, *options, "--memory", memory]
+        begin = time.perf_counter()
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        used_s = usage.ru_utime + usage.ru_stime
+        elapsed = f"{time.perf_counter() - begin:.1f}"
+        peak = f"{usage.ru_maxrss / 1024:.0f}"
+        rows.append([words, f"{used_s:.1f}", elapsed, peak, "" if process.returncode == 0 else "refused"])
+    return rows
+
+
+def divided(run: str) -> list[list[str]]:
+    """One worker and two, for summaries of which the first is cheap and the others are work."""
+    rows = []
+    makes = {"operations": Operations, "all of a report": summaries_of, "cells": cells_of}
+    for name, make in makes.items():
+        whole = 0.0
+        for workers in (1, 2):
+            opened = ensembles.open(run, Here(threads=1) if workers == 1 else Processes(workers))
+            used, begin = time.process_time(), time.perf_counter()
+            found = opened.gather(partial(Timed, make))
+            elapsed, used = time.perf_counter() - begin, time.process_time() - used
+            of_workers = list(found.used_s.values())
+            # What this process does beside its workers is merging, when they are done.
+            alone_s = max(of_workers) + (used if workers > 1 else 0.0)
+            whole = whole or alone_s
+            split = " + ".join(f"{used_s:.2f}" for used_s in of_workers)
+            ratio = f"{whole / alone_s:.2f}"
+            rows.append([name, str(workers), f"{elapsed:.2f}", split, f"{used:.2f}", ratio])
+    return rows
+
+
+def main() -> None:
+    """Make a run where there is none, and print two tables."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--events", type=float, default=1e7, help="in the run that is made (default: 1e7)")
+    parser.add_argument("--run", help="a run that is there already")
+    parser.add_argument("--memory", default="1GiB", help="what each command may take (default: %(default)s)")
+    parser.add_argument("--only", choices=("commands", "workers"), help="one of the tables")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="ensio-scale-") as folder:
+        run = args.run or str(Path(folder, "run"))
+        if not args.run:
+            synthetic_run(run, max(1, round(args.events / EVENTS_PER_TASK)), EVENTS_PER_TASK)
+        events = ensembles.open(run).most_events
+        if args.only != "workers":
+            print(f"\nabout {events:,} events, --memory {args.memory}")
+            headers = ["command", "processor s", "clock s", "peak MiB", ""]
+            print(tabulate(commands(run, args.memory, folder), headers, disable_numparse=True))
+        if args.only != "commands":
+            print(f"\none pass over about {events:,} events, by workers")
+            headers = ["summary", "workers", "clock s", "processor s of each", "and of the parent", "x one"]
+            print(tabulate(divided(run), headers, disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""The workers of a Dask cluster make passes over a run: `ensembles.gathering` says what those are.
+
+A part whose worker dies is given to another one by Dask, and so is what was made of it and is lost. Scheduler
+and workers must be able to import ensio, and workers see the run under the same path.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ensembles.errors import EnsioError
+from ensembles.gathering import PARTS_EACH, Pass, merged, part_filled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from distributed import Client, Future
+
+    from ensembles.run import Run
+
+AT_ONCE = 8
+"""Summaries that one task merges: the tree of merges has this many branches at each place."""
+
+PATIENCE_S = 60.0
+"""So long a cluster may have no worker before an answer is given up."""
+
+_LOOK_S = 1.0
+
+
+class DaskWorkers:
+    """The workers behind a scheduler.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, such as ``tcp://10.0.0.1:8786``.
+    patience_s : float
+        So long there may be no worker at all.
+
+    Raises
+    ------
+    EnsioError
+        Dask is not installed, or no scheduler answers there.
+    """
+
+    def __init__(self, address: str, patience_s: float = PATIENCE_S) -> None:
+        self.address = address
+        self._patience_s = patience_s
+        self._client = _client(address)
+
+    def gather(self, run: Run, task: Pass) -> Any:
+        """As `ensembles.gathering.Workers` says."""
+        with self._told(task.path), self._client.as_current():
+            workers = self._workers()
+            spans = run.spans_of_ranks(PARTS_EACH * sum(worker["nthreads"] for worker in workers.values()))
+            if not spans:
+                return task.make(run)
+            # Workers keep their memory themselves, that of all their threads together.
+            task = Pass(**vars(task) | {"budget": task.budget.unwatched()})
+            whole, flaws = self._result(self._started(task, spans), task.path)
+        run.note_flaws(flaws)
+        return whole
+
+    def _started(self, task: Pass, spans: Sequence[tuple[int, int]]) -> Future:
+        """The whole pass as one graph: submitted one by one, parts that are done could be forgotten before
+        what is made of them is known. Nothing is scattered, for that would be lost with its worker."""
+        from dask import delayed
+
+        shared = delayed(task, traverse=False, pure=False)
+        parts = [delayed(part_filled, pure=False)(shared, span) for span in spans]
+        while len(parts) > 1:
+            groups = [parts[begin : begin + AT_ONCE] for begin in range(0, len(parts), AT_ONCE)]
+            parts = [group[0] if len(group) == 1 else delayed(merged, pure=False)(group) for group in groups]
+        return self._client.compute(parts[0])
+
+    def _result(self, future: Future, path: str) -> Any:
+        """What the cluster made; as long as it has workers, it is waited for."""
+        from distributed import TimeoutError as NotYet
+        from distributed import wait
+
+        without_since: float | None = None
+        while True:
+            try:
+                wait(future, timeout=_LOOK_S)
+                return future.result()
+            except NotYet:
+                if future.done():
+                    raise
+            if self._client.scheduler_info(n_workers=-1)["workers"]:
+                without_since = None
+            elif without_since is None:
+                without_since = time.monotonic()
+            elif time.monotonic() - without_since > self._patience_s:
+                future.cancel()
+                raise EnsioError(
+                    f"the cluster at {self.address} has no worker any more, and {path} is not read to its "
+                    "end: there is no answer; start workers, and run it again"
+                )
+
+    def _workers(self) -> dict[str, Any]:
+        """What the scheduler knows of its workers, once there is one."""
+        from distributed import TimeoutError as NotYet
+
+        try:
+            self._client.wait_for_workers(1, timeout=self._patience_s)
+        except NotYet:
+            raise EnsioError(
+                f"the cluster at {self.address} has no worker: start some (dask worker {self.address})"
+            ) from None
+        return self._client.scheduler_info(n_workers=-1)["workers"]
+
+    @contextmanager
+    def _told(self, path: str) -> Iterator[None]:
+        """Whatever Dask complains about in one sentence."""
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+        from distributed.comm import CommClosedError
+
+        try:
+            yield
+        except KilledWorker as error:
+            raise EnsioError(
+                f"several workers of {self.address} ended while they read the same part of {path} (killed, "
+                "or out of memory): there is no answer; give each more memory"
+            ) from error
+        except (ImportError, RuntimeError) as error:
+            raise EnsioError(
+                f"the cluster at {self.address} cannot load what it is to do: install the same ensio for its "
+                f"scheduler and workers ({str(error).splitlines()[0]})"
+            ) from error
+        except (CancelledError, FutureCancelledError, CommClosedError, OSError) as error:
+            raise EnsioError(
+                f"the cluster at {self.address} was lost before {path} was read to its end: there is no "
+                f"answer ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
+            ) from error
+
+
+@lru_cache(maxsize=4)
+def _client(address: str) -> Client:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise EnsioError(
+            'a scheduler takes Dask, which is not installed: pip install "ensio[dask]", here and there'
+        ) from error
+    try:
+        return Client(address, set_as_default=False)
+    except (OSError, ValueError, ImportError) as error:
+        raise EnsioError(
+            f"no Dask scheduler answers at {address}: start one (dask scheduler), and give the address "
+            "that it prints"
+        ) from error

@@ -1,0 +1,78 @@
+"""How much memory a command takes for granted, and that it takes no more."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ensembles import budget as budgets
+from ensembles.budget import Budget, machine_memory_bytes, resident_bytes
+from ensembles.errors import EnsioError
+
+MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def folder_of(top: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="ascii")
+    return top
+
+
+def memory_of(tmp_path: Path, cgroup: str, limits: dict[str, str]) -> int:
+    proc = folder_of(tmp_path / "proc", {"self/cgroup": cgroup})
+    groups = folder_of(tmp_path / "groups", limits)
+    return machine_memory_bytes(str(proc), str(groups))
+
+
+def test_control_groups_of_version_2_count(tmp_path: Path) -> None:
+    limits = {"job/step/memory.max": "max\n", "job/memory.max": "300000000\n"}
+    assert memory_of(tmp_path, "0::/job/step\n", limits) == 300_000_000
+
+
+def test_control_groups_of_version_1_count(tmp_path: Path) -> None:
+    unlimited = str(0x7FFFFFFFFFFFF000)
+    limits = {
+        "memory/slurm/job_1/memory.limit_in_bytes": "200000000\n",
+        "memory/slurm/memory.limit_in_bytes": unlimited,
+    }
+    cgroup = "5:cpu,cpuacct:/elsewhere\n4:memory:/slurm/job_1\n0::/none\n"
+    assert memory_of(tmp_path, cgroup, limits) == 200_000_000
+
+
+def test_in_a_container_the_group_at_the_top_counts(tmp_path: Path) -> None:
+    assert memory_of(tmp_path, "0::/of/the/host\n", {"memory.max": "100000000"}) == 100_000_000
+
+
+def test_without_control_groups_it_is_the_machine(tmp_path: Path) -> None:
+    assert machine_memory_bytes(str(tmp_path), str(tmp_path)) == MACHINE
+    assert memory_of(tmp_path, "0::/\n", {"memory.max": "max\n"}) == MACHINE
+
+
+def test_a_quarter_of_the_machine_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budgets, "machine_memory_bytes", lambda: 8 << 30)
+    assert Budget.default().memory_bytes == 2 << 30
+    monkeypatch.setattr(budgets, "machine_memory_bytes", lambda: 400 << 20)
+    assert Budget.default().memory_bytes == budgets.LEAST_BYTES
+
+
+def test_what_the_process_takes_is_what_the_kernel_says() -> None:
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    told = int(status.partition("VmRSS:")[2].split()[0]) * 1024
+    assert resident_bytes() == pytest.approx(told, rel=0.2)
+
+
+def test_to_take_more_is_an_error() -> None:
+    Budget(1 << 40).check("run")
+    with pytest.raises(EnsioError, match=r"run: this takes more memory than the 1\.00 MiB .*--memory"):
+        Budget(1 << 20).check("run")
+    Budget(1 << 20).unwatched().check("run")
+
+
+def test_chunks_become_smaller_with_the_memory() -> None:
+    assert Budget(1 << 40).chunk_events == 1 << 17
+    assert Budget(1 << 28).chunk_events == 1 << 16
+    assert Budget(1).chunk_events == 1 << 15

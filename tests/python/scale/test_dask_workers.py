@@ -1,0 +1,166 @@
+"""A real Dask cluster gives the answers of one process, also when a worker is killed; or none."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from summaries_that_kill import MARK, Killed
+
+import ensembles as en
+from ensembles.dask_workers import DaskWorkers
+from ensembles.errors import EnsioError
+from ensembles.gathering import merged
+from ensembles.readers.flaws import Flaws
+from ensembles.writers.synthetic import synthetic_run
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+DASK = [sys.executable, "-m", "dask"]
+TASKS, EVENTS = 40, 302
+
+
+@pytest.fixture(scope="module")
+def run_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dask") / "run"
+    synthetic_run(folder, TASKS, EVENTS, seed=5)
+    return folder
+
+
+@contextmanager
+def scheduler(**settings: str) -> Iterator[str]:
+    """A process of its own; gives its address."""
+    command = [*DASK, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"]
+    with subprocess.Popen(command, env=ENVIRONMENT | settings, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            for line in process.stderr:
+                if found := re.search(r"tcp://127\.0\.0\.1:[0-9]+", line):
+                    # What it says later must find room.
+                    os.set_blocking(process.stderr.fileno(), False)
+                    yield found[0]
+                    return
+            pytest.fail("the scheduler did not start")
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def workers(address: str, count: int) -> Iterator[list[subprocess.Popen]]:
+    """Processes of their own, without nannies that would start them again."""
+    command = [*DASK, "worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard"]
+    started = [
+        subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(count)
+    ]
+    try:
+        yield started
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[tuple[str, list[subprocess.Popen]]]:
+    """A scheduler's address, and its three workers, one of which is killed in some test."""
+    with scheduler() as address, workers(address, 3) as started:
+        DaskWorkers(address)._client.wait_for_workers(3)
+        yield address, started
+
+
+def answer(*arguments: object) -> dict:
+    words = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("command", [("info",), ("ordinals", "--within", "phase", "--op", "read")], ids=str)
+def test_commands_answer_the_same(cluster: tuple, run_path: Path, command: tuple[str, ...]) -> None:
+    name, *options = command
+    found = answer(name, run_path, "--json", *options, "--scheduler", cluster[0])
+    assert found == answer(name, run_path, "--json", *options)
+
+
+def test_a_part_whose_worker_is_killed_is_made_by_another(
+    cluster: tuple, run_path: Path, tmp_path: Path
+) -> None:
+    address, started = cluster
+    found = en.open(run_path, DaskWorkers(address)).gather(partial(Killed, str(tmp_path), os.getpid(), 1))
+    assert [path.name for path in tmp_path.iterdir()] == [f"{MARK}0"]
+    assert sorted(process.poll() or 0 for process in started) == [-signal.SIGKILL, 0, 0]
+    assert found.events == TASKS * EVENTS
+
+
+def test_summaries_are_merged_without_being_changed() -> None:
+    parts = [(Killed("", os.getpid(), 0, None), Flaws(unknown_files=number)) for number in (1, 2)]
+    for summary, _ in parts:
+        summary.events = 5
+    for _ in range(2):  # Dask may ask again
+        whole, flaws = merged(parts)
+        assert (whole.events, flaws.unknown_files) == (10, 3)
+
+
+def test_without_workers_there_is_no_answer(run_path: Path, tmp_path: Path) -> None:
+    with scheduler() as address:
+        asked = DaskWorkers(address, patience_s=1.0)
+        run = en.open(run_path, asked)
+        with pytest.raises(EnsioError, match=rf"the cluster at {address} has no worker: start some"):
+            run.gather(partial(Killed, "", os.getpid(), 0))
+        with workers(address, 1):
+            asked._client.wait_for_workers(1)
+            with pytest.raises(EnsioError, match=r"no worker any more, .* there is no answer"):
+                run.gather(partial(Killed, str(tmp_path), os.getpid(), 1))
+    with pytest.raises(EnsioError, match=r"there is no answer|has no worker"):
+        run.gather(partial(Killed, "", os.getpid(), 0))
+
+
+def test_a_part_that_kills_its_workers_gives_no_answer(run_path: Path, tmp_path: Path) -> None:
+    with scheduler(DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0") as address, workers(address, 1):
+        run = en.open(run_path, DaskWorkers(address))
+        with pytest.raises(EnsioError, match=r"workers of .* ended while they read .* there is no answer"):
+            run.gather(partial(Killed, str(tmp_path), os.getpid(), 100))
+
+
+def test_a_run_that_workers_do_not_see_is_an_error(cluster: tuple, run_path: Path, tmp_path: Path) -> None:
+    shutil.copytree(run_path, tmp_path / "run", ignore=shutil.ignore_patterns("trace.h5"))
+    run = en.open(tmp_path / "run", DaskWorkers(cluster[0]))
+    shutil.rmtree(tmp_path / "run")
+    with pytest.raises(EnsioError, match="cannot be read"):
+        run.gather(partial(Killed, "", os.getpid(), 0))
+
+
+def test_where_no_scheduler_is_one_sentence_says_so(run_path: Path) -> None:
+    words = [sys.executable, "-m", "ensembles.cli.main", "info", str(run_path)]
+    environment = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
+    words += ["--scheduler", "tcp://127.0.0.1:9"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("ensio: no Dask scheduler answers at tcp://127.0.0.1:9")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_local_cluster_answers_the_same(run_path: Path) -> None:
+    script = """
+import sys
+import ensembles as en
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        run = en.open(sys.argv[1], cluster.scheduler_address)
+        print(run.ranks.count.sum(), run.ranks.io_time_ns(run.tasks).sum())
+"""
+    words = [sys.executable, "-c", script, str(run_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    ranks = en.open(run_path).ranks
+    assert done.stdout.split() == [str(ranks.count.sum()), str(ranks.io_time_ns(TASKS).sum())]
