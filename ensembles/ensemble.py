@@ -292,7 +292,9 @@ class Ensemble:
             return None
         return dependence_of(calls.duration_s, calls.rank, calls.phase if calls.phases_known else None)
 
-    def split(self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, **options: Any) -> Split:
+    def split(
+        self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, **options: Any
+    ) -> Split:
         """What k smaller calls before a barrier take instead of one: `statistics.split.split_of`.
 
         Parameters
@@ -425,5 +427,7 @@ def doubts_about(used: Sequence[Call]) -> list[str]:
             "may be made inside those of another: choose one by layer"
         )
     if len(ops) > 1:
-        doubts.append(f"calls of {len(ops)} kinds ({', '.join(ops)}) are one ensemble here: choose one by op")
+        doubts.append(
+            f"calls of {len(ops)} kinds ({', '.join(ops)}) are one ensemble here: choose one by op"
+        )
     return doubts
