@@ -1,0 +1,134 @@
+"""How fast OTF2 archives are written and read, beside OTF2's own Python bindings on calls of the same kind in the same run.
+
+Time is the processor's, of Python and of ensio-otf2 apart, so that it does not hang on what else the machine does. The bindings
+write and read the same records (Enter, begin, complete, Leave; an offset as attribute).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+
+import otf2
+from otf2.enums import IoOperationMode, IoParadigmClass, IoParadigmFlag, LocationGroupType, LocationType
+from tabulate import tabulate
+
+import ensembles
+from ensembles.readers.foreign import otf2 as reader
+from ensembles.writers.otf2 import write_otf2
+from ensembles.writers.synthetic import synthetic_run
+
+REPEATS = 3
+
+
+def used_s() -> tuple[float, float]:
+    """Processor time of this process, and of those that it has waited for."""
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime, children.ru_utime + children.ru_stime
+
+
+def best(step: Callable[[int], None], calls: int) -> tuple[float, float]:
+    """ns a call of Python and of the program, the least of some tries by their sum."""
+    tries = []
+    for number in range(REPEATS):
+        before = used_s()
+        step(number)
+        tries.append([(after - one) / calls * 1e9 for one, after in zip(before, used_s(), strict=True)])
+    own, program = min(tries, key=sum)
+    return own, program
+
+
+def write_by_bindings(folder: str, calls: int) -> None:
+    """An archive of one location."""
+    with otf2.writer.open(folder, timer_resolution=1_000_000_000) as trace:
+        root = trace.definitions.system_tree_node("machine")
+        paradigm = trace.definitions.io_paradigm("POSIX", "POSIX", IoParadigmClass.SERIAL, IoParadigmFlag.OS)
+        handle = trace.definitions.io_handle(
+            "", file=trace.definitions.io_regular_file("/data/a", scope=root), io_paradigm=paradigm
+        )
+        offset = trace.definitions.attribute("Offset", type=otf2.enums.Type.UINT64)
+        region = trace.definitions.region("write")
+        group = trace.definitions.location_group(
+            "rank 0", system_tree_parent=root, location_group_type=LocationGroupType.PROCESS
+        )
+        location = trace.definitions.location("thread", type=LocationType.CPU_THREAD, group=group)
+        events = trace.event_writer_from_location(location)
+        for number in range(calls):
+            begin = 1000 * number
+            events.enter(begin, region)
+            events.io_operation_begin(
+                begin, handle, IoOperationMode.WRITE, 0, 65536, number, attributes={offset: 65536 * number}
+            )
+            events.io_operation_complete(begin + 500, handle, 65536, number)
+            events.leave(begin + 500, region)
+
+
+def read_by_bindings(folder: str) -> int:
+    """The number of complete operations, with what one needs of each."""
+    begun, rows = {}, []
+    with otf2.reader.open(os.path.join(folder, "traces.otf2")) as trace:
+        for location, event in trace.events:
+            if isinstance(event, otf2.events.IoOperationBegin):
+                offset = next(iter(event.attributes.values())) if event.attributes else -1
+                begun[event.matching_id] = (event.time, event.bytes_request, offset)
+            elif isinstance(event, otf2.events.IoOperationComplete):
+                rows.append((location.group.name, event.handle, *begun.pop(event.matching_id), event.bytes_result, event.time))
+    return len(rows)
+
+
+def cost_of_locations(folder: str, tasks: int) -> list[tuple[object, ...]]:
+    """Files, bytes and seconds of an archive of many ranks with two calls each, by ranks in a location."""
+    run_folder = os.path.join(folder, "many")
+    synthetic_run(run_folder, tasks, 2)
+    run, rows = ensembles.open(run_folder), []
+    for ranks in (1, 8, 64):
+        path = os.path.join(folder, f"many-{ranks}")
+        began, before = time.perf_counter(), sum(used_s())
+        write_otf2(run, path, ranks)
+        wall_s, used = time.perf_counter() - began, sum(used_s()) - before
+        sizes = [os.path.getsize(os.path.join(place, name)) for place, _, names in os.walk(path) for name in names]
+        disk = sum(os.stat(os.path.join(place, name)).st_blocks * 512 for place, _, names in os.walk(path) for name in names)
+        rows.append((ranks, f"{len(sizes):,}", f"{sum(sizes) / 2**20:.1f}", f"{disk / 2**20:.1f}", f"{used:.1f}", f"{wall_s:.1f}"))
+    return rows
+
+
+def main() -> None:
+    """Print two tables."""
+    parser = argparse.ArgumentParser(description="Measures how fast OTF2 archives are written and read.")
+    parser.add_argument("--tasks", type=int, default=10_240, help="of the run whose files are counted")
+    parser.add_argument("--calls", type=int, default=500_000, help="of each of 4 tasks")
+    parser.add_argument("--directory", help="where archives are made (default: a temporary directory)")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="ensio-otf2-", dir=args.directory) as folder:
+        synthetic_run(os.path.join(folder, "run"), 4, args.calls)
+        run = ensembles.open(os.path.join(folder, "run"))
+        calls, few = run.most_events, max(args.calls // 50, 1000)
+        chunks = best(lambda _: sum(map(len, run.chunks(1 << 18))), calls)
+        ours = {
+            "written": best(lambda number: write_otf2(run, os.path.join(folder, f"a{number}")), calls),
+            "read": best(
+                lambda _: sum(len(block["rank"]) for block in reader.read(os.path.join(folder, "a0")).blocks(1 << 20)), calls
+            ),
+        }
+        theirs = {
+            "written": best(lambda number: write_by_bindings(os.path.join(folder, f"b{number}"), few), few),
+            "read": best(lambda _: read_by_bindings(os.path.join(folder, "b0")), few),
+        }
+        print(f"{calls:,} calls; reading the spools alone takes {sum(chunks):.0f} ns of these\n")
+        rows = []
+        for what, (own, program) in ours.items():
+            base = sum(theirs[what])
+            rows.append((what, f"{program:.0f}", f"{own:.0f}", f"{1e3 / max(program, own):.1f}", f"{base:,.0f}", f"{base / (program + own):.0f}"))
+        heads = ("", "ensio-otf2, ns a call", "Python, ns", "M calls/s, side by side", "bindings, ns", "ratio of all time")
+        print(tabulate(rows, heads, disable_numparse=True))
+        heads = ("ranks in a location", "files", "MiB", "MiB on disk", "processor s", "s")
+        print(f"\n{args.tasks:,} tasks with 2 calls each\n")
+        print(tabulate(cost_of_locations(folder, args.tasks), heads, disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main()
