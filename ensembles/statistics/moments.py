@@ -14,7 +14,7 @@ from ensembles.statistics.estimate import Estimate, estimates_lines, finite
 from ensembles.statistics.sample import Sample
 from ensembles.statistics.studentised import NAMES, Units, original
 
-LARGEST_PART = 0.25
+LARGEST_PART = 0.2
 """Where one unit makes a larger part of the variance of skewness or kurtosis, what other units may do cannot be said
 from those that were seen: the interval has no end on that side."""
 
