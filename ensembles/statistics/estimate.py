@@ -48,5 +48,8 @@ def estimates_lines(estimates: Mapping[str, Estimate]) -> list[str]:
             for value in (found.value, found.low, found.high)
         ]
         plain = name.removesuffix("_s").replace("l_", "L-").replace("_", " ")
-        lines.append(f"  {plain:<20} {texts[0]}  ({texts[1]} to {texts[2]})")
+        ends = f"{texts[1]} to {texts[2]}"
+        if found.high == math.inf or found.low == -math.inf:
+            ends = f"{texts[1]} or more" if found.low > -math.inf else f"{texts[2]} or less"
+        lines.append(f"  {plain:<20} {texts[0]}  ({ends})")
     return lines

@@ -9,9 +9,11 @@ import numpy as np
 from ensembles.statistics.atoms import Atoms
 from ensembles.statistics.estimate import Estimate, estimates_lines
 from ensembles.statistics.lmoments import NAMES, l_moments
-from ensembles.statistics.moments import SIZE, notes_of
+from ensembles.statistics.moments import notes_of
 from ensembles.statistics.quantiles import quantile_s, quantiles_of
 from ensembles.statistics.sample import Sample
+from ensembles.statistics.studentised import SIZE
+from ensembles.statistics.studentised_l_moments import l_moment_ends
 
 _LEAST_UNITS = 4
 _STEPS = 60
@@ -86,9 +88,10 @@ def robust_of(data: Sample | Atoms, level: float = 0.9, seed: int = 0) -> Robust
 
     Notes
     -----
-    The median's interval is that of `quantiles_of`; the others are percentiles of resampled ensembles, with
-    corrections for bias and acceleration (B. Efron, Journal of the American Statistical Association 82, 1987)
-    and for few phases (T. C. Hesterberg, The American Statistician 69, 2015).
+    The median's interval is that of `quantiles_of`, those of L-moments are of `studentised_l_moments`; that of the
+    MAD are percentiles of resampled ensembles, with corrections for bias and acceleration (B. Efron, Journal of
+    the American Statistical Association 82, 1987) and for few phases (T. C. Hesterberg, The American Statistician
+    69, 2015).
     """
     atoms = Atoms.of(data)
     (median,) = quantiles_of(atoms, [0.5], level).estimates
@@ -96,7 +99,9 @@ def robust_of(data: Sample | Atoms, level: float = 0.9, seed: int = 0) -> Robust
     if atoms.n:
         values = np.append(l_moments(atoms.value_s, atoms.total), _mad_s(atoms))
     if atoms.n and atoms.units >= _LEAST_UNITS:
-        low, high = _percentiles(atoms, level, seed)
+        low[5], high[5] = _mad_ends(atoms, level, seed)
+        flat = values[1] <= 1e-12 * values[0]
+        low[:5], high[:5] = (values[:5], values[:5]) if flat else l_moment_ends(atoms, level, seed)
     # An end beyond the estimate itself would contradict it.
     low, high = np.minimum(low, values), np.maximum(high, values)
     estimates = [Estimate(float(v), float(a), float(b)) for v, a, b in zip(values, low, high, strict=True)]
@@ -112,40 +117,31 @@ def robust_of(data: Sample | Atoms, level: float = 0.9, seed: int = 0) -> Robust
     )
 
 
-def _percentiles(atoms: Atoms, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the intervals of the L-moments and the MAD: shape (6,) both."""
+def _mad_ends(atoms: Atoms, level: float, seed: int) -> tuple[float, float]:
+    """Ends of the interval of the MAD."""
     from scipy.stats import norm, t
 
-    drawn = _described(atoms, atoms.resampled(SIZE, seed))
-    found, acceleration = _described(atoms, atoms.total[None])[0], _accelerations(atoms)
+    drawn = _mads_s(atoms, atoms.resampled(SIZE, seed))
+    found, acceleration = _mads_s(atoms, atoms.total[None])[0], _acceleration(atoms)
     units = atoms.units
     end = float(t.ppf(0.5 + level / 2, units - 1) * np.sqrt(units / (units - 1)))
-    ends = np.full((2, 6), np.nan)
-    for i in range(6):
-        told = drawn[np.isfinite(drawn[:, i]), i]
-        if len(told) > SIZE / 2:
-            below = (np.sum(told < found[i]) + np.sum(told <= found[i])) / (2 * len(told))
-            shift = norm.ppf(np.clip(below, 1 / SIZE, 1 - 1 / SIZE))
-            beyond = shift + np.array([-end, end])
-            ends[:, i] = np.quantile(told, norm.cdf(shift + beyond / (1 - acceleration[i] * beyond)))
-    return ends[0], ends[1]
+    below = (np.sum(drawn < found) + np.sum(drawn <= found)) / (2 * len(drawn))
+    shift = norm.ppf(np.clip(below, 1 / SIZE, 1 - 1 / SIZE))
+    beyond = shift + np.array([-end, end])
+    low, high = np.quantile(drawn, norm.cdf(shift + beyond / (1 - acceleration * beyond)))
+    return float(low), float(high)
 
 
-def _described(atoms: Atoms, counts: np.ndarray) -> np.ndarray:
-    """L-moments and MAD of several ensembles of these atoms: counts (b, m), shape (b, 6)."""
-    return np.concatenate([l_moments(atoms.value_s, counts), _mads_s(atoms, counts)[:, None]], axis=1)
-
-
-def _accelerations(atoms: Atoms) -> np.ndarray:
-    """How fast the spread of the estimates changes with them, by leaving out one phase after the other: shape
-    (6,). Of single calls, which are many, it is taken for 0."""
+def _acceleration(atoms: Atoms) -> float:
+    """How fast the spread of the MAD changes with it, by leaving out one phase after the other. Of single calls,
+    which are many, it is taken for 0."""
     if not atoms.by_phases:
-        return np.zeros(6)
-    left = _described(atoms, np.maximum(atoms.total - atoms.table.toarray(), 0))
-    beyond = left.mean(axis=0) - left
+        return 0.0
+    left = _mads_s(atoms, np.maximum(atoms.total - atoms.table.toarray(), 0))
+    beyond = left.mean() - left
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.sum(beyond**3, axis=0) / (6 * np.sum(beyond**2, axis=0) ** 1.5)
-    return np.clip(np.nan_to_num(found), -0.2, 0.2)
+        found = np.sum(beyond**3) / (6 * np.sum(beyond**2) ** 1.5)
+    return float(np.clip(np.nan_to_num(found), -0.2, 0.2))
 
 
 def _mad_s(atoms: Atoms) -> float:

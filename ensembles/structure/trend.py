@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,11 @@ MOST_POINTS = 64
 """Ordinals that are looked at one by one; of more, neighbours are taken together."""
 
 _PERMUTATIONS = 1999
+_MORE_PERMUTATIONS = 9999
+_SHORT = 24
+"""Of so few points the statistic has few values, and which of them the level allows must be known well."""
 _LONG = 12
+_JUMP = 1.5
 
 
 @dataclass(frozen=True)
@@ -94,10 +99,9 @@ def trend_of(
     begin = np.flatnonzero(np.diff(groups, prepend=-1)) if n > MOST_POINTS else np.arange(n)
     points = level if n <= MOST_POINTS else np.add.reduceat(level, begin) / np.diff(np.append(begin, n))
     scores, first, last = _best_rise(points[None])
-    random = np.random.default_rng(seed)
-    orders = np.argsort(random.random((_PERMUTATIONS, len(points))), axis=1)
-    chance = np.concatenate([_best_rise(points[part])[0] for part in np.array_split(orders, 20)])
-    p = float((1 + np.count_nonzero(chance >= scores[0] - 1e-9)) / (1 + _PERMUTATIONS))
+    rank = np.unique(points, return_inverse=True)[1].reshape(-1)
+    chance = _by_chance(tuple(sorted(rank.tolist())), seed)
+    p = float((1 + np.count_nonzero(chance >= scores[0] - 1e-9)) / (1 + len(chance)))
     a, b, base = _ends(points, int(first[0]), int(last[0]))
     rise = float(np.exp(points[b] - base))
     if p > LEVEL or rise < LEAST_RISE:
@@ -109,6 +113,15 @@ def trend_of(
     how_much = f"{rise:.3g} times as long in the end{share}"
     sentence = f"gets slower from ordinal {from_:,} to {to:,}: {how_much} (p = {p:.2g} if by chance)"
     return Trend(True, from_, to, rise, p, p_by_rank, rising, sentence)
+
+
+@lru_cache(maxsize=64)
+def _by_chance(ranks: tuple[int, ...], seed: int) -> np.ndarray:
+    """The statistic over random orders of points with these ranks, equal ones being ties: the same for all series of
+    one length without ties, whatever their values."""
+    count = _MORE_PERMUTATIONS if len(ranks) <= _SHORT else _PERMUTATIONS
+    orders = np.random.default_rng(seed).permuted(np.broadcast_to(ranks, (count, len(ranks))), axis=1)
+    return np.concatenate([_best_rise(part)[0] for part in np.array_split(orders, count // 100)])
 
 
 def _no_trend(p: float, rise: float) -> str:
@@ -141,29 +154,38 @@ def _ends(points: np.ndarray, first: int, last: int) -> tuple[int, int, float]:
     """Where the worsening of a stretch begins and ends, and the level before it.
 
     It ends where the highest level is reached. It begins behind two or more ordinals that are alike, if there
-    are such and all that follow are slower by a fair step, else with the first of the stretch. Ordinals are
-    alike if they differ by less than half the step to those that follow.
+    are such and all that follow are slower: at a step that is larger than those behind it, else behind the bend of
+    a flat and then straight line, else at a fair step; or with the first of the stretch. Ordinals are alike if they
+    differ by less than half the step to those that follow.
     """
     tolerance = np.log(LEAST_RISE) / 2
     end = first + int(np.argmax(points[first : last + 1] >= points[first : last + 1].max() - tolerance))
     usual = float(points[end] - points[first]) / max(end - first, 1)
     while first and abs(points[first - 1] - points[first]) <= max(tolerance, 0.5 * usual):
         first -= 1
+    begin, is_jump = _step(points, first, end, tolerance)
+    bend = 0 if is_jump else _bend(points[first : end + 1])
+    begin = first + bend if bend else begin
+    return begin, end, float(np.median(points[first:begin]) if begin > first else points[first])
+
+
+def _step(points: np.ndarray, first: int, end: int, tolerance: float) -> tuple[int, bool]:
+    """The first point behind a fair step that follows two or more points that are alike, and whether it is a jump,
+    larger than the steps that follow; `first` where there is none."""
     for begin in range(first + 2, end + 1):
         before = points[first:begin]
         step = float(points[begin : end + 1].min() - before.max())
         usual = float(points[end] - before.max()) / (end - begin + 1)
         if step > max(tolerance / 2, 0.35 * usual) and np.ptp(before) <= max(tolerance, 0.7 * step):
-            return begin, end, float(np.median(before))
-    begin = first + _bend(points[first : end + 1])
-    return begin, end, float(points[first:begin].mean() if begin > first else points[first])
+            return begin, begin == end or step >= _JUMP * usual
+    return first, False
 
 
 def _bend(points: np.ndarray) -> int:
-    """Where a long, smooth rise begins: behind the bend of the best flat and then straight line; 0: at
-    once."""
+    """Where a smooth rise begins: behind the bend of the flat and then straight line that fits best; 0: at once, or
+    a straight line fits as well (F test with 4 as limit, which is some 5 %)."""
     n = len(points)
-    if n < _LONG:
+    if n < 5:
         return 0
     errors = []
     for bend in range(n - 2):
@@ -171,7 +193,8 @@ def _bend(points: np.ndarray) -> int:
         slope, flat = np.polyfit(line, points, 1)
         errors.append(float(np.sum((points - flat - slope * line) ** 2)))
     bend = int(np.argmin(errors))
-    return bend + 1 if bend >= 2 else 0
+    is_better = (errors[0] - errors[bend]) * (n - 2) > 4 * errors[bend]
+    return bend + 1 if is_better and bend >= (1 if n < _LONG else 2) else 0
 
 
 def _by_rank(by_rank: np.ndarray | None, first: int, last: int) -> tuple[float | None, float | None]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
+from ensembles.summaries.bins import BIN_COUNT, bin_low_ns, bin_of
 
 LEAST_SHARE = 0.02
 """A mode holds at least this share of the calls."""
@@ -42,6 +42,21 @@ class Partition:
     def mode_of(self, bins: np.ndarray) -> np.ndarray:
         """The mode of each bin: int64, shape (n,)."""
         return np.clip(np.searchsorted(self.first_bin, bins, side="right") - 1, 0, len(self) - 1)
+
+    def number_at(self, t_s: float, pooled: np.ndarray) -> int:
+        """Number, from 1, of the mode that a duration belongs to, among those that hold calls: that by which the
+        parts are named.
+
+        Parameters
+        ----------
+        t_s : float
+        pooled : ndarray of float64, shape (BIN_COUNT,)
+            Calls of all units in each bin.
+        """
+        mode = self.mode_of(np.arange(BIN_COUNT))
+        kept = [k for k in range(len(self)) if pooled[mode == k].any()]
+        here = int(self.mode_of(bin_of(np.rint([t_s * 1e9]).astype(np.int64)))[0])
+        return 1 + min(range(len(kept)), key=lambda i: abs(kept[i] - here))
 
 
 def bin_octaves() -> np.ndarray:

@@ -130,9 +130,9 @@ class Move:
     what : str
         ``mode place``, ``mode weight``, ``tail`` or ``all``.
     mode : int or None
-        Number of the mode in the first group or, if it has it not, in the other.
+        Number of the mode among the parts, whose modes are those of all groups together.
     t_s : float or None
-        Where it is, seconds.
+        Where it is, seconds: in the first group or, if it has it not, in the other.
     effect : Effect
     """
 

@@ -6,7 +6,7 @@ independent. Where every group is one run, contiguous blocks of its phases are. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -215,7 +215,7 @@ def _found(
     verdict = verdict_of(parts)
     moved = []
     if verdict == DIFFERENT:
-        moved = _moved(parts, shares, units, names, level, one.calls, one.resolution_s)
+        moved = _moved(parts, shares, one, names, level)
     by_run, run_group, run_scores = _runs(one.runs, one.partition, one.resolution_s)
     # Where each of three or more groups is one run, all are taken for repetitions of the same.
     repeated = np.zeros_like(run_group) if len(run_group) == len(names) > 2 else run_group
@@ -240,26 +240,28 @@ def _found(
 def _moved(
     parts: Sequence[PartResult],
     shares: np.ndarray,
-    units: Units,
+    one: _Prepared,
     names: Sequence[str],
     level: float,
-    calls: float,
-    resolution_s: float,
 ) -> list[Move]:
     """What moved, group by group: all by one factor, modes to where the first group has none, or single
-    parts."""
+    parts. Modes have the numbers that they have among the parts, though a group's own modes may be fewer."""
+    units, pooled = one.units, one.units.counts.sum(axis=0)
     exchanged = modes_exchanged(shares, units.group)
     moved = moves_of(parts)
     told: list[Move] = []
     for g in range(1, len(names)):
         factor, found = common_factor(parts, g), None
-        options = (units.counts, units.group, g, names, level, calls, resolution_s, units.spread)
+        options = (units.counts, units.group, g, names, level, one.calls, one.resolution_s, units.spread)
         if g in exchanged:
             found = moves_of_matched_modes(*options)
         elif factor is not None:
             found = moves_beside_factor(*options, factor)
         told += found or [move for move in moved if move.effect.group == names[g]]
-    return told
+    return [
+        move if move.mode is None else replace(move, mode=one.partition.number_at(move.t_s, pooled))
+        for move in told
+    ]
 
 
 def _group(name: str, runs: Sequence[Sample]) -> Group:

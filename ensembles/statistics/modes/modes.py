@@ -195,6 +195,7 @@ def modes_of(
             [mode.high_s for mode in modes],
             span,
             seed,
+            [mode.width for mode in modes],
         ),
         resolution_s=resolution_s if resolution_s > 1e-9 else 0.0,
         bumps=bumps,

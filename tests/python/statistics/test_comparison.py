@@ -166,6 +166,19 @@ def test_a_mode_that_moved_to_where_none_was_is_followed():
     assert found.moved[0].effect.value == pytest.approx(1.6, rel=0.05)
 
 
+def test_what_moved_has_the_number_that_the_mode_has_among_the_parts():
+    """The first group's second mode is the third of all, as the other group has one between."""
+    rng = np.random.default_rng(86)
+    first, other = ((1e-3, 0.6, 0.2), (16e-3, 0.4, 0.2)), ((1e-3, 0.5, 0.2), (4e-3, 0.2, 0.2), (22e-3, 0.3, 0.2))
+    found = compare_samples([[run_of_modes(rng, modes) for _ in range(5)] for modes in (first, other)])
+    at_s = {part.mode: part.t_s for part in found.parts if part.what == "mode place"}
+    assert sorted(at_s) == [1, 2, 3]
+    assert {("mode weight", 2), ("mode place", 3)} <= moved(found)
+    for move in found.moved:
+        if move.mode is not None:
+            assert at_s[move.mode] == pytest.approx(move.t_s, rel=0.4)
+
+
 def test_a_mode_that_is_only_in_one_group_is_a_weight_that_moved():
     rng = np.random.default_rng(84)
     one = ((1e-3, 1.0, 0.2),)
