@@ -56,7 +56,7 @@ def backtest_of(
             return Backtest(None, level, 0, tasks, len(sample.n), None, (nothing,))
         kinds = [
             _counted("phases", _phases_left_out(sample, rng), tasks, level, rng, sample),
-            _counted("later phases", _later_phases(sample), tasks, level, rng, sample),
+            _counted("later phases", _later_phases(sample), tasks, level, rng, sample, coming=True),
         ]
         if calls is not None and calls.rank is not None and calls.phase is not None:
             kinds.append(_counted("ranks", _ranks_left_out(calls, sample, rng), tasks, level, rng, None))
@@ -105,7 +105,10 @@ def _counted(
     level: float,
     rng: np.random.Generator,
     whole: Sample | None,
+    coming: bool = False,
 ) -> Coverage:
+    """Predict what was left out, and count. ``coming``: it is what came next, of which a run that has not
+    settled says nothing."""
     typical = None if whole is None else float(np.median(whole.n))
     least = 0.0 if typical is None else 0.5 * typical
     inside: list[np.ndarray] = []
@@ -129,8 +132,8 @@ def _counted(
         for size in _sizes(sizes):
             mine = slowest_s[sizes == size]
             found = answer(seen, int(size), level, tested)
-            if found.low_s is None or found.high_s is None:
-                refused, reason = refused + len(mine), found.refused
+            if found.low_s is None or found.high_s is None or (coming and found.unsettled):
+                refused, reason = refused + len(mine), found.refused or found.unsettled
                 continue
             inside.append(_place(mine, found, seen.resolution_s))
             widths.append(found.high_s / max(found.low_s, 1e-9))

@@ -8,7 +8,8 @@ import numpy as np
 
 from ensembles.statistics.sample import Sample
 from ensembles.statistics.slowest.pareto_posterior import Excesses, Nodes, posterior_of
-from ensembles.statistics.slowest.threshold import last_antimode_s, tail_calls
+from ensembles.statistics.slowest.shoulder import last_shoulder_s
+from ensembles.statistics.slowest.threshold import tail_calls
 from ensembles.statistics.slowest.within_reach import Longest
 from ensembles.summaries.bins import bin_edges_s
 
@@ -104,7 +105,7 @@ def beyond(sample: Sample, largest_s: np.ndarray | None = None) -> Beyond | None
     Beyond or None
         None: there are too few different durations for a tail.
     """
-    antimode_s = last_antimode_s(sample)
+    antimode_s = last_shoulder_s(sample)
     at_least = sample.counts[::-1].cumsum()[::-1]
     edges = bin_edges_s()
     first = int(np.searchsorted(edges[:-1], antimode_s)) if antimode_s > 0 else 0
@@ -113,11 +114,6 @@ def beyond(sample: Sample, largest_s: np.ndarray | None = None) -> Beyond | None
         return None
     longest = Longest.of(sample, largest_s)
     exact = np.sort(largest_s)[::-1] if largest_s is not None and sample.resolution_s == 0 else np.zeros(0)
-    most = tail_calls(sample.total)
-    if 2 * at_least[first] <= most:  # a valley far into what would be the tail: is it one, or chance?
-        whole = _with_calls(sample, exact, most, 0, 0.0, longest, at_least)
-        if whole is not None and fits(whole, longest):
-            return whole
     tail, refuted = None, False
     while True:
         one = _with_calls(sample, exact, wanted, first, antimode_s, longest, at_least)

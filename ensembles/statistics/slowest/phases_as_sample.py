@@ -47,12 +47,15 @@ class PhaseMaxima:
         cases.
     effective : float
         Phases that the sample is worth: fewer than p where neighbours in time resemble each other.
+    log_median_s : ndarray of float64, shape (p,)
+        Logarithms of the medians of phases.
     carried : bool
         Some of them were carried up the tails of their phases by a tenth of their calls, or more.
     """
 
     log_s: np.ndarray
     effective: float
+    log_median_s: np.ndarray
     carried: bool
 
     def quantiles_s(self, levels: np.ndarray) -> np.ndarray:
@@ -97,7 +100,10 @@ def phase_maxima(sample: Sample, tasks: int) -> PhaseMaxima:
     for part, mine in zip(parts, [fewer, ~fewer] if fewer.any() else [~fewer], strict=False):
         log_s[mine] = part[:, np.arange(width) * part.shape[1] // width]
     return PhaseMaxima(
-        log_s, effective_number(np.median(log_s, axis=1)), bool((sample.n * 1.1 < tasks).any())
+        log_s,
+        effective_number(np.median(log_s, axis=1)),
+        _log_median_s(sample),
+        bool((sample.n * 1.1 < tasks).any()),
     )
 
 
@@ -163,6 +169,10 @@ def longest_log_s(sample: Sample, rank: np.ndarray) -> np.ndarray:
     return np.where(rank <= 1.0, longest, np.clip(value, shortest, longest))
 
 
+def _log_median_s(sample: Sample) -> np.ndarray:
+    return longest_log_s(sample, 0.5 * (sample.n[:, None] + 1.0))[:, 0]
+
+
 def _keys(rank: np.ndarray, stride: float) -> np.ndarray:
     return np.arange(len(rank))[:, None] * stride + rank - 0.5
 
@@ -173,8 +183,7 @@ def _of_more(sample: Sample, tasks: int) -> np.ndarray:
     log_more = np.log(tasks / sample.n.astype(np.float64))
     if not (log_more > _MORE).any():
         return longest[:, None]
-    median = longest_log_s(sample, 0.5 * (sample.n[:, None] + 1.0))[:, 0]
-    carried = slowest_by_share(sample, median, tasks)
+    carried = slowest_by_share(sample, _log_median_s(sample), tasks)
     if carried is None:
         tails = PhaseTails.of(sample)
         carried = longest[:, None] if tails is None else tails.carried(longest, log_more)
