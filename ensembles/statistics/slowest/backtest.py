@@ -10,6 +10,7 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.statistics.sample import Sample
 from ensembles.statistics.slowest.backtest_result import Backtest, Coverage
+from ensembles.statistics.slowest.blocks_in_time import blocks_in_time
 from ensembles.statistics.slowest.exchangeability import Calls, exchangeability_of
 from ensembles.statistics.slowest.tail import answer, in_phases
 from ensembles.statistics.slowest.tail_result import Tail
@@ -50,6 +51,9 @@ def backtest_of(
     rng = np.random.default_rng(seed)
     sample = in_phases(sample)
     if sample.phases_known and len(sample.n) > 1:
+        if np.median(sample.n) < 2 and calls is not None and calls.start_ns is not None:
+            blocks = blocks_in_time(calls, tasks or _block_of(sample.total), sample.resolution_s)
+            sample, calls = (sample, calls) if blocks is None else (blocks, None)
         if sample.total > len(sample.n) and np.median(sample.n) < 2:
             reason = "most phases have a single call: there is no slowest of several in them"
             nothing = Coverage("phases", None, None, None, 0, len(sample.n), None, reason)
@@ -64,6 +68,12 @@ def backtest_of(
         kinds = [_calls_left_out(sample, tasks, level, rng)]
     first = kinds[0]
     return Backtest(first.coverage, level, first.trials, tasks, first.refused, first.width, tuple(kinds))
+
+
+def _block_of(calls: int) -> int:
+    """Calls of which the slowest is predicted, where phases are none: the square root of them all, so that
+    stretches are many and their calls are, too."""
+    return max(round(calls**0.5), 1)
 
 
 def _phases_left_out(sample: Sample, rng: np.random.Generator) -> Iterator[tuple[Sample, Sample]]:

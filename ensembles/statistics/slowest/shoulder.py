@@ -16,7 +16,7 @@ import numpy as np
 from ensembles.statistics.sample import Sample
 from ensembles.summaries.bins import bin_edges_s
 
-SIGNIFICANT = 3.8
+SIGNIFICANT = 3.6
 """Signed root of the likelihood ratio from which on a class holds too few calls for one kind. All places,
 several widths and distances are looked at: of 1,000 to 100,000 calls of one kind, some 1 % show it."""
 

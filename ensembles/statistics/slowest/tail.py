@@ -159,18 +159,24 @@ def _found(
     largest_s: np.ndarray | None,
 ) -> _Found:
     if sample.phases_known and len(sample.n) > 1:
-        if tested.breaks("phase", "slow calls of a phase") or len(sample.n) * 1.5 > sample.total:
+        single = np.median(sample.n) < 2
+        if single and calls is not None and calls.start_ns is not None:
+            return _of_blocks(sample, tasks, levels, calls, "most phases have a single call")
+        if single or tested.breaks("phase", "slow calls of a phase") or len(sample.n) * 1.5 > sample.total:
             return _of_phases(sample, tasks, levels)
     elif tested.breaks("time") and calls is not None and calls.start_ns is not None:
-        blocks = blocks_in_time(calls, tasks, sample.resolution_s)
-        if blocks is None:
-            return _Found(
-                refused="durations change with time and phases are not known: tell the phases, or ask for "
-                f"fewer than {sample.total:,} tasks"
-            )
-        found = _of_phases(blocks, tasks, levels)
-        return found if found.refused else replace(found, method="blocks")
+        why = "durations change with time and phases are not known"
+        return _of_blocks(sample, tasks, levels, calls, why)
     return _of_exchangeable(sample, tasks, level, levels, largest_s)
+
+
+def _of_blocks(sample: Sample, tasks: int, levels: np.ndarray, calls: Calls, why: str) -> _Found:
+    blocks = blocks_in_time(calls, tasks, sample.resolution_s)
+    if blocks is None:
+        most = f"fewer than {sample.total:,} tasks"
+        return _Found(refused=f"{why}: tell the phases in which tasks act together, or ask for {most}")
+    found = _of_phases(blocks, tasks, levels)
+    return found if found.refused else replace(found, method="blocks")
 
 
 def _of_exchangeable(

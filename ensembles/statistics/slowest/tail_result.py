@@ -14,7 +14,7 @@ METHODS = {
     "beyond": "a tail above the last mode, with its uncertainty",
     "phases": "the slowest calls of the phases seen",
     "phases-carried": "the slowest calls of the phases seen, each carried up the tail of its phase",
-    "blocks": "the slowest calls of stretches of time, as phases are not known",
+    "blocks": "the slowest calls of stretches of time, as phases are not known or have a single call",
 }
 """What an answer can stand on."""
 
