@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.statistics.sample import Sample
 from ensembles.statistics.slowest.pareto_posterior import Excesses, Nodes, posterior_of
-from ensembles.statistics.slowest.shoulder import last_shoulder_s
+from ensembles.statistics.slowest.shoulder import between_ticks_s, last_shoulder_s
 from ensembles.statistics.slowest.threshold import tail_calls
 from ensembles.statistics.slowest.within_reach import Longest
 from ensembles.summaries.bins import bin_edges_s
@@ -193,7 +193,7 @@ def _fitted(
         used = used[count[used] > 0]
     low, high = edges[used], edges[used + 1]
     if sample.resolution_s > 0 and len(used):
-        low, high = (_between_ticks_s(edge, sample.resolution_s) for edge in (low, high))
+        low, high = (between_ticks_s(edge, sample.resolution_s) for edge in (low, high))
         narrow = high <= low
         low, high = low - 0.5 * sample.resolution_s * narrow, high + 0.5 * sample.resolution_s * narrow
         threshold_s = float(low.min())
@@ -208,8 +208,3 @@ def _fitted(
     if len(excesses.exact) + len(used) < 3 or not excesses.largest > 0:
         return None
     return Beyond(threshold_s, sample.total, excesses.total, posterior_of(excesses), antimode_s, longest)
-
-
-def _between_ticks_s(edge_s: np.ndarray, step_s: float) -> np.ndarray:
-    """Edges of bins moved to the middle between two ticks, as all durations of a bin are ticks in it."""
-    return (np.ceil(edge_s / step_s - 1e-6) - 0.5) * step_s

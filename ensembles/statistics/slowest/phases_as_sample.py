@@ -228,7 +228,8 @@ class PhaseTails:
         mean = np.where(some, (excess * mine).sum(1) / np.maximum(above, 1), 0.0)
         if not (mean > 0).any():
             return None
-        scale, doubt = _pooled_scale(mean, above)
+        square = np.where(some, (mine * (excess - mean[:, None]) ** 2).sum(1) / np.maximum(above - 1, 1), 0.0)
+        scale, doubt = _pooled_scale(mean, above, float(square.sum() / (mean**2).sum()))
         values = (excess / scale[:, None])[mine]
         return cls(log_threshold, scale, doubt, _shape_of(values[values > 0]))
 
@@ -248,13 +249,15 @@ class PhaseTails:
         return out
 
 
-def _pooled_scale(mean: np.ndarray, above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _pooled_scale(
+    mean: np.ndarray, above: np.ndarray, variation: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Scales of phases, drawn towards that of all as far as their number of calls leaves them uncertain
-    (empirical Bayes on the logarithm, whose variance is about 1 / calls), relative to the common one; and
-    their remaining doubt."""
+    (empirical Bayes on the logarithm, whose variance is about the squared coefficient of variation of the
+    excesses, over their number), relative to the common one; and their remaining doubt."""
     least = mean[mean > 0].min()
     log_mean = np.log(np.maximum(mean, 0.1 * least))
-    noise = 1.0 / np.maximum(above, 1)
+    noise = max(variation, 1e-6) / np.maximum(above, 1)
     centre = np.average(log_mean, weights=above + 1e-9)
     between = max(float(np.average((log_mean - centre) ** 2 - noise, weights=above + 1e-9)), 0.0)
     weight = between / (between + noise)

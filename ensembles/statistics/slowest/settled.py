@@ -1,8 +1,8 @@
 """Has the run settled: do its last phases look like those before them?
 
-Phases may differ and depend on their neighbours and still be a sample of those to come. They are none of what
-comes next where the run drifts, or has just changed: then whatever is said holds for phases from all over such
-a run, and not for the next ones."""
+Phases may differ and depend on their neighbours and still be a sample of those to come. They are none of
+what comes next where the run drifts, or has just changed: then whatever is said holds for phases from all
+over such a run, and not for the next ones."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def unsettled(*series: np.ndarray) -> str | None:
         return "the run has not settled: its phases drift, so that those to come may be unlike those seen"
     share = f"{_LAST[place]} of {_STRETCHES}"
     return (
-        f"the run has not settled: its last phases ({share} stretches of time) differ from those before them, "
-        "so that those to come may be unlike those seen"
+        f"the run has not settled: its last phases ({share} stretches of time) differ from those before "
+        "them, so that those to come may be unlike those seen"
     )
 
 

@@ -48,14 +48,21 @@ def last_shoulder_s(sample: Sample, significant: float = SIGNIFICANT) -> float:
 
 
 def _triples(sample: Sample) -> np.ndarray:
-    """All triples of classes that are looked at, shape (7, m): calls of the three, u, and (log2 seconds) where
-    the first begins, the middle one ends and the last ends."""
+    """All triples of classes that hold too few calls in the middle, shape (7, m): calls of the three, u, and
+    (log2 seconds) where the first begins, the middle one ends and the last ends."""
     counts, edges = sample.counts, bin_edges_s()
     used = np.flatnonzero(counts)
     used = used[edges[used] > 0]
     if len(used) < 3:
         return np.zeros((7, 0))
-    low, high, count = np.log2(edges[used]), np.log2(edges[used + 1]), counts[used].astype(np.float64)
+    low, high, count = edges[used], edges[used + 1], counts[used].astype(np.float64)
+    if sample.resolution_s > 0:  # a tick stands for all that is nearer to it than to others
+        low, high = between_ticks_s(low, sample.resolution_s), between_ticks_s(high, sample.resolution_s)
+        apart = (high > low) & (low > 0)
+        low, high, count = low[apart], high[apart], count[apart]
+        if len(count) < 3:
+            return np.zeros((7, 0))
+    low, high = np.log2(low), np.log2(high)
     knots = np.ravel(np.column_stack([low, high]))
     below = np.ravel(np.column_stack([np.cumsum(count) - count, np.cumsum(count)]))
     middle = np.interp(0.5 * sample.total, below, knots)
@@ -85,6 +92,11 @@ def _triples(sample: Sample) -> np.ndarray:
     a, b, c, u = found[:4]
     lacking = np.log(np.maximum(b, 1e-300)) < u * np.log(a) + (1 - u) * np.log(c) - MATTERS
     return found[:, lacking]
+
+
+def between_ticks_s(edge_s: np.ndarray, step_s: float) -> np.ndarray:
+    """Edges of bins moved to the middle between two ticks, as all durations of a bin are ticks in it."""
+    return (np.ceil(edge_s / step_s - 1e-6) - 0.5) * step_s
 
 
 def too_few(a: np.ndarray, b: np.ndarray, c: np.ndarray, u: np.ndarray) -> np.ndarray:
