@@ -89,14 +89,15 @@ def drift_rows(trials: int) -> None:
     for phases in (40, 160):
         for name in DRIFTS:
             found = later_half(name, phases, trials, SEED + phases)
-            answered = found[np.isnan(found[:, 1]) == 0]
+            answered = found[~np.isnan(found[:, 1])]
+            held = (answered[:, 1] >= 0.8) & (answered[:, 1] <= 0.96)
             rows.append(
                 [
                     f"{name}; {phases} phases of 48",
                     f"{np.nanmean(found[:, 0]):.2f}",
                     f"{1 - len(answered) / trials:.2f}",
                     f"{answered[:, 1].mean():.2f}" if len(answered) else "-",
-                    f"{np.mean((answered[:, 1] >= 0.8) & (answered[:, 1] <= 0.96)):.2f}" if len(answered) else "-",
+                    f"{held.mean():.2f}" if len(answered) else "-",
                 ]
             )
     header = ("run", "covered, not asked whether settled", "refused", "covered", "of these in 0.80 to 0.96")
@@ -108,7 +109,8 @@ def real_rows(quick: bool) -> None:
     if not folder().is_dir():
         print(f"real tables: not measured, there is no {folder()} (set ENSIO_DATA)", flush=True)
         return
-    rows, verdicts = [], {}
+    rows: list[list[str]] = []
+    verdicts: dict[str, list[str]] = {}
     for what, calls in _real_ensembles(quick):
         found = backtest_of(Sample.of(calls.durations_s, calls.phase), calls=calls)
         row = [what]
