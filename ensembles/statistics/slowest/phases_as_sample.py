@@ -47,16 +47,16 @@ class PhaseMaxima:
         cases.
     effective : float
         Phases that the sample is worth: fewer than p where neighbours in time resemble each other.
-    log_median_s : ndarray of float64, shape (p,)
-        Logarithms of the medians of phases.
     carried : bool
         Some of them were carried up the tails of their phases by a tenth of their calls, or more.
+    log_median_s : ndarray of float64, shape (p,)
+        Logarithms of the medians of phases.
     """
 
     log_s: np.ndarray
     effective: float
-    log_median_s: np.ndarray
     carried: bool
+    log_median_s: np.ndarray
 
     def quantiles_s(self, levels: np.ndarray) -> np.ndarray:
         """Quantiles for a new phase, seconds.
@@ -102,8 +102,8 @@ def phase_maxima(sample: Sample, tasks: int) -> PhaseMaxima:
     return PhaseMaxima(
         log_s,
         effective_number(np.median(log_s, axis=1)),
-        _log_median_s(sample),
         bool((sample.n * 1.1 < tasks).any()),
+        _log_median_s(sample),
     )
 
 
