@@ -32,7 +32,7 @@ class Beyond:
     nodes : Nodes
         The tails that are possible, with their weights.
     antimode_s : float
-        The valley below the last mode; 0.0: there is only one mode.
+        Where the last kind of calls begins; 0.0: there is only one kind.
     longest : Longest
         The calls themselves, which say what lies below the threshold.
     """
