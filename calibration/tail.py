@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
+import numpy as np
 from tabulate import tabulate
 
+from calibration.cases.drifts import DRIFTS, later_half
 from calibration.cases.tail_cases import (
     INDEPENDENT,
     WITHIN,
@@ -16,9 +19,15 @@ from calibration.cases.tail_cases import (
     independent_coverage,
     phased_coverage,
 )
+from calibration.cases.tail_tables import TABLES, ensembles_of, folder
+from ensembles.statistics.sample import Sample
+from ensembles.statistics.slowest.backtest import backtest_of
+from ensembles.statistics.slowest.exchangeability import Calls
 
 RATIOS = (0.1, 1.0, 10.0, 100.0)
 STEPS = (0.25, 1.0, 4.0, 16.0)
+MANY_CALLS = (100_000, 1_000_000)
+_MANY = ("exponential", "log-normal, sd 1", "Pareto, alpha 3", "2 % slow, log-normal x 4")
 SEED = 20100604
 _HEADER = ("claim", "measured", "low, high", "median width", "refused", "goal", "met")
 
@@ -30,18 +39,22 @@ def main(quick: bool = False) -> None:
         f"Slowest of N, intervals at 90 %, {trials} trials a line; a share of 0.9 is then known to", end=" "
     )
     print(f"{1.64 * (0.09 / trials) ** 0.5:.3f} (90 %)", flush=True)
-    rows = independent_rows(trials, sizes)
+    rows = independent_rows(trials, sizes, tuple(INDEPENDENT))
+    if not quick:
+        rows += independent_rows(trials // 3, MANY_CALLS, _MANY)
     rows += phased_rows(trials, quick)
+    drift_rows(20 if quick else 100)
+    real_rows(quick)
     met = sum(row[-1] == "yes" for row in rows)
     print(f"{met} of {len(rows)} within their goal", flush=True)
 
 
-def independent_rows(trials: int, sizes: tuple[int, ...]) -> list[list[str]]:
+def independent_rows(trials: int, sizes: tuple[int, ...], names: tuple[str, ...]) -> list[list[str]]:
     """Independent calls: n/10 to 100 n."""
     rows = []
     for calls in sizes:
-        for name, truth in INDEPENDENT.items():
-            counts = independent_coverage(truth, calls, RATIOS, trials, SEED + calls)
+        for name in names:
+            counts = independent_coverage(INDEPENDENT[name], calls, RATIOS, trials, SEED + calls)
             rows += _shown(
                 [
                     _row(f"{name}; n = {calls:,}, N = {ratio:g} n", count, 0.87, 0.93)
@@ -67,6 +80,59 @@ def phased_rows(trials: int, quick: bool) -> list[list[str]]:
                 ]
             )
     return rows
+
+
+def drift_rows(trials: int) -> None:
+    """The later half of a run that drifts, from the first: how often that is refused, and what is covered."""
+    print("\nLater half of a run from its first half", flush=True)
+    rows = []
+    for phases in (40, 160):
+        for name in DRIFTS:
+            found = later_half(name, phases, trials, SEED + phases)
+            answered = found[~np.isnan(found[:, 1])]
+            held = (answered[:, 1] >= 0.8) & (answered[:, 1] <= 0.96)
+            rows.append(
+                [
+                    f"{name}; {phases} phases of 48",
+                    f"{np.nanmean(found[:, 0]):.2f}",
+                    f"{1 - len(answered) / trials:.2f}",
+                    f"{answered[:, 1].mean():.2f}" if len(answered) else "-",
+                    f"{held.mean():.2f}" if len(answered) else "-",
+                ]
+            )
+    header = ("run", "covered, not asked whether settled", "refused", "covered", "of these in 0.80 to 0.96")
+    print(tabulate(rows, header, disable_numparse=True), flush=True)
+
+
+def real_rows(quick: bool) -> None:
+    """Real ensembles: phases, later phases and ranks left out."""
+    if not folder().is_dir():
+        print(f"real tables: not measured, there is no {folder()} (set ENSIO_DATA)", flush=True)
+        return
+    rows: list[list[str]] = []
+    verdicts: dict[str, list[str]] = {}
+    for what, calls in _real_ensembles(quick):
+        found = backtest_of(Sample.of(calls.durations_s, calls.phase), calls=calls)
+        row = [what]
+        for kind in found.kinds:
+            if kind.coverage is None or kind.width is None or kind.refused > kind.trials:
+                verdict, shown = "refused", "refused"
+            else:
+                shown = f"{kind.coverage:.2f} (x {kind.width:.3g})"
+                share = round(kind.coverage, 2)
+                verdict = "under" if share < 0.8 else "over" if share > 0.96 else "within"
+            row.append(shown)
+            verdicts.setdefault(kind.kind, []).append(verdict)
+        rows.append(row)
+    print(tabulate(rows, ("real ensemble", "phases", "later phases", "ranks"), disable_numparse=True))
+    for kind, told in verdicts.items():
+        parts = ", ".join(f"{told.count(word)} {word}" for word in ("within", "over", "under", "refused"))
+        print(f"{kind} left out, goal 0.80 to 0.96: {parts}", flush=True)
+
+
+def _real_ensembles(quick: bool) -> Iterator[tuple[str, Calls]]:
+    for name in TABLES[:1] if quick else TABLES:
+        yield from ensembles_of(name)
 
 
 def _row(claim: str, count: Count, low: float, high: float) -> list[str]:

@@ -43,6 +43,8 @@ def tail_text(tail: Tail, unit: str = "") -> str:
         lines.append(f"No answer: {tail.refused}.")
     else:
         lines.append(f"Stands on {METHODS[tail.method]}.")
+    if tail.unsettled is not None:
+        lines.append(f"It holds for phases from all over such a run only: {tail.unsettled}.")
     lines.append(f"Slowest call seen: {time(tail.observed_max_s)}.")
     lines.append(_exchangeability(tail))
     lines.append("Equation 1 takes all calls as independent draws of what was seen, and cannot exceed it.")

@@ -10,6 +10,7 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.statistics.sample import Sample
 from ensembles.statistics.slowest.backtest_result import Backtest, Coverage
+from ensembles.statistics.slowest.blocks_in_time import blocks_in_time
 from ensembles.statistics.slowest.exchangeability import Calls, exchangeability_of
 from ensembles.statistics.slowest.tail import answer, in_phases
 from ensembles.statistics.slowest.tail_result import Tail
@@ -50,13 +51,16 @@ def backtest_of(
     rng = np.random.default_rng(seed)
     sample = in_phases(sample)
     if sample.phases_known and len(sample.n) > 1:
+        if np.median(sample.n) < 2 and calls is not None and calls.start_ns is not None:
+            blocks = blocks_in_time(calls, tasks or _block_of(sample.total), sample.resolution_s)
+            sample, calls = (sample, calls) if blocks is None else (blocks, None)
         if sample.total > len(sample.n) and np.median(sample.n) < 2:
             reason = "most phases have a single call: there is no slowest of several in them"
             nothing = Coverage("phases", None, None, None, 0, len(sample.n), None, reason)
             return Backtest(None, level, 0, tasks, len(sample.n), None, (nothing,))
         kinds = [
             _counted("phases", _phases_left_out(sample, rng), tasks, level, rng, sample),
-            _counted("later phases", _later_phases(sample), tasks, level, rng, sample),
+            _counted("later phases", _later_phases(sample), tasks, level, rng, sample, coming=True),
         ]
         if calls is not None and calls.rank is not None and calls.phase is not None:
             kinds.append(_counted("ranks", _ranks_left_out(calls, sample, rng), tasks, level, rng, None))
@@ -64,6 +68,12 @@ def backtest_of(
         kinds = [_calls_left_out(sample, tasks, level, rng)]
     first = kinds[0]
     return Backtest(first.coverage, level, first.trials, tasks, first.refused, first.width, tuple(kinds))
+
+
+def _block_of(calls: int) -> int:
+    """Calls of which the slowest is predicted, where phases are none: the square root of them all, so that
+    stretches are many and their calls are, too."""
+    return max(round(calls**0.5), 1)
 
 
 def _phases_left_out(sample: Sample, rng: np.random.Generator) -> Iterator[tuple[Sample, Sample]]:
@@ -105,7 +115,10 @@ def _counted(
     level: float,
     rng: np.random.Generator,
     whole: Sample | None,
+    coming: bool = False,
 ) -> Coverage:
+    """Predict what was left out, and count. ``coming``: it is what came next, of which a run that has not
+    settled says nothing."""
     typical = None if whole is None else float(np.median(whole.n))
     least = 0.0 if typical is None else 0.5 * typical
     inside: list[np.ndarray] = []
@@ -129,8 +142,8 @@ def _counted(
         for size in _sizes(sizes):
             mine = slowest_s[sizes == size]
             found = answer(seen, int(size), level, tested)
-            if found.low_s is None or found.high_s is None:
-                refused, reason = refused + len(mine), found.refused
+            if found.low_s is None or found.high_s is None or (coming and found.unsettled):
+                refused, reason = refused + len(mine), found.refused or found.unsettled
                 continue
             inside.append(_place(mine, found, seen.resolution_s))
             widths.append(found.high_s / max(found.low_s, 1e-9))

@@ -8,7 +8,8 @@ import numpy as np
 
 from ensembles.statistics.sample import Sample
 from ensembles.statistics.slowest.pareto_posterior import Excesses, Nodes, posterior_of
-from ensembles.statistics.slowest.threshold import last_antimode_s, tail_calls
+from ensembles.statistics.slowest.shoulder import between_ticks_s, last_shoulder_s
+from ensembles.statistics.slowest.threshold import tail_calls
 from ensembles.statistics.slowest.within_reach import Longest
 from ensembles.summaries.bins import bin_edges_s
 
@@ -31,7 +32,7 @@ class Beyond:
     nodes : Nodes
         The tails that are possible, with their weights.
     antimode_s : float
-        The valley below the last mode; 0.0: there is only one mode.
+        Where the last kind of calls begins; 0.0: there is only one kind.
     longest : Longest
         The calls themselves, which say what lies below the threshold.
     """
@@ -104,7 +105,7 @@ def beyond(sample: Sample, largest_s: np.ndarray | None = None) -> Beyond | None
     Beyond or None
         None: there are too few different durations for a tail.
     """
-    antimode_s = last_antimode_s(sample)
+    antimode_s = last_shoulder_s(sample)
     at_least = sample.counts[::-1].cumsum()[::-1]
     edges = bin_edges_s()
     first = int(np.searchsorted(edges[:-1], antimode_s)) if antimode_s > 0 else 0
@@ -113,11 +114,6 @@ def beyond(sample: Sample, largest_s: np.ndarray | None = None) -> Beyond | None
         return None
     longest = Longest.of(sample, largest_s)
     exact = np.sort(largest_s)[::-1] if largest_s is not None and sample.resolution_s == 0 else np.zeros(0)
-    most = tail_calls(sample.total)
-    if 2 * at_least[first] <= most:  # a valley far into what would be the tail: is it one, or chance?
-        whole = _with_calls(sample, exact, most, 0, 0.0, longest, at_least)
-        if whole is not None and fits(whole, longest):
-            return whole
     tail, refuted = None, False
     while True:
         one = _with_calls(sample, exact, wanted, first, antimode_s, longest, at_least)
@@ -197,7 +193,7 @@ def _fitted(
         used = used[count[used] > 0]
     low, high = edges[used], edges[used + 1]
     if sample.resolution_s > 0 and len(used):
-        low, high = (_between_ticks_s(edge, sample.resolution_s) for edge in (low, high))
+        low, high = (between_ticks_s(edge, sample.resolution_s) for edge in (low, high))
         narrow = high <= low
         low, high = low - 0.5 * sample.resolution_s * narrow, high + 0.5 * sample.resolution_s * narrow
         threshold_s = float(low.min())
@@ -212,8 +208,3 @@ def _fitted(
     if len(excesses.exact) + len(used) < 3 or not excesses.largest > 0:
         return None
     return Beyond(threshold_s, sample.total, excesses.total, posterior_of(excesses), antimode_s, longest)
-
-
-def _between_ticks_s(edge_s: np.ndarray, step_s: float) -> np.ndarray:
-    """Edges of bins moved to the middle between two ticks, as all durations of a bin are ticks in it."""
-    return (np.ceil(edge_s / step_s - 1e-6) - 0.5) * step_s

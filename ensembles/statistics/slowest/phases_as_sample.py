@@ -49,11 +49,14 @@ class PhaseMaxima:
         Phases that the sample is worth: fewer than p where neighbours in time resemble each other.
     carried : bool
         Some of them were carried up the tails of their phases by a tenth of their calls, or more.
+    log_median_s : ndarray of float64, shape (p,)
+        Logarithms of the medians of phases.
     """
 
     log_s: np.ndarray
     effective: float
     carried: bool
+    log_median_s: np.ndarray
 
     def quantiles_s(self, levels: np.ndarray) -> np.ndarray:
         """Quantiles for a new phase, seconds.
@@ -97,7 +100,10 @@ def phase_maxima(sample: Sample, tasks: int) -> PhaseMaxima:
     for part, mine in zip(parts, [fewer, ~fewer] if fewer.any() else [~fewer], strict=False):
         log_s[mine] = part[:, np.arange(width) * part.shape[1] // width]
     return PhaseMaxima(
-        log_s, effective_number(np.median(log_s, axis=1)), bool((sample.n * 1.1 < tasks).any())
+        log_s,
+        effective_number(np.median(log_s, axis=1)),
+        bool((sample.n * 1.1 < tasks).any()),
+        _log_median_s(sample),
     )
 
 
@@ -163,6 +169,10 @@ def longest_log_s(sample: Sample, rank: np.ndarray) -> np.ndarray:
     return np.where(rank <= 1.0, longest, np.clip(value, shortest, longest))
 
 
+def _log_median_s(sample: Sample) -> np.ndarray:
+    return longest_log_s(sample, 0.5 * (sample.n[:, None] + 1.0))[:, 0]
+
+
 def _keys(rank: np.ndarray, stride: float) -> np.ndarray:
     return np.arange(len(rank))[:, None] * stride + rank - 0.5
 
@@ -173,8 +183,7 @@ def _of_more(sample: Sample, tasks: int) -> np.ndarray:
     log_more = np.log(tasks / sample.n.astype(np.float64))
     if not (log_more > _MORE).any():
         return longest[:, None]
-    median = longest_log_s(sample, 0.5 * (sample.n[:, None] + 1.0))[:, 0]
-    carried = slowest_by_share(sample, median, tasks)
+    carried = slowest_by_share(sample, _log_median_s(sample), tasks)
     if carried is None:
         tails = PhaseTails.of(sample)
         carried = longest[:, None] if tails is None else tails.carried(longest, log_more)
@@ -219,7 +228,8 @@ class PhaseTails:
         mean = np.where(some, (excess * mine).sum(1) / np.maximum(above, 1), 0.0)
         if not (mean > 0).any():
             return None
-        scale, doubt = _pooled_scale(mean, above)
+        square = np.where(some, (mine * (excess - mean[:, None]) ** 2).sum(1) / np.maximum(above - 1, 1), 0.0)
+        scale, doubt = _pooled_scale(mean, above, float(square.sum() / (mean**2).sum()))
         values = (excess / scale[:, None])[mine]
         return cls(log_threshold, scale, doubt, _shape_of(values[values > 0]))
 
@@ -239,13 +249,15 @@ class PhaseTails:
         return out
 
 
-def _pooled_scale(mean: np.ndarray, above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _pooled_scale(
+    mean: np.ndarray, above: np.ndarray, variation: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Scales of phases, drawn towards that of all as far as their number of calls leaves them uncertain
-    (empirical Bayes on the logarithm, whose variance is about 1 / calls), relative to the common one; and
-    their remaining doubt."""
+    (empirical Bayes on the logarithm, whose variance is about the squared coefficient of variation of the
+    excesses, over their number), relative to the common one; and their remaining doubt."""
     least = mean[mean > 0].min()
     log_mean = np.log(np.maximum(mean, 0.1 * least))
-    noise = 1.0 / np.maximum(above, 1)
+    noise = max(variation, 1e-6) / np.maximum(above, 1)
     centre = np.average(log_mean, weights=above + 1e-9)
     between = max(float(np.average((log_mean - centre) ** 2 - noise, weights=above + 1e-9)), 0.0)
     weight = between / (between + noise)

@@ -15,6 +15,7 @@ from ensembles.statistics.slowest.blocks_in_time import blocks_in_time
 from ensembles.statistics.slowest.equation1 import equation1_of
 from ensembles.statistics.slowest.exchangeability import Calls, Exchangeability, exchangeability_of
 from ensembles.statistics.slowest.phases_as_sample import PhaseMaxima, phase_maxima
+from ensembles.statistics.slowest.settled import unsettled
 from ensembles.statistics.slowest.tail_result import Tail
 from ensembles.statistics.slowest.within_reach import Longest, reach
 from ensembles.summaries.bins import bin_edges_s
@@ -108,6 +109,7 @@ def answer(
         extremal_index=tested.extremal_index,
         equation1=equation1_of(sample, tasks, level) if sample.total else None,
         refused=found.refused,
+        unsettled=found.unsettled,
     )
 
 
@@ -126,6 +128,7 @@ class _Found:
     method: str = "refused"
     effective: float | None = None
     refused: str | None = None
+    unsettled: str | None = None
 
 
 def _no_answer(sample: Sample) -> str | None:
@@ -156,18 +159,24 @@ def _found(
     largest_s: np.ndarray | None,
 ) -> _Found:
     if sample.phases_known and len(sample.n) > 1:
-        if tested.breaks("phase", "slow calls of a phase") or len(sample.n) * 1.5 > sample.total:
+        single = np.median(sample.n) < 2
+        if single and calls is not None and calls.start_ns is not None:
+            return _of_blocks(sample, tasks, levels, calls, "most phases have a single call")
+        if single or tested.breaks("phase", "slow calls of a phase") or len(sample.n) * 1.5 > sample.total:
             return _of_phases(sample, tasks, levels)
     elif tested.breaks("time") and calls is not None and calls.start_ns is not None:
-        blocks = blocks_in_time(calls, tasks, sample.resolution_s)
-        if blocks is None:
-            return _Found(
-                refused="durations change with time and phases are not known: tell the phases, or ask for "
-                f"fewer than {sample.total:,} tasks"
-            )
-        found = _of_phases(blocks, tasks, levels)
-        return found if found.refused else replace(found, method="blocks")
+        why = "durations change with time and phases are not known"
+        return _of_blocks(sample, tasks, levels, calls, why)
     return _of_exchangeable(sample, tasks, level, levels, largest_s)
+
+
+def _of_blocks(sample: Sample, tasks: int, levels: np.ndarray, calls: Calls, why: str) -> _Found:
+    blocks = blocks_in_time(calls, tasks, sample.resolution_s)
+    if blocks is None:
+        most = f"fewer than {sample.total:,} tasks"
+        return _Found(refused=f"{why}: tell the phases in which tasks act together, or ask for {most}")
+    found = _of_phases(blocks, tasks, levels)
+    return found if found.refused else replace(found, method="blocks")
 
 
 def _of_exchangeable(
@@ -216,6 +225,7 @@ def _of_phases(sample: Sample, tasks: int, levels: np.ndarray) -> _Found:
         mean_s if math.isfinite(mean_s) else None,
         "phases-carried" if maxima.carried else "phases",
         maxima.effective,
+        unsettled=unsettled(np.median(maxima.log_s, axis=1), maxima.log_median_s),
     )
 
 
@@ -231,4 +241,4 @@ def _honest_about_the_clock(found: _Found, resolution_s: float) -> _Found:
             f"{seconds_text(resolution_s)} only",
         )
     half = 0.5 * resolution_s
-    return _Found((max(low - half, 0.0), median, high + half), found.mean_s, found.method, found.effective)
+    return replace(found, quantiles_s=(max(low - half, 0.0), median, high + half))

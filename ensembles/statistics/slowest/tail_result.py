@@ -14,7 +14,7 @@ METHODS = {
     "beyond": "a tail above the last mode, with its uncertainty",
     "phases": "the slowest calls of the phases seen",
     "phases-carried": "the slowest calls of the phases seen, each carried up the tail of its phase",
-    "blocks": "the slowest calls of stretches of time, as phases are not known",
+    "blocks": "the slowest calls of stretches of time, as phases are not known or have a single call",
 }
 """What an answer can stand on."""
 
@@ -52,6 +52,9 @@ class Tail:
         The paper's answer; None: there are no calls.
     refused : str or None
         Why there is no answer.
+    unsettled : str or None
+        Why the answer holds for phases from all over such a run, and not for those that come next: the run
+        drifts, or has just changed. None: nothing says so.
     """
 
     n: int
@@ -71,6 +74,7 @@ class Tail:
     extremal_index: float | None
     equation1: Equation1 | None
     refused: str | None
+    unsettled: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes, as ``ensio tail --json`` prints it."""
@@ -92,6 +96,8 @@ class Tail:
                 f"{100 * self.level:g} %, median {seconds_text(self.median_s)}",
                 f"  stands on {METHODS[self.method]}",
             ]
+            if self.unsettled:
+                lines.append(f"  {self.unsettled}")
         if self.equation1 is not None:
             lines.append(
                 f"  Equation 1 (all calls independent and alike): {seconds_text(self.equation1.low_s)} to "

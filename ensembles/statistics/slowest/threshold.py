@@ -1,4 +1,4 @@
-"""Where the tail of an ensemble begins: above its last mode, never across a gap."""
+"""How many of the slowest calls are a tail, and the valleys between modes that it must not cross."""
 
 from __future__ import annotations
 

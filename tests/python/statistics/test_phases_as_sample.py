@@ -22,7 +22,7 @@ def some_phases(phases, calls, seed):
 def test_as_many_tasks_as_before_need_nothing_but_the_slowest_of_each_phase():
     durations_s, phase = some_phases(99, 64, 1)
     sample = Sample.of(durations_s, phase)
-    maxima = PhaseMaxima(np.log(sample.max_s)[:, None], 99.0, False)
+    maxima = PhaseMaxima(np.log(sample.max_s)[:, None], 99.0, False, np.log(sample.max_s))
     found = phase_maxima(sample, 64)
     np.testing.assert_allclose(np.sort(found.log_s[:, 0]), np.sort(maxima.log_s[:, 0]))
     # The 5th of 99 has a chance of exactly 5 % to exceed a 100th; places between are interpolated.
@@ -34,7 +34,7 @@ def test_few_phases_get_the_interval_of_students_t():
     from scipy import stats
 
     log_s = np.random.default_rng(2).normal(0, 0.3, 8)
-    found = PhaseMaxima(log_s[:, None], 8.0, False).quantiles_s(np.array([0.05, 0.95]))
+    found = PhaseMaxima(log_s[:, None], 8.0, False, log_s).quantiles_s(np.array([0.05, 0.95]))
     half = stats.t.ppf(0.95, 7) * log_s.std(ddof=1) * np.sqrt(1 + 1 / 8)
     np.testing.assert_allclose(np.log(found), [log_s.mean() - half, log_s.mean() + half], rtol=1e-6)
 
