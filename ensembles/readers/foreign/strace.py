@@ -117,7 +117,9 @@ class StraceImport:
         pid = self._pid_of(match)
         now = time_ns(match[3], match[4])
         thread = self._threads.get(pid) or self._born(pid)
-        thread.process.seen(now, now)
+        process = thread.process
+        process.first = process.first or now
+        process.last = max(process.last, now)
         name, resumed = match[5], match[7]
         if name is not None:
             if name not in FOLLOWED:
@@ -208,14 +210,15 @@ class StraceImport:
             self._counts["untimed"] += 1
             duration = max(now - call.start, 0)
         process = thread.process
-        self._tasks.enter(process)
-        if path and not path.startswith("/"):
-            self._counts["relative"] += 1
-        self._counts["unknown file"] += not path
+        if thread.number is None:
+            self._tasks.enter(process)
+            thread.number = self._tasks.thread(process, thread.tid)
+        if not path.startswith("/"):
+            self._counts["relative" if path else "unknown file"] += 1
         self._stored += 1
         row = (
             process.rank,
-            self._tasks.thread(process, thread.tid),
+            thread.number,
             self._numbers[call.name],
             self._files.number(path),
             offset,

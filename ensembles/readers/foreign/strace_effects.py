@@ -51,7 +51,7 @@ class Call:
 class Thread:
     """A thread, with what it shares with others of its process."""
 
-    __slots__ = ("descriptors", "folder", "process", "tid", "unfinished")
+    __slots__ = ("descriptors", "folder", "number", "process", "tid", "unfinished")
 
     def __init__(self, tid: int, process: TracedProcess, descriptors: Descriptors, folder: Folder) -> None:
         self.tid = tid
@@ -59,6 +59,7 @@ class Thread:
         self.descriptors = descriptors
         self.folder = folder
         self.unfinished: Call | None = None
+        self.number: int | None = None  # in its task, as soon as it made a call
 
     def begin(self, call: Call) -> None:
         """A call has begun, and has not returned."""
