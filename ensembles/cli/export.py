@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from ensembles.cli.arguments import count_of, path_of
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
+
+if TYPE_CHECKING:
+    from ensembles.run import Run
 
 NAME = "export"
 HELP = "write a run in a format that other tools read: an OTF2 archive"
@@ -27,7 +31,7 @@ def add_otf2_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=count_of("ranks", least=1),
         default=1,
-        help="OTF2 has two files for each thread; with this, for each N ranks with all of their threads, which "
+        help="OTF2 has two files for each thread; with this, for each N ranks with all their threads, which "
         "are then shown in one row (default: 1, a row for each thread)",
     )
 
@@ -39,7 +43,8 @@ def execute(args: argparse.Namespace) -> int:
     run = ensembles.open(args.run)
     if run.mode == "profile":
         raise EnsioError(
-            f"{args.run} was recorded in mode profile, which keeps no events: record it again with ensio run --mode trace"
+            f"{args.run} was recorded in mode profile, which keeps no events: record it again with "
+            "ensio run --mode trace"
         )
     export_otf2(run, args)
     for note in run.notes:
@@ -47,7 +52,7 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
-def export_otf2(run, args: argparse.Namespace) -> None:
+def export_otf2(run: Run, args: argparse.Namespace) -> None:
     """Say what an archive will cost, and write it."""
     from ensembles.units import bytes_text, count_text
     from ensembles.writers.otf2 import cost_of, write_otf2
@@ -57,7 +62,10 @@ def export_otf2(run, args: argparse.Namespace) -> None:
     advice = ""
     if cost.files > 1000 and fewer.files < cost.files:
         advice = f"; --ranks-per-location 64 makes {fewer.files:,} of them"
-    tell(f"{args.destination}: up to {count_text(cost.files, 'file')}, about {bytes_text(cost.size_bytes)}{advice}")
+    tell(
+        f"{args.destination}: up to {count_text(cost.files, 'file')}, "
+        f"about {bytes_text(cost.size_bytes)}{advice}"
+    )
     written = write_otf2(run, args.destination, args.ranks_per_location)
     if written.late_calls:
         tell(
