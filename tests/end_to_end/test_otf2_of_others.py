@@ -103,7 +103,7 @@ def test_what_is_left_out_is_told(archive):
 
 
 def printed_operations(anchor):
-    """Location, file, mode, bytes asked for and moved, begin and end of whole operations, of otf2-print's lines."""
+    """Location, file, mode, bytes asked for and moved, begin and end of operations, of otf2-print's lines."""
     done = subprocess.run(["otf2-print", anchor], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     begun, whole = defaultdict(list), []

@@ -1,7 +1,7 @@
 """Reads OTF2 archives, those of ``ensio export`` and those of other tools, by way of ``ensio-otf2``.
 
-Libotf2 ends its process, or does worse, where an archive is damaged: so the archive is read by a process of its
-own, in bounded memory, and one that makes no progress is given up.
+Libotf2 ends its process, or does worse, where an archive is damaged: so the archive is read by a process
+of its own, in bounded memory, and one that makes no progress is given up.
 """
 
 from __future__ import annotations
