@@ -1,7 +1,7 @@
-"""How fast OTF2 archives are written and read, beside OTF2's own Python bindings on calls of the same kind in the same run.
+"""How fast OTF2 archives are written and read, beside OTF2's own Python bindings in the same run.
 
-Time is the processor's, of Python and of ensio-otf2 apart, so that it does not hang on what else the machine does. The bindings
-write and read the same records (Enter, begin, complete, Leave; an offset as attribute).
+Time is the processor's, of Python and of ensio-otf2 apart, so that it does not hang on what else the machine
+does. The bindings write and read the same records (Enter, begin, complete, Leave; an offset as attribute).
 """
 
 from __future__ import annotations
@@ -76,7 +76,15 @@ def read_by_bindings(folder: str) -> int:
                 offset = next(iter(event.attributes.values())) if event.attributes else -1
                 begun[event.matching_id] = (event.time, event.bytes_request, offset)
             elif isinstance(event, otf2.events.IoOperationComplete):
-                rows.append((location.group.name, event.handle, *begun.pop(event.matching_id), event.bytes_result, event.time))
+                rows.append(
+                    (
+                        location.group.name,
+                        event.handle,
+                        *begun.pop(event.matching_id),
+                        event.bytes_result,
+                        event.time,
+                    )
+                )
     return len(rows)
 
 
@@ -90,9 +98,24 @@ def cost_of_locations(folder: str, tasks: int) -> list[tuple[object, ...]]:
         began, before = time.perf_counter(), sum(used_s())
         write_otf2(run, path, ranks)
         wall_s, used = time.perf_counter() - began, sum(used_s()) - before
-        sizes = [os.path.getsize(os.path.join(place, name)) for place, _, names in os.walk(path) for name in names]
-        disk = sum(os.stat(os.path.join(place, name)).st_blocks * 512 for place, _, names in os.walk(path) for name in names)
-        rows.append((ranks, f"{len(sizes):,}", f"{sum(sizes) / 2**20:.1f}", f"{disk / 2**20:.1f}", f"{used:.1f}", f"{wall_s:.1f}"))
+        sizes = [
+            os.path.getsize(os.path.join(place, name)) for place, _, names in os.walk(path) for name in names
+        ]
+        disk = sum(
+            os.stat(os.path.join(place, name)).st_blocks * 512
+            for place, _, names in os.walk(path)
+            for name in names
+        )
+        rows.append(
+            (
+                ranks,
+                f"{len(sizes):,}",
+                f"{sum(sizes) / 2**20:.1f}",
+                f"{disk / 2**20:.1f}",
+                f"{used:.1f}",
+                f"{wall_s:.1f}",
+            )
+        )
     return rows
 
 
@@ -111,7 +134,10 @@ def main() -> None:
         ours = {
             "written": best(lambda number: write_otf2(run, os.path.join(folder, f"a{number}")), calls),
             "read": best(
-                lambda _: sum(len(block["rank"]) for block in reader.read(os.path.join(folder, "a0")).blocks(1 << 20)), calls
+                lambda _: sum(
+                    len(block["rank"]) for block in reader.read(os.path.join(folder, "a0")).blocks(1 << 20)
+                ),
+                calls,
             ),
         }
         theirs = {
@@ -122,8 +148,24 @@ def main() -> None:
         rows = []
         for what, (own, program) in ours.items():
             base = sum(theirs[what])
-            rows.append((what, f"{program:.0f}", f"{own:.0f}", f"{1e3 / max(program, own):.1f}", f"{base:,.0f}", f"{base / (program + own):.0f}"))
-        heads = ("", "ensio-otf2, ns a call", "Python, ns", "M calls/s, side by side", "bindings, ns", "ratio of all time")
+            rows.append(
+                (
+                    what,
+                    f"{program:.0f}",
+                    f"{own:.0f}",
+                    f"{1e3 / max(program, own):.1f}",
+                    f"{base:,.0f}",
+                    f"{base / (program + own):.0f}",
+                )
+            )
+        heads = (
+            "",
+            "ensio-otf2, ns a call",
+            "Python, ns",
+            "M calls/s, side by side",
+            "bindings, ns",
+            "ratio of all time",
+        )
         print(tabulate(rows, heads, disable_numparse=True))
         heads = ("ranks in a location", "files", "MiB", "MiB on disk", "processor s", "s")
         print(f"\n{args.tasks:,} tasks with 2 calls each\n")

@@ -1,7 +1,7 @@
 """``ensio-otf2``, the program that writes and reads OTF2 archives: where it is, and how one talks with it.
 
-It is a process of its own, since libotf2 ends its process where an archive is damaged. What goes over the pipes
-stands in ``libtrace/otf2/stream.h``.
+It is a process of its own, since libotf2 ends its process where an archive is damaged. What goes over the
+pipes stands in ``libtrace/otf2/stream.h``.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def program() -> str:
         if path.is_file() and os.access(path, os.X_OK):
             return str(path)
     raise EnsioError(
-        f"OTF2 archives need the program ensio-otf2, which is not there: install {PACKAGE} (Debian's name for "
-        "the OTF2 library), and build ensio again"
+        f"OTF2 archives need the program ensio-otf2, which is not there: install {PACKAGE} (Debian's name "
+        "OTF2's library), and build ensio again"
     )
 
 

@@ -1,5 +1,4 @@
-"""Writes OTF2 archives, which Vampir and other tools for traces open: by way of ``ensio-otf2``, a block of columns
-at a time."""
+"""Writes OTF2 archives, which Vampir and other tools for traces open: by way of ``ensio-otf2``, in blocks."""
 
 from __future__ import annotations
 
@@ -72,7 +71,9 @@ class Written(NamedTuple):
 
 def cost_of(run: Run, ranks_per_location: int = 1) -> Cost:
     """What `write_otf2` would take, without a look at the events."""
-    locations = max(run.threads, run.tasks) if ranks_per_location == 1 else -(-run.tasks // ranks_per_location)
+    locations = (
+        max(run.threads, run.tasks) if ranks_per_location == 1 else -(-run.tasks // ranks_per_location)
+    )
     return Cost(2 * locations + 2, run.most_events * _BYTES_A_CALL)
 
 
@@ -139,7 +140,10 @@ def _written_by(tool: str, run: Run, folder: str, ranks_per_location: int, path:
             reason = complaint.read(1000).decode("utf-8", "replace").strip() or "it was killed"
             raise EnsioError(f"{path} could not be written: {reason}")
         answer.seek(0)
-        return {name: int(number) for name, number in (line.split() for line in answer.read().decode().splitlines())}
+        return {
+            name: int(number)
+            for name, number in (line.split() for line in answer.read().decode().splitlines())
+        }
 
 
 def _tell(pipe: IO[bytes], run: Run, ranks_per_location: int) -> None:
@@ -199,7 +203,9 @@ def _facts_of(run: Run) -> dict[str, Any]:
         "hosts": run.hosts,
         "clock_error_s": run.clock_error_s,
         "environment": run.environment,
-        "mounts": {host: [dataclasses.asdict(mount) for mount in table] for host, table in run.mounts.items()},
+        "mounts": {
+            host: [dataclasses.asdict(mount) for mount in table] for host, table in run.mounts.items()
+        },
         "notes": run.notes,
     }
 

@@ -1,5 +1,5 @@
-"""OTF2 archives that ensio did not write: made in Score-P's way by a C program that says what it did, and by OTF2's own Python
-bindings. What is read is what was said, and what otf2-print shows."""
+"""OTF2 archives that ensio did not write: made in Score-P's way by a C program that says what it did, and by
+OTF2's own Python bindings. What is read is what was said, and what otf2-print shows."""
 
 import os
 import re
@@ -25,7 +25,9 @@ def program_to_read_with(monkeypatch):
 def archive(tmp_path_factory):
     """An archive as Score-P makes them, and what its maker says of each call."""
     folder = tmp_path_factory.mktemp("others")
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "otf2"], check=True, capture_output=True, text=True)
+    flags = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", "otf2"], check=True, capture_output=True, text=True
+    )
     program = folder / "program"
     source = PROGRAMS / "otf2_of_others.c"
     subprocess.run(["gcc", "-w", source, "-o", program, *flags.stdout.split()], check=True)
@@ -37,7 +39,15 @@ def rows_of(run):
     events = run.events
     names = [run.calls[call].name for call in events.call]
     files = [run.files[file] or "-" for file in events.file]
-    columns = (events.offset, events.requested, events.moved, events.depth, events.carried, events.start, events.end)
+    columns = (
+        events.offset,
+        events.requested,
+        events.moved,
+        events.depth,
+        events.carried,
+        events.start,
+        events.end,
+    )
     numbers = zip(*(column.tolist() for column in columns), strict=True)
     who = zip(events.rank.tolist(), events.thread.tolist(), strict=True)
     return [(*one, name, file, *row) for one, name, file, row in zip(who, names, files, numbers, strict=True)]
@@ -93,7 +103,7 @@ def test_what_is_left_out_is_told(archive):
 
 
 def printed_operations(anchor):
-    """Location, file, mode, bytes asked for and moved, begin and end of each whole operation, of otf2-print's lines."""
+    """Location, file, mode, bytes asked for and moved, begin and end of operations, of otf2-print's lines."""
     done = subprocess.run(["otf2-print", anchor], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     begun, whole = defaultdict(list), []
@@ -127,14 +137,29 @@ def test_operations_are_those_that_otf2_print_shows(archive):
             told = str(2**64 - 1) if name == "fprintf" or op == "sync" else str(asked)
             result = str(2**64 - 1) if moved == -1 else str(moved)
             ours.append(
-                (place[rank, thread], file, modes[op], told, result, start // TICK_NS + 5000, end // TICK_NS + 5000)
+                (
+                    place[rank, thread],
+                    file,
+                    modes[op],
+                    told,
+                    result,
+                    start // TICK_NS + 5000,
+                    end // TICK_NS + 5000,
+                )
             )
     assert sorted(ours) == sorted(printed_operations(folder / "traces.otf2"))
 
 
 def test_an_archive_of_the_python_bindings(tmp_path):
     import otf2
-    from otf2.enums import IoAccessMode, IoOperationMode, IoParadigmClass, IoParadigmFlag, LocationGroupType, LocationType
+    from otf2.enums import (
+        IoAccessMode,
+        IoOperationMode,
+        IoParadigmClass,
+        IoParadigmFlag,
+        LocationGroupType,
+        LocationType,
+    )
 
     with otf2.writer.open(str(tmp_path / "archive"), timer_resolution=1_000_000_000) as trace:
         root = trace.definitions.system_tree_node("machine")
@@ -162,5 +187,6 @@ def test_an_archive_of_the_python_bindings(tmp_path):
     assert writes.rank.tolist() == [0] * 100 + [1] * 100 + [2] * 100
     assert writes.offset.tolist() == list(range(0, 6000, 60)) * 3
     assert (writes.duration == 10 + writes.rank).all()
-    assert set(writes.moved.tolist()) == {60} and set(writes.requested.tolist()) == {64}
+    assert set(writes.moved.tolist()) == {60}
+    assert set(writes.requested.tolist()) == {64}
     assert len(run.select(op="open")) == len(run.select(op="close")) == 3

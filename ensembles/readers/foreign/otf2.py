@@ -1,7 +1,7 @@
 """Reads OTF2 archives, those of ``ensio export`` and those of other tools, by way of ``ensio-otf2``.
 
-Libotf2 ends its process, or does worse, where an archive is damaged: so the archive is read by a process of its own, in
-bounded memory, and one that makes no progress is given up.
+Libotf2 ends its process, or does worse, where an archive is damaged: so the archive is read by a process
+of its own, in bounded memory, and one that makes no progress is given up.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ STANDSTILL_S = 60.0
 
 _COUNTED = {
     "unknown definitions": "definitions of kinds that are not known were passed over",
-    "unknown records": "records of kinds that are not known, or about handles that are not defined, were passed over",
+    "unknown records": "records of unknown kinds, or about handles that are not defined, were passed over",
     "never complete": "operations were begun and have no end: they are left out",
     "never left": "calls were entered and not left: they are left out",
     "missing": "records that its definitions promise are not there: the calls in them are missing",
@@ -277,7 +277,9 @@ class Otf2Import:
         return bytes(parts)
 
     def _damaged(self, reason: str) -> EnsioError:
-        return EnsioError(f"{self._anchor} cannot be read: {reason}; copy the archive again, or write it anew")
+        return EnsioError(
+            f"{self._anchor} cannot be read: {reason}; copy the archive again, or write it anew"
+        )
 
 
 def _makes_sense(kind: int, count: int, size: int) -> bool:

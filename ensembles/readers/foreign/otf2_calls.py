@@ -22,9 +22,16 @@ _IO_ROLES = (27, 38)
 _NO_PARADIGM = 255
 _NO_REGION = 0xFFFFFFFF
 _MOST_CALLS = 0xFFFF
-_STREAMS = re.compile(r"f(open|close|dopen|reopen|read|write|seek|tell|flush|gets?c?|puts?c?|printf|scanf).*|rewind|puts|getc|putc")
+_STREAMS = re.compile(
+    r"f(open|close|dopen|reopen|read|write|seek|tell|flush|gets?c?|puts?c?|printf|scanf).*|rewind|puts|getc|putc"
+)
 _OPS = (
-    ("open", re.compile(r"(f|fd|fre)?open(at|dir)?(64)?|creat(64)?|tmpfile(64)?|mkstemps?|MPI_File_open|H5[A-Z](open|create).*")),
+    (
+        "open",
+        re.compile(
+            r"(f|fd|fre)?open(at|dir)?(64)?|creat(64)?|tmpfile(64)?|mkstemps?|MPI_File_open|H5[A-Z](open|create).*"
+        ),
+    ),
     ("close", re.compile(r"f?close(dir)?|MPI_File_close|H5[A-Z]close")),
     ("seek", re.compile(r".*(seek|tell).*|rewind|f[gs]etpos(64)?")),
     ("sync", re.compile(r".*(sync|flush).*")),

@@ -112,12 +112,14 @@ class Definitions:
         numbers = np.array(self._file_numbers, "u4")
         self._sorted_files = np.argsort(numbers, kind="stable")
         self._sorted_numbers = numbers[self._sorted_files]
-        names = {name: place for place, name in enumerate(dict.fromkeys(name for name, _ in self._named.values()))}
+        names = {
+            name: place for place, name in enumerate(dict.fromkeys(name for name, _ in self._named.values()))
+        }
         self.region_names = list(names)
         self._name_of = {number: names[name] for number, (name, _) in self._named.items()}
 
     def _set_our_locations(self, facts: dict[str, Any]) -> None:
-        """Groups of ours are numbered by rank, locations by group and thread. Where ranks share locations, the
+        """Groups of ours are numbered by rank, locations by group and thread. Where ranks share locations,
         records tell both."""
         tasks = facts.get("tasks")
         if not isinstance(tasks, int) or not 0 <= tasks <= _MOST_TASKS:
@@ -141,7 +143,7 @@ class Definitions:
                 seen[group] += 1
 
     def _order_of_groups(self) -> dict[int, int]:
-        """The rank of each group of locations that is a process: as MPI numbers them, then as they are defined."""
+        """The rank of each group of locations that is a process: as MPI numbers them, then as defined."""
         group_of = {number: group for number, _, group in self._locations}
         order: dict[int, int] = {}
         for number in self._mpi_ranks:
@@ -292,7 +294,9 @@ class Definitions:
         """What the archive cannot tell."""
         if self._run_facts() is not None:
             return []
-        told = [f"{self._anchor} is of another tool: errors of calls are known only where a call moved no bytes"]
+        told = [
+            f"{self._anchor} is of another tool: errors of calls are known only where a call moved no bytes"
+        ]
         if self._origin_unix_ns is None:
             told.append(f"{self._anchor} does not say when it was recorded: its times are without a date")
         return told
