@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import NamedTuple
 
 import h5py
@@ -124,23 +125,40 @@ class TraceFileSource:
         (ranges include both ends; None: all). Other calls that lie there come along.
         """
         with self._opened(names) as trace:
-            index = trace.index
-            wanted = index.chunks_with(ranks, times_ns)
-            sorting = CompletionOrder() if names is None or set(names) >= NEEDED else None
-            for low, high, goes_on in index.runs_of(wanted, max(max_events // index.rows, 1)):
-                columns = trace.read(low, high)
-                if sorting is not None:
-                    columns = sorting.put(columns, index.key_of(high // index.rows) if goes_on else None)
-                length = len(next(iter(columns.values())))
-                for begin in range(0, length, max_events):
-                    part = {name: column[begin : begin + max_events] for name, column in columns.items()}
-                    yield self._events(part)
+            sorting = CompletionOrder() if _tell_order(names) else None
+            yield from self._chunks_of(trace, trace.index.chunks_with(ranks, times_ns), max_events, sorting)
 
     def parts(
         self, most_parts: int, max_events: int, names: Sequence[str] | None = None
     ) -> list[Iterator[Events]]:
-        """The same, in one part: threads decompress its columns."""
-        return [self.chunks(max_events, names)]
+        """The same in up to `most_parts` parts, about equally long, which threads may read side by side; in
+        one, if it is in order of completion, which goes on from chunk to chunk."""
+        if _tell_order(names):
+            return [self.chunks(max_events, names)]
+        with self._opened(("duration",)) as trace:
+            chunks = trace.index.chunks
+        edges = np.unique(np.linspace(0, chunks, max(most_parts, 1) + 1).astype(int)).tolist()
+        return [self._part(low, high, max_events, names) for low, high in pairwise(edges)]
+
+    def _part(self, low: int, high: int, max_events: int, names: Sequence[str] | None) -> Iterator[Events]:
+        """Chunks of the index from `low` to `high`."""
+        with self._opened(names, threads=1) as trace:
+            number = np.arange(trace.index.chunks)
+            yield from self._chunks_of(trace, (number >= low) & (number < high), max_events, None)
+
+    def _chunks_of(
+        self, trace: _Open, wanted: np.ndarray, max_events: int, sorting: CompletionOrder | None
+    ) -> Iterator[Events]:
+        index = trace.index
+        for low, high, goes_on in index.runs_of(wanted, max(max_events // index.rows, 1)):
+            columns = trace.read(low, high)
+            if sorting is not None:
+                columns = sorting.put(columns, index.key_of(high // index.rows) if goes_on else None)
+            length = len(next(iter(columns.values())))
+            for begin in range(0, length, max_events):
+                yield self._events(
+                    {name: column[begin : begin + max_events] for name, column in columns.items()}
+                )
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
         """All events of some ranks, evenly spaced among all, by rank and start: about `most_events`, of
@@ -203,8 +221,8 @@ class TraceFileSource:
             return table
 
     @contextmanager
-    def _opened(self, names: Sequence[str] | None = None) -> Iterator[_Open]:
-        with damage_told(self.path), h5py.File(self.path, "r") as file, ThreadPoolExecutor(THREADS) as pool:
+    def _opened(self, names: Sequence[str] | None = None, threads: int = THREADS) -> Iterator[_Open]:
+        with damage_told(self.path), h5py.File(self.path, "r") as file, ThreadPoolExecutor(threads) as pool:
             find_plugins(file["events"], self.path)
             columns = TraceColumns(file["events"], tuple(COLUMNS) if names is None else names, self._limits)
             yield _Open(columns, _read_index(file, columns.length), pool)
@@ -222,6 +240,11 @@ class TraceFileSource:
     def _events(self, columns: dict[str, np.ndarray]) -> Events:
         make = Events if len(columns) == len(COLUMNS) else Events.partly
         return make(columns, self.metadata.calls, self.metadata.files)
+
+
+def _tell_order(names: Sequence[str] | None) -> bool:
+    """Whether these columns tell the order of completion."""
+    return names is None or set(names) >= NEEDED
 
 
 def _read_index(file: h5py.File, length: int) -> TraceIndex:
