@@ -138,15 +138,17 @@ class TraceFileSource:
         """
         with self._opened(names) as trace:
             wanted = trace.index.chunks_with(ranks, times_ns)
-            sorting = CompletionOrder() if names is None or set(names) >= NEEDED else None
+            sorting = CompletionOrder() if _tell_order(names) else None
             for columns in trace.runs(wanted, max_events, sorting):
                 yield from self._cut(columns, max_events)
 
     def parts(
         self, most_parts: int, max_events: int, names: Sequence[str] | None = None
     ) -> list[Iterator[Events]]:
-        """In up to `most_parts` parts, about equally long, which threads may read side by side; by rank and
-        start."""
+        """The same in up to `most_parts` parts, about equally long, which threads may read side by side; in
+        one, if it is in order of completion, which goes on from chunk to chunk."""
+        if _tell_order(names):
+            return [self.chunks(max_events, names)]
         with self._opened(("duration",)) as trace:
             edges = np.linspace(0, trace.index.chunks, max(most_parts, 1) + 1).astype(int)
         spans = pairwise(np.unique(edges).tolist())
@@ -179,7 +181,7 @@ class TraceFileSource:
     ) -> Iterator[Events]:
         """As `chunks`, of the ranks of a span."""
         asked = tuple(COLUMNS) if names is None else tuple(names)
-        sorting = CompletionOrder() if set(asked) >= NEEDED else None
+        sorting = CompletionOrder() if _tell_order(asked) else None
         with self._opened({*asked, "rank"}) as trace:
             for columns in trace.runs(trace.index.chunks_with([span], None), max_events, sorting):
                 begin, end = np.searchsorted(columns["rank"], [span[0], span[1] + 1]).tolist()
@@ -270,6 +272,11 @@ class TraceFileSource:
     def _events(self, columns: dict[str, np.ndarray]) -> Events:
         make = Events if len(columns) == len(COLUMNS) else Events.partly
         return make(columns, self.metadata.calls, self.metadata.files)
+
+
+def _tell_order(names: Iterable[str] | None) -> bool:
+    """Whether these columns tell the order of completion."""
+    return names is None or set(names) >= NEEDED
 
 
 def _read_index(file: h5py.File, length: int) -> TraceIndex:

@@ -108,6 +108,17 @@ def test_other_columns_alone_need_no_index(trace: Path) -> None:
     assert sum(map(len, chunks)) == RANKS * EVENTS
 
 
+@pytest.mark.parametrize("most", [1, 2, 7, 1000])
+def test_parts_together_are_the_whole(trace: Path, most: int) -> None:
+    run = en.open(trace)
+    parts = [list(part) for part in run.parts(most, 500, ("start", "duration"))]
+    assert len(parts) == min(most, CHUNKS)
+    assert max(len(chunk) for part in parts for chunk in part) <= 500
+    starts = np.concatenate([chunk.start for part in parts for chunk in part])
+    np.testing.assert_array_equal(starts, run.events.start)
+    assert len(run.parts(most)) == 1  # in order of completion
+
+
 ranges = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)).map(sorted), min_size=1, max_size=2)
 times = st.lists(
     st.tuples(st.integers(-5, 60), st.integers(1, 30)).map(lambda pair: (pair[0], pair[0] + pair[1])),
