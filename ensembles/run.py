@@ -17,7 +17,7 @@ import numpy as np
 from ensembles.budget import Budget
 from ensembles.collection import open_directory
 from ensembles.errors import EnsioError
-from ensembles.events import Call, Events
+from ensembles.events import COLUMNS, Call, Events
 from ensembles.gathering import Here, Pass, S, Workers, sort_of, workers_of
 from ensembles.metadata import Mount, Process, RunMetadata
 from ensembles.readers.flaws import Flaws
@@ -350,7 +350,7 @@ class Run:
         make : callable
             Run → an empty summary. A class or function of a module, or a partial of one.
         columns : iterable of str, optional
-            Those that it needs, where no selection is given; default: all.
+            Those that it needs; default: all.
         selection : Selection, optional
             For this run: which events are added. Phases and ordinals are known to them where it asks for any.
 
@@ -365,12 +365,16 @@ class Run:
         self, make: Callable[[Run], S], columns: Iterable[str] | None, selection: Selection | None
     ) -> Pass:
         in_phases = selection is not None and selection.phases is not None
+        if selection is not None and columns is not None:
+            # All columns of whole ranks are put together where ordinals are counted.
+            whole = selection.ordinals is not None
+            columns = None if whole else {*columns, *selection.columns, "rank", "start"}
         return Pass(
             path=os.path.abspath(self.path),
             opened=self._opened,
             sort_of_run=sort_of(self),
             make=make,
-            columns=None if columns is None else tuple(columns),
+            columns=None if columns is None else tuple(name for name in COLUMNS if name in set(columns)),
             selection=selection,
             phases=self.phases if in_phases else None,
             budget=self.budget,

@@ -31,6 +31,8 @@ from ensembles.viz.report_tables import call_colours, call_table, facts, headlin
 from ensembles.viz.trace_diagram import trace_diagram
 from ensembles.writers.wholefile import whole_file
 
+_COLUMNS = ("rank", "thread", "call", "depth", "carried", "file", "requested", "moved", "start", "duration")
+
 
 @dataclass
 class Summaries:
@@ -99,7 +101,7 @@ class Summaries:
         """Those of a run: where its events are not all calls, what the recorder's own summary tells of
         all."""
         if run.has_all_events:
-            return run.gather(_of_no_events)
+            return run.gather(_of_no_events, _COLUMNS)
         shown = run.gather(_OverTime)
         cells = run.summary
         sizes, classes = sizes_of(cells)

@@ -25,6 +25,8 @@ HELP = "what ran, how long, a table of its calls, frequent sizes, lost events"
 
 _NS_PER_S = 1e9
 
+_COLUMNS = ("rank", "thread", "call", "depth", "carried", "file", "requested", "moved", "start", "duration")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -152,7 +154,7 @@ class _Count:
 
 
 def _from_events(run: Run) -> _Found:
-    sums = run.gather(_Sums)
+    sums = run.gather(_Sums, _COLUMNS)
     return _Found(sums.table, sums.totals, sums.sizes, {}, sums.regions, sums.table.events)
 
 

@@ -108,7 +108,7 @@ def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
     """The operation that is meant; whether only outermost calls count; and what is to be said of that."""
     from ensembles.structure.ordinals_of_run import Operations
 
-    found = run.gather(Operations, selection=chosen)
+    found = run.gather(Operations, ("call", "depth", "duration"), chosen)
     op = _chosen_op(chosen, found.time_ns)
     several = sorted(found.layers.get(op, ()))
     if len(several) > 1 and found.nested[op]:

@@ -25,6 +25,9 @@ HELP = "the phases between which tasks wait for each other: time, bytes, slowest
 ROWS = 50
 
 
+_COLUMNS = ("rank", "call", "carried", "file", "moved", "start", "duration")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
@@ -53,7 +56,7 @@ def execute(args: argparse.Namespace) -> int:
     run = open_run(args, args.run)
     phases = phases_of_run(run, args.by)
     wanted = replace(selection, phases=None).for_run(run)
-    table = run.gather(partial(_table_of, phases), selection=wanted)
+    table = run.gather(partial(_table_of, phases), _COLUMNS, wanted)
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
     if args.json:
         print(json.dumps(_result(run.path, phases, totals, table.outside, run.notes), indent=2))

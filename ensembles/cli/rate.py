@@ -21,6 +21,9 @@ NAME = "rate"
 HELP = "the aggregate data rate over time, and the plateaus at which it stays"
 
 
+_COLUMNS = ("call", "carried", "moved", "start", "duration")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
@@ -43,7 +46,7 @@ def execute(args: argparse.Namespace) -> int:
             "summary has no times: see ensio info for the totals, or record again with ensio run --mode trace"
         )
     selection = selection_of(args).for_run(run)
-    curve = run.gather(_empty_curve, selection=selection)
+    curve = run.gather(_empty_curve, _COLUMNS, selection)
     if selection.ops is not None and not set(selection.ops) & set(DIRECTIONS):
         raise EnsioError("rates are those of reads and writes: choose these, or leave --op out")
     rates = [rates_of(curve, op) for op in DIRECTIONS if selection.ops is None or op in selection.ops]

@@ -38,6 +38,8 @@ MOST_CALLS = 1 << 21
 _BYTES_PER_CALL = 1 << 9
 """What it takes to look for steps in a call, all that is made on the way included."""
 
+_COLUMNS = ("rank", "call", "depth", "requested", "start", "duration")
+
 _NO_TRANSFER = ("seek", "meta", "wait")
 
 
@@ -161,7 +163,7 @@ def phases_of_run(run: Run, rule: str | None = None, most_calls: int | None = No
         )
     if most_calls is None:
         most_calls = min(MOST_CALLS, run.budget.memory_bytes // _BYTES_PER_CALL)
-    return _find(run.gather, run.regions, run.clock_error_ns, rule, most_calls)
+    return _find(partial(run.gather, columns=_COLUMNS), run.regions, run.clock_error_ns, rule, most_calls)
 
 
 def _find(

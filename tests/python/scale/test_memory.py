@@ -16,7 +16,6 @@ MEMORY_MIB = 208
 """Less than the 55 bytes an event take by themselves, beside Python and its libraries."""
 
 COMMANDS = {
-    "info": (),
     "report": ("-o", "report.html"),
     "rate": ("--phase", "2-3", "--ordinal", "5-90"),
     "phases": (),
