@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -236,16 +236,16 @@ class Selection:
     def mask(self, chunk: Events) -> np.ndarray:
         """Which of these events are meant: bool, shape (n,)."""
         mask = np.ones(len(chunk), dtype=bool)
-        wanted_calls = np.array([self.wants_call(call) for call in chunk.calls], dtype=bool)
+        wanted_calls = _wanted_calls(self.ops, self.calls, self.layers, chunk.calls)
         if not wanted_calls.all():
             mask &= wanted_calls[chunk.call]
         if self.file_globs is not None:
             mask &= self._wanted_files(chunk)[chunk.file]
         for ranges, name in ((self.ranks, "rank"), (self.sizes, "requested")):
             if ranges is not None:
-                mask &= _within(getattr(chunk, name), ranges)
+                mask &= within_ranges(getattr(chunk, name), ranges)
         if self.times_s is not None:
-            mask &= _within(chunk.start, [(_ns(low), _ns(high) - 1) for low, high in self.times_s])
+            mask &= within_ranges(chunk.start, [(_ns(low), _ns(high) - 1) for low, high in self.times_s])
         if self.regions is not None:
             if self.spans is None:
                 raise ValueError("regions are chosen of a run: use Selection.for_run first")
@@ -257,7 +257,7 @@ class Selection:
                 numbers = getattr(chunk, name)
                 if numbers is None:
                     raise EnsioError(f"only a whole run tells the {name} of calls: choose with Run.select")
-                mask &= _within(numbers, ranges)
+                mask &= within_ranges(numbers, ranges)
         return mask
 
     def without_phases(self) -> Selection:
@@ -271,11 +271,7 @@ class Selection:
 
     def wants_call(self, call: Call) -> bool:
         """Whether calls of this function are meant, as far as that alone tells."""
-        return (
-            (self.ops is None or call.op in self.ops)
-            and (self.calls is None or call.name in self.calls)
-            and (self.layers is None or call.layer in self.layers)
-        )
+        return bool(_wanted_calls(self.ops, self.calls, self.layers, (call,))[0])
 
     def _wanted_files(self, chunk: Events) -> np.ndarray:
         """Which entries of the dictionary of files match; only those that occur are looked at."""
@@ -286,12 +282,30 @@ class Selection:
         return wanted
 
 
+@lru_cache(maxsize=64)
+def _wanted_calls(
+    ops: tuple[str, ...] | None,
+    names: tuple[str, ...] | None,
+    layers: tuple[str, ...] | None,
+    calls: tuple[Call, ...],
+) -> np.ndarray:
+    """Which functions are meant: bool, shape (len(calls),); the same for each of many chunks."""
+    wanted = [
+        (ops is None or call.op in ops)
+        and (names is None or call.name in names)
+        and (layers is None or call.layer in layers)
+        for call in calls
+    ]
+    return np.array(wanted, dtype=bool)
+
+
 def _check_length(digits: str, what: str) -> None:
     if len(digits) > _MAX_DIGITS:
         raise EnsioError(f"{what} {digits[:8]}... has {len(digits)} digits: at most {_MAX_DIGITS} make sense")
 
 
-def _within(values: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.ndarray:
+def within_ranges(values: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.ndarray:
+    """Which of some integers lie in one of these ranges, both ends included: bool, shape (n,)."""
     limits = np.iinfo(values.dtype)
     mask = np.zeros(len(values), dtype=bool)
     for low, high in ranges:
