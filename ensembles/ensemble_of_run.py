@@ -14,7 +14,7 @@ from ensembles.events import Events
 from ensembles.selection import within_ranges
 from ensembles.statistics.sample import Sample
 from ensembles.structure.long_runs import Beside, events_of_some_ranks
-from ensembles.structure.phases import Phases
+from ensembles.structure.phases import MOST_EVENTS, Phases
 from ensembles.summaries.one_pass import filled
 from ensembles.summaries.phasecounts import PhaseCounts
 
@@ -27,9 +27,9 @@ Per = Literal["call", "MiB"]
 IN_MEMORY = 4_000_000
 """Of runs with more events, only the histogram and the calls of some ranks are held."""
 
-SOME_EVENTS = 1 << 20
-"""About so many events, of whole ranks, tell of a run with more than `IN_MEMORY` how successive calls hang
-together."""
+SOME_EVENTS = MOST_EVENTS // 2
+"""About so many events, of whole ranks, tell of a run with more than `IN_MEMORY` where to look for phases (as
+many as `phases_of_run` takes), and how successive calls hang together."""
 
 MOST_SUCCESSIVE = 1 << 18
 """Of no more calls: from the middle of what each of the tasks does in each phase. A correlation between them
