@@ -1,4 +1,4 @@
-"""The compiled code under the summaries and the reader of job files; all else is in setup.cfg.
+"""The compiled code under the summaries, the readers and the phases; all else is in setup.cfg.
 
 It is optional: without a C compiler the package installs all the same, and NumPy does the work with
 equal results."""
@@ -23,6 +23,27 @@ setup(
             "ensembles.readers._decode",
             sources=["ensembles/readers/_decode.c"],
             depends=["libtrace/include/ensio/event.h", "libtrace/include/ensio/jobfile.h"],
+            include_dirs=["libtrace/include"],
+            define_macros=[("Py_LIMITED_API", "0x030B0000")],
+            extra_compile_args=["-std=c11", "-O3"],
+            py_limited_api=True,
+            optional=True,
+        ),
+        Extension(
+            "ensembles.readers._columns",
+            sources=["ensembles/readers/_columns.c"],
+            depends=["libtrace/include/ensio/event.h"],
+            include_dirs=["libtrace/include"],
+            define_macros=[("Py_LIMITED_API", "0x030B0000")],
+            extra_compile_args=["-std=c11", "-O3", "-ffp-contract=off"],
+            libraries=["m"],
+            py_limited_api=True,
+            optional=True,
+        ),
+        Extension(
+            "ensembles.structure._gaps",
+            sources=["ensembles/structure/_gaps.c"],
+            depends=["libtrace/include/ensio/bins.h"],
             include_dirs=["libtrace/include"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             extra_compile_args=["-std=c11", "-O3"],

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ensembles.ensemble_text import ensemble_html, ensemble_text
 from ensembles.errors import EnsioError
+from ensembles.names_of_calls import doubts_about, name_of, op_of, used_calls
 from ensembles.statistics.sample import Sample
-from ensembles.units import bytes_text, count_text, seconds_text
+from ensembles.successive import Successive
+from ensembles.units import bytes_text
 
 if TYPE_CHECKING:
-    from ensembles.events import Call, Events
+    from ensembles.events import Events
     from ensembles.statistics.atoms import Atoms
     from ensembles.statistics.dependence import Dependence
     from ensembles.statistics.histogram import Histogram
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from ensembles.statistics.quantiles import Quantiles
     from ensembles.statistics.robust import Robust
     from ensembles.statistics.split_result import Split
+
+__all__ = ["MIB", "PER", "Ensemble", "Successive", "doubts_about", "name_of", "op_of"]
 
 MIB = float(1 << 20)
 
@@ -66,6 +70,8 @@ class Ensemble:
         As given. All are None where only the histogram of the ensemble is known.
     per, name, op, notes
         As given.
+    counted : Sample
+        The durations counted by phase and bin, without the clock's step (`sample`).
     """
 
     def __init__(
@@ -96,7 +102,7 @@ class Ensemble:
         self.durations_s: np.ndarray | None = durations
         self.per, self.name, self.op, self.notes = _checked(per), name, op, list(notes)
         self._resolution_s = resolution_s
-        self._counted = Sample.of(durations, self.phase)
+        self.counted = Sample.of(durations, self.phase)
 
     @classmethod
     def of_events(cls, events: Events, per: Literal["call", "MiB"] = "call") -> Ensemble:
@@ -105,6 +111,7 @@ class Ensemble:
         if _checked(per) == "MiB":
             events = events[events.moved > 0]
             durations_s = events.duration * 1e-9 / (events.moved / MIB)
+        used = used_calls(events)
         return cls(
             durations_s,
             events.phase,
@@ -113,9 +120,9 @@ class Ensemble:
             np.maximum(events.moved, 0),
             start_ns=events.start,
             per=per,
-            name=name_of(_used(events)),
-            op=op_of(_used(events)),
-            notes=doubts_about(_used(events)),
+            name=name_of(used),
+            op=op_of(used),
+            notes=doubts_about(used),
         )
 
     @classmethod
@@ -135,7 +142,7 @@ class Ensemble:
         for column in ("durations_s", "phase", "rank", "ordinal", "bytes", "start_ns"):
             setattr(ensemble, column, None)
         ensemble.per, ensemble.name, ensemble.op, ensemble.notes = _checked(per), name, op, list(notes)
-        ensemble._counted, ensemble._resolution_s = sample, sample.resolution_s or None
+        ensemble.counted, ensemble._resolution_s = sample, sample.resolution_s or None
         return ensemble
 
     @cached_property
@@ -146,15 +153,15 @@ class Ensemble:
             from ensembles.statistics.resolution import clock_step_of_counts_s, clock_step_s
 
             if self.durations_s is None:
-                step_s = clock_step_of_counts_s(self._counted.counts)
+                step_s = clock_step_of_counts_s(self.counted.counts)
             else:
                 step_s = clock_step_s(self.durations_s)
-        return replace(self._counted, resolution_s=step_s)
+        return replace(self.counted, resolution_s=step_s)
 
     @property
     def n(self) -> int:
         """Number of calls."""
-        return self._counted.total
+        return self.counted.total
 
     def __len__(self) -> int:
         return self.n
@@ -178,19 +185,7 @@ class Ensemble:
                 "this ensemble does not tell which task made which call, so that no calls of a task follow "
                 "one another: make it from the events of a run recorded in mode trace, or give the ranks"
             )
-        phase = np.zeros(self.n, np.int64) if self.phase is None else self.phase
-        keys = [phase, self.rank] if self.start_ns is None else [self.start_ns, phase, self.rank]
-        order = np.lexsort(keys)
-        rank, phase = self.rank[order], phase[order]
-        changed = (rank[1:] != rank[:-1]) | (phase[1:] != phase[:-1])
-        return Successive(
-            duration_s=self.durations_s[order],
-            rank=rank,
-            phase=phase,
-            begin=np.unique(np.concatenate([[0], np.flatnonzero(changed) + 1, [self.n]])),
-            order=order,
-            phases_known=self.phase is not None,
-        )
+        return Successive.of(self.durations_s, self.rank, self.phase, self.start_ns)
 
     @cached_property
     def atoms(self) -> Atoms:
@@ -198,8 +193,8 @@ class Ensemble:
         from ensembles.statistics.atoms import Atoms
 
         if self.durations_s is None or not self.n:
-            return Atoms.of(self._counted)
-        return Atoms.of_durations(self.durations_s, self.phase, self._counted)
+            return Atoms.of(self.counted)
+        return Atoms.of_durations(self.durations_s, self.phase, self.counted)
 
     def moments(self, level: float = 0.9, seed: int = 0) -> Moments:
         """Mean, spread and shape of the durations, each with an interval: `statistics.moments`."""
@@ -321,66 +316,11 @@ class Ensemble:
             tasks = max(len(np.unique(rank)), 1)
         return split_of(self.sample, calls, tasks, self.dependence, **options)
 
-    def _facts(self) -> list[tuple[str, str]]:
-        sample, rates = self._counted, self.per == "MiB"
-        facts = [("calls", f"{self.n:,}")]
-        if self.rank is not None and self.n:
-            facts.append(("tasks", f"{len(np.unique(self.rank)):,}"))
-        facts.append(("phases", f"{len(sample.phase):,}" if sample.phases_known else "not known"))
-        if self.n:
-            per = "/MiB" if rates else ""
-            for what, value_s in (
-                ("shortest", sample.min_s.min()),
-                ("median", sample.quantile_s([0.5])[0]),
-                ("longest", sample.max_s.max()),
-            ):
-                rate = f" ({1 / value_s:.4g} MiB/s)" if rates and value_s > 0 else ""
-                facts.append((what, f"{seconds_text(float(value_s))}{per}{rate}"))
-        return facts
-
     def __repr__(self) -> str:
-        if not self.n:
-            return "Ensemble: no calls"
-        facts = dict(self._facts())
-        title = f"Ensemble of {self.name}" if self.name else "Ensemble"
-        counted = [count_text(self.n, "call")]
-        if "tasks" in facts:
-            counted.append(f"{facts['tasks']} task{'s' * (facts['tasks'] != '1')}")
-        known = self._counted.phases_known
-        counted.append(count_text(len(self._counted.phase), "phase") if known else "phases not known")
-        times = f"median {facts['median']}, from {facts['shortest']} to {facts['longest']}"
-        return f"{title}: {', '.join(counted)}; {times}" + "".join(f"\n  note: {note}" for note in self.notes)
+        return ensemble_text(self)
 
     def _repr_html_(self) -> str:
-        facts = self._facts()
-        rows = "".join(f"<tr><th>{what}</th><td>{html.escape(text)}</td></tr>" for what, text in facts)
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        title = html.escape(f"Ensemble of {self.name}" if self.name else "Ensemble")
-        return f"<p><b>{title}</b></p><table>{rows}</table>" + (f"<ul>{notes}</ul>" if notes else "")
-
-
-@dataclass(frozen=True, eq=False)
-class Successive:
-    """Calls of each task in the order in which it made them.
-
-    Attributes
-    ----------
-    duration_s, rank, phase : ndarray, shape (n,)
-        Sorted by rank, phase and start.
-    begin : ndarray of int64, shape (g + 1,)
-        Where the calls of a rank in a phase begin, and n at the end.
-    order : ndarray of int64, shape (n,)
-        Position of each call in the ensemble.
-    phases_known : bool
-        False: all calls are taken for those of one phase, 0.
-    """
-
-    duration_s: np.ndarray
-    rank: np.ndarray
-    phase: np.ndarray
-    begin: np.ndarray
-    order: np.ndarray
-    phases_known: bool
+        return ensemble_html(self)
 
 
 def _column(name: str, values: Any, dtype: type) -> np.ndarray:
@@ -397,37 +337,3 @@ def _checked(per: str) -> Any:
     if per not in PER:
         raise EnsioError(f'there is no ensemble per "{per}": it is per call or per MiB')
     return per
-
-
-def _used(events: Events) -> list[Call]:
-    """The functions that were called."""
-    return [events.calls[number] for number in np.flatnonzero(np.bincount(events.call))]
-
-
-def name_of(used: Sequence[Call]) -> str:
-    """The functions' names, of many the first."""
-    names = [call.name for call in used]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def op_of(used: Sequence[Call]) -> str:
-    """The functions' kind of operation; ``""``: several, or none."""
-    ops = {call.op for call in used}
-    return ops.pop() if len(ops) == 1 else ""
-
-
-def doubts_about(used: Sequence[Call]) -> list[str]:
-    """What makes calls of these functions more than one ensemble, in plain sentences."""
-    layers = sorted({call.layer for call in used})
-    ops = sorted({call.op for call in used})
-    doubts = []
-    if len(layers) > 1:
-        doubts.append(
-            f"calls of {len(layers)} layers ({', '.join(layers)}) are one ensemble here, and those of one "
-            "may be made inside those of another: choose one by layer"
-        )
-    if len(ops) > 1:
-        doubts.append(
-            f"calls of {len(ops)} kinds ({', '.join(ops)}) are one ensemble here: choose one by op"
-        )
-    return doubts

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ensembles.ensemble import Ensemble
+from ensembles.ensemble import Ensemble, name_of, op_of
 from ensembles.ensemble_of_summary import ensemble_of_summary
 from ensembles.errors import EnsioError
-from ensembles.events import OPS, Events
-from ensembles.gathering import Here
+from ensembles.events import Events
+from ensembles.selection import within_ranges
 from ensembles.statistics.sample import Sample
+from ensembles.structure.long_runs import Beside, events_of_some_ranks
 from ensembles.structure.ordinals import ordinal_of
-from ensembles.structure.phases import Phases, find_phases
-from ensembles.summaries.kernels import THREADS
+from ensembles.structure.phases import MOST_EVENTS, Phases
+from ensembles.summaries.one_pass import filled
 from ensembles.summaries.phasecounts import PhaseCounts
 
 if TYPE_CHECKING:
@@ -30,19 +30,16 @@ Per = Literal["call", "MiB"]
 IN_MEMORY = 4_000_000
 """Of runs with more events, only the histogram and the calls of some ranks are held."""
 
-SOME_EVENTS = 1_000_000
-"""About so many events, of whole ranks, tell the phases of a run with more than `IN_MEMORY`, and how
-successive calls hang together."""
+SOME_EVENTS = MOST_EVENTS // 2
+"""About so many events, of whole ranks, tell of a run with more than `IN_MEMORY` where to look for phases (as
+many as `phases_of_run` takes), and how successive calls hang together."""
+
+MOST_SUCCESSIVE = 1 << 18
+"""Of no more calls: from the middle of what each of the tasks does in each phase. A correlation between them
+is then known to 0.002."""
 
 MOST_PHASES = 8192
 """More phases than these are put together in a row while counting: 15 KiB each."""
-
-CHUNK = 1 << 19
-"""Events that are in memory at a time, for each thread."""
-
-_LEAST_RANKS = 2
-_BEFORE_NS = 2_000_000
-_MOST_ACROSS = 0.1
 
 
 def ensemble_of(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
@@ -71,136 +68,99 @@ def ensemble_of(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
 
 
 def _in_one_pass(run: Run, selection: Selection, per: Per) -> Ensemble:
-    some = run.some_ranks(min(SOME_EVENTS, run.budget.held_events // 4), _LEAST_RANKS)
-    phases = find_phases(some, run.regions, run.clock_error_ns)
-    if phases.rule in ("steps", "gaps"):
-        phases = replace(phases, cuts_ns=_late(phases.cuts_ns, some))
+    some = events_of_some_ranks(run, min(SOME_EVENTS, run.budget.held_events // 4))
     run.budget.check(run.path)
-    cuts, number, key = _groups_of(phases)
-    columns = {*selection.columns, "start", "duration"}
-    columns |= {"rank"} if phases.named is not None else set()
-    columns |= {"moved"} if per == "MiB" or selection.per_byte else set()
-    within = selection.without_phases()
-    make = partial(_empty_counts, cuts, within, key, per)
-    if isinstance(run.workers, Here) and within.ordinals is None:
-        found = _counted(run, tuple(columns), make)
-    else:
-        found = run.gather(make, *((columns, None) if within.ordinals is None else (None, within)))
-    if phases.rule in ("steps", "gaps"):
-        found, number = _true_cuts(found, number, run.tasks)
+    phases, found, number = _phases_and_counts(run, selection, per, some)
     sample = Sample.of_phase_counts(found, number)
-    if selection.phases is not None:
-        chosen = np.zeros(len(sample.phase), bool)
-        for low, high in selection.phases:
-            chosen |= (sample.phase >= low) & (sample.phase <= high)
-        sample = sample.chosen(chosen)
-    theirs = some.told_by(
-        lambda name: _phase_in(phases, found, number, some) if name == "phase" else ordinal_of(some)
-    )
-    part = selection.of(theirs).ensemble(per)
-    ranks = len(np.unique(some.rank))
-    notes = [f"phases were found in the calls of {ranks:,} of {run.tasks:,} ranks ({phases.sentence})"]
+    if selection.phases is not None and phases.count <= MOST_PHASES:
+        sample = sample.chosen(within_ranges(sample.phase, selection.phases))
+    notes = [f"phases: {phases.sentence}"]
     if phases.count > MOST_PHASES:
         notes.append(f"{phases.count:,} phases were put together to {MOST_PHASES:,}")
+    if some is None:
+        notes.append(
+            "how successive calls of a task hang together is not known: each task made too many to be held"
+        )
+        used = [call for call in run.calls[1:] if selection.wants_call(call)]
+        return Ensemble.of_sample(sample, per, name_of(used), op_of(used), notes)
+    theirs = selection.of(some.told_by(lambda name: phases.of(some) if name == "phase" else ordinal_of(some)))
+    part = _thinned(theirs, phases, MOST_SUCCESSIVE).ensemble(per)
     doubts = [note for note in part.notes if note not in notes]
     return Ensemble.of_sample(sample, per, part.name, part.op, notes + doubts, part.successive)
 
 
-def _late(cuts_ns: np.ndarray, some: Events) -> np.ndarray:
-    """Cuts moved to the end of the gap in which they lie: ranks that were not looked at may be at work for
-    long after those that were, but all go on soon after a barrier."""
-    start = np.sort(some.start[some.op != OPS.index("wait")])
-    following = np.searchsorted(start, cuts_ns, side="left")
-    gap_ns = np.where(following < len(start), start[np.minimum(following, len(start) - 1)] - cuts_ns, 0)
-    return cuts_ns + np.maximum(gap_ns - np.minimum(gap_ns // 2, _BEFORE_NS), 0)
+def _phases_and_counts(
+    run: Run, selection: Selection, per: Per, some: Events | None
+) -> tuple[Phases, PhaseCounts, np.ndarray]:
+    """The phases of a run, what of each is chosen, and the number of the phase of each group."""
+    within, per_mib = selection.without_phases(), per == "MiB"
+    # Ordinals are looked at before, in the pass itself.
+    choose = partial(_choose, replace(within, ordinals=None), per)
+    columns = {*selection.columns, "start", "duration"}
+    columns |= {"moved"} if per_mib or selection.per_byte else set()
+    if not run.knows_phases and selection.ordinals is None:
+        beside = Beside(columns, partial(_counts_beside, choose, per_mib))
+        phases = run.find_phases(some, beside)
+        if beside.found is not None and len(phases.cuts_ns) < MOST_PHASES:
+            return phases, beside.found, phases.number
+    phases = run.phases
+    assert phases is not None  # all calls are among the events
+    cuts, number, key = _groups_of(phases)
+    columns |= {"rank"} if phases.named is not None else set()
+    if selection.phases is not None and phases.count > MOST_PHASES:
+        choose = partial(_choose_of_phases, choose, phases, selection.phases)
+    make = partial(PhaseCounts, cuts, choose, key, per_mib)
+    if selection.ordinals is not None:
+        return phases, run.gather(partial(_made, make), None, within), number
+    return phases, filled(run, tuple(columns), make), number
+
+
+def _counts_beside(choose: Callable[[Events], np.ndarray], per_mib: bool, cuts: np.ndarray) -> PhaseCounts:
+    return PhaseCounts(cuts, choose, per_mib=per_mib, keep_odd=True)
+
+
+def _made(make: Callable[[], PhaseCounts], _: Any) -> PhaseCounts:
+    return make()
+
+
+def _thinned(events: Events, phases: Phases, most: int) -> Events:
+    """So many of these calls, sorted by rank and start: each task's in the middle of each phase."""
+    if len(events) <= most:
+        return events
+    phase = phases.of(events)
+    new = (events.rank[1:] != events.rank[:-1]) | (phase[1:] != phase[:-1])
+    begin = np.concatenate([[0], np.flatnonzero(new) + 1, [len(events)]])
+    length = np.diff(begin)
+    kept = np.minimum(length, max(most // len(length), 2))
+    first = begin[:-1] + (length - kept) // 2
+    return events[np.repeat(first - np.cumsum(kept) + kept, kept) + np.arange(kept.sum())]
 
 
 def _groups_of(
     phases: Phases,
 ) -> tuple[np.ndarray, np.ndarray, Callable[[Events], np.ndarray] | None]:
-    """Cuts of the keys by which calls are counted, the phase of each group, and the keys (None: starts)."""
+    """Cuts of the keys by which calls are counted, the phase of each group (too many are put together,
+    several that follow each other to the first of them), and the keys (None: starts)."""
     if phases.named is not None:
-        count = min(phases.count, MOST_PHASES)
-        return np.arange(1, count + 1), np.append(-1, np.arange(1, count + 1)), partial(_named_phase, phases)
+        first = np.arange(1, phases.count + 1)
+        if phases.count > MOST_PHASES:
+            first = first[np.unique(np.linspace(0, phases.count - 1, MOST_PHASES).astype(int))]
+        return first, np.append(-1, first), phases.of
     cuts, number = phases.cuts_ns, phases.number
     if len(cuts) > MOST_PHASES:
         kept = np.unique(np.linspace(0, len(cuts) - 1, MOST_PHASES).astype(int))
+        first = np.minimum.reduceat(np.where(number > 0, number, phases.count + 1)[1:], kept)
+        number = np.concatenate([number[:1], np.where(first > phases.count, -1, first)])
         cuts = cuts[kept]
-        number = np.arange(1, len(cuts) + 2)
     return cuts, number, None
 
 
-def _named_phase(phases: Phases, events: Events) -> np.ndarray:
-    """The phase of each call, -1: none; too many are put together, several that follow each other to one."""
-    number = phases.of(events)
-    if phases.count > MOST_PHASES:
-        number = np.where(number > 0, (number - 1) * MOST_PHASES // phases.count + 1, -1)
-    return number
-
-
-def _empty_counts(
-    cuts: np.ndarray,
-    selection: Selection,
-    key: Callable[[Events], np.ndarray] | None,
-    per: Per,
-    _: Any = None,
-) -> PhaseCounts:
-    # Ordinals are looked at before, in the pass itself.
-    wanted = replace(selection, ordinals=None)
-    return PhaseCounts(cuts, partial(_choose, wanted, per=per), key, per_mib=per == "MiB")
-
-
-def _choose(selection: Selection, chunk: Events, per: Per) -> np.ndarray:
+def _choose(selection: Selection, per: Per, chunk: Events) -> np.ndarray:
     mask = selection.mask(chunk)
     return mask & (chunk.moved > 0) if per == "MiB" else mask
 
 
-def _counted(run: Run, columns: tuple[str, ...], make: Callable[[], PhaseCounts]) -> PhaseCounts:
-    """All events of a run in one pass, counted by several threads."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        parts = run.parts(THREADS, CHUNK, columns)
-        if len(parts) > 1:
-            counts = list(pool.map(_counted_part, parts, [make() for _ in parts]))
-        else:
-            counts = _counted_behind(parts[0] if parts else iter(()), [make() for _ in range(THREADS)], pool)
-    for other in counts[1:]:
-        counts[0].merge(other)
-    return counts[0]
-
-
-def _counted_part(chunks: Iterator[Events], counts: PhaseCounts) -> PhaseCounts:
-    for chunk in chunks:
-        counts.add(chunk)
-    return counts
-
-
-def _counted_behind(
-    chunks: Iterator[Events], counts: list[PhaseCounts], pool: ThreadPoolExecutor
-) -> list[PhaseCounts]:
-    """Chunks are counted while the next ones are read."""
-    pending: list[Future | None] = [None] * len(counts)
-    for turn, chunk in enumerate(chunks):
-        place = turn % len(counts)
-        if (busy := pending[place]) is not None:
-            busy.result()
-        pending[place] = pool.submit(counts[place].add, chunk)
-    for busy in pending:
-        if busy is not None:
-            busy.result()
-    return counts
-
-
-def _true_cuts(found: PhaseCounts, number: np.ndarray, tasks: int) -> tuple[PhaseCounts, np.ndarray]:
-    """Without the cuts that lie within the calls of many ranks: those that were looked at were idle by
-    chance."""
-    dropped = found.arrays["across"][:-1] > _MOST_ACROSS * tasks
-    if not dropped.any():
-        return found, number
-    kept = found.without_cuts(dropped)
-    return kept, np.arange(1, len(kept.cuts) + 2)
-
-
-def _phase_in(phases: Phases, found: PhaseCounts, number: np.ndarray, events: Events) -> np.ndarray:
-    if phases.named is not None:
-        return _named_phase(phases, events)
-    return number[np.searchsorted(found.cuts, events.start, side="right")]
+def _choose_of_phases(
+    choose: Callable[[Events], np.ndarray], phases: Phases, wanted: Sequence[tuple[int, int]], chunk: Events
+) -> np.ndarray:
+    return choose(chunk) & within_ranges(phases.of(chunk), wanted)

@@ -195,6 +195,11 @@ class Events:
 
         return chosen if self._ask is None else chosen.told_by(ask)
 
+    def part(self, low: int, high: int) -> Events:
+        """The events from `low` to `high`, with the columns that these have."""
+        columns = {name: getattr(self, name)[low:high] for name in COLUMNS if hasattr(self, name)}
+        return Events.partly(columns, self.calls, self.files)
+
     def sorted(self) -> Events:
         """The same events, by rank and then by start."""
         if self._is_sorted():

@@ -34,6 +34,7 @@ from ensembles.summaries.ranktable import RankTable
 if TYPE_CHECKING:
     from ensembles.ensemble import Ensemble
     from ensembles.readers.trace_index import Ranges
+    from ensembles.structure.long_runs import Beside
     from ensembles.structure.phases import Phases
 
 __all__ = ["Process", "Run", "open"]
@@ -171,6 +172,19 @@ class Run:
         if not self.tells_phases:
             return None
         return find_phases(Events.empty(self.calls, self.files), self.regions, self.clock_error_ns)
+
+    @property
+    def knows_phases(self) -> bool:
+        """Whether the phases have been looked for, so that `phases` costs nothing."""
+        return "phases" in self.__dict__
+
+    def find_phases(self, some: Events | None = None, beside: Beside | None = None) -> Phases:
+        """`phases`, of a run that keeps all calls; the arguments are those of
+        `ensembles.structure.phases.phases_of_run`."""
+        from ensembles.structure.phases import phases_of_run
+
+        self.__dict__["phases"] = phases_of_run(self, some=some, beside=beside)
+        return self.phases
 
     @property
     def tells_phases(self) -> bool:

@@ -6,66 +6,32 @@ The same filters are understood by every command and by `Run.select`. Each is a 
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.events import OPS, Call, Events
+from ensembles.filter_texts import (
+    UNITS,
+    Text,
+    each,
+    names,
+    parse_numbers,
+    parse_size,
+    parse_sizes,
+    parse_times,
+)
 
 if TYPE_CHECKING:
     from ensembles.regiontable import Spans
     from ensembles.run import Run
 
-UNITS = {
-    "": 1,
-    "B": 1,
-    "kB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "KiB": 1 << 10,
-    "MiB": 1 << 20,
-    "GiB": 1 << 30,
-    "TiB": 1 << 40,
-}
-"""Units of sizes, and how many bytes each has."""
-
-_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
-_NUMBERS = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
-
-_MAX_DIGITS = 40
-"""More digits than any quantity here has; Python itself refuses to convert some thousands."""
-
-Text = str | int | float | Iterable[str | int | float] | None
-
-
-def parse_size(text: str) -> int:
-    """Bytes of a size such as ``4096``, ``1MiB`` or ``1.5 kB``.
-
-    Raises
-    ------
-    EnsioError
-        It is no size, or not a whole number of bytes.
-    """
-    match = _SIZE.fullmatch(text)
-    units = {unit.lower(): factor for unit, factor in UNITS.items()}
-    if match is None or match[2].lower() not in units:
-        known = ", ".join(unit for unit in UNITS if unit)
-        raise EnsioError(f'size "{text}" is no number of bytes: write it like 4096 or 1MiB ({known})')
-    _check_length(match[1], "size")
-    whole, _, fraction = match[1].partition(".")
-    scaled = int(whole + fraction) * units[match[2].lower()]
-    size, rest = divmod(scaled, 10 ** len(fraction))
-    if rest:
-        raise EnsioError(f'size "{text}" is not a whole number of bytes')
-    return size
+__all__ = ["UNITS", "Selection", "Text", "parse_size", "within_ranges"]
 
 
 @dataclass(frozen=True)
@@ -153,16 +119,16 @@ class Selection:
             A filter makes no sense.
         """
         return cls(
-            ops=_names(op, "op", OPS),
-            calls=_names(call, "call", None),
-            layers=_names(layer, "layer", None),
+            ops=names(op, "op", OPS),
+            calls=names(call, "call", None),
+            layers=names(layer, "layer", None),
             file_globs=None if file is None else tuple([file] if isinstance(file, str) else map(str, file)),
-            ranks=_each(rank, partial(_parse_numbers, "rank")),
-            sizes=_each(size, _parse_sizes),
-            times_s=_each(time, _parse_times),
+            ranks=each(rank, partial(parse_numbers, "rank")),
+            sizes=each(size, parse_sizes),
+            times_s=each(time, parse_times),
             regions=None if region is None else (region,) if isinstance(region, str) else tuple(region),
-            phases=_each(phase, partial(_parse_numbers, "phase")),
-            ordinals=_each(ordinal, partial(_parse_numbers, "ordinal")),
+            phases=each(phase, partial(parse_numbers, "phase")),
+            ordinals=each(ordinal, partial(parse_numbers, "ordinal")),
             per_byte=per_byte,
         )
 
@@ -243,16 +209,16 @@ class Selection:
     def mask(self, chunk: Events) -> np.ndarray:
         """Which of these events are meant: bool, shape (n,)."""
         mask = np.ones(len(chunk), dtype=bool)
-        wanted_calls = np.array([self.wants_call(call) for call in chunk.calls], dtype=bool)
+        wanted_calls = _wanted_calls(self.ops, self.calls, self.layers, chunk.calls)
         if not wanted_calls.all():
             mask &= wanted_calls[chunk.call]
         if self.file_globs is not None:
             mask &= self._wanted_files(chunk)[chunk.file]
         for ranges, name in ((self.ranks, "rank"), (self.sizes, "requested")):
             if ranges is not None:
-                mask &= _within(getattr(chunk, name), ranges)
+                mask &= within_ranges(getattr(chunk, name), ranges)
         if self.times_ns is not None:
-            mask &= _within(chunk.start, self.times_ns)
+            mask &= within_ranges(chunk.start, self.times_ns)
         if self.regions is not None:
             if self.spans is None:
                 raise ValueError("regions are chosen of a run: use Selection.for_run first")
@@ -264,7 +230,7 @@ class Selection:
                 numbers = getattr(chunk, name)
                 if numbers is None:
                     raise EnsioError(f"only a whole run tells the {name} of calls: choose with Run.select")
-                mask &= _within(numbers, ranges)
+                mask &= within_ranges(numbers, ranges)
         return mask
 
     def without_phases(self) -> Selection:
@@ -278,11 +244,7 @@ class Selection:
 
     def wants_call(self, call: Call) -> bool:
         """Whether calls of this function are meant, as far as that alone tells."""
-        return (
-            (self.ops is None or call.op in self.ops)
-            and (self.calls is None or call.name in self.calls)
-            and (self.layers is None or call.layer in self.layers)
-        )
+        return bool(_wanted_calls(self.ops, self.calls, self.layers, (call,))[0])
 
     def _wanted_files(self, chunk: Events) -> np.ndarray:
         """Which entries of the dictionary of files match; only those that occur are looked at."""
@@ -293,12 +255,25 @@ class Selection:
         return wanted
 
 
-def _check_length(digits: str, what: str) -> None:
-    if len(digits) > _MAX_DIGITS:
-        raise EnsioError(f"{what} {digits[:8]}... has {len(digits)} digits: at most {_MAX_DIGITS} make sense")
+@lru_cache(maxsize=64)
+def _wanted_calls(
+    ops: tuple[str, ...] | None,
+    names: tuple[str, ...] | None,
+    layers: tuple[str, ...] | None,
+    calls: tuple[Call, ...],
+) -> np.ndarray:
+    """Which functions are meant: bool, shape (len(calls),); the same for each of many chunks."""
+    wanted = [
+        (ops is None or call.op in ops)
+        and (names is None or call.name in names)
+        and (layers is None or call.layer in layers)
+        for call in calls
+    ]
+    return np.array(wanted, dtype=bool)
 
 
-def _within(values: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.ndarray:
+def within_ranges(values: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.ndarray:
+    """Which of some integers lie in one of these ranges, both ends included: bool, shape (n,)."""
     limits = np.iinfo(values.dtype)
     mask = np.zeros(len(values), dtype=bool)
     for low, high in ranges:
@@ -310,65 +285,3 @@ def _within(values: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.ndarray
 def _ns(seconds: float) -> int:
     """Nanoseconds; infinities become the ends of int64."""
     return round(max(min(seconds * 1e9, 2.0**62), -(2.0**62)))
-
-
-def _parts(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return value.split(",")
-    if isinstance(value, (int, float, np.number)):
-        return [str(value)]
-    return [part for item in value for part in _parts(item)]
-
-
-def _names(value: Text, what: str, known: Sequence[str] | None) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    names = tuple(part.strip() for part in _parts(value))
-    for name in names:
-        if not name or (known is not None and name not in known):
-            remedy = f"it is one of {', '.join(known)}" if known else "give a name"
-            raise EnsioError(f'there is no {what} "{name}": {remedy}')
-    return names
-
-
-def _each(value: Text, parse: Any) -> tuple[Any, ...] | None:
-    return None if value is None else tuple(parse(part) for part in _parts(value))
-
-
-def _parse_numbers(what: str, text: str) -> tuple[int, int]:
-    match = _NUMBERS.fullmatch(text)
-    if match is None:
-        raise EnsioError(f'{what} "{text}" is no number and no range: write it like 5 or 0-63')
-    for digits in match.groups(default=""):
-        _check_length(digits, what)
-    low, high = int(match[1]), int(match[2] or match[1])
-    if high < low:
-        raise EnsioError(f'{what} "{text}" is an empty range: write the smaller number first')
-    return low, high
-
-
-def _parse_sizes(text: str) -> tuple[int, int]:
-    low_text, range_sign, high_text = text.partition("..")
-    low = parse_size(low_text) if low_text.strip() or not range_sign else 0
-    if not range_sign:
-        return low, low
-    high = parse_size(high_text) if high_text.strip() else 2**64 - 1
-    if high < low:
-        raise EnsioError(f'size "{text}" is an empty range: write the smaller size first')
-    return low, high
-
-
-def _parse_times(text: str) -> tuple[float, float]:
-    low_text, range_sign, high_text = text.partition("..")
-    for limit_text in (low_text, high_text):
-        _check_length(limit_text.strip(), "time")
-    try:
-        low = float(low_text) if low_text.strip() else -math.inf
-        high = float(high_text) if high_text.strip() else math.inf
-    except ValueError:
-        range_sign = ""
-    if not range_sign:
-        raise EnsioError(f'time "{text}" is no range of seconds: write it like 10..20')
-    if not low < high:
-        raise EnsioError(f'time "{text}" is an empty range: write the earlier time first')
-    return low, high

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from typing import Any
 
 import numpy as np
-from bokeh.models import Legend, LegendItem, Range1d, WheelZoomTool
+from bokeh.models import Legend, LegendItem, LogScale, Range1d, Title, WheelZoomTool
 from bokeh.plotting import figure
 
-from ensembles.viz.units import scaled_ticks, time_unit
+from ensembles.ensemble import Ensemble
+from ensembles.viz.units import scaled_ticks, time_ticks, time_unit
 
 LEFT_BORDER = 76
 """Room for the labels of the vertical axis, in pixels: the same everywhere, so that linked time axes are
@@ -16,6 +19,7 @@ aligned."""
 
 RIGHT_BORDER = 18
 
+_LINE = 120
 
 _LEAST_SPAN_S = 1e-6
 
@@ -80,6 +84,28 @@ def label_duration_axis(fig: figure) -> None:
     fig.xaxis.ticker.desired_num_ticks = 10
 
 
+def label_log_durations(fig: figure, ensemble: Ensemble) -> None:
+    """Name a logarithmic axis of an ensemble's durations; each tick has its own unit."""
+    what = "duration of a call" if ensemble.per == "call" else "time for each MiB"
+    fig.xaxis.axis_label = f"{what} (unit at each tick)"
+    fig.xaxis.formatter = time_ticks()
+
+
+def ensemble_from(data: Any) -> Ensemble:
+    """The ensemble itself, or that of all calls of a run or of events.
+
+    Raises
+    ------
+    TypeError
+        `data` is none of these.
+    """
+    if isinstance(data, Ensemble):
+        return data
+    if not hasattr(data, "ensemble"):
+        raise TypeError(f"an ensemble, events or a run is needed, not {type(data).__name__}")
+    return data.ensemble()
+
+
 def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> None:
     """Put a legend above the picture, where it hides nothing."""
     legend = Legend(
@@ -95,9 +121,23 @@ def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> N
     fig.add_layout(legend, "above")
 
 
+def subtitle(fig: figure, sentence: str) -> None:
+    """Put a sentence between the title and the picture."""
+    text = textwrap.fill(plain(sentence), _LINE)
+    fig.add_layout(Title(text=text, text_font_style="normal", text_color="#666666"), "above")
+
+
+def plain(text: str) -> str:
+    """A text with names from a trace in it, without what Bokeh would take for mathematics."""
+    return re.sub(r"[^\w .,:;()%+–-]", "?", text)
+
+
 def say_empty(fig: figure, sentence: str) -> None:
     """Write in the middle of a picture, whose ranges are set, why there is nothing in it."""
-    middle = [(axis_range.start + axis_range.end) / 2 for axis_range in (fig.x_range, fig.y_range)]
+    middle = [
+        (axis.start * axis.end) ** 0.5 if isinstance(scale, LogScale) else (axis.start + axis.end) / 2
+        for axis, scale in ((fig.x_range, fig.x_scale), (fig.y_range, fig.y_scale))
+    ]
     fig.text(
         x=middle[:1],
         y=middle[1:],

@@ -27,6 +27,7 @@ from ensembles.viz.figures import time_range
 from ensembles.viz.histogram import histogram
 from ensembles.viz.moments import moments
 from ensembles.viz.rate import rate
+from ensembles.viz.report_ensembles import shown_ensembles
 from ensembles.viz.report_tables import call_colours, call_table, facts, headline, missing, size_tables
 from ensembles.viz.trace_diagram import trace_diagram
 from ensembles.writers.wholefile import whole_file
@@ -175,7 +176,7 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
         # A place that cannot be written to is found out before the work is done, not after it.
         with whole_file(path) as temporary:
             summaries = Summaries.of_run(run) if chunks is None else Summaries.of(chunks, run.tasks)
-            page = report_html(run, summaries).encode("utf-8", "replace")
+            page = report_html(run, summaries, whole_run=chunks is None).encode("utf-8", "replace")
             with open(temporary, "wb") as file:
                 return file.write(page)
     except OSError as error:
@@ -183,16 +184,21 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
         raise EnsioError(sentence) from error
 
 
-def report_html(run: Any, summaries: Summaries) -> str:
+def report_html(run: Any, summaries: Summaries, whole_run: bool = True) -> str:
     """The page as text.
 
     Parameters
     ----------
     run : Run
     summaries : Summaries
+    whole_run : bool
+        They are of all its calls: then modes and tails are shown, too.
     """
     x_range = time_range(*summaries.raster.extent_ns)
+    shown = shown_ensembles(run, summaries.table) if whole_run else []
     pictures: dict[str, Any] = {"histogram": histogram(summaries.histogram)}
+    for number, ensemble in enumerate(shown):
+        pictures |= {f"{name}_{number}": figure for name, figure in ensemble.pictures.items()}
     if summaries.events != 0:
         pictures["trace"] = trace_diagram(summaries.raster, x_range=x_range)
         pictures["rate"] = rate(summaries.rate, x_range=x_range)
@@ -212,6 +218,7 @@ def report_html(run: Any, summaries: Summaries) -> str:
             missing=missing(run, summaries),
             single_calls=summaries.events != 0,
             sizes=size_tables(summaries.sizes, summaries.size_classes),
+            ensembles=shown,
             moments=moments((summaries.moments, summaries.histogram)),
             bokeh=library.render_js(),
             script=script,

@@ -1,4 +1,4 @@
-"""Turns the events of spools, as they lie in files, into columns.
+"""Reads the events of spools, as they lie in files, into columns.
 
 Events are read into one small buffer that stays in the processor's cache, and from there go into the columns.
 No more than the buffer and the columns is ever in memory, whatever the size of the files.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,66 +16,12 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS
 from ensembles.readers import coding
+from ensembles.readers.columns import Decoding, compact, decode, sound
 from ensembles.readers.flaws import Flaws
 from ensembles.readers.layout import EVENT
 from ensembles.readers.spool import Coded, Window
 
 BLOCK_EVENTS = coding.BLOCK_EVENTS
-LARGEST_TICKS = 1 << 55
-"""Times beyond this many ticks from a process's start (more than 100 days) are damage."""
-
-LARGEST_NS = 1 << 58
-"""So are times beyond this many ns (nine years): sums of a few of them stay within 64 bits."""
-
-LARGEST_MOVED_BYTES = 1 << 50
-"""A call that is said to have moved more is damage: Linux moves less than 2**31 bytes in one."""
-
-_MOST_ERRNO = 0xFFFF
-
-_AS_STORED = ("depth", "offset", "requested", "moved")
-
-
-@dataclass(frozen=True, slots=True)
-class Decoding:
-    """How the events of one spool become columns.
-
-    Attributes
-    ----------
-    path : str
-        Of the spool.
-    job_path : str
-        Of the job file that is read in its place, or "".
-    windows : list of Window
-        In a spool.
-    coded : list of Coded
-        In a job file.
-    rank : int
-    first_thread : int
-        Added to the thread numbers of the windows.
-    call_numbers, file_numbers : ndarray
-        Number in the spool → number in the run's dictionaries. The last entry stands for all larger numbers.
-    first_ticks : int
-    ns_per_tick : float
-    start_ns : int
-        Since the origin of the run, when the clock stood at `first_ticks`.
-    """
-
-    path: str
-    job_path: str
-    windows: Sequence[Window]
-    coded: Sequence[Coded]
-    rank: int
-    first_thread: int
-    call_numbers: np.ndarray
-    file_numbers: np.ndarray
-    first_ticks: int
-    ns_per_tick: float
-    start_ns: int
-
-    @property
-    def most_ticks(self) -> int:
-        """Times from `first_ticks` and durations beyond this are damage."""
-        return min(LARGEST_TICKS, int(LARGEST_NS / self.ns_per_tick))
 
 
 class _Piece(NamedTuple):
@@ -101,7 +46,6 @@ class BlockReader:
         self.flaws = Flaws()
         self._raw = np.empty(BLOCK_EVENTS, EVENT.dtype)
         self._buffer = memoryview(self._raw.view("u1"))
-        self._real = np.empty(BLOCK_EVENTS, "f8")
         self._source = self._pieces(decodings)
         self._limit = 0
         self._used = 0
@@ -207,88 +151,32 @@ class BlockReader:
 
     def _compact(self, low: int, high: int) -> int:
         """Move completed events of the buffer to the front; how many there are."""
-        events = self._raw[low:high]
-        call = events["call"]
-        completed = int(np.count_nonzero(call))
-        if completed < high - low and np.count_nonzero(call[:completed]) < completed:
-            events[:completed] = events[call != 0]
-        return completed
+        return compact(self._raw[low:high])
 
     def _decode(self, pieces: list[_Piece], columns: dict[str, np.ndarray], position: int) -> int:
-        raw = self._raw[: self._used]
-        end = position + self._used
-        out = {name: column[position:end] for name, column in columns.items()}
-        for name, stored in (*zip(_AS_STORED, _AS_STORED, strict=True), ("carried", "flags")):
-            if name in out:
-                out[name][:] = raw[stored]
-        damaged = raw["moved"].max() > LARGEST_MOVED_BYTES
+        damaged = False
         for decoding, thread, low, high in pieces:
-            for name, value in (("rank", decoding.rank), ("thread", thread)):
-                if name in out:
-                    out[name][low:high] = value
-            for name, numbers in (("call", decoding.call_numbers), ("file", decoding.file_numbers)):
-                if name in out:
-                    np.take(numbers, raw[name][low:high], out=out[name][low:high], mode="clip")
-            damaged |= self._decode_times(decoding, raw, out, low, high)
-        self.flaws.unknown_calls += self._used - int(np.count_nonzero(out["call"]))
-        if "file" in out:
-            named = int(np.count_nonzero(out["file"]))
-            self.flaws.unknown_files += int(np.count_nonzero(raw["file"])) - named
-        if "moved" in out:
-            _decode_failures(out["moved"], out["error"])
-        if damaged:
-            return self._leave_out_damaged(pieces, raw, out)
-        return self._used
+            place = slice(position + low, position + high)
+            out = {name: column[place] for name, column in columns.items()}
+            found = decode(decoding, thread, self._raw[low:high], out)
+            self.flaws.unknown_calls += found.unknown_calls
+            self.flaws.unknown_files += found.unknown_files
+            damaged |= found.damaged
+        return self._leave_out_damaged(pieces, columns, position) if damaged else self._used
 
-    def _decode_times(
-        self, decoding: Decoding, raw: np.ndarray, out: dict[str, np.ndarray], low: int, high: int
-    ) -> bool:
-        """Ticks to nanoseconds; whether any of them is impossible.
-
-        The base is subtracted in integers: what is left is below 2**55 ticks, so that a float64 holds it
-        exactly within the first weeks of a run, and to a few ticks ever after.
-        """
-        start, duration, real = out["start"][low:high], out["duration"][low:high], self._real[low:high]
-        np.subtract(raw["start"][low:high], np.uint64(decoding.first_ticks), out=start.view("u8"))
-        duration[:] = raw["duration"][low:high].view("i8")
-        most = decoding.most_ticks
-        damaged = start.max() > most or start.min() < -most or duration.max() > most or duration.min() < 0
-        if damaged:
-            # They are left out later, but must not leave the range of integers here.
-            for times in (start, duration):
-                np.clip(times, -most, most, out=times)
-        if decoding.ns_per_tick != 1.0:
-            for times in (start, duration):
-                np.multiply(times, decoding.ns_per_tick, out=real)
-                np.rint(real, out=real)
-                times[:] = real
-        start += decoding.start_ns
-        return bool(damaged)
-
-    def _leave_out_damaged(self, pieces: list[_Piece], raw: np.ndarray, out: dict[str, np.ndarray]) -> int:
-        sound = np.ones(len(raw), bool)
+    def _leave_out_damaged(
+        self, pieces: list[_Piece], columns: dict[str, np.ndarray], position: int
+    ) -> int:
+        kept = np.ones(self._used, bool)
         for decoding, _, low, high in pieces:
-            since_first = (raw["start"][low:high] - np.uint64(decoding.first_ticks)).view("i8")
-            most = decoding.most_ticks
-            sound[low:high] = (since_first >= -most) & (since_first <= most)
-            sound[low:high] &= raw["duration"][low:high] <= most
-            sound[low:high] &= raw["moved"][low:high] <= LARGEST_MOVED_BYTES
-            lost = high - low - int(np.count_nonzero(sound[low:high]))
+            kept[low:high] = sound(decoding, self._raw[low:high])
+            lost = high - low - int(np.count_nonzero(kept[low:high]))
             if lost:
                 self.flaws.damaged[decoding.path] = self.flaws.damaged.get(decoding.path, 0) + lost
-        count = int(np.count_nonzero(sound))
-        for column in out.values():
-            column[:count] = column[sound]
+        count = int(np.count_nonzero(kept))
+        for column in columns.values():
+            column[position : position + count] = column[position : position + self._used][kept]
         return count
-
-
-def _decode_failures(moved: np.ndarray, error: np.ndarray) -> None:
-    """Split the record's `moved`, which is minus the errno of a failed call, into the two columns."""
-    error[:] = 0
-    if len(moved) and moved.min() < 0:
-        failed = moved < 0
-        error[failed] = -np.maximum(moved[failed], -_MOST_ERRNO)
-        moved[failed] = -1
 
 
 def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:

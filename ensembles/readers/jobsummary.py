@@ -13,7 +13,7 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.events import Call, Events
 from ensembles.readers.coding import decode_text
-from ensembles.readers.decode import LARGEST_MOVED_BYTES, LARGEST_NS
+from ensembles.readers.columns import LARGEST_MOVED_BYTES, LARGEST_NS
 from ensembles.readers.layout import CONSTANTS, JOB_CELL, JOB_SUMMARY, TEXT
 from ensembles.readers.summary import histogram_of_blocks, plain_columns
 from ensembles.summaries.cells import LARGEST, CellSummary

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.events import Call, Events
-from ensembles.readers.decode import LARGEST_MOVED_BYTES, LARGEST_NS, Decoding
+from ensembles.readers.columns import LARGEST_MOVED_BYTES, LARGEST_NS, Decoding
 from ensembles.readers.layout import CELL, CONSTANTS
 from ensembles.readers.spool import BLOCK_BYTES, Spool
 from ensembles.summaries.cells import LARGEST, CellSummary

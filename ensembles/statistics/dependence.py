@@ -108,12 +108,14 @@ def _phase_correlation(
     scores: np.ndarray, rank: np.ndarray, group: np.ndarray, groups: int
 ) -> tuple[float | None, float | None]:
     """Mean product of the scores of two tasks in a phase, every phase weighing the same, and its error."""
-    pair = np.unique(np.stack([group, rank]), axis=1, return_inverse=True)
-    keys, place = pair[0], pair[1].reshape(-1)
-    sums, calls = np.bincount(place, scores), np.bincount(place)
-    total, n = np.bincount(keys[0], sums, groups), np.bincount(keys[0], calls, groups)
-    products = total**2 - np.bincount(keys[0], sums**2, groups)
-    pairs = n.astype(np.float64) ** 2 - np.bincount(keys[0], calls.astype(np.float64) ** 2, groups)
+    _, pair = np.unique(rank * np.int64(groups) + group, return_inverse=True)
+    pair = pair.reshape(-1)
+    sums, calls = np.bincount(pair, scores), np.bincount(pair)
+    of_pair = np.zeros(len(calls), np.int64)
+    of_pair[pair] = group
+    total, n = np.bincount(of_pair, sums, groups), np.bincount(of_pair, calls, groups)
+    products = total**2 - np.bincount(of_pair, sums**2, groups)
+    pairs = n.astype(np.float64) ** 2 - np.bincount(of_pair, calls.astype(np.float64) ** 2, groups)
     usable = pairs > 0
     if usable.sum() < 3 or pairs.sum() < LEAST_PAIRS:
         return None, None

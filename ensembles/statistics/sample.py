@@ -132,7 +132,7 @@ class Sample:
         ----------
         found : PhaseCounts
         phase : ndarray of int64, shape (g,), or None
-            Number of the phase of each group, those of one phase in a row; None: phases are not known.
+            Number of the phase of each group; None: phases are not known.
         resolution_s : float
             Step of the clock.
         """
@@ -140,6 +140,7 @@ class Sample:
         n = arrays["counts"].sum(axis=1)
         used = np.flatnonzero(n)
         number = np.zeros(len(n), np.int64) if phase is None else np.asarray(phase, np.int64)
+        used = used[np.argsort(number[used], kind="stable")]
         ids, first = np.unique(number[used], return_index=True)
         if not len(used):
             return cls.from_counts(np.zeros(BIN_COUNT, np.int64), 0.0, 0.0)

@@ -24,8 +24,16 @@ SYNCHRONISING = frozenset({"MPI_Barrier"} | _DATA | _UNEQUAL | _ENDS)
 leave earlier."""
 
 
+NO_MEETINGS = (
+    "no collective call of all ranks is among the events: record the layer mpisync (ENSIO_LAYERS), or leave "
+    "the rule out"
+)
+
+
 class Meetings:
     """The synchronising calls of a run, collected chunk by chunk: 32 bytes a call."""
+
+    columns = ("call", "duration", "rank", "requested", "start")
 
     def __init__(self) -> None:
         self._parts: list[tuple[np.ndarray, ...]] = []
@@ -41,12 +49,14 @@ class Meetings:
             self._parts.append(tuple(column[mine] for column in part))
 
     def merge(self, other: Meetings) -> None:
-        """Add those of other ranks."""
+        """Add what another one of the same run holds."""
         self._calls = self._calls or other._calls
         self._parts += other._parts
 
     def __bool__(self) -> bool:
-        return bool(self._parts)
+        """Whether there are any but those at the beginning and the end of MPI."""
+        at_ends = np.array([call.name in _ENDS for call in self._calls], bool)
+        return any(not at_ends[part[3]].all() for part in self._parts)
 
     def moments_ns(self, ranks: int, clock_error_ns: int = 0) -> np.ndarray:
         """Moments at which (nearly) all ranks were in one collective call.

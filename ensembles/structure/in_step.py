@@ -58,7 +58,7 @@ def in_step(
     groups = np.unique(group)
     for wanted in [None, *groups.tolist()] if len(groups) > 1 else [None]:
         mine = slice(None) if wanted is None else group == wanted
-        key, made = np.unique(stretch[mine] * np.int64(ranks) + place[mine], return_counts=True)
+        key, made = _counted(stretch[mine] * np.int64(ranks) + place[mine])
         begin = np.searchsorted(key // ranks, np.arange(len(calls) + 1))
         of_rank = np.bincount(key % ranks, made, minlength=ranks)
         for amount in (made.astype(np.float64), made / of_rank[key % ranks]):
@@ -69,6 +69,15 @@ def in_step(
             if best_share >= NEARLY_ALL:
                 return best, best_share
     return best, best_share
+
+
+def _counted(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different keys, rising, and how often each occurs."""
+    if key.max() > 4 * len(key):
+        return np.unique(key, return_counts=True)
+    counts = np.bincount(key)
+    used = np.flatnonzero(counts)
+    return used, counts[used]
 
 
 class _Walk:

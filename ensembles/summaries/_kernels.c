@@ -175,44 +175,63 @@ typedef struct {
     const int64_t *key, *duration, *cuts; /* the group of a call: how many cuts are not above its key */
     const uint8_t *taken;                 /* 0: a call is left out; NULL: none is */
     Py_ssize_t events, groups;
-    int64_t *counts, *least, *most, *across;
-    double *sums; /* of the durations, and of their squares */
+    int64_t *counts, *least, *most;
+    double *sums;      /* of the durations, and of their squares */
+    int32_t *apart;    /* gets the positions of the calls in groups of odd numbers; NULL: nobody asks */
+    Py_ssize_t *found; /* how many there are */
 } group_job;
 
-/* The index of the first event with a negative duration, or -1. */
+/* Group of a key: how many cuts are not above it. */
+static Py_ssize_t group_of(const group_job *job, int64_t key)
+{
+    Py_ssize_t low = 0, high = job->groups - 1;
+    while (low < high) {
+        const Py_ssize_t middle = low + (high - low) / 2;
+        if (job->cuts[middle] <= key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The index of the first event with a negative duration, or -1. Calls of a group mostly follow each other: what they add
+ * up to is kept apart, and added when another group begins. */
 static Py_ssize_t count_group_events(const group_job *job)
 {
-    Py_ssize_t group = 0;
-    const Py_ssize_t last = job->groups - 1;
-    for (Py_ssize_t i = 0; i < job->events; i++) {
-        const int64_t key = job->key[i], duration = job->duration[i];
-        if (job->taken && !job->taken[i])
-            continue;
+    Py_ssize_t i = 0;
+    while (i < job->events) {
+        const Py_ssize_t group = group_of(job, job->key[i]);
+        const int64_t from = group ? job->cuts[group - 1] : INT64_MIN;
+        const int is_last = group == job->groups - 1;
+        const int64_t to = is_last ? INT64_MAX : job->cuts[group];
+        int64_t *const counts = job->counts + group * ENSIO_BIN_COUNT;
+        int64_t least = INT64_MAX, most = -1, duration = 0;
+        double sum = 0, squares = 0;
+        for (; i < job->events; i++) {
+            const int64_t key = job->key[i];
+            if (key < from || (key >= to && !is_last))
+                break;
+            if (job->taken && !job->taken[i])
+                continue;
+            duration = job->duration[i];
+            if (duration < 0)
+                break;
+            counts[ensio_bin((uint64_t)duration)]++;
+            least = duration < least ? duration : least;
+            most = duration > most ? duration : most;
+            const double real = (double)duration;
+            sum += real;
+            squares += real * real;
+            if (job->apart && group % 2)
+                job->apart[(*job->found)++] = (int32_t)i;
+        }
+        job->least[group] = least < job->least[group] ? least : job->least[group];
+        job->most[group] = most > job->most[group] ? most : job->most[group];
+        job->sums[2 * group] += sum;
+        job->sums[2 * group + 1] += squares;
         if (duration < 0)
             return i;
-        /* Most calls are in the group of the one before, or in the next. */
-        if (group < last && key >= job->cuts[group])
-            group++;
-        if ((group < last && key >= job->cuts[group]) || (group > 0 && key < job->cuts[group - 1])) {
-            Py_ssize_t low = 0, high = last;
-            while (low < high) {
-                const Py_ssize_t middle = low + (high - low) / 2;
-                if (job->cuts[middle] <= key)
-                    low = middle + 1;
-                else
-                    high = middle;
-            }
-            group = low;
-        }
-        job->counts[group * ENSIO_BIN_COUNT + ensio_bin((uint64_t)duration)]++;
-        if (duration < job->least[group])
-            job->least[group] = duration;
-        if (duration > job->most[group])
-            job->most[group] = duration;
-        const double real = (double)duration;
-        job->sums[2 * group] += real;
-        job->sums[2 * group + 1] += real * real;
-        job->across[group] += group < last && key + duration > job->cuts[group];
     }
     return -1;
 }
@@ -220,29 +239,31 @@ static Py_ssize_t count_group_events(const group_job *job)
 static PyObject *count_groups(PyObject *module, PyObject *args)
 {
     (void)module;
-    enum { KEY, DURATION, TAKEN, CUTS, COUNTS, LEAST, MOST, SUMS, ACROSS, ARRAYS };
-    static const char *const names[ARRAYS] = {"key",   "duration", "taken", "cuts",  "counts",
-                                              "least", "most",     "sums",  "across"};
+    enum { KEY, DURATION, TAKEN, CUTS, COUNTS, LEAST, MOST, SUMS, APART, ARRAYS };
+    static const char *const names[ARRAYS] = {"key",   "duration", "taken", "cuts", "counts",
+                                              "least", "most",     "sums",  "apart"};
     PyObject *objects[ARRAYS], *result = NULL;
     Py_buffer views[ARRAYS];
     int held[ARRAYS] = {0};
     if (!PyArg_ParseTuple(args, "OOOOOOOOO", &objects[KEY], &objects[DURATION], &objects[TAKEN], &objects[CUTS],
-                          &objects[COUNTS], &objects[LEAST], &objects[MOST], &objects[SUMS], &objects[ACROSS]))
+                          &objects[COUNTS], &objects[LEAST], &objects[MOST], &objects[SUMS], &objects[APART]))
         return NULL;
     for (int i = 0; i < ARRAYS; i++) {
-        if (i == TAKEN && objects[i] == Py_None)
+        if ((i == TAKEN || i == APART) && objects[i] == Py_None)
             continue;
-        if (get_array(objects[i], &views[i], i == TAKEN ? 1 : 8, i >= COUNTS ? PyBUF_WRITABLE : 0, names[i]) != 0)
+        if (get_array(objects[i], &views[i], i == TAKEN ? 1 : i == APART ? 4 : 8, i >= COUNTS ? PyBUF_WRITABLE : 0, names[i]) != 0)
             goto done;
         held[i] = 1;
     }
     const Py_ssize_t events = views[KEY].len / 8, groups = views[CUTS].len / 8 + 1;
     if (views[DURATION].len / 8 != events || (held[TAKEN] && views[TAKEN].len != events) ||
         views[COUNTS].len / 8 != groups * ENSIO_BIN_COUNT || views[LEAST].len / 8 != groups ||
-        views[MOST].len / 8 != groups || views[SUMS].len / 8 != 2 * groups || views[ACROSS].len / 8 != groups) {
+        views[MOST].len / 8 != groups || views[SUMS].len / 8 != 2 * groups ||
+        (held[APART] && (views[APART].len / 4 != events || events > INT32_MAX))) {
         PyErr_SetString(PyExc_ValueError, "arrays of events, and those of groups, must be equally long");
         goto done;
     }
+    Py_ssize_t found = 0;
     const group_job job = {.key = views[KEY].buf,
                            .duration = views[DURATION].buf,
                            .cuts = views[CUTS].buf,
@@ -252,7 +273,8 @@ static PyObject *count_groups(PyObject *module, PyObject *args)
                            .counts = views[COUNTS].buf,
                            .least = views[LEAST].buf,
                            .most = views[MOST].buf,
-                           .across = views[ACROSS].buf,
+                           .apart = held[APART] ? views[APART].buf : NULL,
+                           .found = &found,
                            .sums = views[SUMS].buf};
     Py_ssize_t misfit;
     Py_BEGIN_ALLOW_THREADS
@@ -261,7 +283,7 @@ static PyObject *count_groups(PyObject *module, PyObject *args)
     if (misfit >= 0)
         PyErr_Format(PyExc_IndexError, "event %zd has a negative duration", misfit);
     else
-        result = Py_NewRef(Py_None);
+        result = PyLong_FromSsize_t(found);
 done:
     for (int i = 0; i < ARRAYS; i++)
         if (held[i])

@@ -103,7 +103,8 @@ def count_groups(
     taken: np.ndarray | None,
     cuts: np.ndarray,
     out: dict[str, np.ndarray],
-) -> None:
+    apart: bool = False,
+) -> np.ndarray | None:
     """Count durations per group and bin, and what else they add up to.
 
     The group of an event is the number of cuts that are not above its key: with start times for keys, the
@@ -118,8 +119,14 @@ def count_groups(
         Rising.
     out : dict
         Arrays that are added to: ``counts`` int64, shape (g, BIN_COUNT); ``least``, ``most`` int64 (g,);
-        ``sums`` float64 (g, 2), of the durations and of their squares, ns and ns²; ``across`` int64 (g,):
-        events whose key plus duration lies beyond the end of their group.
+        ``sums`` float64 (g, 2), of the durations and of their squares, ns and ns².
+    apart : bool
+        Tell which events are in groups of odd numbers.
+
+    Returns
+    -------
+    ndarray of integers, or None
+        Their positions, if they are asked for.
 
     Raises
     ------
@@ -129,10 +136,11 @@ def count_groups(
     key, duration_ns = _contiguous(key, np.int64), _contiguous(duration_ns, np.int64)
     taken = None if taken is None else _contiguous(taken, np.bool_).view(np.uint8)
     if _kernels is None:
-        numpy_count_groups(key, duration_ns, taken, cuts, out)
-    else:
-        arrays = (out[name] for name in ("counts", "least", "most", "sums", "across"))
-        _kernels.count_groups(key, duration_ns, taken, _contiguous(cuts, np.int64), *arrays)
+        return numpy_count_groups(key, duration_ns, taken, cuts, out, apart)
+    arrays = (out[name] for name in ("counts", "least", "most", "sums"))
+    place = np.empty(len(key), np.int32) if apart else None
+    found = _kernels.count_groups(key, duration_ns, taken, _contiguous(cuts, np.int64), *arrays, place)
+    return None if place is None else place[:found]
 
 
 def count_seconds(seconds: np.ndarray, limit_s: float) -> tuple[np.ndarray, np.ndarray]:
@@ -248,14 +256,12 @@ def numpy_count_groups(
     taken: np.ndarray | None,
     cuts: np.ndarray,
     out: dict[str, np.ndarray],
-) -> None:
+    apart: bool = False,
+) -> np.ndarray | None:
     """`count_groups` without compiled code."""
-    if taken is not None:
-        chosen = taken.astype(bool)
-        key, duration_ns = key[chosen], duration_ns[chosen]
-    if not len(key):
-        return
-    if duration_ns.min() < 0:
+    mine = np.arange(len(key)) if taken is None else np.flatnonzero(taken)
+    key, duration_ns = key[mine], duration_ns[mine]
+    if len(key) and duration_ns.min() < 0:
         raise IndexError("a duration is negative")
     group = np.searchsorted(cuts, key, side="right")
     place, count = np.unique(group * BIN_COUNT + bin_of(duration_ns), return_counts=True)
@@ -265,9 +271,7 @@ def numpy_count_groups(
     real, groups = duration_ns.astype(np.float64), len(cuts) + 1
     out["sums"][:, 0] += np.bincount(group, real, groups)
     out["sums"][:, 1] += np.bincount(group, real * real, groups)
-    within = group < len(cuts)
-    ends = key[within] + duration_ns[within] > cuts[group[within]]
-    out["across"] += np.bincount(group[within][ends], minlength=groups)
+    return mine[group % 2 == 1] if apart else None
 
 
 def numpy_count_seconds(

@@ -13,6 +13,12 @@ from ensembles.summaries.bins import BIN_COUNT
 LARGEST = np.iinfo(np.int64).max
 MIB = float(1 << 20)
 
+LARGEST_PER_MIB_NS = 2.0**62
+"""Longer ones are counted as this: 146 years for each MiB."""
+
+MOST_KEPT = 1 << 20
+"""So many calls are kept one by one: 16 bytes each."""
+
 
 class PhaseCounts:
     """Counts by phase and bin.
@@ -28,10 +34,16 @@ class PhaseCounts:
     per_mib : bool
         Durations are divided by the MiB that a call moved, and rounded to whole ns per MiB.
 
+    keep_odd : bool
+        Groups of odd numbers are times of which it is not known yet to which neighbour they belong: their
+        calls are kept one by one, up to `MOST_KEPT`.
+
     Attributes
     ----------
     arrays : dict of str to ndarray
         As `kernels.count_groups` describes them, for g groups.
+    kept : list of (ndarray, ndarray), or None
+        Keys and durations of those calls; None: there were too many.
     """
 
     def __init__(
@@ -40,6 +52,7 @@ class PhaseCounts:
         choose: Callable[[Events], np.ndarray] | None = None,
         key: Callable[[Events], np.ndarray] | None = None,
         per_mib: bool = False,
+        keep_odd: bool = False,
     ) -> None:
         groups = len(cuts) + 1
         self.cuts = np.ascontiguousarray(cuts, np.int64)
@@ -49,8 +62,9 @@ class PhaseCounts:
             "least": np.full(groups, LARGEST, np.int64),
             "most": np.full(groups, -1, np.int64),
             "sums": np.zeros((groups, 2)),
-            "across": np.zeros(groups, np.int64),
         }
+        self.kept: list[tuple[np.ndarray, np.ndarray]] | None = [] if keep_odd else None
+        self._kept_calls = 0
 
     def add(self, chunk: Events) -> None:
         """Add events, which need ``duration``, ``start`` (or what `key` asks for) and what `choose` does."""
@@ -60,9 +74,19 @@ class PhaseCounts:
         duration = chunk.duration
         if self.per_mib:
             moved = np.maximum(chunk.moved, 1)
-            duration = np.rint(duration / (moved / MIB)).astype(np.int64)
+            duration = np.minimum(np.rint(duration / (moved / MIB)), LARGEST_PER_MIB_NS).astype(np.int64)
         key = chunk.start if self.key is None else self.key(chunk)
-        kernels.count_groups(key, duration, taken, self.cuts, self.arrays)
+        self._count(key, duration, taken)
+
+    def _count(self, key: np.ndarray, duration: np.ndarray, taken: np.ndarray | None) -> None:
+        odd = kernels.count_groups(key, duration, taken, self.cuts, self.arrays, self.kept is not None)
+        if self.kept is not None and odd is not None and len(odd):
+            self._keep([(key[odd], duration[odd])])
+
+    def _keep(self, calls: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        self._kept_calls += sum(len(key) for key, _ in calls)
+        if self.kept is not None:
+            self.kept = self.kept + calls if self._kept_calls <= MOST_KEPT else None
 
     def merge(self, other: PhaseCounts) -> None:
         """Add what another one with the same cuts holds.
@@ -75,8 +99,12 @@ class PhaseCounts:
         if not np.array_equal(self.cuts, other.cuts):
             raise ValueError("counts by phase can be merged only if they are of the same phases")
         mine, theirs = self.arrays, other.arrays
-        for name in ("counts", "sums", "across"):
+        for name in ("counts", "sums"):
             mine[name] += theirs[name]
+        if other.kept is None:
+            self.kept = None
+        else:
+            self._keep(other.kept)
         np.minimum(mine["least"], theirs["least"], out=mine["least"])
         np.maximum(mine["most"], theirs["most"], out=mine["most"])
 
@@ -84,22 +112,32 @@ class PhaseCounts:
         """``cuts``, and the arrays by group."""
         return {"cuts": self.cuts, **self.arrays}
 
-    def without_cuts(self, dropped: np.ndarray) -> PhaseCounts:
-        """The same calls, with the groups on both sides of a dropped cut put together.
+    def parted(self, cuts: np.ndarray) -> PhaseCounts:
+        """The same calls, counted by other groups.
 
         Parameters
         ----------
-        dropped : ndarray of bool, shape (g - 1,)
+        cuts : ndarray of int64, shape (h - 1,)
+            Rising. They lie within groups of odd numbers (their beginning left out, their end not).
+
+        Raises
+        ------
+        ValueError
+            The calls of these groups were not kept.
         """
-        kept = PhaseCounts(self.cuts[~dropped], self.choose, self.key, self.per_mib)
-        first = np.flatnonzero(np.concatenate([[True], ~dropped]))
+        if self.kept is None:
+            raise ValueError("calls that were not kept cannot be counted again")
+        found = PhaseCounts(cuts, self.choose, self.key, self.per_mib)
+        even = np.arange(0, len(self.cuts) + 1, 2)
+        begin = np.concatenate([[np.iinfo(np.int64).min], self.cuts[even[1:] - 1]])
+        group = np.searchsorted(found.cuts, begin, side="right")
         for name, ufunc in (
             ("counts", np.add),
             ("sums", np.add),
             ("least", np.minimum),
             ("most", np.maximum),
         ):
-            kept.arrays[name] = ufunc.reduceat(self.arrays[name], first, axis=0)
-        last = np.append(first[1:], len(self.cuts) + 1) - 1
-        kept.arrays["across"] = self.arrays["across"][last]
-        return kept
+            ufunc.at(found.arrays[name], group, self.arrays[name][even])
+        for key, duration in self.kept:
+            found._count(key, duration, None)
+        return found

@@ -132,7 +132,7 @@ def test_chunks_of_a_run_give_the_phases_of_its_events(folder: Path, made: Synth
     expected = phase_of(events)
     np.testing.assert_array_equal(phases_of_run(run).of(events), expected)
     np.testing.assert_array_equal(events.phase, expected)
-    some = phases_of_run(run, most_calls=TASKS * EVENTS // 3)
+    some = phases_of_run(run, most_events=2 * TASKS * EVENTS // 3)
     assert "looked at 4 of 12 tasks" in some.sentence
     np.testing.assert_array_equal(some.of(events), expected)
 

@@ -49,6 +49,20 @@ def test_the_phases_of_vpic():
     for number in range(1, 17):
         assert set(np.bincount(events.rank[phase == number], minlength=192)) == {10}
 
+    # Owing nothing to any rule: the first n writes of all ranks end before any other begins at each tenth
+    # only, and ten writes are one MPI-IO call of their rank.
+    order = np.lexsort((events.start, events.rank))
+    start, end = (column[order].reshape(192, 160) for column in (events.start, events.end))
+    passed = end[:, :-1].max(axis=0) <= start[:, 1:].min(axis=0)
+    np.testing.assert_array_equal(np.flatnonzero(passed) + 1, np.arange(10, 160, 10))
+    outer = events_of(table, mpiio & (table["op"] == 1))
+    for rank in range(0, 192, 19):
+        calls = np.flatnonzero(outer.rank == rank)
+        begun = start[rank][:, None]
+        inside = np.sum((begun >= outer.start[calls]) & (begun < outer.end[calls]), axis=0)
+        assert set(inside) == {0, 10}
+        assert np.count_nonzero(inside) == 16
+
     # The same boundaries are found among all POSIX calls, though reads differ in number.
     whole = events_of(table, posix)
     of_whole = find_phases(whole).of(whole)[sieved[posix]]

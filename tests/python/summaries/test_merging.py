@@ -10,7 +10,8 @@ from generated_events import TASKS, events, parts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.events import Events
+from ensembles.events import COLUMNS, Call, Events
+from ensembles.summaries import phasecounts
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.histogram import LogHistogram
@@ -121,14 +122,29 @@ def test_counts_of_different_phases_refuse_to_merge() -> None:
         PhaseCounts(CUTS).merge(PhaseCounts(CUTS[1:]))
 
 
-@given(whole=events(), drop=st.lists(st.booleans(), min_size=5, max_size=5))
-def test_phases_without_a_cut_are_those_that_never_had_it(whole: Events, drop: list[bool]) -> None:
-    all_cuts, fewer = PhaseCounts(CUTS), PhaseCounts(CUTS[~np.array(drop)])
-    all_cuts.add(whole)
-    fewer.add(whole)
-    found = all_cuts.without_cuts(np.array(drop)).to_arrays()
+@given(whole=events(), seed=st.integers(0, 2**32))
+def test_cuts_that_are_told_later_give_what_they_would_have_given_at_once(whole: Events, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    ends = np.sort(random.choice(np.append(whole.start, CUTS), 6))
+    low, high = ends[::2], ends[1::2]
+    later = np.unique(np.minimum(low + random.integers(1, 10**6, 3), high)[random.random(3) < 0.7])
+    later = later[np.concatenate([[True], np.diff(later) > 0])[: len(later)]]
+    found = merged(lambda: PhaseCounts(ends, keep_odd=True), parts_of(whole, random), random).parted(later)
+    at_once = PhaseCounts(later)
+    at_once.add(whole)
     for name in ("cuts", "counts", "least", "most"):
-        np.testing.assert_array_equal(found[name], fewer.to_arrays()[name])
+        np.testing.assert_array_equal(found.to_arrays()[name], at_once.to_arrays()[name])
+    np.testing.assert_allclose(found.arrays["sums"], at_once.arrays["sums"], rtol=1e-9)
+
+
+def test_calls_that_were_too_many_to_be_kept_are_not_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phasecounts, "MOST_KEPT", 3)
+    columns = {name: np.zeros(4, dtype) for name, dtype in COLUMNS.items()}
+    some = PhaseCounts(np.array([0, 10]), keep_odd=True)
+    some.add(Events(columns, [Call("pwrite", "posix", "write")], [""]))
+    assert some.kept is None
+    with pytest.raises(ValueError, match="not kept"):
+        some.parted(np.array([5]))
 
 
 @given(whole=events(least=1), seed=st.integers(0, 2**32))

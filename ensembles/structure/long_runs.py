@@ -1,0 +1,200 @@
+"""Phases of runs whose calls are too many to be held: what some ranks did says where to look, and the calls
+of all where a phase begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.errors import EnsioError
+from ensembles.events import OPS, Events
+from ensembles.structure.barriers import NEARLY_ALL, NO_MEETINGS, Meetings
+from ensembles.structure.gaps_of_all import GapsOfAll
+from ensembles.structure.outer_calls import OuterCalls
+from ensembles.structure.parted import Phases
+from ensembles.structure.steps import cuts_in, steps_of
+from ensembles.summaries.one_pass import filled
+from ensembles.summaries.phasecounts import PhaseCounts
+
+if TYPE_CHECKING:
+    from ensembles.run import Run
+
+LEAST_RANKS = 2
+"""Of fewer ranks nothing can be told of all."""
+
+LARGEST_PART = 4
+"""Whole ranks are held only if the fewest that make sense have no more than so many times the wanted
+events."""
+
+
+MOST_BESIDE = 4096
+"""With more gaps nothing is counted beside them: 30 KiB each."""
+
+
+def events_of_some_ranks(run: Run, most_events: int) -> Events | None:
+    """The calls of some whole ranks, evenly spaced among all: about `most_events`; None: `LEAST_RANKS` of
+    them made too many to be held."""
+    least = min(LEAST_RANKS, run.tasks)
+    if least * run.most_events > LARGEST_PART * most_events * max(run.tasks, 1):
+        return None
+    return run.some_ranks(most_events, least)
+
+
+class Beside:
+    """What is counted by phase in the same pass over all events in which their gaps are looked for.
+
+    Parameters
+    ----------
+    columns : iterable of str
+        Those that are needed for it.
+    make : callable
+        Cuts → empty `PhaseCounts` that keep calls of groups of odd numbers.
+
+    Attributes
+    ----------
+    found : PhaseCounts or None
+        What was counted, between the cuts of the phases; None: it was not.
+    """
+
+    def __init__(self, columns: Iterable[str], make: Callable[[np.ndarray], PhaseCounts]) -> None:
+        self.columns, self.make = tuple(columns), make
+        self.found: PhaseCounts | None = None
+
+
+class _GapsAndCounts:
+    """Both in one summary."""
+
+    def __init__(self, gaps: GapsOfAll, counts: PhaseCounts) -> None:
+        self.gaps, self.counts = gaps, counts
+
+    def add(self, chunk: Events) -> None:
+        self.gaps.add(chunk)
+        self.counts.add(chunk)
+
+    def merge(self, other: _GapsAndCounts) -> None:
+        self.gaps.merge(other.gaps)
+        self.counts.merge(other.counts)
+
+
+def phases_of_long_run(
+    run: Run, rule: str | None, most_events: int, some: Events | None = None, beside: Beside | None = None
+) -> Phases:
+    """As `ensembles.structure.phases.phases_of_run`, of phases that have no names.
+
+    Steps are found in the calls of some whole ranks; of each gap between them that part counts in which no
+    other rank is in I/O either, and if more than a tenth of all ranks are in I/O throughout, it is none.
+    Memory is that of the calls of the ranks that are looked at, and of the collective calls.
+
+    Parameters
+    ----------
+    run, rule, most_events
+        As there.
+    some : Events, optional
+        `events_of_some_ranks`, if they were read before.
+    beside : Beside, optional
+        What else to count in the pass over all events, if there is one.
+    """
+    some = events_of_some_ranks(run, most_events // 2) if some is None else some
+    if some is None:
+        return replace(
+            _one_phase(run),
+            sentence=f"phases were not looked for: calls of {LEAST_RANKS} whole tasks have to be held for "
+            f"that, and {run.most_events:,} calls of {run.tasks:,} tasks are too many",
+        )
+    meetings, calls = Meetings(), OuterCalls()
+    meetings.add(some)
+    calls.add(some)
+    if rule in (None, "barriers"):
+        if meetings:
+            met = filled(run, Meetings.columns, Meetings)
+            cuts_ns = met.moments_ns(_ranks_with_io(run, some, calls), run.clock_error_ns)
+            if len(cuts_ns):
+                return _between_barriers(run, cuts_ns, calls)
+        if rule == "barriers":
+            raise EnsioError(NO_MEETINGS)
+    if not calls.total:
+        return _one_phase(run)
+    rank, start, end, op = calls.columns
+    steps = steps_of(rank, start, end, op)
+    ranks = len(np.unique(some.rank))
+    looked_at = f"; looked at {ranks:,} of {run.tasks:,} tasks"
+    gaps, counts = _gaps_and_counts(run, steps.gap_from, steps.gap_to, beside)
+    before = np.searchsorted(np.sort(start), steps.gap_to, side="left")
+    expected = np.diff(before, prepend=0) * (run.tasks / ranks)
+    cuts_ns = cuts_in(*gaps.found(int((1 - NEARLY_ALL) * run.tasks + 1e-9), expected))
+    if beside is not None and counts is not None and counts.kept is not None:
+        beside.found = counts.parted(cuts_ns)
+    # Between two gaps of some ranks there is I/O of theirs.
+    rule = steps.rule if len(cuts_ns) else "none"
+    share = steps.share if len(cuts_ns) else 0.0
+    return Phases.between(rule, share, cuts_ns, [calls.start], looked_at + steps.left_out)
+
+
+def _gaps_and_counts(
+    run: Run, gap_from: np.ndarray, gap_to: np.ndarray, beside: Beside | None
+) -> tuple[GapsOfAll, PhaseCounts | None]:
+    ends = np.stack([gap_from, gap_to], axis=1).reshape(-1)
+    if beside is None or len(gap_from) > MOST_BESIDE or (np.diff(ends) < 0).any():
+        return filled(run, GapsOfAll.columns, partial(GapsOfAll, gap_from, gap_to)), None
+    make = beside.make
+    columns = tuple({*GapsOfAll.columns, *beside.columns})
+    both = filled(run, columns, partial(_empty_gaps_and_counts, gap_from, gap_to, ends, make))
+    return both.gaps, both.counts
+
+
+def _empty_gaps_and_counts(
+    gap_from: np.ndarray, gap_to: np.ndarray, ends: np.ndarray, make: Callable[[np.ndarray], PhaseCounts]
+) -> _GapsAndCounts:
+    return _GapsAndCounts(GapsOfAll(gap_from, gap_to), make(ends))
+
+
+def _one_phase(run: Run) -> Phases:
+    nowhere = np.empty(0, np.int64)
+    begun = filled(run, _Begun.columns, partial(_Begun, nowhere))
+    if not begun.used.any():
+        return Phases.without_io()
+    return Phases.between("none", 0.0, nowhere, [begun.example_ns])
+
+
+def _ranks_with_io(run: Run, some: Events, calls: OuterCalls) -> int:
+    """About how many ranks do I/O, as far as those that were looked at tell."""
+    looked_at = max(len(np.unique(some.rank)), 1)
+    return round(run.tasks * calls.ranks / looked_at)
+
+
+def _between_barriers(run: Run, cuts_ns: np.ndarray, calls: OuterCalls) -> Phases:
+    if calls.total:
+        of_some = Phases.between("barriers", 1.0, cuts_ns, [calls.start])
+        if of_some.count == len(cuts_ns) + 1:
+            return of_some
+    begun = filled(run, _Begun.columns, partial(_Begun, cuts_ns))
+    return Phases.between("barriers", 1.0, cuts_ns, [begun.example_ns])
+
+
+class _Begun:
+    """Between which cuts calls begin in which no rank waits: a mergeable summary."""
+
+    columns = ("call", "start")
+
+    def __init__(self, cuts_ns: np.ndarray) -> None:
+        self._cuts_ns = cuts_ns
+        self.used = np.zeros(len(cuts_ns) + 1, bool)
+
+    def add(self, chunk: Events) -> None:
+        start = chunk.start[chunk.op != OPS.index("wait")]
+        self.used |= np.bincount(
+            np.searchsorted(self._cuts_ns, start, side="right"), minlength=len(self.used)
+        ).astype(bool)
+
+    def merge(self, other: _Begun) -> None:
+        self.used |= other.used
+
+    @property
+    def example_ns(self) -> np.ndarray:
+        """A moment in each part in which there are some."""
+        low = np.concatenate([[np.iinfo(np.int64).min], self._cuts_ns])
+        return low[self.used]

@@ -1,0 +1,129 @@
+"""Events of a spool become the same columns by compiled code and by NumPy: those that the arithmetic says."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ensembles.events import COLUMNS
+from ensembles.readers import columns
+from ensembles.readers.columns import LARGEST_MOVED_BYTES, Decoding
+from ensembles.readers.decode import empty_columns
+from ensembles.readers.layout import EVENT
+
+needs_compiled = pytest.mark.skipif(
+    not columns.NATIVE, reason="the compiled decoder is not built: pip install . builds it with a C compiler"
+)
+
+
+def decoding(ns_per_tick: float, first_ticks: int = 1 << 40) -> Decoding:
+    """Of a process that knows three calls and two files."""
+    return Decoding(
+        path="a.spool",
+        job_path="",
+        windows=(),
+        coded=(),
+        rank=70_000,
+        first_thread=3,
+        call_numbers=np.array([0, 5, 2, 9, 0], "u2"),
+        file_numbers=np.array([0, 4, 1, 0], "u4"),
+        first_ticks=first_ticks,
+        ns_per_tick=ns_per_tick,
+        start_ns=123_456_789,
+    )
+
+
+def raw_events(count: int, seed: int, first_ticks: int = 1 << 40) -> np.ndarray:
+    """Completed events with everything in them that may be, before the first tick too."""
+    random = np.random.default_rng(seed)
+    raw = np.zeros(count, EVENT.dtype)
+    raw["start"] = first_ticks + random.integers(-(2**40) + 1, 2**50, count)
+    raw["duration"] = random.integers(0, 2 ** random.integers(1, 52, count))
+    raw["offset"] = random.integers(-1, 2**60, count)
+    raw["requested"] = random.integers(0, 2**63, count)
+    raw["moved"] = np.where(
+        random.random(count) < 0.2, -random.integers(1, 10**6, count), random.integers(0, 2**40, count)
+    )
+    raw["file"] = random.choice([0, 1, 2, 3, 2**32 - 1], count)
+    raw["call"] = random.choice([1, 2, 3, 4, 0xFFFF], count)
+    raw["depth"], raw["flags"] = random.integers(0, 256, (2, count))
+    return raw
+
+
+@needs_compiled
+@pytest.mark.parametrize("ns_per_tick", [1.0, 0.4, 1 / 2.6999, 3.7])
+@pytest.mark.parametrize("names", [None, (), ("moved",), ("file", "rank")], ids=str)
+def test_compiled_columns_equal_those_of_numpy_to_the_last_bit(ns_per_tick: float, names) -> None:
+    raw = raw_events(5000, 7)
+    mine, theirs = empty_columns(len(raw), names), empty_columns(len(raw), names)
+    found = columns.decode(decoding(ns_per_tick), 8, raw, mine)
+    assert found == columns.numpy_decode(decoding(ns_per_tick), 8, raw, theirs)
+    assert not found.damaged
+    assert found.unknown_calls == np.isin(raw["call"], [4, 0xFFFF]).sum() > 0
+    assert mine.keys() == theirs.keys()
+    for name in mine:
+        np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
+
+
+@pytest.mark.parametrize("decode", [columns.decode, columns.numpy_decode])
+def test_columns_are_what_the_arithmetic_says(decode) -> None:
+    raw = raw_events(200, 11)
+    rate = 0.375
+    out = empty_columns(len(raw))
+    assert decode(decoding(rate), 8, raw, out).unknown_files == np.isin(raw["file"], [3, 2**32 - 1]).sum()
+    for row, event in enumerate(raw):
+        # Python rounds halves of exact fractions to even numbers.
+        since = Fraction(int(event["start"]) - (1 << 40)) * Fraction(rate)
+        assert out["start"][row] == round(since) + 123_456_789
+        assert out["duration"][row] == round(Fraction(int(event["duration"])) * Fraction(rate))
+        assert out["call"][row] == {1: 5, 2: 2, 3: 9}.get(int(event["call"]), 0)
+        assert out["file"][row] == {1: 4, 2: 1}.get(int(event["file"]), 0)
+        moved = int(event["moved"])
+        expected = (moved, 0) if moved >= 0 else (-1, min(-moved, 65535))
+        assert (out["moved"][row], out["error"][row]) == expected
+    assert set(out["rank"]) == {70_000}
+    assert set(out["thread"]) == {8}
+    for name, stored in (("depth", "depth"), ("carried", "flags"), ("offset", "offset")):
+        np.testing.assert_array_equal(out[name], raw[stored])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("start", 0),
+        ("start", 2**63),
+        ("duration", 2**56),
+        ("duration", 2**63 + 5),
+        ("moved", LARGEST_MOVED_BYTES + 1),
+    ],
+)
+def test_impossible_times_and_amounts_are_damage_wherever_they_are_found(name: str, value: int) -> None:
+    raw = raw_events(50, 3, first_ticks=2**60)
+    raw[name][17] = value
+    mine, theirs = empty_columns(50), empty_columns(50)
+    found = columns.decode(decoding(0.4, 2**60), 0, raw, mine)
+    assert found.damaged
+    assert found == columns.numpy_decode(decoding(0.4, 2**60), 0, raw, theirs)
+    np.testing.assert_array_equal(np.flatnonzero(~columns.sound(decoding(0.4, 2**60), raw)), [17])
+    for column in COLUMNS:
+        np.testing.assert_array_equal(mine[column], theirs[column], err_msg=column)
+
+
+@pytest.mark.parametrize("compact", [columns.compact, columns.numpy_compact])
+@pytest.mark.parametrize("missing", [[], [49], [0], list(range(10, 30)), list(range(50))], ids=str)
+def test_slots_of_calls_that_were_never_completed_are_closed_up(compact, missing: list[int]) -> None:
+    raw = raw_events(50, 5)
+    raw["call"][missing] = 0
+    expected = raw[raw["call"] > 0].copy()
+    assert compact(raw) == len(expected) == 50 - len(missing)
+    np.testing.assert_array_equal(raw[: len(expected)], expected)
+
+
+@needs_compiled
+def test_columns_that_are_too_short_are_refused() -> None:
+    raw = raw_events(50, 5)
+    out = empty_columns(49)
+    with pytest.raises(ValueError, match="do not fit"):
+        columns.decode(decoding(0.4), 0, raw, out)

@@ -1,0 +1,195 @@
+"""The modes of an ensemble: its histogram on the axis of log time, and what was found in it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, HoverTool, LegendItem, NumeralTickFormatter, Range1d
+from bokeh.plotting import figure
+
+from ensembles.ensemble import Ensemble
+from ensembles.statistics.modes.modes import Modes
+from ensembles.units import count_text, seconds_text
+from ensembles.viz.colours import colour_of
+from ensembles.viz.figures import (
+    ensemble_from,
+    horizontal_legend,
+    label_log_durations,
+    new_figure,
+    plain,
+    say_empty,
+    steps,
+    subtitle,
+)
+from ensembles.viz.units import percent_text, time_hover
+
+_HEIGHT = 360
+_DARK = "#222222"
+_BELOW_1_NS_S = 0.5e-9
+_CURVE_POINTS = 121
+_CURVE_WIDTHS = 4.0
+_LEAST_WIDTH = 0.01
+
+
+def modes(data: Any, *, title: str | None = None, found: Modes | None = None) -> figure:
+    """Draw the histogram of log duration with its modes: where each is with its interval, the log-normal
+    curve of its weight and width, and the places of harmonics.
+
+    Parameters
+    ----------
+    data : Ensemble, Events or Run
+        Of events or a run, all calls are one ensemble.
+    title : str, optional
+    found : Modes, optional
+        ``ensemble.modes(...)``, where it is there already, or is wanted with other options.
+
+    Returns
+    -------
+    figure
+        Where nothing can be said about modes, it says why.
+    """
+    ensemble = ensemble_from(data)
+    found = ensemble.modes() if found is None else found
+    counts = ensemble.histogram("log")
+    edges_s = np.where(counts.edges_s == 0, _BELOW_1_NS_S, counts.edges_s)
+    top = 1.18 * max(float(counts.amounts.max(initial=0)), 1.0)
+    empty = not ensemble.n
+    low, high = (1e-6, 1.0) if empty else (edges_s[0] / 1.5, edges_s[-1] * 1.5)
+    fig = new_figure(
+        title or _title(ensemble, found),
+        _HEIGHT,
+        x_range=Range1d(low, high),
+        y_range=Range1d(0, top),
+        x_axis_type="log",
+        name="modes",
+    )
+    label_log_durations(fig, ensemble)
+    fig.yaxis.axis_label = "calls per bin (about 9 % wide)"
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[0]")
+    if empty:
+        say_empty(fig, "there are no calls")
+        return fig
+    if found.refused:
+        subtitle(fig, str(found))
+    colour = colour_of(ensemble.op)
+    area = fig.varea_step(
+        x=edges_s,
+        y1=np.zeros(len(edges_s)),
+        y2=steps(counts.amounts),
+        step_mode="after",
+        fill_color=colour,
+        fill_alpha=0.35,
+    )
+    items = [LegendItem(label=f"{count_text(ensemble.n, 'call')}", renderers=[area])]
+    if len(found):
+        bins_per_e = len(counts.amounts) / math.log(edges_s[-1] / edges_s[0])
+        items += _draw_modes(fig, ensemble, found, top, bins_per_e, colour)
+    if found.harmonics is not None:
+        items.append(_draw_harmonics(fig, found, top))
+    horizontal_legend(fig, items)
+    return fig
+
+
+def _title(ensemble: Ensemble, found: Modes) -> str:
+    of = f" of {plain(ensemble.name)}" if ensemble.name else ""
+    if found.refused:
+        return f"Modes{of}"
+    return f"Modes{of}: {count_text(len(found), 'mode')} in {count_text(found.n, 'call')}"
+
+
+def _draw_modes(
+    fig: figure, ensemble: Ensemble, found: Modes, top: float, bins_per_e: float, colour: str
+) -> list[LegendItem]:
+    level = f"{100 * found.level:g} %"
+    curves_s, curves_y = [], []
+    for mode in found.modes:
+        width = max(mode.width, _LEAST_WIDTH)
+        beyond = np.linspace(-_CURVE_WIDTHS, _CURVE_WIDTHS, _CURVE_POINTS)
+        density = np.exp(-(beyond**2) / 2) / (math.sqrt(2 * math.pi) * width)
+        curves_s.append(mode.t_s * np.exp(width * beyond))
+        curves_y.append(np.minimum(ensemble.n * mode.weight * density / bins_per_e, top))
+    curve = fig.multi_line(xs=curves_s, ys=curves_y, line_color=colour, line_width=2)
+    source = ColumnDataSource(
+        {
+            "low": [mode.low_s for mode in found.modes],
+            "high": [mode.high_s for mode in found.modes],
+            "t": [mode.t_s for mode in found.modes],
+            "y": [top * 0.9] * len(found),
+            "text": [f"{seconds_text(mode.t_s)}, {percent_text(mode.weight)}" for mode in found.modes],
+            "share": [
+                f"{mode.weight:.1%} ({mode.weight_low:.1%} to {mode.weight_high:.1%})" for mode in found.modes
+            ],
+            "width": [f"{mode.width:.3g} (of log duration)" for mode in found.modes],
+        }
+    )
+    band = fig.quad(
+        left="low",
+        right="high",
+        bottom=0,
+        top=top,
+        source=source,
+        fill_color=_DARK,
+        fill_alpha=0.18,
+        line_alpha=0,
+    )
+    line = fig.segment(x0="t", x1="t", y0=0, y1="y", source=source, line_color=_DARK, line_width=1.4)
+    point = fig.scatter(x="t", y="y", source=source, size=8, fill_color=_DARK, line_color=_DARK)
+    fig.text(
+        x="t",
+        y="y",
+        text="text",
+        source=source,
+        y_offset=-7,
+        text_align="center",
+        text_font_size="9.5pt",
+        text_color=_DARK,
+        name="mode_labels",
+    )
+    fig.add_tools(
+        HoverTool(
+            renderers=[point, line],
+            visible=False,
+            tooltips=[
+                ("mode", "@t{0}"),
+                (f"{level} interval", "@low{0} to @high{0}"),
+                ("share of the calls", "@share"),
+                ("width", "@width"),
+            ],
+            formatters={name: time_hover() for name in ("@t", "@low", "@high")},
+        )
+    )
+    return [
+        LegendItem(label="log-normal of a mode's weight and width", renderers=[curve]),
+        LegendItem(label=f"mode, with its {level} interval", renderers=[point, band]),
+    ]
+
+
+def _draw_harmonics(fig: figure, found: Modes, top: float) -> LegendItem:
+    harmonics = found.harmonics
+    assert harmonics is not None
+    places = [harmonics.fundamental_s / order for order in harmonics.orders]
+    names = ["R" if order == 1 else f"R/{order}" for order in harmonics.orders]
+    line = fig.segment(
+        x0=places,
+        x1=places,
+        y0=0,
+        y1=top,
+        line_color="#2ca02c",
+        line_width=1.4,
+        line_dash="dashed",
+        name="harmonics",
+    )
+    fig.text(
+        x=places,
+        y=[0.72 * top] * len(places),
+        text=names,
+        x_offset=5,
+        text_font_size="10pt",
+        text_font_style="bold",
+        text_color="#207a20",
+    )
+    of = seconds_text(harmonics.fundamental_s)
+    label = f"harmonics of R = {of} (chance of a coincidence {harmonics.chance:.2g})"
+    return LegendItem(label=label, renderers=[line])

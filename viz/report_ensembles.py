@@ -1,0 +1,68 @@
+"""The ensembles of the report: calls in which a run spent its time, with their modes and tails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ensembles.ensemble import Ensemble
+from ensembles.errors import EnsioError
+from ensembles.events import Call
+from ensembles.summaries.calltable import CallTable
+from ensembles.viz.modes import modes
+from ensembles.viz.tail import tail
+
+_MOST = 2
+_LEAST_SHARE = 0.02
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the page has to show of one function.
+
+    Attributes
+    ----------
+    name : str
+        The function.
+    pictures : dict of str to figure
+        ``modes`` and ``tail``; none where there is no ensemble.
+    sentences : sequence of str
+        What is partial or doubtful, or why there are no pictures.
+    """
+
+    name: str
+    pictures: dict[str, Any]
+    sentences: Sequence[str]
+
+
+def shown_ensembles(run: Any, table: CallTable) -> list[Shown]:
+    """Modes and tails of the functions in which a run spent its time, calls that move data before others.
+
+    Parameters
+    ----------
+    run : Run
+    table : CallTable
+        What its calls add up to.
+    """
+    return [_shown(run, call) for call in _calls_that_matter(table)]
+
+
+def _calls_that_matter(table: CallTable) -> list[Call]:
+    times_ns = {call: each.time_ns for call, each in table.totals.items() if call.op != "wait"}
+    moving = {call: time_ns for call, time_ns in times_ns.items() if call.op in ("read", "write")}
+    chosen = moving or times_ns
+    least_ns = _LEAST_SHARE * max(chosen.values(), default=0)
+    ordered = sorted(chosen, key=lambda call: -chosen[call])
+    return [call for call in ordered if chosen[call] >= least_ns][:_MOST]
+
+
+def _shown(run: Any, call: Call) -> Shown:
+    try:
+        ensemble: Ensemble = run.ensemble(call=call.name, layer=call.layer)
+        pictures = {"modes": modes(ensemble), "tail": tail(ensemble, run.tasks)}
+    except EnsioError as error:
+        return Shown(call.name, {}, [f"{error}."])
+    for name, figure in pictures.items():
+        figure.name = f"{name}_{call.layer}_{call.name}"  # names are unique on a page
+    return Shown(call.name, pictures, list(ensemble.notes))

@@ -1,0 +1,202 @@
+"""The slowest of N calls: what is predicted, the paper's Equation 1 beside it, and what was seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, HoverTool, LegendItem, NumeralTickFormatter, Range1d
+from bokeh.plotting import figure
+
+from ensembles.ensemble import Ensemble
+from ensembles.errors import EnsioError
+from ensembles.statistics.slowest.curve import Curve
+from ensembles.statistics.slowest.equation1 import slowest_distribution
+from ensembles.statistics.slowest.tail_result import METHODS, Tail
+from ensembles.units import count_text, seconds_text
+from ensembles.viz.colours import colour_of
+from ensembles.viz.figures import (
+    ensemble_from,
+    horizontal_legend,
+    label_log_durations,
+    new_figure,
+    plain,
+    say_empty,
+    subtitle,
+)
+from ensembles.viz.units import time_hover
+
+_HEIGHT = 360
+_DARK = "#222222"
+_GREY = "#777777"
+_MOST_PHASES = 2000
+_LEAST_S = 0.5e-9
+_SHOWN = (0.001, 0.999)
+
+
+def tail(
+    data: Any,
+    tasks: int | None = None,
+    *,
+    title: str | None = None,
+    level: float = 0.9,
+    curve: Curve | None = None,
+) -> figure:
+    """Draw the distribution of the slowest of N calls, as the chance that it is faster than a duration.
+
+    Parameters
+    ----------
+    data : Ensemble, Events or Run
+        Of events or a run, all calls are one ensemble.
+    tasks : int, optional
+        N, one call a task; default: the tasks of the run, or those of the ensemble's calls.
+    title : str, optional
+    level : float
+        Chance with which the slowest lies in the shaded interval.
+    curve : Curve, optional
+        ``statistics.slowest.curve.curve_of(...)``, where it is there already.
+
+    Returns
+    -------
+    figure
+        Where there is no answer, it says why, and shows what Equation 1 says.
+
+    Raises
+    ------
+    EnsioError
+        The number of tasks is neither given nor known.
+    """
+    ensemble = ensemble_from(data)
+    tasks = _tasks(data, ensemble) if tasks is None else tasks
+    curve = Curve.of(ensemble, tasks, level) if curve is None else curve
+    answer = curve.answer
+    x_range = _range(ensemble, curve)
+    fig = new_figure(
+        title or _title(ensemble, answer),
+        _HEIGHT,
+        x_range=x_range,
+        y_range=Range1d(0, 1.08),
+        x_axis_type="log",
+        name="tail",
+    )
+    label_log_durations(fig, ensemble)
+    fig.yaxis.axis_label = f"chance that the slowest of {answer.tasks:,} is faster"
+    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    if not ensemble.n:
+        say_empty(fig, "there are no calls")
+        return fig
+    says = f"No answer: {answer.refused}." if answer.refused else f"Stands on {METHODS[answer.method]}."
+    subtitle(fig, says)
+    items = _ours(fig, curve, colour_of(ensemble.op))
+    items += _equation1(fig, ensemble, answer)
+    items += _seen(fig, ensemble, answer)
+    horizontal_legend(fig, items)
+    return fig
+
+
+def _tasks(data: Any, ensemble: Ensemble) -> int:
+    known = getattr(data, "tasks", None)
+    if known is None and ensemble.rank is not None:
+        known = len(np.unique(ensemble.rank))
+    if known is None:
+        raise EnsioError("this ensemble does not tell how many tasks there were: give the number of tasks")
+    return max(int(known), 1)
+
+
+def _title(ensemble: Ensemble, answer: Tail) -> str:
+    of = f" of {plain(ensemble.name)}" if ensemble.name else ""
+    what = f"The slowest of {count_text(answer.tasks, 'call')}{of}"
+    if answer.refused or answer.low_s is None or answer.high_s is None:
+        return what
+    between = f"{seconds_text(answer.low_s)} to {seconds_text(answer.high_s)}"
+    return f"{what}: {between} with a chance of {100 * answer.level:g} %"
+
+
+def _range(ensemble: Ensemble, curve: Curve) -> Range1d:
+    if not ensemble.n:
+        return Range1d(1e-6, 1.0)
+    shown = [float(ensemble.sample.max_s.max()), *curve.duration_s.tolist()]
+    edges_s, chance = slowest_distribution(ensemble.sample, curve.answer.tasks)
+    shown += [float(edges_s[min(np.searchsorted(chance, level), len(edges_s) - 1)]) for level in _SHOWN]
+    return Range1d(max(min(shown), _LEAST_S) / 1.25, max(max(shown), 2 * _LEAST_S) * 1.25)
+
+
+def _ours(fig: figure, curve: Curve, colour: str) -> list[LegendItem]:
+    answer = curve.answer
+    if answer.refused or answer.low_s is None or answer.high_s is None or answer.median_s is None:
+        return []
+    level = f"{100 * answer.level:g} %"
+    band = fig.quad(
+        left=[answer.low_s],
+        right=[answer.high_s],
+        bottom=[0],
+        top=[1],
+        fill_color=colour,
+        fill_alpha=0.18,
+        line_alpha=0,
+        name="interval",
+    )
+    source = ColumnDataSource({"t": np.maximum(curve.duration_s, _LEAST_S), "p": curve.chance})
+    line = fig.line(x="t", y="p", source=source, line_color=colour, line_width=2.4, name="ours")
+    points = fig.scatter(x="t", y="p", source=source, size=5, fill_color=colour, line_color=colour)
+    fig.add_tools(_hover(points, "the slowest is faster than"))
+    return [
+        LegendItem(label="predicted", renderers=[line, points]),
+        LegendItem(label=f"{level} interval", renderers=[band]),
+    ]
+
+
+def _equation1(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]:
+    if answer.equation1 is None:
+        return []
+    edges_s, chance = slowest_distribution(ensemble.sample, answer.tasks)
+    used = np.flatnonzero((chance > 1e-6) & (np.append(True, chance[:-1]) < 1))
+    used = np.arange(max(used[0] - 1, 0), used[-1] + 1) if len(used) else np.arange(1)
+    # It cannot exceed what was seen.
+    seen_s = np.clip(edges_s[used], ensemble.sample.min_s.min(), ensemble.sample.max_s.max())
+    source = ColumnDataSource({"t": np.maximum(seen_s, _LEAST_S), "p": chance[used]})
+    line = fig.line(
+        x="t", y="p", source=source, line_color=_GREY, line_width=2, line_dash="dashed", name="equation1"
+    )
+    fig.add_tools(_hover(line, "by Equation 1 it is faster than"))
+    one = answer.equation1
+    between = f"{seconds_text(one.low_s)} to {seconds_text(one.high_s)}"
+    return [LegendItem(label=f"Equation 1 (calls independent and alike): {between}", renderers=[line])]
+
+
+def _seen(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]:
+    if answer.observed_max_s is None:
+        return []
+    place = max(answer.observed_max_s, _LEAST_S)
+    line = fig.segment(
+        x0=[place],
+        x1=[place],
+        y0=[0],
+        y1=[1.05],
+        line_color=_DARK,
+        line_width=1.6,
+        line_dash="dotted",
+        name="seen",
+    )
+    label = f"slowest seen: {seconds_text(answer.observed_max_s)}"
+    items = [LegendItem(label=label, renderers=[line])]
+    phases = ensemble.sample
+    # Those of phases with about as many calls are slowest of so many, too.
+    alike = len(phases.n) and answer.tasks / 1.5 <= np.median(phases.n) <= answer.tasks * 1.5
+    if phases.phases_known and 1 < len(phases.phase) <= _MOST_PHASES and alike:
+        slowest = np.sort(np.maximum(phases.max_s, _LEAST_S))
+        chance = (np.arange(len(slowest)) + 0.5) / len(slowest)
+        marks = fig.scatter(
+            x=slowest, y=chance, marker="x", size=6, line_color=_DARK, line_alpha=0.7, name="phases"
+        )
+        items.append(LegendItem(label="slowest of each phase seen", renderers=[marks]))
+    return items
+
+
+def _hover(renderer: Any, what: str) -> HoverTool:
+    return HoverTool(
+        renderers=[renderer],
+        visible=False,
+        tooltips=[(what, "@t{0}"), ("chance", "@p{0.0 %}")],
+        formatters={"@t": time_hover()},
+    )
