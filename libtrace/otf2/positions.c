@@ -86,8 +86,8 @@ static OTF2_CallbackCode on_duplicate(OTF2_LocationRef location, OTF2_TimeStamp 
 
 static bool make_alike(const struct pair *pair)
 {
-    struct handle_state *old = state_of(pair->old), *new = state_of(pair->new);
-    old = state_of(pair->old); /* the table may have moved */
+    state_of(pair->old); /* which may move the table */
+    struct handle_state *new = state_of(pair->new), *old = state_of(pair->old);
     if (!old || !new || old->seen_in == new->seen_in)
         return false;
     old->seen_in = new->seen_in = ENSIO_UNDEFINED_INDEX;

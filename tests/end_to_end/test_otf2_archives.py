@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from test_mpi import MPI, compiled, executed
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.events import COLUMNS
+from ensembles.events import COLUMNS, Events
 from ensembles.writers.otf2 import PARADIGMS, cost_of, write_otf2
 
 KEPT = [
@@ -35,6 +36,7 @@ KEPT = [
     "file_facts",
     "origin_unix_ns",
 ]
+ARCHIVES = Path(__file__).parent / "archives"
 INCLUDE = f"-I{ROOT / 'libtrace/include'}"
 
 
@@ -208,3 +210,31 @@ def test_without_the_program_a_sentence_names_the_package(preload, tmp_path, cap
         (told,) = capsys.readouterr().err.splitlines()[-1:]
         assert "install libopen-trace-format2-dev" in told
     assert not (tmp_path / "b").exists()
+
+
+def test_a_call_around_more_calls_than_are_held_comes_late_and_unchanged(tmp_path):
+    kept = ensembles.open(ARCHIVES / "ours")
+    count = 1_100_000
+    columns = {name: np.zeros(count + 1, dtype) for name, dtype in COLUMNS.items()}
+    columns["start"][:count] = np.arange(count) * 1000 + 10
+    columns["duration"][:count] = 500
+    columns["depth"][:count] = 1
+    columns["duration"][count] = count * 1000 + 2000  # the call around them, which ends and so comes last
+    columns["call"][:] = kept.events.call[5]
+    columns["offset"][:] = np.arange(count + 1) * 7
+    events = Events(columns, kept.calls, kept.files)
+
+    class Long:
+        """A run with these calls, else as the kept one."""
+
+        def __getattr__(self, name):
+            return getattr(kept, name)
+
+        def chunks(self, most_events):
+            return (events[low : low + most_events] for low in range(0, len(events), most_events))
+
+    written = write_otf2(Long(), str(tmp_path / "archive"))
+    assert written.late_calls == 1
+    before, after = in_one_order(events), in_one_order(ensembles.open(tmp_path / "archive").events)
+    for name in COLUMNS:
+        np.testing.assert_array_equal(after[name], before[name], err_msg=name)
