@@ -1,4 +1,5 @@
-"""The smoothed bootstrap: what is resampled is not the few units that were seen, but units that might have been.
+"""The smoothed bootstrap: what is resampled is not the few units that were seen, but units that might have
+been.
 
 Few phases never show how slow the slowest phases are, so that an interval made of them alone is too short on
 that side. Here each unit stands for some that are alike and somewhat faster or slower (B. W. Silverman and
@@ -17,8 +18,9 @@ _OF_NORMAL = 1.349
 
 
 def bandwidth(place: np.ndarray, often: np.ndarray) -> float:
-    """How far units are moved: a normal kernel by the rule of thumb, 1.06 n^(-1/5) times the smaller of standard
-    deviation and quartile distance over 1.349 (B. W. Silverman, *Density Estimation*, 1986, section 3.4).
+    """How far units are moved: a normal kernel by the rule of thumb, 1.06 n^(-1/5) times the smaller of
+    standard deviation and quartile distance over 1.349 (B. W. Silverman, *Density Estimation*, 1986,
+    section 3.4).
 
     Parameters
     ----------
