@@ -38,8 +38,8 @@ def bandwidth(place: np.ndarray, often: np.ndarray) -> float:
     if units > MOST_SMOOTHED:
         return 0.0
     order = np.argsort(place, kind="stable")
-    below = (np.cumsum(often[order]) - often[order] / 2) / units
-    lower, upper = np.interp([0.25, 0.75], below, place[order])
+    after = np.cumsum(often[order])
+    lower, upper = place[order][np.searchsorted(after, [0.25 * units, 0.75 * units])]
     middle = often @ place / units
     deviation = np.sqrt(often @ (place - middle) ** 2 / units)
     return float(1.06 * min(deviation, (upper - lower) / _OF_NORMAL) * units**-0.2)
