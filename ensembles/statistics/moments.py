@@ -1,7 +1,8 @@
 """Moments of durations and of log durations, each with an interval.
 
-Phases are the units of the intervals where they are known, else calls (`studentised.py`, docs/statistics.md). Where
-one unit governs the third or the fourth moment, the interval is open on that side."""
+Phases are the units of the intervals where they are known, else calls (`studentised.py`,
+docs/statistics.md). Where one unit governs the third or the fourth moment, the interval is open on that
+side."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from ensembles.statistics.sample import Sample
 from ensembles.statistics.studentised import NAMES, Units, original
 
 LARGEST_PART = 0.2
-"""Where one unit makes a larger part of the variance of skewness or kurtosis, what other units may do cannot be said
-from those that were seen: the interval has no end on that side."""
+"""Where one unit makes a larger part of the variance of skewness or kurtosis, what other units may do
+cannot be said from those that were seen: the interval has no end on that side."""
 
 LEAST_LOG_S = 0.5e-9
 """What calls of no duration count as, where logarithms are taken."""
@@ -41,8 +42,8 @@ class Moments:
     mean_s, sd_s, cv : Estimate
         Mean and standard deviation (divisor n - 1), seconds; the deviation over the mean.
     skewness, excess_kurtosis : Estimate
-        ``m3 / m2**1.5`` and ``m4 / m2**2 - 3`` with divisor n. An infinite end: one unit governs it, so that the
-        data do not bound it on that side.
+        ``m3 / m2**1.5`` and ``m4 / m2**2 - 3`` with divisor n. An infinite end: one unit governs it, so
+        that the data do not bound it on that side.
     log_mean, log_sd, log_skewness, log_excess_kurtosis : Estimate
         Those of the natural logarithm of the durations in seconds.
     min_s, max_s : float
@@ -128,10 +129,8 @@ def _note_of_one_sided(names: list[str], atoms: Atoms) -> tuple[str, ...]:
         return ()
     plain = ", ".join(name.replace("_", " ") for name in names)
     unit = "phase" if atoms.by_phases else "call"
-    return (
-        f"{plain}: so much hangs on one {unit} that the data bound {'them' if len(names) > 1 else 'it'} on one "
-        "side only",
-    )
+    them = "them" if len(names) > 1 else "it"
+    return (f"{plain}: so much hangs on one {unit} that the data bound {them} on one side only",)
 
 
 def notes_of(atoms: Atoms) -> tuple[str, ...]:
@@ -165,13 +164,12 @@ def _estimates(
     low, high = np.minimum(low, values), np.maximum(high, values)
     one_sided = []
     for i in (3, 4):
-        side = units.governed(i, LARGEST_PART)
-        if side > 0:
-            high[i] = np.inf
-        elif side < 0 and i == 3:
-            low[i] = -np.inf
-        if np.isinf([low[i], high[i]]).any():
+        if units.is_governed(i, LARGEST_PART):
             one_sided.append(NAMES[i])
+            if i == 4 or units.longer_side > 0:
+                high[i] = np.inf
+            else:
+                low[i] = -np.inf
     for array in (values, low, high):
         array[1:3] *= np.sqrt(n / (n - 1))
     rows = zip(NAMES, values, low, high, strict=True)

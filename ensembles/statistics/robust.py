@@ -88,10 +88,10 @@ def robust_of(data: Sample | Atoms, level: float = 0.9, seed: int = 0) -> Robust
 
     Notes
     -----
-    The median's interval is that of `quantiles_of`, those of L-moments are of `studentised_l_moments`; that of the
-    MAD are percentiles of resampled ensembles, with corrections for bias and acceleration (B. Efron, Journal of
-    the American Statistical Association 82, 1987) and for few phases (T. C. Hesterberg, The American Statistician
-    69, 2015).
+    The median's interval is that of `quantiles_of`, those of L-moments are of `studentised_l_moments`; that
+    of the MAD are percentiles of resampled ensembles, with corrections for bias and acceleration (B. Efron,
+    Journal of the American Statistical Association 82, 1987) and for few phases (T. C. Hesterberg, The
+    American Statistician 69, 2015).
     """
     atoms = Atoms.of(data)
     (median,) = quantiles_of(atoms, [0.5], level).estimates
@@ -133,8 +133,8 @@ def _mad_ends(atoms: Atoms, level: float, seed: int) -> tuple[float, float]:
 
 
 def _acceleration(atoms: Atoms) -> float:
-    """How fast the spread of the MAD changes with it, by leaving out one phase after the other. Of single calls,
-    which are many, it is taken for 0."""
+    """How fast the spread of the MAD changes with it, by leaving out one phase after the other. Of single
+    calls, which are many, it is taken for 0."""
     if not atoms.by_phases:
         return 0.0
     left = _mads_s(atoms, np.maximum(atoms.total - atoms.table.toarray(), 0))

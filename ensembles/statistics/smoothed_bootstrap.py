@@ -1,4 +1,5 @@
-"""The smoothed bootstrap: what is resampled is not the few units that were seen, but units that might have been.
+"""The smoothed bootstrap: what is resampled is not the few units that were seen, but units that might have
+been.
 
 Few phases never show how slow the slowest phases are, so that an interval made of them alone is too short on
 that side. Here each unit stands for some that are alike and somewhat faster or slower (B. W. Silverman and
@@ -17,8 +18,9 @@ _OF_NORMAL = 1.349
 
 
 def bandwidth(place: np.ndarray, often: np.ndarray) -> float:
-    """How far units are moved: a normal kernel by the rule of thumb, 1.06 n^(-1/5) times the smaller of standard
-    deviation and quartile distance over 1.349 (B. W. Silverman, *Density Estimation*, 1986, section 3.4).
+    """How far units are moved: a normal kernel by the rule of thumb, 1.06 n^(-1/5) times the smaller of
+    standard deviation and quartile distance over 1.349 (B. W. Silverman, *Density Estimation*, 1986,
+    section 3.4).
 
     Parameters
     ----------
@@ -36,8 +38,8 @@ def bandwidth(place: np.ndarray, often: np.ndarray) -> float:
     if units > MOST_SMOOTHED:
         return 0.0
     order = np.argsort(place, kind="stable")
-    below = (np.cumsum(often[order]) - often[order] / 2) / units
-    lower, upper = np.interp([0.25, 0.75], below, place[order])
+    after = np.cumsum(often[order])
+    lower, upper = place[order][np.searchsorted(after, [0.25 * units, 0.75 * units])]
     middle = often @ place / units
     deviation = np.sqrt(often @ (place - middle) ** 2 / units)
     return float(1.06 * min(deviation, (upper - lower) / _OF_NORMAL) * units**-0.2)

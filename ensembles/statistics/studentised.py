@@ -57,19 +57,24 @@ class Units:
         """What each unit adds to the estimates, to first order: shape (k, 5)."""
         return self.sums @ self._gradients(self.often @ self.sums).T
 
-    def governed(self, number: int, part: float) -> int:
-        """Whether one unit makes a larger part than `part` of the variance of an estimate: 1 if it makes it larger, -1
-        if smaller, 0 if none does."""
-        added = self.parts[:, number]
-        most = int(np.argmax(np.abs(added)))
-        return int(np.sign(added[most])) if added[most] ** 2 > part * (self.often @ added**2) else 0
+    def is_governed(self, number: int, part: float) -> bool:
+        """Whether one unit makes a larger part than `part` of the variance of an estimate."""
+        squares = self.parts[:, number] ** 2
+        return bool(squares.max() > part * (self.often @ squares))
+
+    @property
+    def longer_side(self) -> int:
+        """Where the unit with the largest third moment lies: 1 above the mean, -1 below."""
+        third = self.sums[:, 3]
+        return int(np.sign(third[np.argmax(np.abs(third))]))
 
     def interval(self, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Ends of the intervals on the scales of `original`, NaN where they cannot be told: shape (5,) both.
 
-        The standard error is that of leaving out one unit after the other, which is not too small (B. Efron and
-        C. Stein, *The jackknife estimate of variance*, Annals of Statistics 9, 1981), where the linearised one is if few
-        units decide. Quantiles of (g* - g) / se* are those of the smoothed bootstrap.
+        The standard error is that of leaving out one unit after the other, which is not too small (B. Efron
+        and C. Stein, *The jackknife estimate of variance*, Annals of Statistics 9, 1981), where the
+        linearised one is if few units decide. Quantiles of (g* - g) / se* are those of the smoothed
+        bootstrap.
         """
         error = self._error()
         if self.units < LEAST_UNITS:
@@ -133,8 +138,8 @@ class Units:
         return ends[0], ends[1]
 
     def _found(self, sums: np.ndarray) -> np.ndarray:
-        """Mean, deviation, coefficient of variation, skewness and kurtosis on the scales of `original`: shape (..., 5)
-        from (..., 5). Of logarithms there is no variation."""
+        """Mean, deviation, coefficient of variation, skewness and kurtosis on the scales of `original`:
+        shape (..., 5) from (..., 5). Of logarithms there is no variation."""
         total = sums[..., 0]
         first, second, third, fourth = (sums[..., i] / total for i in range(1, 5))
         m2 = second - first**2
@@ -159,8 +164,8 @@ class Units:
 
 
 def original(found: np.ndarray, log: bool) -> np.ndarray:
-    """From the scales on which the estimates are nearly normal (logarithm of mean, deviation, variation and kurtosis,
-    inverse hyperbolic sine of the skewness) to their own: shape (..., 5)."""
+    """From the scales on which the estimates are nearly normal (logarithm of mean, deviation, variation and
+    kurtosis, inverse hyperbolic sine of the skewness) to their own: shape (..., 5)."""
     out = np.exp(found)
     if log:
         out[..., 0] = found[..., 0]

@@ -38,8 +38,9 @@ def l_moment_ends(atoms: Atoms, level: float, seed: int) -> tuple[np.ndarray, np
 
     Notes
     -----
-    As `studentised.Units.interval`: the estimates on the scales of `_on_scale`, quantiles of (g* - g) / se* from the
-    smoothed bootstrap, and the standard error from leaving out phases; that of calls, which are many, is linearised.
+    As `studentised.Units.interval`: the estimates on the scales of `_on_scale`, quantiles of (g* - g) / se*
+    from the smoothed bootstrap, and the standard error from leaving out phases; that of calls, which are
+    many, is linearised.
     """
     drawn_from = _Population.of(atoms)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -145,11 +146,14 @@ class _Population:
         return ends[0], ends[1]
 
     def _linearised(self, often: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Estimates and standard errors of ensembles with so many of each unit: shape (b, 5) both from (b, k)."""
+        """Estimates and standard errors of ensembles with so many of each unit: shape (b, 5) both from (b,
+        k)."""
         counts = often @ self.table
         found, influence = _on_scale(self.value, counts)
         b, m = counts.shape
-        added = (self.table @ influence.reshape(b * 5, m).T).T.reshape(b, 5, -1) / counts.sum(axis=1)[:, None, None]
+        added = (self.table @ influence.reshape(b * 5, m).T).T.reshape(b, 5, -1) / counts.sum(axis=1)[
+            :, None, None
+        ]
         variance = np.einsum("bek,bk->be", added**2, often) * self.units / (self.units - 1)
         return found, np.sqrt(variance)
 
@@ -157,9 +161,10 @@ class _Population:
 def _on_scale(value: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """L-moments on scales on which they are nearly normal, and the influence of a call of each value.
 
-    Of location and scale the logarithm, of ratios the inverse hyperbolic tangent. With p the shares of the calls
-    and F the shares below, b_r = Σ p x F^r; a call at x adds x F^r + r Σ_{y > x} p y F^(r-1) - (r + 1) b_r to it
-    (R. J. Serfling, *Approximation Theorems of Mathematical Statistics*, 1980, chapter 8: L-estimates).
+    Of location and scale the logarithm, of ratios the inverse hyperbolic tangent. With p the shares of the
+    calls and F the shares below, b_r = Σ p x F^r; a call at x adds x F^r + r Σ_{y > x} p y F^(r-1) - (r +
+    1) b_r to it (R. J. Serfling, *Approximation Theorems of Mathematical Statistics*, 1980, chapter 8:
+    L-estimates).
 
     Parameters
     ----------
@@ -172,7 +177,8 @@ def _on_scale(value: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.nda
     """
     share = counts / counts.sum(axis=1, keepdims=True)
     below = np.cumsum(share, axis=1) - share / 2
-    b, added, power = [], [], np.ones_like(below)
+    b, added = [], []
+    before, power = below, np.ones_like(below)
     for r in range(4):
         b.append((power * share) @ value)
         call = value * power

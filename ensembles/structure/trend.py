@@ -117,8 +117,8 @@ def trend_of(
 
 @lru_cache(maxsize=64)
 def _by_chance(ranks: tuple[int, ...], seed: int) -> np.ndarray:
-    """The statistic over random orders of points with these ranks, equal ones being ties: the same for all series of
-    one length without ties, whatever their values."""
+    """The statistic over random orders of points with these ranks, equal ones being ties: the same for all
+    series of one length without ties, whatever their values."""
     count = _MORE_PERMUTATIONS if len(ranks) <= _SHORT else _PERMUTATIONS
     orders = np.random.default_rng(seed).permuted(np.broadcast_to(ranks, (count, len(ranks))), axis=1)
     return np.concatenate([_best_rise(part)[0] for part in np.array_split(orders, count // 100)])
@@ -154,9 +154,9 @@ def _ends(points: np.ndarray, first: int, last: int) -> tuple[int, int, float]:
     """Where the worsening of a stretch begins and ends, and the level before it.
 
     It ends where the highest level is reached. It begins behind two or more ordinals that are alike, if there
-    are such and all that follow are slower: at a step that is larger than those behind it, else behind the bend of
-    a flat and then straight line, else at a fair step; or with the first of the stretch. Ordinals are alike if they
-    differ by less than half the step to those that follow.
+    are such and all that follow are slower: at a step that is larger than those behind it, else behind the
+    bend of a flat and then straight line, else at a fair step; or with the first of the stretch. Ordinals
+    are alike if they differ by less than half the step to those that follow.
     """
     tolerance = np.log(LEAST_RISE) / 2
     end = first + int(np.argmax(points[first : last + 1] >= points[first : last + 1].max() - tolerance))
@@ -170,8 +170,8 @@ def _ends(points: np.ndarray, first: int, last: int) -> tuple[int, int, float]:
 
 
 def _step(points: np.ndarray, first: int, end: int, tolerance: float) -> tuple[int, bool]:
-    """The first point behind a fair step that follows two or more points that are alike, and whether it is a jump,
-    larger than the steps that follow; `first` where there is none."""
+    """The first point behind a fair step that follows two or more points that are alike, and whether it is
+    a jump, larger than the steps that follow; `first` where there is none."""
     for begin in range(first + 2, end + 1):
         before = points[first:begin]
         step = float(points[begin : end + 1].min() - before.max())
@@ -182,8 +182,8 @@ def _step(points: np.ndarray, first: int, end: int, tolerance: float) -> tuple[i
 
 
 def _bend(points: np.ndarray) -> int:
-    """Where a smooth rise begins: behind the bend of the flat and then straight line that fits best; 0: at once, or
-    a straight line fits as well (F test with 4 as limit, which is some 5 %)."""
+    """Where a smooth rise begins: behind the bend of the flat and then straight line that fits best; 0: at
+    once, or a straight line fits as well (F test with 4 as limit, which is some 5 %)."""
     n = len(points)
     if n < 5:
         return 0

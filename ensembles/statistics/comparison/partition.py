@@ -44,8 +44,8 @@ class Partition:
         return np.clip(np.searchsorted(self.first_bin, bins, side="right") - 1, 0, len(self) - 1)
 
     def number_at(self, t_s: float, pooled: np.ndarray) -> int:
-        """Number, from 1, of the mode that a duration belongs to, among those that hold calls: that by which the
-        parts are named.
+        """Number, from 1, of the mode that a duration belongs to, among those that hold calls: that by which
+        the parts are named.
 
         Parameters
         ----------

@@ -17,8 +17,8 @@ from ensembles.units import bytes_text, seconds_text
 ORDERS = (2, 4, 8)
 """Orders that are looked for beside 1."""
 LARGEST_CHANCE = 0.04
-"""Harmonics that are likelier than this to be a coincidence are not told: modes are placed at random only nearly as the
-chance assumes, and 5 % is what it may cost."""
+"""Harmonics that are likelier than this to be a coincidence are not told: modes are placed at random only
+nearly as the chance assumes, and 5 % is what it may cost."""
 APART = 2.5
 """Modes nearer than so many of their widths have no valley between them, and would be one."""
 
@@ -130,9 +130,9 @@ def harmonics_of(
     -----
     A mode of order k lies within 10 % of 1/k of the fundamental, itself a mode. The closer, the more it
     counts (the logarithm of tolerance over distance, and 1 for being there), but no closer than the intervals
-    tell. The chance is the share of 1,999 random placements of as many modes that count at least as much: uniform
-    in log time over the range of the calls, but neighbours as far apart as modes of these widths must be to be
-    told apart. (Without that a coincidence seems rarer than it is.)
+    tell. The chance is the share of 1,999 random placements of as many modes that count at least as much:
+    uniform in log time over the range of the calls, but neighbours as far apart as modes of these widths
+    must be to be told apart. (Without that a coincidence seems rarer than it is.)
     """
     place = np.log(np.asarray(t_s, dtype=np.float64))
     if len(place) < 2:

@@ -169,7 +169,10 @@ def test_a_mode_that_moved_to_where_none_was_is_followed():
 def test_what_moved_has_the_number_that_the_mode_has_among_the_parts():
     """The first group's second mode is the third of all, as the other group has one between."""
     rng = np.random.default_rng(86)
-    first, other = ((1e-3, 0.6, 0.2), (16e-3, 0.4, 0.2)), ((1e-3, 0.5, 0.2), (4e-3, 0.2, 0.2), (22e-3, 0.3, 0.2))
+    first, other = (
+        ((1e-3, 0.6, 0.2), (16e-3, 0.4, 0.2)),
+        ((1e-3, 0.5, 0.2), (4e-3, 0.2, 0.2), (22e-3, 0.3, 0.2)),
+    )
     found = compare_samples([[run_of_modes(rng, modes) for _ in range(5)] for modes in (first, other)])
     at_s = {part.mode: part.t_s for part in found.parts if part.what == "mode place"}
     assert sorted(at_s) == [1, 2, 3]

@@ -17,6 +17,9 @@ from ensembles.statistics.atoms import MOST_GROUPS, Atoms
 from ensembles.statistics.lmoments import l_moments
 from ensembles.statistics.quantiles import quantiles_of
 from ensembles.statistics.sample import Sample
+from ensembles.statistics.smoothed_bootstrap import bandwidth, nodes
+from ensembles.statistics.studentised import Units
+from ensembles.statistics.studentised_l_moments import l_moment_ends
 
 QUANTILES = (0.01, 0.25, 0.5, 0.9, 0.999)
 
@@ -183,6 +186,10 @@ def coverage(trials: int, seed: int, phases: int, calls: int, told: bool) -> dic
         "mean_s": np.exp(sigma2 / 2),
         "log_mean": 0.0,
         "log_sd": np.sqrt(sigma2),
+        "sd_s": np.sqrt(np.exp(sigma2) * np.expm1(sigma2)),
+        "cv": np.sqrt(np.expm1(sigma2)),
+        "skewness": (np.exp(sigma2) + 2) * np.sqrt(np.expm1(sigma2)),
+        "excess_kurtosis": np.exp(4 * sigma2) + 2 * np.exp(3 * sigma2) + 3 * np.exp(2 * sigma2) - 6,
         "median_s": 1.0,
         "l_cv": 2 * stats.norm.cdf(np.sqrt(sigma2 / 2)) - 1,
         0.9: np.exp(stats.norm.ppf(0.9) * np.sqrt(sigma2)),
@@ -214,9 +221,70 @@ def test_intervals_that_ignore_phases_are_told_to_be_too_narrow() -> None:
     x, phase = phase_dependent(np.random.default_rng(4), 30, 200)
     told, untold = en.Ensemble(x, phase).moments(), en.Ensemble(x).moments()
     assert told.mean_s.high - told.mean_s.low > 3 * (untold.mean_s.high - untold.mean_s.low)
-    assert told.notes == ()
+    assert not any("too narrow" in note for note in told.notes)
     assert "too narrow" in untold.notes[0]
     assert "one phase" in en.Ensemble(x, np.zeros(len(x))).moments().notes[0]
+
+
+def test_skewness_and_kurtosis_that_hang_on_one_call_have_no_upper_end() -> None:
+    x = np.random.default_rng(9).standard_normal(20_000)
+    plain = en.Ensemble(1 + 0.1 * x).moments()
+    assert np.isfinite([plain.skewness.high, plain.excess_kurtosis.high]).all()
+    assert plain.skewness.low < 0 < plain.skewness.high
+    one_slow = en.Ensemble(np.append(1 + 0.1 * x, 9.0)).moments()
+    assert one_slow.skewness.high == one_slow.excess_kurtosis.high == np.inf
+    assert np.isfinite([one_slow.skewness.low, one_slow.excess_kurtosis.low]).all()
+    assert one_slow.to_json()["skewness"]["high"] is None
+    assert "skewness, excess kurtosis" in one_slow.notes[-1]
+    assert "one call" in one_slow.notes[-1]
+    assert " or more)" in str(one_slow)
+
+
+def test_log_skewness_that_hangs_on_one_short_call_has_no_lower_end() -> None:
+    x = np.exp(0.1 * np.random.default_rng(10).standard_normal(20_000))
+    found = en.Ensemble(np.append(x, 1e-6)).moments()
+    assert found.log_skewness.low == -np.inf
+    assert np.isfinite(found.log_skewness.high)
+    assert " or less)" in str(found)
+
+
+def test_smoothing_keeps_the_middle_and_widens_by_the_kernel() -> None:
+    place = np.random.default_rng(11).normal(2.0, 0.5, 400)
+    width = bandwidth(place, np.ones(400))
+    spread = min(place.std(), stats.iqr(place) / 1.349)
+    assert width == pytest.approx(1.06 * spread * 400**-0.2, rel=0.03)
+    assert bandwidth(np.unique(place), np.ones(400)) == pytest.approx(width)
+    assert bandwidth(np.array([1.0, 2.0]), np.array([99.0, 1.0])) == 0.0  # most are alike
+    assert bandwidth(place, np.full(400, 100.0)) == 0.0  # enough without
+    for units, powers in ((20, 9), (1000, 5)):
+        steps, weights = nodes(units)
+        for power in range(powers + 1):
+            expected = 0 if power % 2 else math.prod(range(1, power, 2))  # moments of the normal distribution
+            assert weights @ steps**power == pytest.approx(expected, abs=1e-9)
+
+
+def test_units_that_are_moved_have_the_sums_of_moved_durations() -> None:
+    x = some(60).reshape(6, 10)
+    middle, scale = x.mean(), x.std()
+    for log, moved in ((False, x * np.exp(0.3)), (True, x + 0.3)):
+
+        def sums(values: np.ndarray) -> np.ndarray:
+            return (((values - middle) / scale)[..., None] ** np.arange(5)).sum(axis=1)
+
+        units = Units(sums(x), np.ones(6), middle, scale, log)
+        np.testing.assert_allclose(units._moved(0.3), sums(moved), rtol=1e-9)
+
+
+def test_l_moments_have_the_standard_errors_of_many_ensembles() -> None:
+    """Linearised ones of calls, and those of leaving out phases, against how estimates scatter."""
+    random = np.random.default_rng(13)
+    for phases, calls in ((1, 400), (100, 4)):
+        phase = np.repeat(np.arange(phases), calls) if phases > 1 else None
+        draws = [np.sort(random.gamma(2.0, 1e-3, phases * calls)) for _ in range(300)]
+        scatter = np.std([l_moments(x, np.ones(400)) for x in draws], axis=0)
+        x = random.gamma(2.0, 1e-3, phases * calls)
+        low, high = l_moment_ends(en.Ensemble(x, phase).atoms, 0.9, 0)
+        np.testing.assert_allclose((high - low) / (2 * 1.645), scatter, rtol=0.4)
 
 
 def test_many_phases_are_resampled_in_groups() -> None:
