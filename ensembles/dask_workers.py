@@ -87,10 +87,10 @@ class DaskWorkers:
         while True:
             try:
                 wait(future, timeout=_LOOK_S)
-                return future.result()
             except NotYet:
-                if future.done():
-                    raise
+                pass
+            else:
+                return future.result()
             if self._client.scheduler_info(n_workers=-1)["workers"]:
                 without_since = None
             elif without_since is None:
