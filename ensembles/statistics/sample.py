@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.errors import EnsioError
+from ensembles.statistics.places_of_calls import numbered, places_of
 from ensembles.summaries import kernels
-from ensembles.summaries.bins import BIN_COUNT, bin_low_ns, bin_of
+from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
 from ensembles.summaries.phasecounts import PhaseCounts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-_MOST_DENSE = 1024
-"""Up to so many phases, all their bins are held at once while calls are counted."""
 
 LARGEST_S = 2.0**62 * 1e-9
 """Longest duration that is counted, seconds."""
@@ -102,8 +100,8 @@ class Sample:
         number = np.asarray(phase, dtype=np.int64)
         if number.shape != durations_s.shape:
             raise ValueError(f"there are {len(durations_s)} durations and {len(number)} phases")
-        ids, group = _numbered(number)
-        place, count = _places(group, len(ids), np.rint(durations_s * 1e9).astype(np.int64))
+        ids, group = numbered(number)
+        place, count = places_of(group, len(ids), np.rint(durations_s * 1e9).astype(np.int64))
         low, high = np.full(len(ids), np.inf), np.zeros(len(ids))
         np.minimum.at(low, group, durations_s)
         np.maximum.at(high, group, durations_s)
@@ -295,24 +293,3 @@ class Sample:
         return Sample.from_counts(
             self.counts, self.min_s.min(), self.max_s.max(), *known, resolution_s=self.resolution_s
         )
-
-
-def _places(group: np.ndarray, groups: int, duration_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Group times BIN_COUNT plus bin, of those that hold calls, and how many each."""
-    if groups > _MOST_DENSE:
-        return np.unique(group * BIN_COUNT + bin_of(duration_ns), return_counts=True)
-    found = PhaseCounts(np.arange(1, groups))
-    kernels.count_groups(group, duration_ns, None, found.cuts, found.arrays)
-    counts = found.arrays["counts"].reshape(-1)
-    place = np.flatnonzero(counts)
-    return place, counts[place]
-
-
-def _numbered(number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different numbers, rising, and the place of each entry's number among them."""
-    low, high = (int(number.min()), int(number.max())) if len(number) else (0, 0)
-    if high - low > 4 * len(number) + 1024:
-        ids, place = np.unique(number, return_inverse=True)
-        return ids, place.reshape(-1)
-    used = np.bincount(number - low) > 0 if len(number) else np.zeros(0, bool)
-    return np.flatnonzero(used) + low, (np.cumsum(used) - 1)[number - low]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
-
 import numpy as np
 
+from ensembles.structure.ordinal_classes import APART, class_of, class_ranges
+from ensembles.structure.ordinal_totals import OrdinalTotals
 from ensembles.structure.trend import Trend, trend_of
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns, bin_of
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.classes import ALL_ORDINALS, UNKNOWN_ORDINAL, ordinal_range
 
-APART = 1024
-"""Ordinals up to this one have an ensemble each, those beyond one for 32 to an octave."""
+__all__ = ["APART", "KEPT", "OrdinalEnsembles", "OrdinalTotals", "class_of", "class_ranges"]
 
 KEPT = 1 << 22
 """As many calls are held, for exact quantiles; with more the quantiles come from bins that are 3.1 % wide."""
@@ -24,36 +22,6 @@ others."""
 
 _JOIN_FROM = 1 << 20
 """Sums of a rank and ordinal from as many of which on those of one rank and ordinal are put together."""
-
-
-@dataclass(frozen=True)
-class OrdinalTotals:
-    """The calls of one ordinal, or of a range of them.
-
-    Attributes
-    ----------
-    ordinal, to : int
-        The first and the last ordinal; mostly they are the same.
-    n : int
-        Calls.
-    tasks : int or None
-        Tasks that made them; None: not known.
-    median_s, p90_s, min_s, max_s, mean_s : float
-    """
-
-    ordinal: int
-    to: int
-    n: int
-    tasks: int | None
-    median_s: float
-    p90_s: float
-    min_s: float
-    max_s: float
-    mean_s: float
-
-    def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return asdict(self)
 
 
 class OrdinalEnsembles:
@@ -323,22 +291,3 @@ class OrdinalEnsembles:
             reached = np.searchsorted(np.cumsum(count), np.multiply(levels, count.sum()))
             found[at] = t_s[np.minimum(reached, len(t_s) - 1)]
         return found
-
-
-def class_of(ordinal: np.ndarray) -> np.ndarray:
-    """The class of each ordinal, from 0: int64, shape (n,)."""
-    ordinal = np.asarray(ordinal, np.int64)
-    octave = np.maximum(np.floor(np.log2(np.maximum(ordinal - 1, 1))).astype(np.int64) - 10, 0)
-    beyond = APART + 32 * octave + ((ordinal - 1 - (APART << octave)) >> (5 + octave))
-    return np.where(ordinal <= APART, ordinal - 1, beyond)
-
-
-def class_ranges(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first and the last ordinal of the first `size` classes: int64, shape (size,) each."""
-    number = np.arange(size, dtype=np.int64)
-    octave = np.maximum(number - APART, 0) // 32
-    width = np.where(number < APART, 1, np.int64(32) << octave)
-    low = np.where(
-        number < APART, number + 1, (APART << octave) + 1 + (np.maximum(number - APART, 0) % 32) * width
-    )
-    return low, low + width - 1

@@ -16,6 +16,7 @@ from ensembles.errors import EnsioError
 from ensembles.statistics.comparison.blocks import scaled
 from ensembles.statistics.comparison.distances import kolmogorov_smirnov, wasserstein_octaves
 from ensembles.statistics.comparison.effects import effects_of, shifts_of, spreads_of, welch_p
+from ensembles.statistics.comparison.kind import Kind
 from ensembles.statistics.comparison.moves import (
     common_factor,
     modes_exchanged,
@@ -47,28 +48,10 @@ from ensembles.statistics.comparison.verdict import (
 )
 from ensembles.statistics.sample import Sample
 
+__all__ = ["FEWEST_CALLS", "Kind", "compare_kinds", "compare_samples"]
+
 FEWEST_CALLS = 30
 """Of a group: with fewer nothing is said."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind of calls of all runs.
-
-    Attributes
-    ----------
-    groups : sequence of sequences of Sample
-        The runs of each group; the first group is what the others are compared with.
-    op, layer : str or None
-        What kind of calls these are; it is only told.
-    unit : str
-        What the phases of the samples are, for the text; ``""``: nothing tells calls apart.
-    """
-
-    groups: Sequence[Sequence[Sample]]
-    op: str | None = None
-    layer: str | None = None
-    unit: str = "phases"
 
 
 def compare_samples(
