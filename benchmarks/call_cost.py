@@ -26,7 +26,7 @@ def measure(call: str, mode: str, rounds: int, layouts: int) -> list[dict[str, f
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=4, help="rounds for each layout of each call (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=4, help="rounds for each layout (%(default)s)")
     parser.add_argument(
         "--layouts",
         type=int,

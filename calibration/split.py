@@ -69,9 +69,7 @@ def main(quick: bool = False) -> None:
                 found = coverage(shape, phases, by_phase, by_task, 10 if quick else 100, seed=phases)
                 cells = [f"{found[k][0]:.3f} ({found[k][1]:.2f})" for k in CALLS]
                 rows.append((name, by_phase, by_task, phases, *cells))
-    print(
-        "Slowest of 64 tasks that make k calls: coverage of the 90 % interval (median width over median)"
-    )
+    print("Slowest of 64 tasks that make k calls: coverage of the 90 % interval (median width over median)")
     print(tabulate(rows, ("calls", "by phase", "by task", "phases", *(f"k = {k}" for k in CALLS))))
 
 

@@ -287,9 +287,7 @@ class Ensemble:
             return None
         return dependence_of(calls.duration_s, calls.rank, calls.phase if calls.phases_known else None)
 
-    def split(
-        self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, **options: Any
-    ) -> Split:
+    def split(self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, **options: Any) -> Split:
         """What k smaller calls before a barrier take instead of one: `statistics.split.split_of`.
 
         Parameters

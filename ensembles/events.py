@@ -92,9 +92,7 @@ class Events:
         self._told: dict[str, np.ndarray | None] = {}
 
     @classmethod
-    def partly(
-        cls, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]
-    ) -> Events:
+    def partly(cls, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]) -> Events:
         """Events of which only some columns were read: to ask for another one is an AttributeError. For
         summaries that say which columns they need."""
         events = cls.__new__(cls)

@@ -39,7 +39,5 @@ def doubts_about(used: Sequence[Call]) -> list[str]:
             "may be made inside those of another: choose one by layer"
         )
     if len(ops) > 1:
-        doubts.append(
-            f"calls of {len(ops)} kinds ({', '.join(ops)}) are one ensemble here: choose one by op"
-        )
+        doubts.append(f"calls of {len(ops)} kinds ({', '.join(ops)}) are one ensemble here: choose one by op")
     return doubts

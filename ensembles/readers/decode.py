@@ -164,9 +164,7 @@ class BlockReader:
             damaged |= found.damaged
         return self._leave_out_damaged(pieces, columns, position) if damaged else self._used
 
-    def _leave_out_damaged(
-        self, pieces: list[_Piece], columns: dict[str, np.ndarray], position: int
-    ) -> int:
+    def _leave_out_damaged(self, pieces: list[_Piece], columns: dict[str, np.ndarray], position: int) -> int:
         kept = np.ones(self._used, bool)
         for decoding, _, low, high in pieces:
             kept[low:high] = sound(decoding, self._raw[low:high])

@@ -511,9 +511,7 @@ def _processes(losses: Iterable[int]) -> str:
 
 def _notes_on_folding(spools: Sequence[Spool]) -> list[str]:
     """A summary that may be off by one call."""
-    count = sum(
-        spool.head.folding and not spool.ended for spool in spools
-    )
+    count = sum(spool.head.folding and not spool.ended for spool in spools)
     if count == 0:
         return []
     return [

@@ -13,8 +13,8 @@ import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
+from ensembles.readers.columns import LARGEST_MOVED_BYTES, LARGEST_NS
 from ensembles.readers.completion import NEEDED, CompletionOrder
-from ensembles.readers.decode import LARGEST_MOVED_BYTES, LARGEST_NS
 from ensembles.readers.flaws import Flaws
 from ensembles.readers.plugins import find_plugins
 from ensembles.readers.trace_columns import (

@@ -73,9 +73,7 @@ class Quantiles:
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
 
-def quantiles_of(
-    data: Sample | Atoms, quantiles: Sequence[float] = LEVELS, level: float = 0.9
-) -> Quantiles:
+def quantiles_of(data: Sample | Atoms, quantiles: Sequence[float] = LEVELS, level: float = 0.9) -> Quantiles:
     """Quantiles of an ensemble, with intervals.
 
     Parameters
@@ -143,9 +141,7 @@ def quantile_s(atoms: Atoms, quantiles: ArrayLike, total: np.ndarray | None = No
     return low + (place - np.floor(place)) * (high - low)
 
 
-def _order_statistic(
-    atoms: Atoms, total: np.ndarray, after: np.ndarray, place: np.ndarray
-) -> np.ndarray:
+def _order_statistic(atoms: Atoms, total: np.ndarray, after: np.ndarray, place: np.ndarray) -> np.ndarray:
     """The duration of the call at a place, from 0. The first and the last are the ends of their atoms."""
     atom = np.minimum(np.searchsorted(after, place, side="right"), len(after) - 1)
     within = place - (after[atom] - total[atom])

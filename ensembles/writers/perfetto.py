@@ -14,7 +14,7 @@ import numpy as np
 
 from ensembles.events import Events
 from ensembles.metadata import Process
-from ensembles.readers.decode import LARGEST_NS
+from ensembles.readers.columns import LARGEST_NS
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 

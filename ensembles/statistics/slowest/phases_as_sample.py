@@ -249,9 +249,7 @@ class PhaseTails:
         return out
 
 
-def _pooled_scale(
-    mean: np.ndarray, above: np.ndarray, variation: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _pooled_scale(mean: np.ndarray, above: np.ndarray, variation: float) -> tuple[np.ndarray, np.ndarray]:
     """Scales of phases, drawn towards that of all as far as their number of calls leaves them uncertain
     (empirical Bayes on the logarithm, whose variance is about the squared coefficient of variation of the
     excesses, over their number), relative to the common one; and their remaining doubt."""

@@ -39,7 +39,10 @@ COMMANDS = {
     "ordinals, some": ("--ordinal", "3-9", "--phase", "2"),
     "modes": ("--op", "write", "--ordinal", "1-40"),
     "tail": ("--op", "write", "--tasks", "8"),
-    "split": ("--op", "write",),
+    "split": (
+        "--op",
+        "write",
+    ),
 }
 
 
