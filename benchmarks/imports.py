@@ -92,7 +92,7 @@ def measure(step: str, path: str, **names: int) -> tuple[float, float, int]:
     given = "".join(f"{name} = {value}\n" for name, value in names.items())
     program = (
         "import json, re, time\n"
-        "import numpy, ensembles.run, ensembles.readers.foreign.dftracer\n"
+        "import numpy, ensembles.opening, ensembles.readers.foreign.dftracer\n"
         "import ensembles.readers.foreign.strace\n"
         f"path = {path!r}\n{given}"
         "begin = time.process_time()\n"

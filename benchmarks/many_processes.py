@@ -67,7 +67,7 @@ def multiplied(job: bytes, processes: int) -> bytes:
 def measure(step: str, run: str) -> tuple[float, float]:
     """Seconds of processor time (best of some) and peak memory in MiB, imports left out."""
     program = (
-        "import json, os, re, sys, time, numpy, ensembles.run, ensembles.cli.info, ensembles.cli.main\n"
+        "import json, os, re, sys, time, numpy, ensembles.opening, ensembles.cli.info, ensembles.cli.main\n"
         "import ensembles.summaries.from_cells, tabulate, h5py\n"
         f"run, out, begin = {run!r}, sys.stdout, time.process_time()\n"
         f"{step}\n"

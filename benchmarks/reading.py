@@ -59,7 +59,7 @@ def measure(step: str, run: str) -> tuple[float, float, float]:
     process of its own, imports left out."""
     program = (
         "import json, os, re, sys, time\n"
-        "import numpy, ensembles.run, ensembles.collection, ensembles.writers.tracefile, tabulate\n"
+        "import numpy, ensembles.opening, ensembles.collection, ensembles.writers.tracefile, tabulate\n"
         f"run = {run!r}\n"
         "out = sys.stdout\n"
         "begin, used = time.perf_counter(), time.process_time()\n"

@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from ensembles.comparing import compare
     from ensembles.ensemble import Ensemble
     from ensembles.events import OPS, Call, Events
+    from ensembles.opening import open
     from ensembles.regions import phase, region
-    from ensembles.run import Process, Run, open
+    from ensembles.run import Process, Run
 
 __version__ = "0.1.0"
 
@@ -37,7 +38,7 @@ _HOMES = {
     "Events": "ensembles.events",
     "Process": "ensembles.run",
     "Run": "ensembles.run",
-    "open": "ensembles.run",
+    "open": "ensembles.opening",
     "phase": "ensembles.regions",
     "region": "ensembles.regions",
 }

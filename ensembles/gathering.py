@@ -203,7 +203,7 @@ class Processes:
         if self._pool is None:
             # Not fork: this process may have threads, and a lock of theirs would never be given back.
             context = get_context("forkserver")
-            context.set_forkserver_preload(["ensembles.run", "ensembles.selection"])
+            context.set_forkserver_preload(["ensembles.opening", "ensembles.selection"])
             self._pool = ProcessPoolExecutor(self.count, context, _end_with_parent)
         return self._pool
 
@@ -233,7 +233,7 @@ def part_filled(task: Pass, span: tuple[int, int]) -> tuple[Any, Flaws]:
 
 @lru_cache(maxsize=2)
 def _opened(path: str, _: str, memory_bytes: int) -> Run:
-    from ensembles.run import open as open_run
+    from ensembles.opening import open as open_run
 
     return open_run(path, memory_bytes=memory_bytes)
 

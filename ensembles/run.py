@@ -2,86 +2,35 @@
 
 from __future__ import annotations
 
-import builtins
 import datetime
 import html
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
 
 import numpy as np
 
 from ensembles.budget import Budget
-from ensembles.collection import open_directory
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Call, Events
-from ensembles.gathering import Here, Pass, S, Workers, sort_of, workers_of
-from ensembles.metadata import Mount, Process, RunMetadata
+from ensembles.gathering import Here, Pass, S, Workers, sort_of
+from ensembles.metadata import Mount, Process
 from ensembles.readers.flaws import Flaws
-from ensembles.readers.foreign.formats import BEGINNING_BYTES, format_of
-from ensembles.readers.foreign.importing import ImportedSource
-from ensembles.readers.jobfile import MAGIC
 from ensembles.readers.lustre import Striping, decode_layout
-from ensembles.readers.rundirectory import open_job_file, open_spool
 from ensembles.regiontable import KINDS, RegionTable
 from ensembles.selection import Selection, Text
+from ensembles.source import Indexed, Source
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
 if TYPE_CHECKING:
     from ensembles.ensemble import Ensemble
-    from ensembles.readers.trace_index import Ranges
     from ensembles.structure.long_runs import Beside
     from ensembles.structure.phases import Phases
 
-__all__ = ["Process", "Run", "open"]
-
-HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
-
-
-class _Source(Protocol):
-    """What a reader gives."""
-
-    metadata: RunMetadata
-    complete: bool
-    slots: int
-    spools: dict[str, tuple[int, int]]
-
-    def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]: ...
-
-    def parts(
-        self, most_parts: int, max_events: int, names: Sequence[str] | None = None
-    ) -> list[Iterator[Events]]: ...
-
-    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]: ...
-
-    def chunks_of_ranks(
-        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: Flaws
-    ) -> Iterator[Events]: ...
-
-    def note_flaws(self, flaws: Flaws) -> None: ...
-
-    def some_ranks(self, most_events: int, least_ranks: int) -> Events: ...
-
-    def events(self) -> Events: ...
-
-    def regions(self) -> RegionTable: ...
-
-    def summary(self) -> CellSummary | None: ...
-
-    def ranks(self) -> RankTable | None: ...
-
-
-@runtime_checkable
-class _Indexed(Protocol):
-    """A source that knows where ranks and times lie in it."""
-
-    def chunks_within(
-        self, ranks: Ranges | None, times_ns: Ranges | None, max_events: int
-    ) -> Iterator[Events]: ...
+__all__ = ["Process", "Run"]
 
 
 class Run:
@@ -97,7 +46,7 @@ class Run:
         How much memory that may take.
     """
 
-    def __init__(self, path: str, source: _Source) -> None:
+    def __init__(self, path: str, source: Source) -> None:
         self.path = path
         self.workers: Workers = Here()
         self.budget = Budget.default()
@@ -106,7 +55,7 @@ class Run:
         self._metadata = source.metadata
 
     @property
-    def source(self) -> _Source:
+    def source(self) -> Source:
         """What it is read from, for those who write all of it."""
         return self._source
 
@@ -503,14 +452,14 @@ class Run:
         that lie beside it."""
         # Ordinals count all calls of a rank.
         times_ns = selection.times_ns if selection.ordinals is None else None
-        if isinstance(self._source, _Indexed) and (selection.ranks or times_ns):
+        if isinstance(self._source, Indexed) and (selection.ranks or times_ns):
             return self._source.chunks_within(selection.ranks, times_ns, max_events)
         return self.chunks(max_events)
 
     def _chunks_beside(self, selection: Selection, max_events: int) -> Iterator[Events]:
         """Chunks that hold what a selection chooses, and more; where the source has an index, only those
         that lie beside it."""
-        if isinstance(self._source, _Indexed) and (selection.ranks or selection.times_s):
+        if isinstance(self._source, Indexed) and (selection.ranks or selection.times_s):
             return self._source.chunks_within(selection.ranks, selection.times_ns, max_events)
         return self.chunks(max_events)
 
@@ -540,56 +489,3 @@ def _empty_summary(run: Run) -> CellSummary:
 
 def _empty_ranks(run: Run) -> RankTable:
     return RankTable(run.calls)
-
-
-def open(
-    path: str | os.PathLike[str], workers: int | str | Workers | None = None, memory_bytes: int | None = None
-) -> Run:
-    """Open what was recorded, recognised by content: a run directory, a spool, a job file, a ``trace.h5``, or
-    another tool's trace (`ensembles.readers.foreign`).
-
-    Parameters
-    ----------
-    path : path-like
-    workers : int, str or Workers, optional
-        Who goes through the events: so many processes on this machine, or the workers of a Dask cluster, of
-        which this is the scheduler's address (``"tcp://…"``). Default: this process.
-    memory_bytes : int, optional
-        Memory that this may take, worker processes on this machine included; default: a quarter of the
-        machine's.
-
-    Raises
-    ------
-    EnsioError
-        There is nothing at `path`, or it is none of these, or it cannot be read.
-    """
-    budget = Budget.default() if memory_bytes is None else Budget(memory_bytes)
-    run = _read(os.fspath(path), budget)
-    run.workers, run.budget = workers_of(workers), budget
-    return run
-
-
-def _read(path: str, budget: Budget) -> Run:
-    if os.path.isdir(path):
-        return _foreign(path, None, budget) or Run(path, open_directory(path))
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise EnsioError(f"{path} is neither a directory nor a file: name a run directory or a trace.h5")
-        with builtins.open(path, "rb") as file:
-            beginning = file.read(BEGINNING_BYTES)
-    except OSError as error:
-        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
-    if beginning.startswith(HDF5_SIGNATURE):
-        from ensembles.readers.tracefile import TraceFileSource
-
-        return Run(path, TraceFileSource(path))
-    if beginning.startswith(MAGIC):
-        return Run(path, open_job_file(path))
-    return _foreign(path, beginning, budget) or Run(path, open_spool(path))
-
-
-def _foreign(path: str, beginning: bytes | None, budget: Budget) -> Run | None:
-    """The run in another tool's file, or in its folder (None in place of the first bytes); None: it is
-    ensio's own, or nothing that is known."""
-    known = format_of(path, beginning)
-    return None if known is None else Run(path, ImportedSource(path, known.read(path), budget))

@@ -61,7 +61,7 @@ def four_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def many_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("many")
     synthetic_run(folder / "run", 3000, 12)
-    from ensembles.run import open as open_run
+    from ensembles.opening import open as open_run
 
     path = folder / "report.html"
     write_report(open_run(folder / "run"), path)

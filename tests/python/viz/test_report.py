@@ -163,7 +163,7 @@ def test_names_that_are_no_text_are_shown_all_the_same(tmp_path: Path) -> None:
 
 def test_one_pass_fills_every_summary(tmp_path: Path) -> None:
     made = synthetic_run(tmp_path / "run", 6, 42)
-    from ensembles.run import open as open_run
+    from ensembles.opening import open as open_run
 
     run = open_run(tmp_path / "run")
     summaries = Summaries.of(run.chunks(max_events=17), run.tasks)

@@ -1,0 +1,72 @@
+"""Opening what was recorded, whatever it is."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import stat
+
+from ensembles.budget import Budget
+from ensembles.collection import open_directory
+from ensembles.errors import EnsioError
+from ensembles.gathering import Workers, workers_of
+from ensembles.readers.foreign.formats import BEGINNING_BYTES, format_of
+from ensembles.readers.foreign.importing import ImportedSource
+from ensembles.readers.jobfile import MAGIC
+from ensembles.readers.rundirectory import open_job_file, open_spool
+from ensembles.run import Run
+
+HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+
+def open(
+    path: str | os.PathLike[str], workers: int | str | Workers | None = None, memory_bytes: int | None = None
+) -> Run:
+    """Open what was recorded, recognised by content: a run directory, a spool, a job file, a ``trace.h5``, or
+    another tool's trace (`ensembles.readers.foreign`).
+
+    Parameters
+    ----------
+    path : path-like
+    workers : int, str or Workers, optional
+        Who goes through the events: so many processes on this machine, or the workers of a Dask cluster, of
+        which this is the scheduler's address (``"tcp://…"``). Default: this process.
+    memory_bytes : int, optional
+        Memory that this may take, worker processes on this machine included; default: a quarter of the
+        machine's.
+
+    Raises
+    ------
+    EnsioError
+        There is nothing at `path`, or it is none of these, or it cannot be read.
+    """
+    budget = Budget.default() if memory_bytes is None else Budget(memory_bytes)
+    run = _read(os.fspath(path), budget)
+    run.workers, run.budget = workers_of(workers), budget
+    return run
+
+
+def _read(path: str, budget: Budget) -> Run:
+    if os.path.isdir(path):
+        return _foreign(path, None, budget) or Run(path, open_directory(path))
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise EnsioError(f"{path} is neither a directory nor a file: name a run directory or a trace.h5")
+        with builtins.open(path, "rb") as file:
+            beginning = file.read(BEGINNING_BYTES)
+    except OSError as error:
+        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+    if beginning.startswith(HDF5_SIGNATURE):
+        from ensembles.readers.tracefile import TraceFileSource
+
+        return Run(path, TraceFileSource(path))
+    if beginning.startswith(MAGIC):
+        return Run(path, open_job_file(path))
+    return _foreign(path, beginning, budget) or Run(path, open_spool(path))
+
+
+def _foreign(path: str, beginning: bytes | None, budget: Budget) -> Run | None:
+    """The run in another tool's file, or in its folder (None in place of the first bytes); None: it is
+    ensio's own, or nothing that is known."""
+    known = format_of(path, beginning)
+    return None if known is None else Run(path, ImportedSource(path, known.read(path), budget))

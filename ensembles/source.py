@@ -1,0 +1,58 @@
+"""What a run is read from: the interface of all readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from ensembles.events import Events
+from ensembles.metadata import RunMetadata
+from ensembles.regiontable import RegionTable
+from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.ranktable import RankTable
+
+if TYPE_CHECKING:
+    from ensembles.readers.flaws import Flaws
+    from ensembles.readers.trace_index import Ranges
+
+
+class Source(Protocol):
+    """What a reader gives."""
+
+    metadata: RunMetadata
+    complete: bool
+    slots: int
+    spools: dict[str, tuple[int, int]]
+
+    def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]: ...
+
+    def parts(
+        self, most_parts: int, max_events: int, names: Sequence[str] | None = None
+    ) -> list[Iterator[Events]]: ...
+
+    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]: ...
+
+    def chunks_of_ranks(
+        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: Flaws
+    ) -> Iterator[Events]: ...
+
+    def note_flaws(self, flaws: Flaws) -> None: ...
+
+    def some_ranks(self, most_events: int, least_ranks: int) -> Events: ...
+
+    def events(self) -> Events: ...
+
+    def regions(self) -> RegionTable: ...
+
+    def summary(self) -> CellSummary | None: ...
+
+    def ranks(self) -> RankTable | None: ...
+
+
+@runtime_checkable
+class Indexed(Protocol):
+    """A source that knows where ranks and times lie in it."""
+
+    def chunks_within(
+        self, ranks: Ranges | None, times_ns: Ranges | None, max_events: int
+    ) -> Iterator[Events]: ...
