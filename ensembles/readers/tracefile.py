@@ -172,8 +172,8 @@ class TraceFileSource:
         with self._opened(("duration",)) as trace:
             length = trace.index.length
             rows = np.linspace(0, length, most_parts, endpoint=False).astype(int)[:length]
-            first = np.unique(trace.index.rank_of_row(rows)).tolist()
-        behind = [*first[1:], self.metadata.tasks]
+            first = np.unique(trace.index.rank_of_row(rows)).tolist() if length else []
+        behind = [*first[1:], self.metadata.tasks][: len(first)]
         return [(low, high - 1) for low, high in zip(first, behind, strict=True)]
 
     def chunks_of_ranks(

@@ -10,11 +10,13 @@
 
 #include <string.h>
 
+#define APART 4
+
 uint32_t ensio_descriptors[ENSIO_DESCRIPTORS];
 struct ensio_open_file ensio_open_files[ENSIO_DESCRIPTORS + 2]; /* as many as descriptors, and the two that are none */
 
 static uint32_t first_free;                /* a list through `references` */
-static uint32_t never_used = ENSIO_LEFT_OUT + 1;
+static uint32_t taken_once; /* open files that were taken at least once */
 static unsigned end_of_used; /* no descriptor from here on was ever looked up */
 
 static char path_buffer[2 * ENSIO_PATH_ROOM];
@@ -62,13 +64,20 @@ const char *ensio_absolute_path(int folder, const char *path)
     return path_buffer;
 }
 
+/* The open file that is the n-th to be taken, from 0. Those that are taken one after the other lie more than a cache line apart, so
+ * that threads that move the positions of different files do not meet. */
+static uint32_t nth_open_file(uint32_t n)
+{
+    return ENSIO_LEFT_OUT + 1 + n % (ENSIO_DESCRIPTORS / APART) * APART + n / (ENSIO_DESCRIPTORS / APART);
+}
+
 static uint32_t take_open_file(void)
 {
     uint32_t taken = first_free;
     if (taken)
         first_free = ensio_open_files[taken].references;
     else
-        taken = never_used++;
+        taken = nth_open_file(taken_once++);
     return taken;
 }
 
@@ -130,15 +139,17 @@ void ensio_descriptors_forget(unsigned first, unsigned last)
 
 void ensio_descriptors_shared(void)
 {
-    for (uint32_t i = ENSIO_LEFT_OUT + 1; i < never_used; i++)
-        ensio_open_files[i].flags |= ENSIO_ASK;
+    for (uint32_t n = 0; n < taken_once; n++)
+        ensio_open_files[nth_open_file(n)].flags |= ENSIO_ASK;
 }
 
 void ensio_descriptors_store_files(void)
 {
-    for (uint32_t i = ENSIO_LEFT_OUT + 1; i < never_used; i++)
-        if (ensio_open_files[i].references)
-            ensio_file_store(ensio_open_files[i].file);
+    for (uint32_t n = 0; n < taken_once; n++) {
+        const struct ensio_open_file *open_file = &ensio_open_files[nth_open_file(n)];
+        if (open_file->references)
+            ensio_file_store(open_file->file);
+    }
 }
 
 void ensio_descriptor_moved(int fd, int appends)

@@ -19,9 +19,7 @@
 #define ENSIO_NO_POSITION 2 /* a terminal, a character device */
 #define ENSIO_APPENDS 4     /* every write goes to the end, wherever it says */
 
-/* Each in a cache line of its own: threads that seek and write in different files do not meet. Those that are never used cost
- * addresses only. */
-struct __attribute__((aligned(64))) ensio_open_file {
+struct ensio_open_file {
     int64_t position;
     uint32_t file;
     uint16_t flags;

@@ -190,7 +190,7 @@ def test_export_tells_the_cost_and_names_what_is_in_the_way(preload, tmp_path, c
     assert main(["export", str(preload.run), "--to", "otf2", archive]) == 0
     told = capsys.readouterr().err.splitlines()
     assert re.fullmatch(rf"ensio: {archive}: up to \d+ files, about .*", told[0])
-    assert told[1].endswith(f" calls in {archive}/traces.otf2")
+    assert told[1].endswith(f" calls in {archive} (otf2)")
     printed(f"{archive}/traces.otf2")
     for source in (archive, f"{archive}/traces.otf2"):
         assert main(["info", source, "--json"]) == 0

@@ -13,6 +13,7 @@ import pytest
 import ensembles as en
 from ensembles.cli.ensembles_of import ensemble_from_args
 from ensembles.cli.filters import add_filter_arguments
+from ensembles.cli.scale import add_scale_arguments
 from ensembles.events import COLUMNS, Call, Events
 from ensembles.statistics.sample import Sample
 from ensembles.writers.synthetic import SyntheticRun, synthetic_run
@@ -162,6 +163,7 @@ def arguments(folder: Path, *filters: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("run")
     add_filter_arguments(parser)
+    add_scale_arguments(parser)
     return parser.parse_args([str(folder), *filters])
 
 

@@ -19,7 +19,7 @@ from ensembles.events import COLUMNS, Events
 from ensembles.metadata import RunMetadata
 from ensembles.readers.completion import NEEDED, CompletionOrder
 from ensembles.readers.flaws import Flaws
-from ensembles.readers.foreign.sorting import IN_MEMORY_EVENTS, sorted_table
+from ensembles.readers.foreign import sorting
 from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -93,11 +93,11 @@ class ImportedSource:
     def __init__(self, path: str, trace: Import, budget: Budget | None = None) -> None:
         self.path = path
         self._trace = trace
-        in_memory = IN_MEMORY_EVENTS
+        in_memory = sorting.IN_MEMORY_EVENTS
         if budget is not None:
-            in_memory = max(min(in_memory, budget.held_events), _LEAST_IN_MEMORY_EVENTS)
+            in_memory = min(in_memory, max(budget.held_events, _LEAST_IN_MEMORY_EVENTS))
         try:
-            self._table = sorted_table(map(_whole, trace.blocks(1 << 20)), path, in_memory)
+            self._table = sorting.sorted_table(map(_whole, trace.blocks(1 << 20)), path, in_memory)
         except MemoryError as error:
             raise EnsioError(f"the calls of {path} do not fit into memory: take a part of it") from error
         self.metadata = trace.metadata
@@ -163,12 +163,12 @@ class ImportedSource:
         return self._trace.ranks()
 
     def _chunks(self, low: int, high: int, max_events: int, names: Sequence[str] | None) -> Iterator[Events]:
-        sorting = CompletionOrder() if names is None or set(names) >= NEEDED else None
+        order = CompletionOrder() if names is None or set(names) >= NEEDED else None
         for begin in range(low, high, max_events):
             end = min(begin + max_events, high)
             columns = self._table.read(begin, end, names)
-            if sorting is not None:
-                columns = sorting.put(columns, self._key_at(end) if end < high else None)
+            if order is not None:
+                columns = order.put(columns, self._key_at(end) if end < high else None)
             length = len(next(iter(columns.values())))
             for first in range(0, length, max_events):  # with what was kept back there may be more
                 yield self._events(

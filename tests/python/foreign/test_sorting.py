@@ -118,12 +118,17 @@ def test_chunks_parts_and_ranks_of_a_run_in_files_are_those_of_one_in_memory(few
     assert not isinstance(stored._table, MemoryTable)
     expected = rows_of(held.events().columns)
     assert rows_of(stored.events().columns) == expected
+    in_chunks = [
+        [row for chunk in source.chunks(33) for row in rows_of(chunk.columns)] for source in (held, stored)
+    ]
+    assert in_chunks[0] == in_chunks[1]
+    assert sorted(in_chunks[0]) == sorted(expected)  # calls come behind those that are inside them
     for source in (held, stored):
-        assert [row for chunk in source.chunks(33) for row in rows_of(chunk.columns)] == expected
         parts = source.parts(4, 33)
         assert len(parts) == 4
         chunks = [list(part) for part in parts]
-        assert [row for part in chunks for chunk in part for row in rows_of(chunk.columns)] == expected
+        in_parts = [row for part in chunks for chunk in part for row in rows_of(chunk.columns)]
+        assert sorted(in_parts) == sorted(expected)
         ranks = [{rank for chunk in part for rank in chunk.rank.tolist()} for part in chunks]
         assert sum(map(len, ranks)) == len(set().union(*ranks)) == 9
         some = source.some_ranks(100, 3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,14 +31,23 @@ def run_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+# What getrusage says of a process that was just started is the peak of the one that started it.
+PROGRAM = """
+import sys
+from ensembles.cli.main import main
+status = main(sys.argv[2:])
+with open("/proc/self/status") as file, open(sys.argv[1], "w") as answer:
+    answer.write(file.read().partition("VmHWM:")[2].split()[0])
+sys.exit(status)
+"""
+
+
 def peak_mib(*arguments: object, cwd: Path) -> tuple[int, float, str]:
     """Exit status, peak memory and last words of a command."""
-    words = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments)]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=cwd) as process:
-        told = process.stderr.read().decode()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, usage.ru_maxrss / 1024, told
+    answer = cwd / "peak"
+    words = [sys.executable, "-c", PROGRAM, str(answer), *map(str, arguments)]
+    done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=cwd, text=True)
+    return done.returncode, int(answer.read_text()) / 1024, done.stderr
 
 
 @pytest.mark.parametrize("name", COMMANDS)

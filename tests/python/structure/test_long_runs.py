@@ -11,8 +11,10 @@ from simulated import CALLS, NUMBERS, Program, ior_like
 
 import ensembles as en
 from ensembles import ensemble_of_run
+from ensembles.budget import Budget
 from ensembles.collection import collect
 from ensembles.events import Events
+from ensembles.gathering import Here
 from ensembles.regiontable import RegionTable
 from ensembles.structure import gaps_of_all, phases
 from ensembles.structure.gaps_of_all import EVEN_CELLS, GapsOfAll
@@ -24,6 +26,7 @@ class RunOfEvents:
     """What phases ask of a run, from events in memory, given in chunks of a few."""
 
     mode, clock_error_ns, path = "trace", 0, "made"
+    workers, budget = Here(), Budget.default()
 
     def __init__(self, events: Events, chunk: int = 97) -> None:
         self.events, self._chunk = events, chunk
@@ -31,7 +34,7 @@ class RunOfEvents:
         self.most_events = len(events)
         self.regions = RegionTable.empty()
 
-    def chunks(self):
+    def chunks(self, max_events: int = 0):
         for low in range(0, len(self.events), self._chunk):
             yield self.events[low : low + self._chunk]
 
