@@ -5,50 +5,30 @@ equal results."""
 
 from setuptools import Extension, setup
 
+INCLUDE = "libtrace/include"
+
+
+def compiled(module: str, *headers: str) -> Extension:
+    """A module in C that reads these headers of the recorder."""
+    return Extension(
+        module,
+        sources=[f"{module.replace('.', '/')}.c"],
+        depends=[f"{INCLUDE}/ensio/{header}" for header in headers],
+        include_dirs=[INCLUDE],
+        define_macros=[("Py_LIMITED_API", "0x030B0000")],
+        # Without contraction to fused operations the results are those of NumPy, to the last bit.
+        extra_compile_args=["-std=c11", "-O3", "-ffp-contract=off"],
+        libraries=["m"],
+        py_limited_api=True,
+        optional=True,
+    )
+
+
 setup(
     ext_modules=[
-        Extension(
-            "ensembles.summaries._kernels",
-            sources=["ensembles/summaries/_kernels.c"],
-            depends=["libtrace/include/ensio/bins.h"],
-            include_dirs=["libtrace/include"],
-            define_macros=[("Py_LIMITED_API", "0x030B0000")],
-            # Without contraction to fused operations the results are those of NumPy, to the last bit.
-            extra_compile_args=["-std=c11", "-O3", "-ffp-contract=off"],
-            libraries=["m"],
-            py_limited_api=True,
-            optional=True,
-        ),
-        Extension(
-            "ensembles.readers._decode",
-            sources=["ensembles/readers/_decode.c"],
-            depends=["libtrace/include/ensio/event.h", "libtrace/include/ensio/jobfile.h"],
-            include_dirs=["libtrace/include"],
-            define_macros=[("Py_LIMITED_API", "0x030B0000")],
-            extra_compile_args=["-std=c11", "-O3"],
-            py_limited_api=True,
-            optional=True,
-        ),
-        Extension(
-            "ensembles.readers._columns",
-            sources=["ensembles/readers/_columns.c"],
-            depends=["libtrace/include/ensio/event.h"],
-            include_dirs=["libtrace/include"],
-            define_macros=[("Py_LIMITED_API", "0x030B0000")],
-            extra_compile_args=["-std=c11", "-O3", "-ffp-contract=off"],
-            libraries=["m"],
-            py_limited_api=True,
-            optional=True,
-        ),
-        Extension(
-            "ensembles.structure._gaps",
-            sources=["ensembles/structure/_gaps.c"],
-            depends=["libtrace/include/ensio/bins.h"],
-            include_dirs=["libtrace/include"],
-            define_macros=[("Py_LIMITED_API", "0x030B0000")],
-            extra_compile_args=["-std=c11", "-O3"],
-            py_limited_api=True,
-            optional=True,
-        ),
+        compiled("ensembles.summaries._kernels", "bins.h"),
+        compiled("ensembles.readers._decode", "event.h", "jobfile.h"),
+        compiled("ensembles.readers._columns", "event.h"),
+        compiled("ensembles.structure._gaps", "bins.h"),
     ]
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ensembles.statistics.sample import Sample
 from ensembles.structure.long_runs import Beside, events_of_some_ranks
 from ensembles.structure.ordinals import ordinal_of
 from ensembles.structure.phases import MOST_EVENTS, Phases
-from ensembles.summaries.one_pass import filled
+from ensembles.summaries.one_pass import filled, made
 from ensembles.summaries.phasecounts import PhaseCounts
 
 if TYPE_CHECKING:
@@ -111,16 +111,12 @@ def _phases_and_counts(
         choose = partial(_choose_of_phases, choose, phases, selection.phases)
     make = partial(PhaseCounts, cuts, choose, key, per_mib)
     if selection.ordinals is not None:
-        return phases, run.gather(partial(_made, make), None, within), number
+        return phases, run.gather(partial(made, make), None, within), number
     return phases, filled(run, tuple(columns), make), number
 
 
 def _counts_beside(choose: Callable[[Events], np.ndarray], per_mib: bool, cuts: np.ndarray) -> PhaseCounts:
     return PhaseCounts(cuts, choose, per_mib=per_mib, keep_odd=True)
-
-
-def _made(make: Callable[[], PhaseCounts], _: Any) -> PhaseCounts:
-    return make()
 
 
 def _thinned(events: Events, phases: Phases, most: int) -> Events:

@@ -46,7 +46,7 @@ def filled(run: Run, columns: Sequence[str], make: Callable[[], Summary]) -> Sum
         A file cannot be read any more, a worker ended, or more memory is needed than there may be.
     """
     if not isinstance(run.workers, Here):
-        return run.gather(partial(_made, make), columns)
+        return run.gather(partial(made, make), columns)
     threads = min(run.workers.threads, THREADS)
     parts = run.parts(threads, CHUNK, columns)
     summaries = [make() for _ in range(max(len(parts), 1))]
@@ -63,7 +63,8 @@ def filled(run: Run, columns: Sequence[str], make: Callable[[], Summary]) -> Sum
     return summaries[0]
 
 
-def _made(make: Callable[[], Summary], _: Run) -> Summary:
+def made(make: Callable[[], Summary], _: Run) -> Summary:
+    """An empty summary that does not depend on the run, for `Run.gather`."""
     return make()
 
 
