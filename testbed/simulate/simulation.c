@@ -187,6 +187,7 @@ void simulate(struct simulation *simulation)
                 for (int32_t i = 0; i < simulation->plan.tasks; i++)
                     run_task(simulation, i, now_ns);
         }
+        finish_model_calls(simulation, now_ns); /* some are complete at once, and the model does not tell when */
     }
     if (simulation->tasks_over < simulation->plan.tasks)
         fail(EXIT_USAGE,
