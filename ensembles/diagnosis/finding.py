@@ -16,6 +16,9 @@ FROM_SHARE = {"warning": 0.02, "critical": 0.10}
 """A finding is that severe if it costs this share of the run's span, or of the time that all tasks together
 spent in I/O."""
 
+SURE = 0.95
+"""The confidence where all evidence is there: nobody has looked at the machine."""
+
 DOUBT = 0.8
 """What a check that the data could not decide leaves of the confidence."""
 
@@ -241,10 +244,10 @@ MOST_SPANS = 16
 
 
 def confidence_of(checks: tuple[Check, ...]) -> float:
-    """1 if all checks hold, times `DOUBT` for each that the data could not decide; 0 if one fails."""
+    """`SURE` if all checks hold, times `DOUBT` for each that the data could not decide; 0 if one fails."""
     if any(check.holds is False for check in checks):
         return 0.0
-    return DOUBT ** sum(check.holds is None for check in checks)
+    return SURE * DOUBT ** sum(check.holds is None for check in checks)
 
 
 def severity_of(share: float) -> str:

@@ -40,17 +40,16 @@ class Gathered:
     def __init__(self, needs: Mapping[str, Need], run: Run) -> None:
         self.summaries: dict[str, Any] = {name: need.make(run) for name, need in needs.items()}
         self.left_out = 0
+        self._last_left_out = -1
 
     def prepared(self, chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Piece]:
         """The events of a pass, those of a task together as far as memory allows."""
         for piece in whole_ranks(chunks, budget.held_events):
-            if piece.whole is False and self._is_new(int(piece.events.rank[0])):
-                self.left_out += 1
+            if not piece.whole:
+                rank = int(piece.events.rank[0])
+                self.left_out += rank != self._last_left_out
+                self._last_left_out = rank
             yield piece
-
-    def _is_new(self, rank: int) -> bool:
-        before, self._last = getattr(self, "_last", None), rank
-        return before != rank
 
     def add(self, piece: Piece) -> None:
         """Add events to the summaries."""
@@ -77,28 +76,27 @@ def whole_ranks(chunks: Iterator[Events], most_events: int) -> Iterator[Piece]:
     held: list[Events] = []
     too_many: int | None = None  # the rank that is given in pieces
     for chunk in chunks:
-        while len(chunk):
-            current = int(held[0].rank[-1]) if held else too_many
-            end = 0 if current is None else int(np.searchsorted(chunk.rank, current, side="right"))
-            if too_many is not None and end:
-                yield Piece(chunk.part(0, end), whole=False)
-            elif end:
-                held.append(chunk.part(0, end))
-                if sum(map(len, held)) > most_events:
-                    too_many = current
-                    yield from (Piece(part, whole=False) for part in held)
-                    held = []
-            if end == len(chunk):
-                break
-            if held:
-                yield Piece(_joined(held), whole=True)
+        if not len(chunk):
+            continue
+        current = int(held[0].rank[0]) if held else too_many
+        begin = 0 if current is None else int(np.searchsorted(chunk.rank, current, side="right"))
+        if begin and too_many is not None:
+            yield Piece(chunk.part(0, begin), whole=False)
+        elif begin:
+            held.append(chunk.part(0, begin))
+            if sum(map(len, held)) > most_events:
+                too_many = current
+                yield from (Piece(part, whole=False) for part in held)
                 held = []
-            too_many = None
-            last = int(np.searchsorted(chunk.rank, chunk.rank[-1]))
-            if last > end:
-                yield Piece(chunk.part(end, last), whole=True)
-            held = [chunk.part(max(last, end), len(chunk))]
-            break
+        if begin == len(chunk):
+            continue
+        if held:
+            yield Piece(_joined(held), whole=True)
+        too_many = None
+        last = int(np.searchsorted(chunk.rank, chunk.rank[-1]))
+        if last > begin:
+            yield Piece(chunk.part(begin, last), whole=True)
+        held = [chunk.part(max(last, begin), len(chunk))]
     if held:
         yield Piece(_joined(held), whole=True)
 

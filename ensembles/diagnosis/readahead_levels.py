@@ -6,6 +6,7 @@ All times are per byte and logarithms: differences are factors, and reads of dif
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
@@ -16,6 +17,11 @@ HEALTHY_READS = 3
 
 LEAST_READS = HEALTHY_READS + 2
 """Of a strided run that can be judged: one read alone cannot get worse."""
+
+_EXACT = 7
+"""Of so many positions all orders are looked at, of more `_ORDERS` by chance."""
+
+_ORDERS = 9_999
 
 
 @dataclass(frozen=True)
@@ -39,12 +45,9 @@ class StridedRuns:
 
     @classmethod
     def of_rows(cls, rows: np.ndarray) -> StridedRuns:
-        """Those of rows of `ensembles.structure.strided_reads.ROW`, sorted by run and position."""
-        keys = ("rank", "layer", "file", "run")
-        new = np.ones(len(rows), bool)
-        new[1:] = np.logical_or.reduce([rows[name][1:] != rows[name][:-1] for name in keys])
-        first = np.flatnonzero(new)
-        row = np.cumsum(new) - 1
+        """Those of rows that are `judgeable`."""
+        new = _begins(rows)
+        first, row = np.flatnonzero(new), np.cumsum(new) - 1
         single = rows["position"] <= MOST_POSITIONS
         width = int(rows["position"][single].max(initial=HEALTHY_READS))
         time, writing = np.full((2, len(first), width), np.nan)
@@ -65,17 +68,25 @@ class StridedRuns:
     @property
     def base(self) -> np.ndarray:
         """Of each run the median of the reads before the stride is recognised: shape (r,)."""
-        return _median(self.time[:, :HEALTHY_READS])
+        return np.median(self.time[:, :HEALTHY_READS], axis=1)
 
     @property
     def rise(self) -> np.ndarray:
         """Of each run the median of the reads after that less `base`: shape (r,)."""
         return _median(self.time[:, HEALTHY_READS:]) - self.base
 
+    @property
+    def with_writes(self) -> np.ndarray:
+        """Whether writes mostly come before the read at each position, in its run: bool, shape (p,)."""
+        mostly = 2 * np.count_nonzero(~np.isnan(self.writing), axis=0) > len(self)
+        mostly[:1] = False  # what was written before the first read belongs to what was before the run
+        return mostly
+
     def levels(self) -> np.ndarray:
         """The typical time of each position, relative to the reads before the stride is recognised, as far as
         half of the runs go: shape (positions,)."""
-        relative = self.time - self.base[:, None]
+        # Not `base`: one of three reads is its own median, which would hide that positions differ.
+        relative = self.time - self.time[:, :HEALTHY_READS].mean(axis=1)[:, None]
         many = np.count_nonzero(~np.isnan(relative), axis=0) >= 0.5 * len(self)
         width = int(np.argmin(np.append(many[HEALTHY_READS:], False))) + HEALTHY_READS
         return _median(relative[:, :width].T)
@@ -91,8 +102,10 @@ class StridedRuns:
 
 
 def judgeable(rows: np.ndarray) -> np.ndarray:
-    """Rows of runs that are long enough, and of which two reads before the stride is recognised are known."""
-    return rows[rows["reads"] >= LEAST_READS]
+    """Rows of runs that are long enough, and of which all reads are known from the first on."""
+    first = _begins(rows)
+    whole = (rows["position"][first] == 1) & (rows["reads"][first] >= LEAST_READS)
+    return rows[whole[np.cumsum(first) - 1]] if len(rows) else rows
 
 
 def growth(positions: int) -> np.ndarray:
@@ -120,29 +133,41 @@ def likeness(levels: np.ndarray) -> np.ndarray:
     return np.where(norm > 1e-12, (shape * values).sum(axis=1) / np.maximum(norm, 1e-12), 0.0)
 
 
-def p_of_ordinals(groups: list[np.ndarray], seed: int = 0, arrangements: int = 9_999) -> float:
+def p_of_ordinals(groups: list[np.ndarray], plain: np.ndarray, seed: int = 0) -> float:
     """How often the positions of the groups in an order by chance would look as much like `growth`.
 
     Tasks that make their p-th reads at the same time share what befalls them, so the positions are the only
-    sample: the typical times of a group's positions are permuted, whatever the number of tasks.
+    sample: the typical times of a group's positions are permuted, whatever the number of tasks. Where there
+    are reads without writes between, those after the stride is recognised are among them, and should look like
+    reads before that.
 
     Parameters
     ----------
     groups : list of ndarray of float64
         `StridedRuns.levels` of each.
+    plain : ndarray of float64
+        The levels of the reads without writes between; empty: there are none.
     seed : int
-        Of the random orders.
+        Of the random orders, where there are too many to look at all.
     """
     rng = np.random.default_rng(seed)
-    seen, chance = 0.0, np.zeros(arrangements)
+    seen, chance, exact = 0.0, np.zeros(1), False
     for levels in groups:
-        shape = growth(len(levels))
+        more = plain[HEALTHY_READS:]
+        shape = np.concatenate([growth(len(levels)), np.zeros(len(more))])
         shape = (shape - shape.mean()) / max(float(np.linalg.norm(shape - shape.mean())), 1e-12)
-        values = levels - levels.mean()
+        values = np.concatenate([levels, more])
+        values = values - values.mean()
         values = values / max(float(np.linalg.norm(values)), 1e-12)
+        exact = len(groups) == 1 and len(values) <= _EXACT
+        if exact:
+            orders = np.array(list(permutations(values.tolist())))
+        else:
+            orders = rng.permuted(np.broadcast_to(values, (_ORDERS, len(values))), axis=1)
         seen += float(values @ shape)
-        chance += rng.permuted(np.broadcast_to(values, (arrangements, len(values))), axis=1) @ shape
-    return float((1 + np.count_nonzero(chance >= seen - 1e-9)) / (1 + arrangements))
+        chance = chance + orders @ shape
+    alike = np.count_nonzero(chance >= seen - 1e-9)
+    return float(alike / len(chance)) if exact else float((1 + alike) / (1 + len(chance)))
 
 
 def p_of_tasks(runs: StridedRuns) -> float:
@@ -167,6 +192,14 @@ def by_task(rank: np.ndarray, values: np.ndarray) -> np.ndarray:
     _, where = np.unique(rank[known], return_inverse=True)
     where = where.reshape(-1)
     return np.bincount(where, values[known]) / np.maximum(np.bincount(where), 1)
+
+
+def _begins(rows: np.ndarray) -> np.ndarray:
+    """Whether each row is the first of its run: bool, shape (n,)."""
+    new = np.ones(len(rows), bool)
+    keys = ("rank", "layer", "file", "run")
+    new[1:] = np.logical_or.reduce([rows[name][1:] != rows[name][:-1] for name in keys])
+    return new
 
 
 def _median(values: np.ndarray) -> np.ndarray:

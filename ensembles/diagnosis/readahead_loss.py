@@ -33,7 +33,9 @@ def loss_of(rows: np.ndarray, runs: StridedRuns, window: np.ndarray, share: floa
 
     What they would have taken is what the reads before them took, a byte. These differ, for the first of them
     may come before the first write: the least loss is that against the slowest of their positions, the most
-    that against the fastest, and each with what the choice of the tasks may do to it (bootstrap of tasks).
+    that against the fastest, and each with what the choice of the tasks may do to it (bootstrap of tasks), and
+    with what befell all tasks at once (the scatter of those positions).
+    While reads are slow, writes find an emptier cache; the least loss is without what they win by that.
     A window, such as a phase, ends with its last task: it would be shorter by as much as its last end would be
     earlier if every task came earlier by what it lost.
 
@@ -53,8 +55,8 @@ def loss_of(rows: np.ndarray, runs: StridedRuns, window: np.ndarray, share: floa
     rate = float(np.nanmedian(runs.base))
     low, high = _levels_before(runs, seed)
     lost, gain = [], []
-    for level in (high, low):
-        lost_ns = _lost_ns(rows, np.exp(rate + level))
+    for level, won_ns in ((high, _won_by_writes_ns(rows, runs)), (low, 0.0)):
+        lost_ns = _lost_ns(rows, np.exp(rate + level)) - won_ns
         lost.append(max(float(lost_ns.sum()), 0.0) * 1e-9 / share)
         gain.append(_earlier_ns(rows, lost_ns, window) * 1e-9)
     return Loss((lost[0], lost[1]), (gain[0], gain[1]))
@@ -77,13 +79,24 @@ def _levels_before(runs: StridedRuns, seed: int) -> tuple[float, float]:
         levels = np.nanmedian(relative[order[at]], axis=0)
         lows.append(float(np.nanmin(levels)))
         highs.append(float(np.nanmax(levels)))
-    return float(np.quantile(lows, _TAIL)), float(np.quantile(highs, 1 - _TAIL))
+    scatter = float(np.nanstd(np.nanmedian(relative, axis=0), ddof=1)) / np.sqrt(HEALTHY_READS)
+    return float(np.quantile(lows, _TAIL)) - scatter, float(np.quantile(highs, 1 - _TAIL)) + scatter
 
 
 def _lost_ns(rows: np.ndarray, ns_per_byte: float) -> np.ndarray:
     """Of each read, beyond what it would have taken at that rate: shape (rows,); 0 for those before."""
     beyond = rows["duration_ns"] - rows["bytes"] * ns_per_byte
     return np.where(rows["position"] > HEALTHY_READS, beyond, 0.0)
+
+
+def _won_by_writes_ns(rows: np.ndarray, runs: StridedRuns) -> np.ndarray:
+    """By how much the writes before each read were quicker than those before the first slow read: shape
+    (rows,); 0 where they were not."""
+    before = runs.writing[:, 1 : HEALTHY_READS + 1]
+    if np.isnan(before).all():
+        return np.zeros(len(rows))
+    won = rows["written_bytes"] * np.exp(np.nanmedian(before)) - rows["writing_ns"]
+    return np.where(rows["position"] > HEALTHY_READS + 1, np.maximum(won, 0.0), 0.0)
 
 
 def _earlier_ns(rows: np.ndarray, lost_ns: np.ndarray, window: np.ndarray) -> float:

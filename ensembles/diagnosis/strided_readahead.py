@@ -102,9 +102,10 @@ def _finding(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
         advice=ADVICE,
         gain_s=loss.gain_s,
         title=(
-            f"reads of {bytes_text(size)} every {bytes_text(stride)} are slow from the {HEALTHY_READS + 1}th on "
-            f"where writes come between them: {found.numbers['slowdown']:.3g} times as long as the first "
-            f"{HEALTHY_READS}; {seconds_text(loss.lost_s[0])} to {seconds_text(loss.lost_s[1])} of all tasks lost"
+            f"reads of {bytes_text(size)} with holes of {bytes_text(stride - size)} between them are slow from the "
+            f"{HEALTHY_READS + 1}th on where writes come between: {found.numbers['slowdown']:.3g} times as long as "
+            f"the first {HEALTHY_READS}; all tasks together lose {seconds_text(loss.lost_s[0])} to "
+            f"{seconds_text(loss.lost_s[1])}"
         ),
     )
 

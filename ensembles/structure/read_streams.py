@@ -62,8 +62,8 @@ def reads_of(events: Events) -> Columns:
 def runs_of(reads: Columns, least_reads: int) -> Columns:
     """The reads of strided runs.
 
-    A task whose threads read one file may do so from one descriptor or from one each. Both are tried, and the
-    one counts that explains more reads.
+    A task whose threads read one file may take turns on one stream, or have a stream each. Both are tried; turns
+    count if they explain as many reads.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def _better(found: Columns, reads: Columns, several: np.ndarray, group: np.ndarr
     together["group"] = group[chosen][back][together["row"]]
     apart_reads = np.bincount(found["group"], minlength=len(several))
     all_reads = np.bincount(together["group"], minlength=len(several))
-    wins = several & (all_reads > apart_reads)
+    wins = several & (all_reads >= apart_reads)
     parts = [
         {name: values[~wins[found["group"]]] for name, values in found.items()},
         {name: values[wins[together["group"]]] for name, values in together.items()},

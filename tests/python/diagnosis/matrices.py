@@ -7,10 +7,13 @@ is known, and nothing of it comes from the code that is tested.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from ensembles.events import Call, Events
+from ensembles.readers.layout import EVENT
+from ensembles.writers.spool import SpoolContent, write_spool
 
 CALLS = (
     Call("unknown", "posix", "meta"),
@@ -44,7 +47,7 @@ class FileSystem:
     pressure : float
         How many times longer reads take while writes are in the cache.
     drift_per_s : float
-        Growth of the logarithm with time.
+        Growth of the logarithm with time, up to 5.
     bursts : list of (float, float, float)
         Begin and end, s, and by how much everything is slower within.
     fault : float
@@ -86,7 +89,9 @@ class Program:
         self.slow_s = 0.0  # by the fault, all tasks together
         self._rows: list[dict[str, np.ndarray]] = []
 
-    def call(self, name, offset, size, factor=1.0, file=1, thread=0, depth=0, carried=0, after=True, time_s=None):
+    def call(
+        self, name, offset, size, factor=1.0, file=1, thread=0, depth=0, carried=0, after=True, time_s=None
+    ):
         """All tasks make a call."""
         system = self.system
         reads = CALLS[NUMBERS[name]].op == "read"
@@ -98,9 +103,9 @@ class Program:
             busy = np.ones(self.tasks)
             for begin, end, by in system.bursts:
                 busy = np.where((begin <= self.now_s) & (self.now_s < end), busy * by, busy)
-            if np.any(self.dirty > system.cliff_bytes):
-                busy = np.where(self.dirty > system.cliff_bytes, busy * (system.cliff_reads if reads else 20), busy)
-            drift = np.exp(system.drift_per_s * self.now_s)
+            beyond = system.cliff_reads if reads else 20
+            busy = np.where(self.dirty > system.cliff_bytes, busy * beyond, busy)
+            drift = np.exp(np.minimum(system.drift_per_s * self.now_s, 5.0))
             time_s = usual * noise * common * heavy * busy * drift * self.of_task
             self.slow_s += float(np.sum(time_s * (factor - 1)))
             time_s = time_s * factor
@@ -194,7 +199,7 @@ def run_matrices(shape: Matrices, tasks: int, system: FileSystem, seed: int = 0)
 
     def read(k, in_writes):
         factor = 1.0
-        if in_writes and k:
+        if in_writes and k >= max(shape.head_reads, 1):
             factor *= system.pressure
         if in_writes and k >= 3 and shape.gap_bytes and system.fault:
             factor *= 1 + system.fault * min(k - 2, system.saturates)
@@ -215,7 +220,8 @@ def run_matrices(shape: Matrices, tasks: int, system: FileSystem, seed: int = 0)
             )
         if outer:
             after, program.now_s = program.now_s, begin - 1e-5
-            program.call("MPI_File_read_at", offset, shape.size_bytes, file=file, time_s=after - begin + 2e-5, after=False)
+            whole_s = after - begin + 2e-5
+            program.call("MPI_File_read_at", offset, shape.size_bytes, file=file, time_s=whole_s, after=False)
             program.now_s = after + 2e-5
 
     def write(k):
@@ -229,11 +235,39 @@ def run_matrices(shape: Matrices, tasks: int, system: FileSystem, seed: int = 0)
             for k in range(shape.count):
                 read(k, False)
         else:
-            for k in range(shape.count + shape.head_reads - 1 if shape.head_reads else shape.count):
+            lag = max(shape.head_reads - 1, 0)
+            for k in range(shape.count + lag):
                 if k < shape.count:
                     read(k, True)
-                if k - max(shape.head_reads - 1, 0) >= 0:
-                    write(k - max(shape.head_reads - 1, 0))
+                if k >= lag:
+                    write(k - lag)
         if shape.barriers:
             program.barrier()
     return program
+
+
+def write_run(program: Program, folder: Path, mode: str = "trace", offsets: bool = True) -> Path:
+    """Write a run directory with a spool a task; `offsets`: the calls tell their places."""
+    events = program.events
+    folder.mkdir(parents=True)
+    names = {number: call for number, call in enumerate(CALLS) if number}
+    for rank in range(program.tasks):
+        mine = events[events.rank == rank]
+        lanes = []
+        for thread in range(int(mine.thread.max()) + 1):
+            of_thread = mine[mine.thread == thread]
+            rows = np.zeros(len(of_thread), EVENT.dtype)
+            for name in ("call", "file", "offset", "requested", "moved", "start", "duration", "depth"):
+                rows[name] = getattr(of_thread, name)
+            if not offsets:
+                rows["offset"] = -1
+            lanes.append(rows)
+        content = SpoolContent(
+            lanes,
+            {number: path for number, path in enumerate(events.files) if number},
+            names,
+            properties={"mode": mode, "host": f"node{rank // 4}"},
+            head={"rank": rank, "tasks": program.tasks, "pid": rank + 9},
+        )
+        write_spool(folder / f"{rank}.spool", content)
+    return folder
