@@ -33,6 +33,7 @@ COMMANDS = (
     "collect",
     "export",
     "replay",
+    "simulate",
     "link-flags",
 )
 
