@@ -8,6 +8,7 @@ from ensembles.errors import EnsioError
 
 if TYPE_CHECKING:
     from ensembles.comparing import compare
+    from ensembles.diagnosis.diagnose import diagnose
     from ensembles.ensemble import Ensemble
     from ensembles.events import OPS, Call, Events
     from ensembles.opening import open
@@ -25,6 +26,7 @@ __all__ = [
     "Process",
     "Run",
     "compare",
+    "diagnose",
     "open",
     "phase",
     "region",
@@ -32,6 +34,7 @@ __all__ = [
 
 _HOMES = {
     "compare": "ensembles.comparing",
+    "diagnose": "ensembles.diagnosis.diagnose",
     "OPS": "ensembles.events",
     "Call": "ensembles.events",
     "Ensemble": "ensembles.ensemble",

@@ -28,6 +28,7 @@ COMMANDS = (
     "modes",
     "tail",
     "split",
+    "diagnose",
     "compare",
     "collect",
     "export",

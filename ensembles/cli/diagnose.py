@@ -1,0 +1,31 @@
+"""``ensio diagnose``: why the I/O of a run is slow, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from ensembles.cli.arguments import path_of
+from ensembles.cli.scale import add_scale_arguments, open_run
+from ensembles.cli.streams import tell
+
+NAME = "diagnose"
+HELP = "why the I/O is slow: findings with their evidence, what to do, and what that would gain"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
+    parser.add_argument("--json", action="store_true", help="one JSON object, in SI units")
+    add_scale_arguments(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print the findings."""
+    from ensembles.diagnosis.diagnose import diagnose
+
+    found = diagnose(open_run(args, args.run))
+    print(json.dumps(found.to_json(), indent=2) if args.json else found)
+    for note in found.notes:
+        tell(f"note: {note}")
+    return 0
