@@ -34,6 +34,7 @@ COMMANDS = (
     "export",
     "replay",
     "simulate",
+    "scenarios",
     "link-flags",
 )
 
