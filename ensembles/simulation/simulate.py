@@ -93,7 +93,8 @@ def simulate(
             plan.write(plan_path, Path(DATA_FOLDER), seed)
             settings_path.write_text(f"{model.settings_text()}tasks_per_node {plan.tasks_per_node}\n")
         except OSError as error:
-            raise EnsioError(f"{error.filename or plan_path} cannot be written: {error.strerror or NO_ROOM}") from error
+            reason = error.strerror or NO_ROOM
+            raise EnsioError(f"{error.filename or plan_path} cannot be written: {reason}") from error
         run_program(plan_path, settings_path, seed, mode, output)
         plan_path.unlink()
         text = Text.read(output)
@@ -160,7 +161,9 @@ def _metadata(
         calls=text.calls,
         files=text.files,
         processes=processes,
-        notes=[f"this run is simulated, on the model {model.name} {told}, seed {seed}: no call was really made"],
+        notes=[
+            f"this run is simulated, on the model {model.name} {told}, seed {seed}: no call was really made"
+        ],
         mode=mode,
         launcher="ensio simulate",
         recorder=f"{program().name} (simulated)",

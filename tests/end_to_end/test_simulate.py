@@ -1,4 +1,4 @@
-"""``ensio simulate``: a pattern on a model is a run like any other, and mistakes are told before anything is written."""
+"""``ensio simulate``: a pattern on a model is a run like any other, and mistakes are told beforehand."""
 
 import json
 import os
@@ -51,8 +51,11 @@ def small_ior(*more):
 
 def test_ior_is_simulated_call_by_call(simulate):
     told = simulated(simulate, *small_ior("--calls", 4, "--fs", "./mine.toml", "--seed", 5, "-o", "run"))
-    assert told["tasks"] == 6 and told["nodes"] == 2
-    assert told["model"] == "mine" and told["seed"] == 5 and told["mode"] == "trace"
+    assert told["tasks"] == 6
+    assert told["nodes"] == 2
+    assert told["model"] == "mine"
+    assert told["seed"] == 5
+    assert told["mode"] == "trace"
     run = ensembles.open(told["run"])
     writes = run.select(call="write")
     assert len(writes) == 6 * 2 * 4
@@ -71,7 +74,10 @@ def test_run_says_what_it_is(simulate):
     run = ensembles.open(told["run"])
     assert told["faults"] == {"slow-target": 2}
     (note,) = run.notes
-    assert "simulated" in note and "mine" in note and "slow-target=2" in note and "seed 7" in note
+    assert "simulated" in note
+    assert "mine" in note
+    assert "slow-target=2" in note
+    assert "seed 7" in note
     assert run.environment["ENSIO_SIMULATED_PATTERN"] == "ior"
     assert run.environment["ENSIO_SIMULATED_FAULTS"] == "slow-target=2"
     assert run.command[:3] == ("ensio", "simulate", "ior")
@@ -140,7 +146,8 @@ def test_mistakes_are_told_in_one_sentence(simulate, tmp_path, arguments, senten
     result = simulate(*arguments)
     assert result.returncode == 2
     assert sentence in result.stderr
-    assert result.stderr.count("\n") == 1 and result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
