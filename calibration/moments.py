@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from scipy import integrate, stats
@@ -67,11 +68,27 @@ def truth_of(distribution: stats.rv_continuous) -> dict[str, float]:
     return {name: float(value) for name, value in truth.items() if np.isfinite(value)}
 
 
-def measured(
-    draw: Callable[[], en.Ensemble], truth: dict[str, float], trials: int
-) -> dict[str, tuple[float, float]]:
-    """Coverage, and median width over the true value, of each estimate."""
+class Measured(NamedTuple):
+    """How the intervals of one estimate did.
+
+    The share that held the truth; the share that is open on a side, and holds it easily; the median width
+    over the true value.
+    """
+
+    covered: float
+    open: float
+    width: float
+
+    def cells(self) -> tuple[str, ...]:
+        """Of the table."""
+        width = "–" if np.isnan(self.width) else "open" if np.isinf(self.width) else f"{self.width:.2f}"
+        return f"{self.covered:.1%}", f"{self.open:.0%}", width, GOAL
+
+
+def measured(draw: Callable[[], en.Ensemble], truth: dict[str, float], trials: int) -> dict[str, Measured]:
+    """What became of the intervals of each estimate."""
     inside: dict[str, list[bool]] = {name: [] for name in truth}
+    is_open: dict[str, list[bool]] = {name: [] for name in truth}
     width: dict[str, list[float]] = {name: [] for name in truth}
     for _ in range(trials):
         ensemble = draw()
@@ -79,14 +96,16 @@ def measured(
         quantiles = ensemble.quantiles(QUANTILES, LEVEL)
         found |= {f"quantile {q}": quantiles[q] for q in QUANTILES}
         for name, value in truth.items():
-            inside[name].append(found[name].low <= value <= found[name].high)
-            relative = (found[name].high - found[name].low) / abs(value) if abs(value) > 0.02 else np.nan
-            width[name].append(relative)
-    return {name: (float(np.mean(inside[name])), float(np.median(width[name]))) for name in truth}
-
-
-def _text(width: float) -> str:
-    return "–" if np.isnan(width) else f"{width:.2f}"
+            low, high = found[name].low, found[name].high
+            inside[name].append(low <= value <= high)
+            is_open[name].append(not np.isfinite([low, high]).all())
+            width[name].append((high - low) / abs(value) if abs(value) > 0.02 else np.nan)
+    return {
+        name: Measured(
+            float(np.mean(inside[name])), float(np.mean(is_open[name])), float(np.median(width[name]))
+        )
+        for name in truth
+    }
 
 
 def independent(quick: bool, seed: int) -> Iterator[tuple[str, ...]]:
@@ -98,8 +117,8 @@ def independent(quick: bool, seed: int) -> Iterator[tuple[str, ...]]:
         def draw(distribution: stats.rv_continuous = distribution) -> en.Ensemble:
             return en.Ensemble(np.maximum(distribution.rvs(n, random_state=random), 0), resolution_s=0.0)
 
-        for what, (share, width) in measured(draw, truth_of(distribution), 40 if quick else TRIALS).items():
-            yield f"{name}, n = {n}: {what}", f"{share:.1%}", _text(width), GOAL
+        for what, found in measured(draw, truth_of(distribution), 40 if quick else TRIALS).items():
+            yield f"{name}, n = {n}: {what}", *found.cells()
 
 
 def dependent(quick: bool, seed: int) -> Iterator[tuple[str, ...]]:
@@ -114,13 +133,13 @@ def dependent(quick: bool, seed: int) -> Iterator[tuple[str, ...]]:
             durations_s = np.exp(place[phase] + 0.5 * random.standard_normal(len(phase)))
             return en.Ensemble(durations_s, phase, resolution_s=0.0)
 
-        for what, (share, width) in measured(draw, truth, 40 if quick else TRIALS).items():
-            yield f"{phases} phases of {calls} calls: {what}", f"{share:.1%}", _text(width), GOAL
+        for what, found in measured(draw, truth, 40 if quick else TRIALS).items():
+            yield f"{phases} phases of {calls} calls: {what}", *found.cells()
 
 
 def main(quick: bool = False, seed: int = 41) -> None:
     """Print coverage and width of each interval."""
-    headers = (f"truth in the {LEVEL:.0%} interval", "measured", "median width / value", "goal")
+    headers = (f"truth in the {LEVEL:.0%} interval", "measured", "open", "median width / value", "goal")
     for part in (independent, dependent):
         print(tabulate(part(quick, seed), headers, disable_numparse=True), "\n", flush=True)
 
