@@ -2,10 +2,13 @@
 
 import os
 import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import h5py
 import numpy as np
 from places import ENSIO_CC, PRELOAD, ROOT
+from plans import Row
 from test_hdf5 import flags
 from test_mpi import MPI
 
@@ -22,13 +25,24 @@ def build_replay(program: Path, flavour: str, hdf5: bool = True) -> None:
     subprocess.run(command, check=True, env={**os.environ, "ENSIO_CC_QUIET": "1"})
 
 
-def start(program: Path, flavour: str, plan: Path, record: Path, tasks: int, preloaded: bool = False):
-    """Runs a plan. A single task starts without a launcher, which takes longer than all that it does."""
+def start(
+    program: Path,
+    flavour: str,
+    plan: Path,
+    record: Path,
+    tasks: int,
+    preloaded: bool = False,
+    around: Callable[..., list[str]] = lambda *command: list(command),
+) -> subprocess.CompletedProcess:
+    """Runs a plan, by a command that ``around`` makes of the launcher's.
+
+    A single task starts without a launcher, which takes longer than all that it does.
+    """
     preload = [f"LD_PRELOAD={PRELOAD}"] if preloaded else []
     launcher = [f"mpiexec.{flavour}", "-n", tasks] if tasks > 1 else []
     command = [*launcher, "env", f"ENSIO_DIR={record}", *preload, program, plan]
     return subprocess.run(
-        [str(word) for word in command],
+        [str(word) for word in around(*command)],
         env={**os.environ, **MPI},
         capture_output=True,
         text=True,
@@ -44,3 +58,19 @@ def content(file: int, where: np.ndarray) -> np.ndarray:
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed = mixed ^ (mixed >> np.uint64(31))
     return (mixed >> (8 * (where % 8)).astype(np.uint64)).astype(np.uint8)
+
+
+def check_written(path: Path, file: int, rows: Sequence[Row]) -> None:
+    """Checks that what rows write to a file, and have not taken away again, is there."""
+    own = [row for row in rows if row.file == file]
+    written = [row.covered() for row in own if ".write" in row.call or ".fwrite" in row.call if row.bytes]
+    if any(row.call == "posix.unlink" for row in own):
+        assert not path.exists()
+        return
+    if own[0].call.startswith("hdf5."):
+        with h5py.File(path) as opened:
+            there = opened["data"][:]
+    else:
+        there = np.frombuffer(path.read_bytes(), np.uint8)
+    where = np.concatenate(written)
+    assert np.array_equal(there[where], content(file, where))
