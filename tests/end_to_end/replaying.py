@@ -74,3 +74,44 @@ def check_written(path: Path, file: int, rows: Sequence[Row]) -> None:
         there = np.frombuffer(path.read_bytes(), np.uint8)
     where = np.concatenate(written)
     assert np.array_equal(there[where], content(file, where))
+
+
+RECORDED = {
+    "mpiio": "MPI_File_{}",
+    "posix": "{}",
+    "stdio": "{}",
+    "hdf5.create": "H5Fcreate",
+    "hdf5.open": "H5Fopen",
+    "hdf5.close": "H5Fclose",
+    "hdf5.dataset_create": "H5Dcreate",
+    "hdf5.dataset_open": "H5Dopen",
+    "hdf5.dataset_close": "H5Dclose",
+    "hdf5.write": "H5Dwrite",
+    "hdf5.write_all": "H5Dwrite",
+    "hdf5.read": "H5Dread",
+    "hdf5.read_all": "H5Dread",
+    "hdf5.flush": "H5Fflush",
+}
+
+
+def recorded(row: Row) -> list[tuple[str, int]]:
+    """The recorder's names of a row's calls, and the bytes of a file that they move."""
+    return recorded_as(row.call, row.bytes)
+
+
+def recorded_as(call: str, bytes: int) -> list[tuple[str, int]]:
+    """The same of a call and its bytes."""
+    layer, name = call.split(".")
+    if call == "hdf5.metadata":
+        return [("H5Acreate", 0), ("H5Awrite", bytes or 8), ("H5Aclose", 0)]
+    moves = "read" in name or "write" in name
+    return [(RECORDED.get(call) or RECORDED[layer].format(name), bytes if moves else 0)]
+
+
+def calls_of(run, layer: str, path: Path, rank: int) -> list[tuple[str, int]]:
+    """Name and bytes of a rank's own calls on a file in a layer, those that only set views left out."""
+    events = run.select(layer=layer, file=str(path), rank=rank)
+    events = events[events.depth == 0]
+    names = [events.calls[call].name for call in events.call]
+    calls = zip(names, events.moved.clip(0).tolist(), strict=True)
+    return [call for call in calls if call[0] != "MPI_File_set_view"]
