@@ -2,10 +2,13 @@
 
 import os
 import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import h5py
 import numpy as np
 from places import ENSIO_CC, PRELOAD, ROOT
+from plans import Row
 from test_hdf5 import flags
 from test_mpi import MPI
 
@@ -22,13 +25,24 @@ def build_replay(program: Path, flavour: str, hdf5: bool = True) -> None:
     subprocess.run(command, check=True, env={**os.environ, "ENSIO_CC_QUIET": "1"})
 
 
-def start(program: Path, flavour: str, plan: Path, record: Path, tasks: int, preloaded: bool = False):
-    """Runs a plan. A single task starts without a launcher, which takes longer than all that it does."""
+def start(
+    program: Path,
+    flavour: str,
+    plan: Path,
+    record: Path,
+    tasks: int,
+    preloaded: bool = False,
+    around: Callable[..., list[str]] = lambda *command: list(command),
+) -> subprocess.CompletedProcess:
+    """Runs a plan, by a command that ``around`` makes of the launcher's.
+
+    A single task starts without a launcher, which takes longer than all that it does.
+    """
     preload = [f"LD_PRELOAD={PRELOAD}"] if preloaded else []
     launcher = [f"mpiexec.{flavour}", "-n", tasks] if tasks > 1 else []
     command = [*launcher, "env", f"ENSIO_DIR={record}", *preload, program, plan]
     return subprocess.run(
-        [str(word) for word in command],
+        [str(word) for word in around(*command)],
         env={**os.environ, **MPI},
         capture_output=True,
         text=True,
@@ -44,3 +58,60 @@ def content(file: int, where: np.ndarray) -> np.ndarray:
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed = mixed ^ (mixed >> np.uint64(31))
     return (mixed >> (8 * (where % 8)).astype(np.uint64)).astype(np.uint8)
+
+
+def check_written(path: Path, file: int, rows: Sequence[Row]) -> None:
+    """Checks that what rows write to a file, and have not taken away again, is there."""
+    own = [row for row in rows if row.file == file]
+    written = [row.covered() for row in own if ".write" in row.call or ".fwrite" in row.call if row.bytes]
+    if any(row.call == "posix.unlink" for row in own):
+        assert not path.exists()
+        return
+    if own[0].call.startswith("hdf5."):
+        with h5py.File(path) as opened:
+            there = opened["data"][:]
+    else:
+        there = np.frombuffer(path.read_bytes(), np.uint8)
+    where = np.concatenate(written)
+    assert np.array_equal(there[where], content(file, where))
+
+
+RECORDED = {
+    "mpiio": "MPI_File_{}",
+    "posix": "{}",
+    "stdio": "{}",
+    "hdf5.create": "H5Fcreate",
+    "hdf5.open": "H5Fopen",
+    "hdf5.close": "H5Fclose",
+    "hdf5.dataset_create": "H5Dcreate",
+    "hdf5.dataset_open": "H5Dopen",
+    "hdf5.dataset_close": "H5Dclose",
+    "hdf5.write": "H5Dwrite",
+    "hdf5.write_all": "H5Dwrite",
+    "hdf5.read": "H5Dread",
+    "hdf5.read_all": "H5Dread",
+    "hdf5.flush": "H5Fflush",
+}
+
+
+def recorded(row: Row) -> list[tuple[str, int]]:
+    """The recorder's names of a row's calls, and the bytes of a file that they move."""
+    return recorded_as(row.call, row.bytes)
+
+
+def recorded_as(call: str, bytes: int) -> list[tuple[str, int]]:
+    """The same of a call and its bytes."""
+    layer, name = call.split(".")
+    if call == "hdf5.metadata":
+        return [("H5Acreate", 0), ("H5Awrite", bytes or 8), ("H5Aclose", 0)]
+    moves = "read" in name or "write" in name
+    return [(RECORDED.get(call) or RECORDED[layer].format(name), bytes if moves else 0)]
+
+
+def calls_of(run, layer: str, path: Path, rank: int) -> list[tuple[str, int]]:
+    """Name and bytes of a rank's own calls on a file in a layer, those that only set views left out."""
+    events = run.select(layer=layer, file=str(path), rank=rank)
+    events = events[events.depth == 0]
+    names = [events.calls[call].name for call in events.call]
+    calls = zip(names, events.moved.clip(0).tolist(), strict=True)
+    return [call for call in calls if call[0] != "MPI_File_set_view"]

@@ -1,0 +1,57 @@
+"""Every shipped pattern is replayed: the record has the calls and bytes that its plan has."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from places import BUILD, ROOT
+from replaying import calls_of, recorded_as
+from test_mpi import MPI
+
+import ensembles
+from ensembles.patterns import expand, read_pattern
+
+ENSIO = Path(sys.executable).with_name("ensio")
+PATTERNS = sorted((ROOT / "testbed" / "patterns").glob("*.toml"))
+SMALLER = {"ior": ["--set", "block_bytes=64KiB"], "madbench": ["--tasks", "2", "--scale", "1/1024"]}
+MESSAGES = {"mpi.allgather": "MPI_Allgather", "mpi.allreduce": "MPI_Allreduce"}
+
+
+@pytest.mark.parametrize("path", PATTERNS, ids=lambda path: path.stem)
+def test_record_has_the_calls_and_bytes_of_the_plan(tmp_path, path):
+    more = SMALLER.get(path.stem, [])
+    command = [ENSIO, "replay", path, *more, "--directory", tmp_path, "-o", tmp_path / "run", "--json"]
+    environment = {**os.environ, **MPI, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"}
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert finished.returncode == 0, finished.stderr
+    result = json.loads(finished.stdout)
+    plan = expand(read_pattern(path), result["parameters"])
+    run = ensembles.open(result["run"])
+    assert run.tasks == plan.tasks
+    assert run.dropped_events == 0
+
+    expected: dict[tuple[str, int, int], Counter] = {}
+    messages = Counter()
+    columns = [plan.column(name).tolist() for name in ("rank", "call", "file", "bytes")]
+    for rank, call, file, size in zip(*columns, strict=True):
+        name = plan.calls[call]
+        if file >= 0:
+            own = expected.setdefault((name.split(".")[0], file, rank), Counter())
+            own.update(recorded_as(name, size))
+        messages[name] += 1
+    for (layer, file, rank), calls in expected.items():
+        here = Counter(calls_of(run, layer, tmp_path / plan.files[file], rank))
+        assert here == calls, f"{layer} calls of rank {rank} on {plan.files[file]}"
+    for planned, name in MESSAGES.items():
+        sent = run.select(layer="mpisync", call=name) if messages[planned] else run.events[:0]
+        assert (sent.depth == 0).sum() == messages[planned]
+    phases = [(step["phase"], step["repetition"]) for step in result["steps"]]
+    assert phases == [(step.phase, step.repetition) for step in plan.steps]
+    named = run.regions[run.regions.rank == 0]
+    assert [named.names[number] for number in named.name[named.start.argsort()]] == [
+        name for name, _ in phases
+    ]
