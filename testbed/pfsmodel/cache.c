@@ -1,0 +1,57 @@
+#include "cache.h"
+
+#include "locks.h"
+#include "targets.h"
+
+/* One drain of a task goes on at a time. What comes meanwhile is put together and goes out next, as one range that
+ * begins where the first of it does: where the others lie is forgotten, how much they are is not. */
+static void drain(struct pfs *model, int32_t id)
+{
+    struct task *task = task_at(model, id);
+    while (task->pending.bytes > 0 && task->drain_parts == 0) {
+        struct transfer transfer = {.kind = PART_DRAIN,
+                                    .task = id,
+                                    .file = task->pending.file,
+                                    .offset = task->pending.offset,
+                                    .bytes = task->pending.bytes,
+                                    .number = task->drains++,
+                                    .weight = 1,
+                                    .factor = locks_writers(model, task->pending.file)};
+        task->draining_bytes = task->pending.bytes;
+        task->pending.bytes = 0;
+        task->drain_parts = targets_add(model, &transfer);
+        if (task->drain_parts == 0) {
+            task->dirty_bytes -= task->draining_bytes;
+            task->draining_bytes = 0;
+        }
+    }
+}
+
+int64_t cache_absorb(struct pfs *model, int32_t id)
+{
+    struct task *task = task_at(model, id);
+    int64_t share = (int64_t)(model->settings.cache_MiB * 0x1p20 / model->settings.tasks_per_node);
+    int64_t room = share - task->dirty_bytes;
+    int64_t bytes = task->call.bytes < room ? task->call.bytes : room;
+    if (bytes <= 0)
+        return 0;
+    if (task->pending.bytes == 0) {
+        task->pending.file = task->call.file;
+        task->pending.offset = task->call.offset;
+    }
+    task->pending.bytes += bytes;
+    task->dirty_bytes += bytes;
+    drain(model, id);
+    return bytes;
+}
+
+int cache_part_done(struct pfs *model, int32_t id)
+{
+    struct task *task = task_at(model, id);
+    if (--task->drain_parts > 0)
+        return 0;
+    task->dirty_bytes -= task->draining_bytes;
+    task->draining_bytes = 0;
+    drain(model, id);
+    return task->dirty_bytes == 0;
+}

@@ -1,0 +1,78 @@
+#include "noise.h"
+
+/* The C library's exp differs in the last bit from machine to machine, and a run must not. */
+static double exponential(double x)
+{
+    static const double ln2 = 0.693147180559945309417;
+    int halvings = 0;
+    int negative = x < 0;
+    if (negative)
+        x = -x;
+    if (x > 700)
+        x = 700;
+    while (x > ln2) {
+        x *= 0.5;
+        halvings++;
+    }
+    double term = 1, sum = 1;
+    for (int i = 1; i <= 18; i++) {
+        term *= x / i;
+        sum += term;
+    }
+    while (halvings--)
+        sum *= sum;
+    return negative ? 1 / sum : sum;
+}
+
+/* Quantiles of the normal distribution, by adding its density up. */
+void noise_create(struct pfs *model)
+{
+    const double step = 1.0 / 4096, reach = 4;
+    double total = 0;
+    for (double z = -reach; z < reach; z += step)
+        total += exponential(-0.5 * (z + 0.5 * step) * (z + 0.5 * step));
+    double sum = 0, z = -reach;
+    model->quantile[0] = -reach;
+    model->quantile[PFS_QUANTILES] = reach;
+    for (int i = 1; i < PFS_QUANTILES; i++) {
+        double wanted = total * i / PFS_QUANTILES;
+        double piece = exponential(-0.5 * (z + 0.5 * step) * (z + 0.5 * step));
+        while (sum + piece < wanted) {
+            sum += piece;
+            z += step;
+            piece = exponential(-0.5 * (z + 0.5 * step) * (z + 0.5 * step));
+        }
+        model->quantile[i] = z + step * (wanted - sum) / piece;
+    }
+}
+
+/* The finaliser of splitmix64: every bit of the argument moves every bit of the result. */
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+uint64_t noise_bits(const struct pfs *model, enum noise_purpose purpose, uint64_t a, uint64_t b, uint64_t c)
+{
+    uint64_t x = mix(model->seed ^ ((uint64_t)purpose << 56) ^ a);
+    return mix(x ^ (b << 24) ^ c);
+}
+
+double noise_uniform(const struct pfs *model, enum noise_purpose purpose, uint64_t a, uint64_t b, uint64_t c)
+{
+    return (double)(noise_bits(model, purpose, a, b, c) >> 11) * 0x1p-53;
+}
+
+double noise_factor(const struct pfs *model, double sigma, enum noise_purpose purpose, uint64_t a, uint64_t b,
+                    uint64_t c)
+{
+    if (sigma <= 0)
+        return 1;
+    double place = noise_uniform(model, purpose, a, b, c) * PFS_QUANTILES;
+    int below = (int)place;
+    double z = model->quantile[below] + (place - below) * (model->quantile[below + 1] - model->quantile[below]);
+    return exponential(sigma * (z - 0.5 * sigma));
+}

@@ -1,0 +1,195 @@
+#include "pfsmodel.h"
+
+#include "cache.h"
+#include "calls.h"
+#include "capacity.h"
+#include "metadata.h"
+#include "nodes.h"
+#include "noise.h"
+#include "readahead.h"
+#include "sharing.h"
+#include "state.h"
+
+#define ALIGNMENT 64
+#define SPARE_PARTS 65536 /* for the work of calls that were given up */
+
+static int32_t at_least(int32_t least, int32_t value)
+{
+    return value > least ? value : least;
+}
+
+static int32_t stripes_of(const struct pfs_settings *settings)
+{
+    double targets = settings->targets, stripes = settings->stripe_count;
+    return (int32_t)(stripes >= 1 && stripes < targets ? stripes : targets);
+}
+
+static int64_t part_limit(const struct pfs_settings *settings, const struct pfs_limits *limits)
+{
+    /* A call is on all targets of its file, the link and in memory at most, and so is what the cache writes out. */
+    int64_t of_task = 2 * (int64_t)stripes_of(settings) + 5;
+    int64_t parts = of_task * at_least(1, limits->tasks) + at_least(1, limits->nodes) + SPARE_PARTS;
+    return parts < INT32_MAX ? parts : INT32_MAX;
+}
+
+/* Gives each array its place. Returns the bytes of all. */
+static size_t lay_out(struct pfs *model, const struct pfs_settings *settings, const struct pfs_limits *limits)
+{
+    size_t end = sizeof *model;
+    const size_t nodes = (size_t)at_least(1, limits->nodes), queues = 2 * nodes + (size_t)settings->targets + 1;
+    const struct {
+        size_t *at;
+        size_t bytes;
+    } arrays[] = {
+        {&model->tasks_at, (size_t)at_least(1, limits->tasks) * sizeof(struct task)},
+        {&model->nodes_at, nodes * sizeof(struct node)},
+        {&model->files_at, (size_t)at_least(1, limits->files) * 2 * sizeof(struct file)},
+        {&model->queues_at, queues * sizeof(struct queue)},
+        {&model->agenda_at, (queues + 1) * sizeof(struct agenda_entry)},
+        {&model->target_bytes_at, (size_t)settings->targets * sizeof(double)},
+        {&model->parts_at, (size_t)part_limit(settings, limits) * sizeof(struct part)},
+    };
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        *arrays[i].at = end = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        end += arrays[i].bytes;
+    }
+    return (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+size_t pfs_bytes(const struct pfs_settings *settings, const struct pfs_limits *limits)
+{
+    struct pfs scratch;
+    return lay_out(&scratch, settings, limits);
+}
+
+void pfs_create(struct pfs *model, const struct pfs_settings *settings, const struct pfs_limits *limits, uint64_t seed)
+{
+    lay_out(model, settings, limits);
+    model->settings = *settings;
+    model->limits = (struct pfs_limits){.tasks = at_least(1, limits->tasks),
+                                        .nodes = at_least(1, limits->nodes),
+                                        .files = at_least(1, limits->files)};
+    model->seed = seed;
+    model->targets = (int32_t)settings->targets;
+    model->stripes = stripes_of(settings);
+    model->stripe_bytes = (int64_t)(settings->stripe_MiB * 0x1p20);
+    model->queue_count = 2 * model->limits.nodes + model->targets + 1;
+    model->part_limit = (int32_t)part_limit(settings, limits);
+    model->part_count = 1;
+    model->first_done = model->last_done = NOBODY;
+    noise_create(model);
+    metadata_create(model);
+    for (int32_t i = 0; i < model->limits.tasks; i++) {
+        struct task *task = task_at(model, i);
+        task->stretch = 1;
+        task->number = 1;
+        for (int j = 0; j < PFS_STREAMS; j++)
+            task->streams[j].file = NOBODY;
+        pfs_place(model, i, (int32_t)(i / (int64_t)settings->tasks_per_node) % model->limits.nodes);
+    }
+    for (int32_t i = 0; i < model->queue_count; i++)
+        queue_at(model, i)->rate = 1;
+    capacity_create(model);
+}
+
+void pfs_place(struct pfs *model, int32_t task, int32_t node)
+{
+    task_at(model, task)->node = node;
+}
+
+int32_t pfs_file(struct pfs *model, uint64_t key)
+{
+    /* The table of places is twice as long as there may be files: one that is free is found soon. */
+    const uint64_t places = 2 * (uint64_t)model->limits.files;
+    uint64_t place = noise_bits(model, NOISE_FIRST_TARGET, key, 1, 0) % places;
+    for (;; place = (place + 1) % places) {
+        struct file *file = file_at(model, (int64_t)place);
+        if (file->used && file->key == key)
+            return (int32_t)place;
+        if (!file->used)
+            break;
+    }
+    if (model->file_count == model->limits.files)
+        return -1;
+    model->file_count++;
+    *file_at(model, (int64_t)place) = (struct file){
+        .key = key,
+        .used = 1,
+        .node = NOBODY,
+        .first_target = (int32_t)(noise_uniform(model, NOISE_FIRST_TARGET, key, 0, 0) * model->targets),
+    };
+    return (int32_t)place;
+}
+
+void pfs_begin(struct pfs *model, int64_t now_ns, const struct pfs_call *call)
+{
+    struct task *task = task_at(model, call->task);
+    pfs_advance(model, now_ns);
+    task->call = *call;
+    call_begin(model, call->task);
+}
+
+int64_t pfs_next_ns(const struct pfs *model)
+{
+    return sharing_next_ns(model);
+}
+
+static void part_done(struct pfs *model, const struct part *part)
+{
+    switch ((enum part_kind)part->kind) {
+    case PART_DRAIN:
+        if (cache_part_done(model, part->owner))
+            call_drained(model, part->owner);
+        return;
+    case PART_GATHER:
+        nodes_gathered(model, part->owner);
+        return;
+    case PART_METADATA:
+        metadata_done(model);
+        break;
+    default:
+        break;
+    }
+    if (part->call != task_at(model, part->owner)->number)
+        return; /* the call was given up */
+    if (part->kind == PART_DELAY)
+        call_end(model, part->owner);
+    else
+        call_part_done(model, part->owner);
+}
+
+void pfs_advance(struct pfs *model, int64_t now_ns)
+{
+    while (sharing_next_ns(model) <= now_ns) {
+        struct part part;
+        if (sharing_step(model, &part))
+            part_done(model, &part);
+    }
+    if (now_ns > model->now_ns)
+        model->now_ns = now_ns;
+}
+
+int32_t pfs_take(struct pfs *model, int64_t *done_ns)
+{
+    int32_t task = model->first_done;
+    if (task == NOBODY)
+        return -1;
+    *done_ns = task_at(model, task)->done_ns;
+    call_take(model, task);
+    return task;
+}
+
+int pfs_take_of(struct pfs *model, int32_t task, int64_t *done_ns)
+{
+    if (task_at(model, task)->state != TASK_DONE)
+        return 0;
+    *done_ns = task_at(model, task)->done_ns;
+    call_take(model, task);
+    return 1;
+}
+
+void pfs_leave(struct pfs *model, int32_t task)
+{
+    call_give_up(model, task);
+    readahead_forget(model, task);
+}

@@ -1,0 +1,131 @@
+#include "readahead.h"
+
+#define PAGE_BYTES 4096.0
+#define RECOGNISED 3 /* the appearance of a stride on which it is recognised */
+
+/* The task's stream of the file; the one that was unused for longest is given up for a new one. */
+static struct stream *stream_of(struct task *task)
+{
+    struct stream *oldest = &task->streams[0];
+    for (int i = 0; i < PFS_STREAMS; i++) {
+        struct stream *stream = &task->streams[i];
+        if (stream->file == task->call.file) {
+            stream->used = task->number;
+            return stream;
+        }
+        if (stream->file == NOBODY || (oldest->file != NOBODY && stream->used < oldest->used))
+            oldest = stream;
+    }
+    *oldest = (struct stream){.file = task->call.file, .used = task->number};
+    return oldest;
+}
+
+/* Reads that follow on each other are fetched in windows that double. */
+static struct read_plan sequential(const struct pfs *model, struct stream *stream, const struct pfs_call *call)
+{
+    const int64_t end = call->offset + call->bytes;
+    const int64_t most = (int64_t)(model->settings.readahead_max_MiB * 0x1p20);
+    stream->begin = call->offset;
+    stream->end = end;
+    stream->stride = 0;
+    stream->matches = 1;
+    if (end <= stream->ahead)
+        return (struct read_plan){.offset = end};
+    int64_t window = stream->window ? 2 * stream->window : (int64_t)(model->settings.readahead_KiB * 1024);
+    stream->window = window < most ? window : most;
+    int64_t from = stream->ahead > call->offset ? stream->ahead : call->offset;
+    int64_t bytes = end - from > stream->window ? end - from : stream->window;
+    stream->ahead = from + bytes;
+    return (struct read_plan){.offset = from, .bytes = bytes};
+}
+
+/* A stride is recognised on its third appearance; each later read that matches it opens a window that is larger than the
+ * last. Where the node's memory is full of written pages the fault fetches the window page by page. */
+static double single_pages(const struct pfs *model, const struct task *task, const struct stream *stream)
+{
+    const struct pfs_settings *settings = &model->settings;
+    if (settings->fault.strided_readahead <= 0 || stream->matches <= RECOGNISED)
+        return 0;
+    double full_bytes = settings->full_pages_fraction * settings->page_cache_MiB * 0x1p20;
+    if (node_at(model, task->node)->written_pages_bytes < full_bytes || full_bytes <= 0)
+        return 0;
+    double window_bytes = (stream->matches - RECOGNISED) * settings->stride_window_MiB * 0x1p20;
+    double bytes = (double)task->call.bytes;
+    return (window_bytes < bytes ? window_bytes : bytes) / PAGE_BYTES;
+}
+
+struct read_plan readahead_read(struct pfs *model, int32_t id)
+{
+    struct task *task = task_at(model, id);
+    const struct pfs_call *call = &task->call;
+    struct read_plan plan = {.offset = call->offset, .bytes = call->bytes};
+    if (call->file == NOBODY)
+        return plan;
+    struct stream *stream = stream_of(task);
+    if (stream->matches > 0 && call->offset == stream->end)
+        return sequential(model, stream, call);
+    int64_t stride = call->offset - stream->begin;
+    if (stream->matches == 0)
+        stream->matches = 1;
+    else if (stream->matches > 1 && stride == stream->stride)
+        stream->matches++;
+    else
+        stream->matches = 2;
+    stream->stride = stride;
+    stream->begin = call->offset;
+    stream->end = stream->ahead = call->offset + call->bytes;
+    stream->window = 0;
+    if (stride > call->bytes)
+        plan.pages = single_pages(model, task, stream);
+    return plan;
+}
+
+void readahead_has_read(struct pfs *model, int32_t id)
+{
+    struct node *node = node_at(model, task_at(model, id)->node);
+    node->written_pages_bytes -= (double)task_at(model, id)->call.bytes;
+    if (node->written_pages_bytes < 0)
+        node->written_pages_bytes = 0;
+}
+
+void readahead_has_written(struct pfs *model, int32_t id)
+{
+    struct node *node = node_at(model, task_at(model, id)->node);
+    double most = model->settings.page_cache_MiB * 0x1p20;
+    node->written_pages_bytes += (double)task_at(model, id)->call.bytes;
+    if (node->written_pages_bytes > most)
+        node->written_pages_bytes = most;
+}
+
+void readahead_opened(struct pfs *model, int32_t id)
+{
+    struct task *task = task_at(model, id);
+    if (task->call.file == NOBODY)
+        return;
+    file_at(model, task->call.file)->opened++;
+    stream_of(task)->opened++;
+}
+
+void readahead_closed(struct pfs *model, int32_t id)
+{
+    struct task *task = task_at(model, id);
+    if (task->call.file == NOBODY)
+        return;
+    struct file *file = file_at(model, task->call.file);
+    struct stream *stream = stream_of(task);
+    if (file->opened > 0)
+        file->opened--;
+    if (stream->opened > 0)
+        stream->opened--;
+}
+
+void readahead_forget(struct pfs *model, int32_t id)
+{
+    struct task *task = task_at(model, id);
+    for (int i = 0; i < PFS_STREAMS; i++) {
+        struct stream *stream = &task->streams[i];
+        if (stream->file != NOBODY)
+            file_at(model, stream->file)->opened -= stream->opened;
+        *stream = (struct stream){.file = NOBODY};
+    }
+}

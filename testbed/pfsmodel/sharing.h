@@ -1,0 +1,23 @@
+/* sharing.h: queues whose work is done all at once, each part at a speed in proportion to its weight (processor
+ * sharing), and the agenda that says which queue is done with something next. */
+#ifndef ENSIO_PFSMODEL_SHARING_H
+#define ENSIO_PFSMODEL_SHARING_H
+
+#include "state.h"
+
+/* Puts work of so many ns (at full speed and alone) into a queue. Returns 1, or 0 if there is no part left for it: then
+ * it is done at once. */
+int sharing_add(struct pfs *model, int32_t queue, enum part_kind kind, int32_t owner, uint32_t call, double work_ns,
+                float weight);
+
+/* A part that is done at that time, whatever else happens. Returns the same. */
+int sharing_at(struct pfs *model, int64_t time_ns, enum part_kind kind, int32_t owner, uint32_t call);
+
+/* When something next happens; INT64_MAX: nothing will. */
+int64_t sharing_next_ns(const struct pfs *model);
+
+/* Brings the model to the time at which something next happens, which there must be. Returns 1 and a copy of the part
+ * that is done and taken out, or 0 if only a speed changed. */
+int sharing_step(struct pfs *model, struct part *done);
+
+#endif

@@ -1,0 +1,195 @@
+/* state.h: what the model holds. One block: a head, then arrays whose places the head gives as distances from its own
+ * beginning, so that processes that map it at different addresses can share it. Only the model's own files read this. */
+#ifndef ENSIO_PFSMODEL_STATE_H
+#define ENSIO_PFSMODEL_STATE_H
+
+#include "pfsmodel.h"
+#include "settings.h"
+
+#define NOBODY (-1)
+#define PFS_STREAMS 4 /* files whose reading a task's read-ahead follows at a time */
+#define PFS_QUANTILES 4096
+
+/* What happens when a part of some work is done. */
+enum part_kind {
+    PART_CALL,     /* of the call that its task makes */
+    PART_DRAIN,    /* of what the cache writes behind its task's back */
+    PART_DELAY,    /* the call could not be complete before */
+    PART_METADATA, /* a thread of the metadata server is done with its task's request */
+    PART_GATHER    /* the node looks at which calls have come: the owner is a node */
+};
+
+/* A piece of work in a queue: a node of the queue's pairing heap. 0 is no part. */
+struct part {
+    double finish; /* the queue's virtual time at which it is done; of timers the time itself */
+    int32_t owner;
+    uint32_t call; /* which call of the owner */
+    int32_t child;
+    int32_t sibling;
+    float weight;
+    int32_t kind;
+};
+
+/* A resource that all work in it shares in proportion to weights. */
+struct queue {
+    double virtual_ns; /* work done for each unit of weight since the queue was last empty */
+    double weight;     /* of all its parts */
+    double rate;       /* ns of work done in one ns */
+    int64_t updated_ns;
+    int32_t first; /* the part that is done first */
+    int32_t place; /* in the agenda; 0: not there */
+};
+
+struct agenda_entry {
+    int64_t time_ns;
+    int32_t queue;
+};
+
+enum task_state {
+    TASK_IDLE,
+    TASK_WAITING,  /* for its node's turn */
+    TASK_RUNNING,
+    TASK_FLUSHING, /* what it wrote has to leave the cache first */
+    TASK_QUEUED,   /* at the metadata server */
+    TASK_DONE
+};
+
+/* What read-ahead knows of a task's reading of one file. */
+struct stream {
+    int32_t file; /* NOBODY: not in use */
+    uint32_t used; /* the task's call that used it last */
+    int64_t begin;
+    int64_t end;
+    int64_t stride;
+    int64_t ahead; /* what lies before it is in memory, from `end` on */
+    int64_t window;
+    int32_t matches; /* successive reads at the same distance */
+    int32_t opened;  /* how often the task has the file open */
+};
+
+/* Bytes in the cache that nobody has begun to write out. */
+struct extent {
+    int32_t file;
+    int64_t offset;
+    int64_t bytes;
+};
+
+struct task {
+    struct pfs_call call;
+    int64_t began_ns;
+    int64_t done_ns;
+    int64_t earliest_ns;
+    int64_t rest_offset; /* what the cache did not take */
+    int64_t rest_bytes;
+    int64_t dirty_bytes;
+    int64_t draining_bytes;
+    struct extent pending;
+    double first_extra_ns; /* work for locks, where the call's bytes begin and end */
+    double last_extra_ns;
+    float stretch; /* how many times as long its calls take */
+    int32_t node;
+    uint32_t number; /* of the call */
+    uint32_t drains;
+    int32_t parts;
+    int32_t drain_parts;
+    int32_t state;
+    int32_t served; /* counts among its node's active ones */
+    int32_t next; /* in the queue that it waits in, or of those that are done */
+    int32_t previous;
+    struct stream streams[PFS_STREAMS];
+};
+
+struct node {
+    double written_pages_bytes; /* pages that hold what was written; reads take their place */
+    int32_t first_waiting;
+    int32_t last_waiting;
+    int32_t waiting;
+    int32_t active;
+    int32_t burst_calls;
+    int32_t rest_comes; /* after those that go first */
+    int32_t gathering;
+    uint32_t bursts;
+};
+
+struct file {
+    uint64_t key;
+    int32_t used;
+    int32_t first_target;
+    int32_t node;   /* that came first */
+    int32_t shared; /* more than one node has it */
+    int32_t opened; /* by how many tasks */
+};
+
+struct pfs {
+    struct pfs_settings settings;
+    struct pfs_limits limits;
+    uint64_t seed;
+    int64_t now_ns;
+
+    /* distances of the arrays from here */
+    size_t tasks_at;
+    size_t nodes_at;
+    size_t files_at;
+    size_t queues_at;
+    size_t agenda_at;
+    size_t parts_at;
+    size_t target_bytes_at;
+
+    int32_t straggler_node;
+    int32_t slow_target;
+    int32_t targets;
+    int32_t stripes; /* of a file */
+    int64_t stripe_bytes;
+    int32_t queue_count;
+    int32_t agenda_count;
+    int32_t part_count; /* that were ever in use */
+    int32_t part_limit;
+    int32_t free_part;
+    int32_t file_count;
+
+    int32_t first_done;
+    int32_t last_done;
+
+    int32_t metadata_busy;
+    int32_t metadata_threads;
+    int32_t first_metadata;
+    int32_t last_metadata;
+
+    double quantile[PFS_QUANTILES + 1]; /* of the normal distribution */
+};
+
+#define PFS_ARRAY(type, name, at) \
+    static inline type *name(const struct pfs *model, int64_t i) \
+    { \
+        return (type *)((char *)(uintptr_t)model + model->at) + i; \
+    }
+PFS_ARRAY(struct task, task_at, tasks_at)
+PFS_ARRAY(struct node, node_at, nodes_at)
+PFS_ARRAY(struct file, file_at, files_at)
+PFS_ARRAY(struct queue, queue_at, queues_at)
+PFS_ARRAY(struct agenda_entry, agenda_at, agenda_at)
+PFS_ARRAY(struct part, part_at, parts_at)
+PFS_ARRAY(double, target_bytes_at, target_bytes_at)
+
+/* The queues: each node's link, each node's memory, each target; the timers. */
+static inline int32_t link_queue(int32_t node)
+{
+    return node;
+}
+
+static inline int32_t memory_queue(const struct pfs *model, int32_t node)
+{
+    return model->limits.nodes + node;
+}
+
+static inline int32_t target_queue(const struct pfs *model, int32_t target)
+{
+    return 2 * model->limits.nodes + target;
+}
+
+static inline int32_t timer_queue(const struct pfs *model)
+{
+    return model->queue_count - 1;
+}
+
+#endif
