@@ -32,6 +32,7 @@ COMMANDS = (
     "collect",
     "export",
     "replay",
+    "pfs",
     "link-flags",
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,9 @@ from ensembles.recorder import prefixes
 
 LIBRARY = "libensio-pfs.so"
 STATE_PROGRAM = "ensio-pfs-state"
+
+_TASKS_PER_NODE = 4
+"""Of a model that does not say it (testbed/pfsmodel/settings.h)."""
 
 _MEMORY = Path("/dev/shm")
 """Where the shared state best lies: pages of a file on a disk would be written back now and then."""
@@ -30,6 +34,8 @@ class HeldBack:
         Calls that were begun in the model.
     model_s : float
         The model's durations of those that came to an end, all together.
+    bytes_read, bytes_written : int
+        That the model was asked for. Of streams: by libc, not by the program.
     longer_calls, longer_s : int, float
         Calls that took longer for real than in the model, and by how much all together: nothing was added to
         these, and the model's time is not what they show.
@@ -49,6 +55,8 @@ class HeldBack:
 
     calls: int
     model_s: float
+    bytes_read: int
+    bytes_written: int
     longer_calls: int
     longer_s: float
     late_median_s: float
@@ -89,7 +97,7 @@ class HeldBack:
 
 
 @contextmanager
-def shared_model(settings: str, seed: int) -> Iterator[Path]:
+def shared_model(settings: str, seed: int, tasks: int | None = None) -> Iterator[Path]:
     """A model that all processes of this machine share, for as long as the context lasts.
 
     Parameters
@@ -98,6 +106,8 @@ def shared_model(settings: str, seed: int) -> Iterator[Path]:
         The model's settings, lines of "key value".
     seed : int
         Of the model's noise; from 0 to 2**64 - 1.
+    tasks : int, optional
+        How many there will be: from these a straggler is drawn, if that fault is on and the settings name none.
 
     Yields
     ------
@@ -107,14 +117,15 @@ def shared_model(settings: str, seed: int) -> Iterator[Path]:
     Raises
     ------
     EnsioError
-        If a setting is wrong, or there is no room for the state.
+        If a setting is wrong, a straggler is to be drawn from an unknown number of tasks, or there is no room for
+        the state.
     """
     program = find_program(STATE_PROGRAM)
     memory = str(_MEMORY) if os.access(_MEMORY, os.W_OK | os.X_OK) else None
     with tempfile.TemporaryDirectory(prefix="ensio-pfs-", dir=memory, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         text = folder / "settings"
-        text.write_text(settings)
+        text.write_text(settings + _stragglers(settings, seed, tasks))
         made = subprocess.run([program, "make", folder, text, str(seed)], capture_output=True, text=True)
         if made.returncode:
             raise EnsioError(f"the model cannot be made: {_told(made.stderr)}")
@@ -192,6 +203,20 @@ def find_program(name: str) -> Path:
         If it is not installed.
     """
     return _find("bin", name)
+
+
+def _stragglers(settings: str, seed: int, tasks: int | None) -> str:
+    """Settings that name the stragglers, where the model would draw them from as many callers as it has room for."""
+    values = dict(words for line in settings.splitlines() if len(words := line.split()) == 2)
+    named = ""
+    for fault, key in (("straggler-task", "straggler_task"), ("straggler-node", "straggler_node")):
+        if float(values.get(f"fault.{fault}", 0)) > 0 and float(values.get(key, -1)) < 0:
+            if tasks is None:
+                raise EnsioError(f"the fault {fault} needs to know among how many tasks: give --tasks, or {key}")
+            task = random.Random(f"{fault} {seed}").randrange(tasks)
+            per_node = int(float(values.get("tasks_per_node", _TASKS_PER_NODE)))
+            named += f"\n{key} {task if key == 'straggler_task' else task // per_node}\n"
+    return named
 
 
 def _find(folder: str, name: str) -> Path:

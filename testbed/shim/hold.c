@@ -94,6 +94,8 @@ struct shim_ticket shim_begin(struct shim_state *state, struct shim_caller *call
     struct shim_ticket ticket = {.slot = -1};
     struct wakes wakes = {.count = 0};
     struct shim_lock held = shim_lock(state);
+    if (!state->counts.calls) /* the model's clock begins with the first call: what it does by itself is then the same each time */
+        shim_set_clock(state);
     const int64_t now_ns = shim_now_ns(state);
     shim_look_for_gone(state, now_ns);
     deliver(state, now_ns, &wakes);
@@ -116,6 +118,8 @@ struct shim_ticket shim_begin(struct shim_state *state, struct shim_caller *call
         ticket.slot = i;
         ticket.sequence = ++slot->sequence;
         state->counts.calls++;
+        state->counts.bytes_read += call->operation == PFS_READ ? (uint64_t)call->bytes : 0;
+        state->counts.bytes_written += call->operation == PFS_WRITE ? (uint64_t)call->bytes : 0;
         pfs_begin(model, now_ns, &begun);
         const int64_t next_ns = pfs_next_ns(model);
         if (call->bytes >= LARGE_BYTES && state->leader >= 0 && next_ns < state->due_ns) {

@@ -22,6 +22,12 @@ int64_t shim_now_ns(const struct shim_state *state)
     return clock_ns() - state->origin_ns;
 }
 
+void shim_set_clock(struct shim_state *state)
+{
+    state->origin_ns = clock_ns();
+    state->checked_ns = 0;
+}
+
 static uint64_t rounded(uint64_t bytes)
 {
     return (bytes + 63) & ~UINT64_C(63);
@@ -35,7 +41,7 @@ static int make_model(struct shim_state *state)
     if (pfs_settings_read(&settings, (const char *)state + state->settings_at, problem, sizeof problem) != 0)
         return -EINVAL;
     pfs_create(shim_model(state), &settings, &state->limits, state->seed);
-    state->origin_ns = clock_ns();
+    shim_set_clock(state);
     state->leader = -1;
     state->first_asleep = -1;
     state->due_ns = INT64_MAX;

@@ -39,6 +39,7 @@ struct shim_slot {
 /* What is counted, of all calls on files under the model. */
 struct shim_counts {
     uint64_t calls;         /* begun in the model */
+    uint64_t bytes_read, bytes_written;
     uint64_t longer;        /* took longer for real than in the model */
     uint64_t longer_ns;     /* by how much, all together */
     uint64_t nested;        /* were made in a signal handler while the thread was held back: not held back themselves */
@@ -83,6 +84,9 @@ struct shim_state *shim_state_map(const char *folder, int *error);
 /* No signal is handled between these: a handler that makes a call itself would wait for the lock for ever. */
 struct shim_lock shim_lock(struct shim_state *state);
 void shim_unlock(struct shim_state *state, struct shim_lock held);
+
+/* The model's clock begins now. Nothing has happened in the model yet. */
+void shim_set_clock(struct shim_state *state);
 
 /* Now, by the model's clock. */
 int64_t shim_now_ns(const struct shim_state *state);

@@ -75,6 +75,7 @@ static int status(const char *folder)
         return fail(folder, error == EPROTO ? "is the state of another version of ensio" : strerror(error));
     const struct shim_counts *counts = &state->counts;
     printf("calls %" PRIu64 "\nmodel_s %.9f\n", counts->calls, 1e-9 * (double)counts->model_ns);
+    printf("bytes_read %" PRIu64 "\nbytes_written %" PRIu64 "\n", counts->bytes_read, counts->bytes_written);
     printf("longer_calls %" PRIu64 "\nlonger_s %.9f\n", counts->longer, 1e-9 * (double)counts->longer_ns);
     printf("late_median_s %.9f\nlate_p90_s %.9f\nlate_p99_s %.9f\n", late_s(state, 0.5), late_s(state, 0.9),
            late_s(state, 0.99));
