@@ -41,6 +41,8 @@ class HeldBack:
         these, and the model's time is not what they show.
     late_median_s, late_p90_s, late_p99_s : float
         Quantiles of the time by which the other calls came back after the model's; NaN if there are none.
+    asynchronous_calls : int
+        Requests of POSIX asynchronous I/O, as MPI's non-blocking calls may make them; not held back.
     nested_calls : int
         Made by signal handlers of threads that were held back; not held back themselves.
     without_slot_calls : int
@@ -62,6 +64,7 @@ class HeldBack:
     late_median_s: float
     late_p90_s: float
     late_p99_s: float
+    asynchronous_calls: int
     nested_calls: int
     without_slot_calls: int
     let_go_calls: int
@@ -82,6 +85,10 @@ class HeldBack:
             told.append(
                 f"the others came back {1e6 * self.late_median_s:.0f} us late at the median, "
                 f"{1e6 * self.late_p99_s:.0f} us at the 99th percentile"
+            )
+        if self.asynchronous_calls:
+            told.append(
+                f"{self.asynchronous_calls:,} asynchronous requests were not held back: their times are the machine's"
             )
         partial = self.nested_calls + self.without_slot_calls + self.let_go_calls
         if partial:

@@ -164,6 +164,13 @@ struct shim_ticket shim_begin_on_path(int folder, const char *path, uint16_t ope
     return shim_begin_of(0, operation);
 }
 
+void shim_count_asynchronous(int fd)
+{
+    struct shim_file file;
+    if (shim_is_on() && shim_descriptor_is_under(fd, &file))
+        __atomic_fetch_add(&state->counts.asynchronous, 1, __ATOMIC_RELAXED);
+}
+
 struct shim_ticket shim_begin_open(int folder, const char *path, int flags)
 {
     uint64_t key;

@@ -24,6 +24,9 @@ struct shim_ticket shim_begin_known(const struct shim_file *file, uint16_t opera
 /* A call that moves no bytes; key 0: of no file in particular. */
 struct shim_ticket shim_begin_of(uint64_t key, uint16_t operation);
 
+/* A request of asynchronous I/O was made: of a file under the model it is counted. */
+void shim_count_asynchronous(int fd);
+
 /* Where an open file is. */
 int64_t shim_position(int fd);
 

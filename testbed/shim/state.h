@@ -43,6 +43,7 @@ struct shim_counts {
     uint64_t longer;        /* took longer for real than in the model */
     uint64_t longer_ns;     /* by how much, all together */
     uint64_t nested;        /* were made in a signal handler while the thread was held back: not held back themselves */
+    uint64_t asynchronous;  /* requests of POSIX asynchronous I/O: not held back */
     uint64_t without_slot;  /* came from more callers than there are slots: not held back */
     uint64_t let_go;        /* were let go before they were complete, because the model was made new or had lost them */
     uint64_t restarts;      /* the model was made new */

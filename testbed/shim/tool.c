@@ -79,6 +79,7 @@ static int status(const char *folder)
     printf("longer_calls %" PRIu64 "\nlonger_s %.9f\n", counts->longer, 1e-9 * (double)counts->longer_ns);
     printf("late_median_s %.9f\nlate_p90_s %.9f\nlate_p99_s %.9f\n", late_s(state, 0.5), late_s(state, 0.9),
            late_s(state, 0.99));
+    printf("asynchronous_calls %" PRIu64 "\n", counts->asynchronous);
     printf("nested_calls %" PRIu64 "\nwithout_slot_calls %" PRIu64 "\nlet_go_calls %" PRIu64 "\n", counts->nested,
            counts->without_slot, counts->let_go);
     printf("restarts %" PRIu64 "\ngone_callers %" PRIu64 "\n", counts->restarts, counts->gone);
