@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -52,3 +54,14 @@ def shown(path: Path) -> str:
     """A path as a person would type it: relative to the current folder if it is inside of it."""
     current = Path.cwd()
     return str(path.relative_to(current)) if path.is_relative_to(current) and path != current else str(path)
+
+
+@contextmanager
+def removed_unless_made(path: Path) -> Iterator[None]:
+    """Removes a new, empty run directory again if the run does not come about."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            path.rmdir()
+        raise

@@ -33,6 +33,7 @@ COMMANDS = (
     "export",
     "replay",
     "pfs",
+    "simulate",
     "link-flags",
 )
 

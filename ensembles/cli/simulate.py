@@ -1,0 +1,117 @@
+"""``ensio simulate``: goes through a pattern in virtual time, on a model of a parallel file system."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+from ensembles.cli.arguments import path_of
+from ensembles.cli.pattern_arguments import PAPER, add_pattern_arguments, planned
+from ensembles.run_directory import new_run_directory, removed_unless_made, shown
+
+if TYPE_CHECKING:
+    from ensembles.patterns import Plan
+    from ensembles.simulation import Model, Result
+
+NAME = "simulate"
+HELP = "run a pattern in virtual time, on a model of a parallel file system"
+
+_MOST_SEED = (1 << 64) - 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_pattern_arguments(parser, PAPER)
+    parser.add_argument(
+        "--fs",
+        required=True,
+        metavar="MODEL",
+        type=path_of("model"),
+        help="franklin, franklin-patched, jaguar, healthy, or a TOML file (docs/pfsmodel.md)",
+    )
+    parser.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="ID=STRENGTH",
+        help="switch a fault of the model on; strength 1 is that of the papers, 0 switches it off",
+    )
+    parser.add_argument(
+        "--seed", type=_seed, default=0, metavar="S", help="of what is drawn: the same seed, the same run"
+    )
+    parser.add_argument(
+        "--mode",
+        choices=("trace", "profile"),
+        default="trace",
+        help="keep every call, or what they add up to (default: trace)",
+    )
+    parser.add_argument(
+        "-o",
+        metavar="RUN",
+        dest="output",
+        type=path_of("run directory"),
+        help="run directory (default: a new one in this folder)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Simulates a pattern: 0 done, 2 it cannot be."""
+    from ensembles.simulation import read_model, simulate
+
+    model = read_model(args.fs, args.fault)
+    pattern, plan = planned(args)
+    directory = new_run_directory(args.output, pattern.name)
+    with removed_unless_made(directory):
+        command = ("ensio", *sys.argv[1:])
+        result = simulate(plan, model, directory, pattern.name, args.seed, args.mode, command)
+    if args.json:
+        print(json.dumps(_as_json(args, pattern.name, plan, model, result)))
+    else:
+        print(_as_text(model, result))
+    return 0
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or len(text) > 20 or int(text) > _MOST_SEED:
+        raise argparse.ArgumentTypeError(f'"{text[:30]}" is no whole number from 0 to 2**64 - 1')
+    return int(text)
+
+
+def _as_json(
+    args: argparse.Namespace, name: str, plan: Plan, model: Model, result: Result
+) -> dict[str, object]:
+    return {
+        "run": str(result.directory),
+        "pattern": name,
+        "parameters": dict(plan.parameters),
+        "tasks": result.tasks,
+        "nodes": result.nodes,
+        "model": model.name,
+        "faults": dict(model.faults),
+        "seed": args.seed,
+        "mode": args.mode,
+        "events": result.events,
+        "span_s": result.span_s,
+        "steps": [
+            {"phase": phase, "repetition": repetition, "phase_s": length_s}
+            for phase, repetition, length_s in result.steps
+        ],
+    }
+
+
+def _as_text(model: Model, result: Result) -> str:
+    from tabulate import tabulate
+
+    rows = [(phase, number, f"{length_s:.3f}") for phase, number, length_s in result.steps]
+    table = tabulate(rows, ("phase", "repetition", "seconds"), disable_numparse=True, colalign=("left", "right", "right"))
+    faults = model.faults_text()
+    run = shown(result.directory)
+    return (
+        f"{table}\n\n{result.tasks:,} tasks on {result.nodes:,} nodes, {result.events:,} calls, "
+        f"{result.span_s:.3f} s in virtual time on the model {model.name}"
+        f"{f' with {faults}' if faults else ''}\n"
+        f"the run is in {run}: look at it with ensio info {shlex.quote(run)}"
+    )

@@ -1,0 +1,52 @@
+/* output.h: what a simulation writes: a folder that ensembles/simulation/output.py makes a run of.
+ *
+ *   text      "key value" lines, and the names of the calls
+ *   events    mode trace: struct output_event, in the order in which calls complete
+ *   cells, bins, longest, ranks    mode profile: what all calls add up to (profile.h)
+ *   phases    int64_t: when each step of the plan began, then the end
+ */
+#ifndef ENSIO_SIMULATE_OUTPUT_H
+#define ENSIO_SIMULATE_OUTPUT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* One completed call; the columns of ensembles.events that are not the same for all. */
+struct output_event {
+    int64_t offset;
+    uint64_t requested;
+    int64_t moved;
+    int64_t start; /* ns since the simulation began */
+    int64_t duration;
+    uint32_t rank;
+    uint32_t file; /* number in the plan + 1; 0: none */
+    uint16_t call; /* enum recorded_call */
+    uint8_t depth;
+    uint8_t carried;
+    uint32_t padding;
+};
+
+struct output {
+    const char *folder;
+    FILE *events;
+    struct profile *profile; /* NULL in mode trace */
+    uint64_t event_count;
+    uint64_t bytes_moved;
+};
+
+/* Begins to write into a folder that is there. */
+void output_begin(struct output *output, const char *folder, struct profile *profile);
+
+/* A call is complete; `inner_ns` of it were spent in recorded calls inside. */
+void output_event(struct output *output, const struct output_event *event, int64_t inner_ns);
+
+/* Writes `count` entries into a file of the folder. */
+void output_array(const struct output *output, const char *name, const void *entries, size_t bytes, size_t count);
+
+/* Opens a file of the folder. Ends the program if it cannot. */
+FILE *output_open(const struct output *output, const char *name);
+
+/* Closes it; ends the program if not everything could be written. */
+void output_close(const struct output *output, const char *name, FILE *file);
+
+#endif

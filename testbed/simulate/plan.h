@@ -1,0 +1,74 @@
+/* plan.h: what every task of a simulation does: a plan of version 2, as ensembles/patterns writes it, mapped from its file.
+ *
+ * The file is text, then numbers. The first line, "ensio-plan 2 BYTES", gives the length of the text after it, whose
+ * sections are in this order: seed, tasks, tasks_per_node (a number each); calls, files, hints, steps (their number, then
+ * a line for each); operations (their number). After the text: the number of operations of each task, then the operations
+ * themselves, those of task 0 first, all as int64_t in the byte order of the machine.
+ */
+#ifndef ENSIO_SIMULATE_PLAN_H
+#define ENSIO_SIMULATE_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PLAN_NAME_BYTES 64
+
+/* What a task does between two barriers. */
+struct plan_step {
+    char phase[PLAN_NAME_BYTES];
+    long repetition;
+};
+
+/* One call: `bytes` in pieces x planes pieces of equal length; piece (j, i) begins at offset + j * plane_stride + i * stride. */
+struct plan_operation {
+    int64_t step;
+    int64_t call;
+    int64_t file; /* -1: none */
+    int64_t offset;
+    int64_t bytes;
+    int64_t pieces;
+    int64_t stride;
+    int64_t planes;
+    int64_t plane_stride;
+};
+
+struct plan {
+    const char *path;
+    uint64_t seed;
+    int32_t tasks;
+    int32_t tasks_per_node;
+    int32_t nodes;
+    int32_t call_count;
+    int32_t file_count;
+    int32_t hint_count;
+    int32_t step_count;
+    char **calls;
+    char **files;
+    char **hints; /* "key value" */
+    struct plan_step *steps;
+    int64_t operation_count;
+    const int64_t *counts; /* operations of each task; perhaps not aligned for int64_t */
+    const struct plan_operation *operations;
+    void *mapped;
+    size_t mapped_bytes;
+};
+
+/* Reads a plan. Ends the program if it cannot be used. */
+void plan_read(const char *path, struct plan *plan);
+
+/* How many operations a task has, of at most `left`. */
+int64_t plan_count(const struct plan *plan, int32_t task, int64_t left);
+
+/* One operation, checked: its indices lead somewhere, its pieces have a length. */
+struct plan_operation plan_operation(const struct plan *plan, int64_t number);
+
+/* Value of a hint, NULL: it is not given. */
+const char *plan_hint(const struct plan *plan, const char *key);
+
+/* The same as a whole number of at least 1; `otherwise` where it is not given. */
+int64_t plan_hint_number(const struct plan *plan, const char *key, int64_t otherwise);
+
+/* Lets go of the pages of the plan that were read: they come again from the file. */
+void plan_forget_pages(const struct plan *plan);
+
+#endif

@@ -1,0 +1,182 @@
+#include "twophase.h"
+
+#include "fail.h"
+#include "calls.h"
+#include "hdf5_files.h"
+
+#include <stdlib.h>
+
+#define DEFAULT_CHUNK_BYTES ((int64_t)16 << 20) /* ROMIO's cb_buffer_size */
+
+enum stage { FIRST, NEXT_CHUNK, MOVE, WRITE_BACK };
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct run *first = a, *second = b;
+    return (first->begin > second->begin) - (first->begin < second->begin);
+}
+
+/* Length from the first to the last byte of an operation. */
+static int64_t extent(const struct plan_operation *operation)
+{
+    const int64_t last = (operation->planes - 1) * operation->plane_stride + (operation->pieces - 1) * operation->stride;
+    return last + operation->bytes / (operation->planes * operation->pieces);
+}
+
+/* Puts the stretches of all tasks into their order, and those that touch together. */
+static void merge_runs(struct domains *domains)
+{
+    int in_order = 1;
+    for (int64_t i = 1; i < domains->run_count && in_order; i++)
+        in_order = domains->runs[i].begin >= domains->runs[i - 1].begin;
+    if (!in_order)
+        qsort(domains->runs, (size_t)domains->run_count, sizeof *domains->runs, by_begin);
+    int64_t kept = 0;
+    for (int64_t i = 0; i < domains->run_count; i++) {
+        const struct run run = domains->runs[i];
+        if (kept && run.begin <= domains->runs[kept - 1].end) {
+            if (run.end > domains->runs[kept - 1].end)
+                domains->runs[kept - 1].end = run.end;
+        } else {
+            domains->runs[kept++] = run;
+        }
+    }
+    domains->run_count = kept;
+}
+
+void share_domains(struct simulation *simulation)
+{
+    const struct plan *plan = &simulation->plan;
+    struct domains *domains = &simulation->domains;
+    if (!domains->runs)
+        domains->runs = zeroed((size_t)plan->tasks, sizeof *domains->runs, "the bytes of collective calls");
+    int64_t bytes = 0, covered = 0;
+    int strided = 0;
+    domains->run_count = 0;
+    for (int32_t i = 0; i < plan->tasks; i++) {
+        const struct plan_operation operation = operation_of(simulation, &simulation->tasks[i]);
+        if (operation.bytes <= 0)
+            continue;
+        const int64_t begin = data_offset(simulation, &operation), length = extent(&operation);
+        domains->runs[domains->run_count++] = (struct run){begin, begin + length};
+        bytes += operation.bytes;
+        strided |= length > operation.bytes;
+    }
+    merge_runs(domains);
+    for (int64_t i = 0; i < domains->run_count; i++)
+        covered += domains->runs[i].end - domains->runs[i].begin;
+    domains->has_holes = strided && bytes < covered;
+    domains->begin = domains->run_count ? domains->runs[0].begin : 0;
+    domains->end = domains->run_count ? domains->runs[domains->run_count - 1].end : 0;
+    const int64_t wanted = plan_hint_number(plan, "cb_nodes", plan->nodes);
+    domains->aggregators = (int32_t)(wanted < plan->tasks ? wanted : plan->tasks);
+    domains->chunk_bytes = plan_hint_number(plan, "cb_buffer_size", DEFAULT_CHUNK_BYTES);
+    /* Where the stripes' length is told, domains end with a stripe. */
+    const int64_t unit = plan_hint_number(plan, "striping_unit", 1);
+    domains->begin -= domains->begin % unit;
+    domains->domain_bytes = (domains->end - domains->begin + domains->aggregators - 1) / domains->aggregators;
+    domains->domain_bytes = (domains->domain_bytes + unit - 1) / unit * unit;
+}
+
+/* Which aggregator a task is; -1: none. They are spread over the nodes, one on each as far as that goes. */
+static int32_t aggregator_of(const struct simulation *simulation, int32_t number)
+{
+    const struct plan *plan = &simulation->plan;
+    const int64_t aggregators = simulation->domains.aggregators;
+    int64_t place = number, places = plan->tasks;
+    if (aggregators <= plan->nodes) {
+        if (number % plan->tasks_per_node)
+            return -1;
+        place = number / plan->tasks_per_node;
+        places = plan->nodes;
+    }
+    const int64_t nearest = (place * aggregators + places - 1) / places;
+    return nearest < aggregators && nearest * places / aggregators == place ? (int32_t)nearest : -1;
+}
+
+/* The first run that ends after a place; NULL: there is none. */
+static const struct run *run_after(const struct domains *domains, int64_t place)
+{
+    int64_t low = 0, high = domains->run_count;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (domains->runs[middle].end > place)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low < domains->run_count ? &domains->runs[low] : NULL;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Waits for the messages that bring a chunk, or take it away. */
+static void exchange_chunk(struct simulation *simulation, int32_t number, int64_t now_ns, int64_t begin, int64_t end)
+{
+    const struct domains *domains = &simulation->domains;
+    const struct costs *costs = &simulation->costs;
+    int64_t bytes = 0;
+    for (const struct run *run = run_after(domains, begin);
+         run && run < domains->runs + domains->run_count && run->begin < end; run++)
+        bytes += least(run->end, end) - (run->begin > begin ? run->begin : begin);
+    const double latency_ns = simulation->meeting_rounds * (double)costs->message_ns;
+    const double lasts_ns = (latency_ns + 1e9 * (double)bytes / costs->message_bytes_per_s) * costs->exchange_scale;
+    queue_put(&simulation->queue, now_ns + 1 + (int64_t)lasts_ns, number);
+}
+
+int aggregate(struct simulation *simulation, int32_t number, int64_t now_ns)
+{
+    const struct domains *domains = &simulation->domains;
+    struct task *task = &simulation->tasks[number];
+    const int writes = task->step->operation == PFS_WRITE;
+    const int32_t aggregator = aggregator_of(simulation, number);
+    if (aggregator < 0)
+        return 0;
+    const int64_t domain = domains->begin + aggregator * domains->domain_bytes;
+    const int64_t domain_end = least(domain + domains->domain_bytes, domains->end);
+    if (task->stage == FIRST) {
+        task->at = domain;
+        task->stage = NEXT_CHUNK;
+    }
+    for (;;) {
+        const struct run *run = run_after(domains, task->at);
+        const int64_t begin = run && run->begin > task->at ? run->begin : task->at;
+        if (task->stage == NEXT_CHUNK) {
+            if (!run || begin >= domain_end) {
+                task->stage = FIRST;
+                task->at = 0;
+                return 0;
+            }
+            task->at = begin;
+            task->window_begin = begin;
+            task->window_end = least(domain_end, domain + ((begin - domain) / domains->chunk_bytes + 1) * domains->chunk_bytes);
+            task->stage = MOVE;
+            if (writes) {
+                exchange_chunk(simulation, number, now_ns, begin, task->window_end);
+                return 1;
+            }
+        }
+        if (!run || begin >= task->window_end) {
+            task->at = task->window_end;
+            task->stage = NEXT_CHUNK;
+            if (writes)
+                continue;
+            exchange_chunk(simulation, number, now_ns, task->window_begin, task->window_end);
+            return 1;
+        }
+        const int64_t bytes = least(run->end, task->window_end) - begin;
+        const int64_t file = operation_of(simulation, task).file;
+        if (writes && domains->has_holes && task->stage == MOVE) {
+            task->stage = WRITE_BACK;
+            begin_model_call(simulation, number, now_ns, RECORDED_pread, PFS_READ, file, begin, bytes);
+        } else {
+            task->stage = MOVE;
+            task->at = begin + bytes;
+            begin_model_call(simulation, number, now_ns, task->step->recorded, task->step->operation, file, begin, bytes);
+        }
+        return 1;
+    }
+}
