@@ -16,7 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.arguments import count_of, path_of
+from ensembles.cli.arguments import path_of
+from ensembles.cli.pattern_arguments import add_pattern_arguments, planned
+from ensembles.cli.run import find_preload_library
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
 from ensembles.run_directory import new_run_directory, shown
@@ -33,26 +35,7 @@ _INTERRUPTED = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "pattern",
-        metavar="PATTERN",
-        type=path_of("pattern"),
-        help="a file, or the name of a shipped pattern (ior)",
-    )
-    parser.add_argument("--tasks", type=count_of("tasks", least=1), metavar="N", help="number of MPI tasks")
-    parser.add_argument("--block-size", metavar="SIZE", help="bytes of a block, such as 1MiB")
-    parser.add_argument(
-        "--repetitions",
-        type=count_of("repetitions", least=1),
-        metavar="N",
-        help="how often a phase is repeated",
-    )
-    parser.add_argument(
-        "--calls",
-        type=count_of("calls", least=1),
-        metavar="K",
-        help="calls in which a block is moved",
-    )
+    add_pattern_arguments(parser)
     parser.add_argument(
         "--directory",
         metavar="DIR",
@@ -78,16 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Replays a pattern: 0 done, 1 the replay failed, 2 it cannot be started."""
-    from ensembles.patterns import expand, read_pattern
-
     program = shutil.which(PROGRAM)
     if not program:
         raise EnsioError(
             f"{PROGRAM} is not on PATH: build it with ./dev setup, "
             "or put the bin folder of an installation there"
         )
-    pattern = read_pattern(find_pattern(args.pattern, Path(program)))
-    plan = expand(pattern, _overrides(args))
+    pattern, plan = planned(args)
     launcher = _launcher(args.launcher)
     data = _data_paths(plan, args.directory)
     directory = new_run_directory(args.output, pattern.name)
@@ -100,7 +80,7 @@ def execute(args: argparse.Namespace) -> int:
         plan.write(plan_path, folder, secrets.randbits(64))
         command = [*launcher, "-n", str(plan.tasks), program, str(plan_path)]
         tell(shlex.join(command))
-        status, lines = _run(command, mpi_environment(directory, pattern.layer), quiet=args.json)
+        status, lines = _run(command, mpi_environment(directory, pattern.layers), quiet=args.json)
     if status:
         tell(f"the replay failed (exit status {status}); what it did is in {shown(directory)}")
         return _INTERRUPTED if status == _INTERRUPTED else 1
@@ -111,48 +91,22 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
-def find_pattern(name: str, program: Path) -> Path:
-    """The file of a pattern: a path, or the name of one in ``share/ensio/patterns`` of the program's prefix.
-
-    Raises
-    ------
-    EnsioError
-        If there is neither.
-    """
-    if "/" in name or name.endswith(".toml"):
-        return Path(name)
-    shipped = program.resolve().parent.parent / "share" / "ensio" / "patterns"
-    path = shipped / f"{name}.toml"
-    if not path.is_file():
-        names = sorted(entry.stem for entry in shipped.glob("*.toml"))
-        raise EnsioError(f"{name}: no such pattern in {shipped}: it may be {', '.join(names) or 'a path'}")
-    return path
-
-
-def mpi_environment(directory: Path, layer: str) -> dict[str, str]:
+def mpi_environment(directory: Path, layers: frozenset[str]) -> dict[str, str]:
     """The environment for a launcher, which shall not refuse root or more tasks than cores.
 
-    Only the pattern's own layer is recorded: the program reads its plan through another one.
+    The program is linked with the recorder, which so sees its own calls. Those that MPI-IO and HDF5 make
+    within their shared libraries are only seen by a recorder that is preloaded.
     """
-    environment = {**os.environ, "ENSIO_DIR": str(directory), "ENSIO_LAYERS": layer}
+    environment = {**os.environ, "ENSIO_DIR": str(directory)}
+    if layers & {"mpiio", "hdf5"}:
+        library = str(find_preload_library())
+        environment["LD_PRELOAD"] = ":".join(filter(None, [library, os.environ.get("LD_PRELOAD")]))
     environment.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
     environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
     if os.geteuid() == 0:
         environment.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
         environment.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
     return environment
-
-
-def _overrides(args: argparse.Namespace) -> dict[str, int]:
-    from ensembles.selection import parse_size
-
-    given = {
-        "tasks": args.tasks,
-        "block_bytes": None if args.block_size is None else parse_size(args.block_size),
-        "repetitions": args.repetitions,
-        "calls": args.calls,
-    }
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _launcher(line: str) -> list[str]:
@@ -187,7 +141,7 @@ def _data_paths(plan: Plan, directory: str) -> list[Path]:
     if needed > free:
         raise EnsioError(
             f"{folder}: has {free} bytes free, the pattern writes {needed}: "
-            "choose another with --directory, or a smaller --block-size"
+            "choose another with --directory, or smaller sizes with --scale"
         )
     return paths
 

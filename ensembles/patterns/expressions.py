@@ -5,14 +5,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from ensembles.errors import EnsioError
+from ensembles.patterns.shares import balanced_factors
 
 Number = int | np.ndarray
 
-CONSTANTS: Mapping[str, int] = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+CONSTANTS: Mapping[str, int] = {
+    "KiB": 1 << 10,
+    "MiB": 1 << 20,
+    "GiB": 1 << 30,
+    "us": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+}
+"""Bytes, and nanoseconds."""
 
 _LIMIT = 1 << 63
 _MOST_CHARACTERS = 1000
@@ -39,6 +49,13 @@ class Expression:
     text: str
     where: str
     tree: ast.expr
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names that it uses."""
+        return frozenset(node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)) - {
+            *_FUNCTIONS
+        }
 
     def evaluate(self, names: Mapping[str, Number]) -> Number:
         """The formula's value.
@@ -168,6 +185,50 @@ _LOGIC: Mapping[type[ast.boolop], Callable[[Number, Number], np.ndarray]] = {
 }
 
 
+def _smallest_of(*values: Number) -> Number:
+    result = values[0]
+    for value in values[1:]:
+        result = (
+            min(result, value)
+            if isinstance(result, int) and isinstance(value, int)
+            else np.minimum(result, value)
+        )
+    return result
+
+
+def _largest_of(*values: Number) -> Number:
+    result = values[0]
+    for value in values[1:]:
+        result = (
+            max(result, value)
+            if isinstance(result, int) and isinstance(value, int)
+            else np.maximum(result, value)
+        )
+    return result
+
+
+def _dimension(*values: Number) -> Number:
+    """The tasks along one axis of a grid of tasks."""
+    if len(values) != 3:
+        raise _ExpressionProblem("dims takes three numbers: tasks, axes, and which axis, from 0")
+    tasks, axes, axis = values
+    if not (isinstance(tasks, int) and isinstance(axes, int) and isinstance(axis, int)):
+        raise _ExpressionProblem("dims takes numbers that are the same for every task")
+    if not (0 < tasks <= _MOST_FACTORED and 0 <= axis < axes <= _MOST_AXES):
+        raise _ExpressionProblem(f"dims has no axis {axis} of {axes} for {tasks} tasks")
+    return balanced_factors(tasks, axes)[axis]
+
+
+_MOST_FACTORED = 1 << 32
+_MOST_AXES = 8
+
+_FUNCTIONS: Mapping[str, Callable[..., Number]] = {
+    "min": _smallest_of,
+    "max": _largest_of,
+    "dims": _dimension,
+}
+
+
 def _check(node: ast.expr) -> None:
     """Refuses every node that `_evaluate` does not know."""
     match node:
@@ -187,10 +248,15 @@ def _check(node: ast.expr) -> None:
         case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _COMPARISONS:
             _check(left)
             _check(right)
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if (
+            name in _FUNCTIONS and arguments
+        ):
+            for argument in arguments:
+                _check(argument)
         case _:
             raise _ExpressionProblem(
                 f'"{ast.unparse(node)}" is more than names, whole numbers, + - * / // %, comparisons, '
-                "and, or, not"
+                f"and, or, not, {', '.join(_FUNCTIONS)}"
             )
 
 
@@ -224,4 +290,6 @@ def _evaluate(node: ast.expr, names: Mapping[str, Number]) -> Number:
             return result
         case ast.Compare(left=left, ops=[operator], comparators=[right]):
             return _truth(_COMPARISONS[type(operator)](_evaluate(left, names), _evaluate(right, names)))
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            return _FUNCTIONS[name](*(_evaluate(argument, names) for argument in arguments))
     raise AssertionError(ast.dump(node))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 Keys = tuple[str | int, ...]
 
 _HEADER = re.compile(r"\s*(\[\[?)\s*([A-Za-z0-9_.\- ]+?)\s*\]\]?\s*(#.*)?$")
-_ASSIGNMENT = re.compile(r"\s*([A-Za-z0-9_-]+)\s*=")
+_ASSIGNMENT = re.compile(r"""\s*["']?([A-Za-z0-9_.-]+)["']?\s*=""")
 
 
 class Lines:

@@ -1,46 +1,193 @@
-"""Regions of files that more than one task writes."""
+"""Regions of files that more than one task writes, found while the tasks are gone through block by block."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
-from ensembles.errors import EnsioError
+from ensembles.patterns.boxes import shared_byte_of_boxes, strides_of
+
+_MERGED_WHEN = 1 << 21
+_PIECES_AT_ONCE = 1 << 20
+MOST_PIECES = 1 << 28
 
 
-def refuse_overlaps(
-    rank: np.ndarray, file: np.ndarray, offset: np.ndarray, size: np.ndarray, names: Sequence[str], where: str
-) -> None:
-    """Refuses regions of different tasks that share a byte of a file.
+@dataclass(frozen=True)
+class Regions:
+    """Where calls write; all arrays of int64, shape (calls,), sorted by rank; offsets and sizes in bytes.
 
-    Parameters
-    ----------
-    rank, file, offset, size : ndarray of int, shape (n,)
-        A region each; `offset` and `size` in bytes, `file` an index into `names`.
-    names : sequence of str
-        Names of the files.
-    where : str
-        Of the regions, for the message.
-
-    Raises
-    ------
-    EnsioError
-        With two of the tasks and the first byte they share.
+    A call writes `size` bytes in `pieces` times `planes` pieces of equal length.
     """
-    order = np.lexsort((offset, file))
-    for own in np.split(order, np.flatnonzero(np.diff(file[order])) + 1):
-        starts, ends = offset[own], offset[own] + size[own]
-        # The region that reaches farthest among those before each. If two tasks overlap anywhere, then the
-        # first region that overlaps another task's overlaps the farthest, which is another task's as well:
-        # were it of the same task, it would have overlapped before. So looking at the farthest is enough.
-        reached = np.maximum.accumulate(ends)
-        farthest = np.maximum.accumulate(np.where(ends == reached, np.arange(len(own)), 0))[:-1]
-        shared = (starts[1:] < reached[:-1]) & (rank[own][1:] != rank[own][farthest])
-        if shared.any():
-            second = int(np.argmax(shared)) + 1
-            first = int(farthest[second - 1])
-            raise EnsioError(
-                f"{where}: tasks {rank[own[first]]} and {rank[own[second]]} both write byte {starts[second]} "
-                f"of {names[int(file[own[second]])]}: give each a region of its own"
+
+    rank: np.ndarray
+    file: np.ndarray
+    offset: np.ndarray
+    size: np.ndarray
+    pieces: np.ndarray
+    stride: np.ndarray
+    planes: np.ndarray
+    plane_stride: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    def __getitem__(self, which: slice | np.ndarray) -> Regions:
+        return Regions(*(column[which] for column in self.columns()))
+
+    def columns(self) -> tuple[np.ndarray, ...]:
+        return (
+            self.rank,
+            self.file,
+            self.offset,
+            self.size,
+            self.pieces,
+            self.stride,
+            self.planes,
+            self.plane_stride,
+        )
+
+    def covers(self, file: int, byte: int) -> np.ndarray:
+        """Which of the calls write this byte, shape (calls,)."""
+        length = self.size // (self.pieces * self.planes)
+        distance = byte - self.offset
+        plane = np.where(self.planes > 1, distance // np.maximum(self.plane_stride, 1), 0)
+        plane = np.clip(plane, 0, self.planes - 1)
+        distance = distance - plane * self.plane_stride
+        piece = np.where(self.pieces > 1, distance // np.maximum(self.stride, 1), 0)
+        distance = distance - np.clip(piece, 0, self.pieces - 1) * self.stride
+        return (self.file == file) & (distance >= 0) & (distance < length)
+
+
+@dataclass
+class WrittenRegions:
+    """What the tasks write in one phase: each block of tasks is added once, with tasks no other block has.
+
+    Bytes that touch are kept as one interval, so what is held is small for tasks that fill a file together.
+    """
+
+    _files: list[np.ndarray] = field(default_factory=list)
+    _starts: list[np.ndarray] = field(default_factory=list)
+    _ends: list[np.ndarray] = field(default_factory=list)
+    _held: int = 0
+    _merged: int = 0
+    _in_pieces: list[Regions] = field(default_factory=list)
+
+    def add(self, regions: Regions) -> tuple[int, int] | None:
+        """Adds a block of tasks. Returns a file's number and a byte that two tasks write, or None."""
+        if (regions.pieces * regions.planes > 1).any():
+            self._in_pieces.append(regions)
+            return None
+        return self._add_intervals(regions.rank, regions.file, regions.offset, regions.offset + regions.size)
+
+    def shared_byte(self) -> tuple[int, int] | None:
+        """A file and a byte that two tasks write, or None, of all that was added.
+
+        Raises
+        ------
+        OverflowError
+            If there are too many pieces to look at.
+        """
+        if self._in_pieces:
+            regions = Regions(
+                *(
+                    np.concatenate(parts)
+                    for parts in zip(*(r.columns() for r in self._in_pieces), strict=True)
+                )
             )
+            self._in_pieces = []
+            if not self._held and strides_of(regions) is not None:
+                found = shared_byte_of_boxes(regions)
+                if found is not NotImplemented:
+                    return found
+            for part in _parts_by_rank(regions):
+                shared = self._add_pieces(part)
+                if shared:
+                    return shared
+        return self._merge()
+
+    def _add_pieces(self, regions: Regions) -> tuple[int, int] | None:
+        """Pieces are written out, one interval each."""
+        often = regions.pieces * regions.planes
+        number = np.arange(int(often.sum())) - np.repeat(np.cumsum(often) - often, often)
+        wide = Regions(*(np.repeat(column, often) for column in regions.columns()))
+        starts = (
+            wide.offset + (number % wide.pieces) * wide.stride + (number // wide.pieces) * wide.plane_stride
+        )
+        return self._add_intervals(
+            wide.rank, wide.file, starts, starts + wide.size // (wide.pieces * wide.planes)
+        )
+
+    def _add_intervals(
+        self, rank: np.ndarray, file: np.ndarray, starts: np.ndarray, ends: np.ndarray
+    ) -> tuple[int, int] | None:
+        order = np.lexsort((starts, file))
+        rank, file, starts, ends = rank[order], file[order], starts[order], ends[order]
+        reached, farthest = _reached(file, starts, ends)
+        same = file[1:] == file[:-1]
+        shared = same & (starts[1:] < reached[:-1]) & (rank[1:] != rank[farthest[:-1]])
+        if shared.any():
+            bad = int(np.argmax(shared)) + 1
+            return int(file[bad]), int(starts[bad])
+        self._keep(file, starts, reached)
+        if self._held - self._merged > _MERGED_WHEN:
+            return self._merge()
+        return None
+
+    def _keep(self, file: np.ndarray, starts: np.ndarray, reached: np.ndarray) -> None:
+        """Keeps sorted intervals, those that touch as one."""
+        begins = np.ones(len(file), dtype=bool)
+        begins[1:] = (file[1:] != file[:-1]) | (starts[1:] > reached[:-1])
+        last = np.append(np.flatnonzero(begins)[1:], len(file)) - 1
+        self._files.append(file[begins])
+        self._starts.append(starts[begins])
+        self._ends.append(reached[last])
+        self._held += int(begins.sum())
+
+    def _merge(self) -> tuple[int, int] | None:
+        """Merges the intervals of all blocks; those of two blocks belong to different tasks."""
+        if not self._files:
+            return None
+        file, starts, ends = (np.concatenate(parts) for parts in (self._files, self._starts, self._ends))
+        order = np.lexsort((starts, file))
+        file, starts, ends = file[order], starts[order], ends[order]
+        shared = (file[1:] == file[:-1]) & (starts[1:] < ends[:-1])
+        if shared.any():
+            bad = int(np.argmax(shared)) + 1
+            return int(file[bad]), int(starts[bad])
+        self._files, self._starts, self._ends, self._held = [], [], [], 0
+        self._keep(file, starts, ends)
+        self._merged = self._held
+        return None
+
+
+def _reached(file: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How far the regions of a file up to each one reach, and which of them does; sorted by file and start.
+
+    If two tasks overlap anywhere, then the first region that overlaps another task's overlaps the farthest
+    one, which is another task's as well: were it of the same task, it would have overlapped before. So
+    looking at the farthest is enough.
+    """
+    if len(file) == 0:
+        return ends, np.arange(0)
+    # Ends are replaced by their places among all ends, so that a file's numbers can begin above another's.
+    places = np.unique(ends, return_inverse=True)[1].astype(np.int64)
+    numbers = np.concatenate([[0], np.cumsum(file[1:] != file[:-1])]) * (len(ends) + 1) + places
+    highest = np.maximum.accumulate(numbers)
+    farthest = np.maximum.accumulate(np.where(numbers == highest, np.arange(len(file)), 0))
+    return ends[farthest], farthest
+
+
+def _parts_by_rank(regions: Regions) -> list[Regions]:
+    """Parts of not too many pieces, no task in two of them."""
+    often = regions.pieces * regions.planes
+    if float(often.astype(float).sum()) > MOST_PIECES:
+        raise OverflowError
+    order = np.argsort(regions.rank, kind="stable")
+    regions, often = regions[order], often[order]
+    first_of_task = np.flatnonzero(np.concatenate([[True], regions.rank[1:] != regions.rank[:-1]]))
+    before = np.concatenate([[0], np.cumsum(often)])[first_of_task]
+    cuts = first_of_task[np.flatnonzero(np.diff(before // _PIECES_AT_ONCE)) + 1]
+    edges = [0, *cuts.tolist(), len(regions)]
+    return [regions[slice(begin, end)] for begin, end in pairwise(edges)]

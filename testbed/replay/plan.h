@@ -1,14 +1,17 @@
-/* plan.h: what every task of a replay has to do, as ensembles/patterns/plan.py expanded it from a pattern.
+/* plan.h: what every task of a replay has to do, as ensembles/patterns expanded it from a pattern.
  *
- * A plan file is text, then numbers. The first line, "ensio-plan 1 BYTES", gives the length of the text after it:
+ * A plan file is text, then numbers. The first line, "ensio-plan 2 BYTES", gives the length of the text after it:
  *
  *     seed 123456                  what the content of the files is made from
  *     tasks 8
- *     calls 2                      the names of the calls, a line each
- *     open
- *     write
+ *     tasks_per_node 4             of the machine that is meant; a replay runs where it is started
+ *     calls 2                      the names of the calls, a line each: layer.call
+ *     posix.open
+ *     posix.write
  *     files 1                      absolute paths, a line each
  *     /scratch/ior.dat
+ *     hints 1                      for MPI-IO, and as hdf5.KEY for HDF5: key and value, a line each
+ *     romio_cb_write enable
  *     steps 2                      phase and repetition, a line each
  *     open 0
  *     write 0
@@ -30,30 +33,50 @@ struct plan_step {
     long repetition;
 };
 
-/* One call. Indices count from 0 in the plan's lists. */
+struct plan_hint {
+    char *key;
+    char *value;
+};
+
+/* One call. Indices count from 0 in the plan's lists. It moves `bytes` in `pieces` * `planes` pieces of the same length,
+ * piece i of plane j at offset + j * plane_stride + i * stride. */
 struct plan_operation {
     int64_t step;
     int64_t call;
-    int64_t file;
-    int64_t offset; /* where in the file the data begins, also of calls that do not say so themselves */
-    int64_t bytes;  /* 0 of calls that move no data */
+    int64_t file;   /* -1: none */
+    int64_t offset; /* where in the file the data begins, also of calls that do not say so themselves; of a message: the peer */
+    int64_t bytes;
+    int64_t pieces;
+    int64_t stride;
+    int64_t planes;
+    int64_t plane_stride;
 };
 
 struct plan {
     uint64_t seed;
     int tasks;
+    int rank; /* of this task */
+    long tasks_per_node;
     long call_count;
     char **calls;
     long file_count;
     char **files;
+    long hint_count;
+    struct plan_hint *hints;
     long step_count;
     struct plan_step *steps;
     long operation_count; /* of this task */
     struct plan_operation *operations;
 };
 
-/* Reads the plan on rank 0 through stdio, so that no traced call is spent on it, and gives every rank its part.
- * Collective over MPI_COMM_WORLD. Ends the program if the plan cannot be used. */
+/* Reads the plan on rank 0 and gives every rank its part. Collective over MPI_COMM_WORLD. Ends the program if the plan cannot
+ * be used. */
 void plan_distribute(const char *path, struct plan *plan);
+
+/* Whether an operation's data lies in one piece. */
+static inline int plan_is_contiguous(const struct plan_operation *operation)
+{
+    return operation->pieces * operation->planes <= 1;
+}
 
 #endif

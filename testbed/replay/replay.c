@@ -1,15 +1,16 @@
 /* ensio-replay PLAN: makes the calls of a plan, on real files, with real MPI.
  *
  * A step is what a task does between two barriers. Before it the task fills the data that it will write; after it, it
- * checks the data that it read; neither is part of the step, so that all tasks begin their calls together.
+ * checks the data that it read; neither is part of the step, so that all tasks begin their calls together. The barrier at a
+ * step's end is recorded, and each step is a phase of its own to the recorder.
  */
 #define _GNU_SOURCE
 #include "calls.h"
-#include "content.h"
 #include "fail.h"
 #include "plan.h"
 #include "summary.h"
 
+#include <ensio/ensio.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <mpi.h>
@@ -20,11 +21,12 @@
 #define BUFFER_ALIGNMENT 4096
 
 struct replay {
-    int rank;
     struct plan plan;
-    const struct call **calls;   /* by the plan's numbers */
-    int *descriptors;            /* by file, -1: closed */
+    const struct layer **layers; /* by the plan's calls */
+    const struct call **calls;   /* by the plan's calls */
+    struct open_file *files;
     unsigned char *data;         /* of one step: the data of its operations, one after the other */
+    struct call_target *targets; /* of one step */
     struct step_result *results; /* by step */
 };
 
@@ -36,6 +38,17 @@ static void *allocate(size_t count, size_t bytes)
     return memory;
 }
 
+static const struct call *call_of(const struct replay *replay, const struct plan_operation *operation)
+{
+    return replay->calls[operation->call];
+}
+
+static int64_t room_for(const struct replay *replay, const struct plan_operation *operation)
+{
+    const struct call_data *data = call_of(replay, operation)->data;
+    return data ? data->room(&replay->plan, operation) : 0;
+}
+
 /* The operations of one step: from `first` up to the one before the return value. */
 static long end_of_step(const struct plan *plan, long first, long step)
 {
@@ -45,103 +58,158 @@ static long end_of_step(const struct plan *plan, long first, long step)
     return end;
 }
 
-static void allocate_data(struct replay *replay)
+/* As much memory as the largest step needs for its data and its calls. */
+static void allocate_step(struct replay *replay)
 {
     const struct plan *plan = &replay->plan;
-    int64_t most = 0;
-    int64_t sum = 0;
+    int64_t most_bytes = 1, most_calls = 1, bytes = 0, calls = 0;
     for (long i = 0; i < plan->operation_count; i++) {
-        sum = (i && plan->operations[i].step == plan->operations[i - 1].step ? sum : 0) + plan->operations[i].bytes;
-        most = sum > most ? sum : most;
+        if (i && plan->operations[i].step != plan->operations[i - 1].step)
+            bytes = calls = 0;
+        bytes += room_for(replay, &plan->operations[i]);
+        calls++;
+        most_bytes = bytes > most_bytes ? bytes : most_bytes;
+        most_calls = calls > most_calls ? calls : most_calls;
     }
-    int error = posix_memalign((void **)&replay->data, BUFFER_ALIGNMENT, most ? (size_t)most : 1);
+    replay->targets = allocate((size_t)most_calls, sizeof *replay->targets);
+    int error = posix_memalign((void **)&replay->data, BUFFER_ALIGNMENT, (size_t)most_bytes);
     if (error)
-        fail(EXIT_FAILURE, "rank %d: no memory for the %" PRId64 " bytes of one step: %s", replay->rank, most,
+        fail(EXIT_FAILURE, "rank %d: no memory for the %" PRId64 " bytes of one step: %s", plan->rank, most_bytes,
              strerror(error));
 }
 
-static void prepare_data(struct replay *replay, long first, long end)
+/* What is said of a call that went wrong begins with who, what and where. */
+static void fail_at(const struct replay *replay, const struct call_target *target, const char *what)
+{
+    const struct plan_operation *operation = target->operation;
+    const char *name = replay->plan.calls[operation->call];
+    if (!target->file)
+        fail(EXIT_FAILURE, "rank %d: %s %s", replay->plan.rank, name, what);
+    fail(EXIT_FAILURE, "rank %d: %s of %s at offset %" PRId64 " %s", replay->plan.rank, name, target->file->path,
+         operation->offset, what);
+}
+
+static void prepare_step(struct replay *replay, long first, long end)
 {
     unsigned char *data = replay->data;
     for (long i = first; i < end; i++) {
         const struct plan_operation *operation = &replay->plan.operations[i];
-        if (replay->calls[operation->call]->direction == CALL_WRITES)
-            content_fill(replay->plan.seed, operation->file, operation->offset, operation->bytes, data);
-        else
-            memset(data, 0, (size_t)operation->bytes); /* what an earlier step left there would pass for read data */
-        data += operation->bytes;
+        const struct call *call = call_of(replay, operation);
+        struct call_target *target = &replay->targets[i - first];
+        *target = (struct call_target){
+            .plan = &replay->plan,
+            .operation = operation,
+            .file = operation->file < 0 ? NULL : &replay->files[operation->file],
+            .data = data,
+        };
+        if (call->data)
+            call->data->fill(target);
+        data += room_for(replay, operation);
     }
 }
 
-static void make_call(struct replay *replay, const struct plan_operation *operation, unsigned char *data,
-                      struct step_result *result)
+/* Makes one call, or several that are made together. */
+static void make_calls(struct replay *replay, struct call_target *targets, long count, struct step_result *result)
 {
-    const struct call *call = replay->calls[operation->call];
-    struct call_target target = {
-        .path = replay->plan.files[operation->file],
-        .descriptor = &replay->descriptors[operation->file],
-        .offset = operation->offset,
-        .bytes = operation->bytes,
-        .data = data,
-    };
+    const struct call *call = call_of(replay, targets->operation);
+    if (call->on == OPEN_FILE && !replay->layers[targets->operation->call]->is_open(targets->file))
+        fail_at(replay, targets, "cannot be made: the file is not open there");
     double start = MPI_Wtime();
-    int error = call->make(&target) ? errno : 0;
-    result->calls_s += MPI_Wtime() - start;
-    result->calls += target.made;
-    result->bytes += target.moved;
-    if (error)
-        fail(EXIT_FAILURE, "rank %d: %s of %s failed at offset %" PRId64 ": %s", replay->rank, call->name, target.path,
-             operation->offset + target.moved, strerror(error));
-    if (target.moved < operation->bytes)
-        fail(EXIT_FAILURE, "rank %d: %s of %" PRId64 " bytes of %s at offset %" PRId64 " ended after %" PRId64 " bytes",
-             replay->rank, call->name, operation->bytes, target.path, operation->offset, target.moved);
+    int error = call->make(targets, count) ? errno : 0;
+    int is_wrong = error || targets->problem[0];
+    if (!call->is_idle)
+        result->calls_s += MPI_Wtime() - start;
+    for (long i = 0; i < count; i++) {
+        result->calls += targets[i].made;
+        result->bytes += targets[i].moved;
+    }
+    if (is_wrong && !targets->problem[0])
+        snprintf(targets->problem, sizeof targets->problem, "failed: %s", strerror(error));
+    if (!is_wrong && call->data && call->data->moves_file_bytes && targets->moved < targets->operation->bytes)
+        snprintf(targets->problem, sizeof targets->problem, "ended after %" PRId64 " of %" PRId64 " bytes", targets->moved,
+                 targets->operation->bytes);
+    if (targets->problem[0])
+        fail_at(replay, targets, targets->problem);
 }
 
-static void check_data(const struct replay *replay, long first, long end)
+static void check_step(const struct replay *replay, long count)
 {
-    const unsigned char *data = replay->data;
-    for (long i = first; i < end; i++) {
-        const struct plan_operation *operation = &replay->plan.operations[i];
-        if (replay->calls[operation->call]->direction == CALL_READS) {
-            int64_t good =
-                content_agrees(replay->plan.seed, operation->file, operation->offset, operation->bytes, data);
-            if (good < operation->bytes)
-                fail(EXIT_FAILURE, "rank %d: %s read back from offset %" PRId64 " is not what was written there",
-                     replay->rank, replay->plan.files[operation->file], operation->offset + good);
-        }
-        data += operation->bytes;
+    for (long i = 0; i < count; i++) {
+        struct call_target *target = &replay->targets[i];
+        const struct call_data *data = call_of(replay, target->operation)->data;
+        if (data && data->is_right && !data->is_right(target))
+            fail_at(replay, target, target->problem);
     }
+}
+
+/* How many operations from the i-th on are made together: those that follow each other, of the same call. */
+static long together_from(const struct replay *replay, long i, long count)
+{
+    long end = i + 1;
+    if (call_of(replay, replay->targets[i].operation)->together)
+        while (end < count && replay->targets[end].operation->call == replay->targets[i].operation->call)
+            end++;
+    return end - i;
 }
 
 static void run_step(struct replay *replay, long step, long first, long end)
 {
-    unsigned char *data = replay->data;
-    prepare_data(replay, first, end);
-    MPI_Barrier(MPI_COMM_WORLD);
+    long count = end - first;
+    prepare_step(replay, first, end);
+    PMPI_Barrier(MPI_COMM_WORLD);
+    ensio_phase(replay->plan.steps[step].phase);
     double start = MPI_Wtime();
-    for (long i = first; i < end; i++) {
-        make_call(replay, &replay->plan.operations[i], data, &replay->results[step]);
-        data += replay->plan.operations[i].bytes;
+    for (long i = 0, made; i < count; i += made) {
+        made = together_from(replay, i, count);
+        make_calls(replay, &replay->targets[i], made, &replay->results[step]);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     replay->results[step].barrier_s = MPI_Wtime() - start;
-    check_data(replay, first, end);
+    check_step(replay, count);
+}
+
+static void find_calls(struct replay *replay)
+{
+    const struct plan *plan = &replay->plan;
+    replay->layers = allocate((size_t)plan->call_count, sizeof *replay->layers);
+    replay->calls = allocate((size_t)plan->call_count, sizeof *replay->calls);
+    for (long i = 0; i < plan->call_count; i++) {
+        call_named(plan->calls[i], &replay->layers[i], &replay->calls[i]);
+        if (replay->layers[i] && !replay->layers[i]->calls)
+            fail(EXIT_USAGE, "the plan names the call %s, but this ensio-replay %s", plan->calls[i], replay->layers[i]->missing);
+        if (!replay->calls[i])
+            fail(EXIT_USAGE, "the plan names the call %s, which this ensio-replay does not know", plan->calls[i]);
+    }
+    for (long i = 0; i < plan->operation_count; i++) {
+        const struct plan_operation *operation = &plan->operations[i];
+        if (call_of(replay, operation)->on != NOTHING && operation->file < 0)
+            fail(EXIT_USAGE, "rank %d: the plan names no file for a %s", plan->rank, plan->calls[operation->call]);
+    }
+}
+
+/* Lets the layers that the plan uses, the same ones in all tasks, look at what is to come. */
+static void look_ahead(struct replay *replay)
+{
+    const struct plan *plan = &replay->plan;
+    for (long i = 0; i < plan->call_count; i++) {
+        int is_first = 1;
+        for (long before = 0; before < i; before++)
+            is_first = is_first && replay->layers[before] != replay->layers[i];
+        if (is_first && replay->layers[i]->look_ahead)
+            replay->layers[i]->look_ahead(plan, replay->files);
+    }
 }
 
 static void run(struct replay *replay)
 {
     const struct plan *plan = &replay->plan;
-    replay->calls = allocate((size_t)plan->call_count, sizeof *replay->calls);
-    for (long i = 0; i < plan->call_count; i++) {
-        replay->calls[i] = call_named(plan->calls[i]);
-        if (!replay->calls[i])
-            fail(EXIT_USAGE, "the plan names the call %s, which this ensio-replay does not know", plan->calls[i]);
-    }
-    replay->descriptors = allocate((size_t)plan->file_count, sizeof *replay->descriptors);
+    find_calls(replay);
+    replay->files = allocate((size_t)plan->file_count, sizeof *replay->files);
     for (long i = 0; i < plan->file_count; i++)
-        replay->descriptors[i] = -1;
+        replay->files[i] = (struct open_file){.path = plan->files[i], .descriptor = -1};
     replay->results = allocate((size_t)plan->step_count, sizeof *replay->results);
-    allocate_data(replay);
+    look_ahead(replay);
+    allocate_step(replay);
 
     long first = 0;
     for (long step = 0; step < plan->step_count; step++) {
@@ -155,7 +223,7 @@ int main(int argc, char **argv)
 {
     struct replay replay = {0};
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &replay.rank);
+    PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (argc != 2)
         fail(EXIT_USAGE, "it takes one argument, a plan: start it through ensio replay");
     plan_distribute(argv[1], &replay.plan);

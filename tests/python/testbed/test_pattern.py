@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ensembles.errors import EnsioError
 from ensembles.patterns import expand, read_pattern
-from ensembles.patterns.overlap import refuse_overlaps
+from ensembles.patterns.overlap import Regions, WrittenRegions
 
 PATTERNS = Path(__file__).parents[3] / "testbed" / "patterns"
 MIB = 1 << 20
@@ -82,39 +82,41 @@ def pattern_of(tmp_path):
 
 
 def calls_of(plan, rank):
-    """(step, call, offset, size) of each call of a task."""
-    own = plan.rank == rank
+    """(step, repetition, call, offset, bytes) of each call of a task."""
+    own = plan.column("rank") == rank
     return [
-        (plan.steps[step].phase, plan.steps[step].repetition, plan.calls[call], int(offset), int(size))
+        (plan.steps[step].phase, plan.steps[step].repetition, plan.calls[call], offset, size)
         for step, call, offset, size in zip(
-            plan.step[own], plan.call[own], plan.offset[own], plan.size[own], strict=True
+            *(plan.column(name)[own].tolist() for name in ("step", "call", "offset", "bytes")), strict=True
         )
     ]
 
 
 class TestExpansion:
     def test_ior_is_the_workload_of_the_first_figure(self):
-        plan = expand(read_pattern(PATTERNS / "ior.toml"), {"tasks": 1024, "block_bytes": 512 * MIB})
+        plan = expand(read_pattern(PATTERNS / "ior.toml"), paper=True)
+        assert (plan.tasks, plan.tasks_per_node) == (1024, 4)
         for rank in (0, 1023):
-            expected = [("open", 0, "open", 0, 0)]
+            expected = [("open", 0, "posix.open", 0, 0)]
             for direction in ("write", "read"):
                 for repetition in range(5):
                     start = (repetition * 1024 + rank) * 512 * MIB
-                    expected.append((direction, repetition, "lseek", start, 0))
-                    expected.append((direction, repetition, direction, start, 512 * MIB))
+                    expected.append((direction, repetition, "posix.lseek", start, 0))
+                    expected.append((direction, repetition, f"posix.{direction}", start, 512 * MIB))
                 if direction == "write":
-                    expected.append(("sync", 0, "fsync", start + 512 * MIB, 0))
-            expected.append(("close", 0, "close", start + 512 * MIB, 0))
+                    expected.append(("sync", 0, "posix.fsync", start + 512 * MIB, 0))
+            expected.append(("close", 0, "posix.close", start + 512 * MIB, 0))
             assert calls_of(plan, rank) == expected
         assert plan.needed_bytes() == 5 * 1024 * 512 * MIB
 
     @pytest.mark.parametrize("calls", [1, 2, 4, 8])
     def test_ior_blocks_are_covered_without_gap_whatever_the_number_of_calls(self, calls):
         plan = expand(read_pattern(PATTERNS / "ior.toml"), {"tasks": 3, "calls": calls})
-        write = plan.call == plan.calls.index("write")
+        write = plan.column("call") == plan.calls.index("posix.write")
         assert np.count_nonzero(write) == 3 * 5 * calls
-        order = np.argsort(plan.offset[write])
-        starts, sizes = plan.offset[write][order], plan.size[write][order]
+        offset, size = plan.column("offset")[write], plan.column("bytes")[write]
+        order = np.argsort(offset)
+        starts, sizes = offset[order], size[order]
         np.testing.assert_array_equal(starts, np.concatenate([[0], np.cumsum(sizes)[:-1]]))
         assert sizes.sum() == 3 * 5 * 16 * MIB
 
@@ -122,14 +124,15 @@ class TestExpansion:
         """Eight blocks updated with the reads running one ahead: two reads first, two writes last."""
         text = SOUND[: SOUND.index('[[phases]]\nname = "write"')] + READ_AHEAD_LOOP
         plan = expand(pattern_of(text))
-        made = [call for _, _, call, _, _ in calls_of(plan, 2) if call != "open"]
-        assert made == ["pread"] * 2 + ["pwrite", "pread"] * 6 + ["pwrite"] * 2
+        made = [call for _, _, call, _, _ in calls_of(plan, 2) if call != "posix.open"]
+        read, write = "posix.pread", "posix.pwrite"
+        assert made == [read] * 2 + [write, read] * 6 + [write] * 2
         assert [(step.phase, step.repetition) for step in plan.steps] == [("open", 0), ("middle", 0)]
 
     def test_file_for_each_task(self, pattern_of):
         plan = expand(pattern_of(SOUND.replace("data.bin", "part.{rank}")))
-        assert plan.files == ("part.0", "part.1", "part.2", "part.3")
-        np.testing.assert_array_equal(plan.file, plan.rank)
+        assert list(plan.files) == ["part.0", "part.1", "part.2", "part.3"]
+        np.testing.assert_array_equal(plan.column("file"), plan.column("rank"))
 
     def test_overrides_replace_parameters_and_what_follows_from_them(self, pattern_of):
         pattern = pattern_of(SOUND.replace('"1 * KiB"', '"tasks * KiB"'))
@@ -149,7 +152,18 @@ class TestRefusals:
         [
             ("times = 2", "tmies = 2", 26, '"tmies" is not a key of pwrite'),
             ("repetitions = 3", "repeat = 3", 20, '"repeat" is not a key'),
-            ('layer = "posix"', 'layer = "mpiio"', 2, 'layer "mpiio" cannot be replayed: it must be posix'),
+            (
+                'layer = "posix"',
+                'layer = "mpio"',
+                2,
+                'layer "mpio" is not one of files: it must be posix or stdio',
+            ),
+            (
+                'layer = "posix"',
+                'layer = "mpiio"',
+                24,
+                '"pwrite" is not a call of layer mpiio: it must be one of',
+            ),
             ('call = "pwrite"', 'call = "pwritev"', 24, '"pwritev" is not a call of layer posix'),
             ('size = "block_bytes"', "", 23, "the key size of pwrite is missing"),
             ('size = "block_bytes"', "size = 0", 29, "the size is below 1 byte"),
@@ -162,12 +176,12 @@ class TestRefusals:
             ('size = "block_bytes"', 'size = "rank"', 29, "is 0 for task 0"),
             ('size = "block_bytes"', "size = 1.5", 29, "neither a whole number nor an expression"),
             ('size = "block_bytes"', 'size = "block"', 29, '"block" is not a name here'),
-            ('offset = "((', 'offset = "-((', 28, "is -2048 for task 1: the offset is below 0"),
+            ('offset = "((', 'offset = "-((', 28, "is -1024 for task 0: the offset is below 0"),
             ('offset = "((', 'offset = "9223372036854775807 + 0*((', 29, "2**63 bytes or more"),
             ("times = 2", 'times = "rank"', 26, '"rank" is not a name here'),
             ("times = 2", "times = 0", 26, "times is 0, it must be at least 1"),
             ("times = 2", "times = 1000000000", 23, "more than"),
-            ("repetitions = 3", "repetitions = 1000000000000", 20, "more than"),
+            ("repetitions = 3", "repetitions = 1000000000000", 20, "a task would make more than"),
             ('barrier = "repetition"', 'barrier = "never"', 21, 'barrier is "never"'),
             ("tasks = 4", "tasks = 0", 5, "tasks is 0, it must be at least 1"),
             ("tasks = 4", "takss = 4", 4, "the parameter tasks is missing"),
@@ -192,7 +206,7 @@ class TestRefusals:
         assert "\n" not in message
 
     def test_sound_pattern_is_not_refused(self, pattern_of):
-        assert len(expand(pattern_of(SOUND)).rank) == 4 * (1 + 3 * 2)
+        assert expand(pattern_of(SOUND)).operations == 4 * (1 + 3 * 2)
 
     def test_overlap_of_two_tasks(self, pattern_of):
         text = SOUND.replace("((repetition * tasks + rank) * 2 + call)", "(rank + call)")
@@ -221,20 +235,21 @@ regions = st.lists(
 )
 
 
-@given(regions)
-def test_overlaps_are_those_that_counting_bytes_finds(regions):
+@pytest.mark.parametrize("tasks_of_a_block", [1, 2, 4])
+@given(regions=regions)
+def test_overlaps_are_those_that_counting_bytes_finds(tasks_of_a_block, regions):
     writers = {}
     for rank, file, offset, size in regions:
         for byte in range(offset, offset + size):
             writers.setdefault((file, byte), set()).add(rank)
-    shared = any(len(ranks) > 1 for ranks in writers.values())
-    columns = np.array(regions, dtype=np.int64).T
-    if not shared:
-        refuse_overlaps(*columns, ["a", "b"], "here")
-        return
-    with pytest.raises(EnsioError) as raised:
-        refuse_overlaps(*columns, ["a", "b"], "here")
-    told = re.search(r"tasks (\d+) and (\d+) both write byte (\d+) of (\w)", str(raised.value))
-    first, second, byte, name = told.groups()
-    assert {int(first), int(second)} <= writers["ab".index(name), int(byte)]
-    assert first != second
+    written = WrittenRegions()
+    found = None
+    for first in range(0, 4, tasks_of_a_block):
+        rows = sorted(row for row in regions if first <= row[0] < first + tasks_of_a_block)
+        if rows and not found:
+            columns = np.array(rows, dtype=np.int64).T
+            one, none = np.ones(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+            found = written.add(Regions(*columns, one, none, one, none))
+    found = found or written.shared_byte()
+    shared = {place for place, ranks in writers.items() if len(ranks) > 1}
+    assert (found in shared) if shared else found is None

@@ -1,0 +1,256 @@
+/* The calls of parallel HDF5: a file that all tasks open together, with one dataset of bytes, "data", and small attributes,
+ * the metadata, at its root. Hints "hdf5.KEY" are settings of the file and the dataset. */
+#define _GNU_SOURCE
+#include "calls.h"
+
+#ifndef ENSIO_PARALLEL_HDF5
+
+const struct layer hdf5_layer = {
+    .name = "hdf5",
+    .missing = "was built without parallel HDF5: install its development files (Debian: libhdf5-openmpi-dev) and build ensio again",
+};
+
+#else
+
+#include "content.h"
+#include "fail.h"
+#include "file_data.h"
+#include "hdf5_settings.h"
+
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DATASET "data"
+#define ATTRIBUTE_BYTES 8 /* of an attribute whose size the plan leaves open */
+#define ATTRIBUTE_NAME_BYTES 32
+
+struct hdf5_file {
+    hid_t file;     /* negative: closed */
+    hid_t dataset;  /* negative: closed */
+    long attributes; /* written so far */
+};
+
+/* The sentence of the innermost function of HDF5 that failed. */
+static herr_t keep_reason(unsigned depth, const H5E_error2_t *error, void *problem)
+{
+    if (depth == 0)
+        snprintf(problem, PROBLEM_BYTES, "failed: %s", error->desc ? error->desc : "HDF5 does not say why");
+    return 0;
+}
+
+/* 0 if what HDF5 returned is no failure, else -1 and the reason. */
+static int done(struct call_target *target, int64_t returned)
+{
+    if (returned >= 0)
+        return 0;
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_reason, target->problem);
+    return -1;
+}
+
+static int make_create(struct call_target *target, long count)
+{
+    hid_t properties = hdf5_file_properties(target->plan);
+    target->made += count;
+    target->file->hdf5->file = H5Fcreate(target->file->path, H5F_ACC_TRUNC, H5P_DEFAULT, properties);
+    target->file->hdf5->attributes = 0;
+    H5Pclose(properties);
+    return done(target, target->file->hdf5->file);
+}
+
+static int make_open(struct call_target *target, long count)
+{
+    hid_t properties = hdf5_file_properties(target->plan);
+    target->made += count;
+    target->file->hdf5->file = H5Fopen(target->file->path, H5F_ACC_RDWR, properties);
+    H5Pclose(properties);
+    return done(target, target->file->hdf5->file);
+}
+
+static int make_close(struct call_target *target, long count)
+{
+    hid_t file = target->file->hdf5->file;
+    target->made += count;
+    target->file->hdf5->file = -1;
+    return done(target, H5Fclose(file));
+}
+
+static int make_dataset_create(struct call_target *target, long count)
+{
+    struct hdf5_file *file = target->file->hdf5;
+    hsize_t bytes = (hsize_t)target->operation->bytes;
+    hid_t space = H5Screate_simple(1, &bytes, NULL);
+    hid_t properties = hdf5_dataset_properties(target->plan);
+    target->made += count;
+    file->dataset = H5Dcreate2(file->file, DATASET, H5T_NATIVE_UCHAR, space, H5P_DEFAULT, properties, H5P_DEFAULT);
+    H5Pclose(properties);
+    H5Sclose(space);
+    return done(target, file->dataset);
+}
+
+static int make_dataset_open(struct call_target *target, long count)
+{
+    struct hdf5_file *file = target->file->hdf5;
+    target->made += count;
+    file->dataset = H5Dopen2(file->file, DATASET, H5P_DEFAULT);
+    return done(target, file->dataset);
+}
+
+static int make_dataset_close(struct call_target *target, long count)
+{
+    struct hdf5_file *file = target->file->hdf5;
+    hid_t dataset = file->dataset;
+    target->made += count;
+    file->dataset = -1;
+    return done(target, H5Dclose(dataset));
+}
+
+/* The pieces of an operation as a selection of the dataset's bytes. */
+static int select_pieces(hid_t space, const struct plan_operation *operation)
+{
+    if (operation->bytes == 0)
+        return H5Sselect_none(space);
+    int one = plan_is_contiguous(operation);
+    int64_t planes = one ? 1 : operation->planes;
+    hsize_t pieces = one ? 1 : (hsize_t)operation->pieces;
+    hsize_t length = (hsize_t)(operation->bytes / planes) / pieces;
+    hsize_t stride = pieces > 1 ? (hsize_t)operation->stride : length;
+    if (planes > 1 && pieces == 1) { /* regular too, and cheaper than one selection after the other */
+        pieces = (hsize_t)planes;
+        stride = (hsize_t)operation->plane_stride;
+        planes = 1;
+    }
+    for (int64_t plane = 0; plane < planes; plane++) {
+        hsize_t begin = (hsize_t)(operation->offset + plane * operation->plane_stride);
+        if (H5Sselect_hyperslab(space, plane ? H5S_SELECT_OR : H5S_SELECT_SET, &begin, &stride, &pieces, &length) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Reads or writes, on independent or collective terms. */
+static int transfer(struct call_target *target, int writes, H5FD_mpio_xfer_t terms)
+{
+    hid_t dataset = target->file->hdf5->dataset;
+    hsize_t bytes = (hsize_t)target->operation->bytes;
+    hid_t memory = H5Screate_simple(1, &bytes, NULL);
+    hid_t space = H5Dget_space(dataset);
+    hid_t properties = H5Pcreate(H5P_DATASET_XFER);
+    H5Pset_dxpl_mpio(properties, terms);
+    int returned = select_pieces(space, target->operation);
+    if (returned >= 0) {
+        target->made++;
+        returned = writes ? H5Dwrite(dataset, H5T_NATIVE_UCHAR, memory, space, properties, target->data)
+                          : H5Dread(dataset, H5T_NATIVE_UCHAR, memory, space, properties, target->data);
+    }
+    int result = done(target, returned);
+    if (result == 0)
+        target->moved = target->operation->bytes;
+    H5Pclose(properties);
+    H5Sclose(space);
+    H5Sclose(memory);
+    return result;
+}
+
+static int make_write(struct call_target *target, long count)
+{
+    (void)count;
+    return transfer(target, 1, H5FD_MPIO_INDEPENDENT);
+}
+
+static int make_write_all(struct call_target *target, long count)
+{
+    (void)count;
+    return transfer(target, 1, H5FD_MPIO_COLLECTIVE);
+}
+
+static int make_read(struct call_target *target, long count)
+{
+    (void)count;
+    return transfer(target, 0, H5FD_MPIO_INDEPENDENT);
+}
+
+static int make_read_all(struct call_target *target, long count)
+{
+    (void)count;
+    return transfer(target, 0, H5FD_MPIO_COLLECTIVE);
+}
+
+static int make_flush(struct call_target *target, long count)
+{
+    target->made += count;
+    return done(target, H5Fflush(target->file->hdf5->file, H5F_SCOPE_GLOBAL));
+}
+
+static int64_t room_of_attribute(const struct plan *plan, const struct plan_operation *operation)
+{
+    (void)plan;
+    return operation->bytes > 0 ? operation->bytes : ATTRIBUTE_BYTES;
+}
+
+static void fill_attribute(const struct call_target *target)
+{
+    content_fill(target->plan->seed, target->operation->file, 0, room_of_attribute(target->plan, target->operation), target->data);
+}
+
+/* All tasks write the same attribute, as HDF5 wants it of metadata. */
+static int make_metadata(struct call_target *target, long count)
+{
+    struct hdf5_file *file = target->file->hdf5;
+    char name[ATTRIBUTE_NAME_BYTES];
+    hsize_t bytes = (hsize_t)room_of_attribute(target->plan, target->operation);
+    hid_t space = H5Screate_simple(1, &bytes, NULL);
+    snprintf(name, sizeof name, "attribute-%06ld", file->attributes++);
+    target->made += 3 * count; /* create, write, close */
+    hid_t attribute = H5Acreate2(file->file, name, H5T_NATIVE_UCHAR, space, H5P_DEFAULT, H5P_DEFAULT);
+    int result = done(target, attribute);
+    if (result == 0)
+        result = done(target, H5Awrite(attribute, H5T_NATIVE_UCHAR, target->data));
+    if (attribute >= 0 && H5Aclose(attribute) < 0 && result == 0)
+        result = done(target, -1);
+    H5Sclose(space);
+    return result;
+}
+
+static int is_open(const struct open_file *file)
+{
+    return file->hdf5 && file->hdf5->file >= 0;
+}
+
+static void look_ahead(const struct plan *plan, struct open_file *files)
+{
+    hdf5_check_hints(plan);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* a failure is told in one sentence, by us */
+    for (long i = 0; i < plan->operation_count; i++) {
+        const struct plan_operation *operation = &plan->operations[i];
+        if (operation->file < 0 || files[operation->file].hdf5 || !is_of_layer(plan, operation, &hdf5_layer))
+            continue;
+        struct hdf5_file *file = calloc(1, sizeof *file);
+        if (!file)
+            fail(EXIT_FAILURE, "no memory for the file %s", files[operation->file].path);
+        file->file = file->dataset = -1;
+        files[operation->file].hdf5 = file;
+    }
+}
+
+static const struct call_data attribute = {.room = room_of_attribute, .fill = fill_attribute};
+
+static const struct call calls[] = {
+    {.name = "create", .make = make_create, .on = NAMED_FILE},
+    {.name = "open", .make = make_open, .on = NAMED_FILE},
+    {.name = "close", .make = make_close, .on = OPEN_FILE},
+    {.name = "dataset_create", .make = make_dataset_create, .on = OPEN_FILE},
+    {.name = "dataset_open", .make = make_dataset_open, .on = OPEN_FILE},
+    {.name = "dataset_close", .make = make_dataset_close, .on = OPEN_FILE},
+    {.name = "write", .make = make_write, .data = &data_written, .on = OPEN_FILE},
+    {.name = "write_all", .make = make_write_all, .data = &data_written, .on = OPEN_FILE},
+    {.name = "read", .make = make_read, .data = &data_read, .on = OPEN_FILE},
+    {.name = "read_all", .make = make_read_all, .data = &data_read, .on = OPEN_FILE},
+    {.name = "flush", .make = make_flush, .on = OPEN_FILE},
+    {.name = "metadata", .make = make_metadata, .data = &attribute, .on = OPEN_FILE},
+    {.name = NULL},
+};
+
+const struct layer hdf5_layer = {.name = "hdf5", .calls = calls, .is_open = is_open, .look_ahead = look_ahead};
+
+#endif

@@ -1,0 +1,257 @@
+/* The calls of MPI-IO. Files are opened by all tasks together.
+ *
+ * What lies in several pieces of a file is moved by one call on a view of the file. A view is set by all tasks together, so a
+ * collective call of a file that has such pieces in any task sets one in all. An independent call cannot do so: the task opens
+ * such a file for itself too, and sets the views there. */
+#define _GNU_SOURCE
+#include "calls.h"
+#include "fail.h"
+#include "file_data.h"
+#include "hints.h"
+#include "mpi_errors.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGEST_UNIT (1 << 20)
+
+struct mpiio_file {
+    int is_open;
+    int wants_own;       /* this task makes independent calls of several pieces */
+    int has_views;       /* some task makes collective calls of several pieces */
+    int has_independent; /* some task makes independent calls at offsets of the whole file */
+    MPI_File all;        /* opened by all tasks */
+    MPI_File own;        /* opened by this task alone, if it wants that */
+    MPI_Offset position; /* of this task in `all`, which setting a view loses */
+};
+
+/* Counts of MPI 3 are of type int: what is longer goes in larger units. */
+static MPI_Datatype unit_of(int64_t bytes, int *count)
+{
+    int64_t unit = 1;
+    MPI_Datatype type;
+    while (bytes / unit > INT_MAX && unit < LARGEST_UNIT && bytes % (2 * unit) == 0)
+        unit *= 2;
+    if (bytes / unit > INT_MAX)
+        fail(EXIT_USAGE, "the plan has a call of %" PRId64 " bytes: above %d they must be a multiple of a large power of 2",
+             bytes, INT_MAX);
+    *count = (int)(bytes / unit);
+    PMPI_Type_contiguous((int)unit, MPI_BYTE, &type);
+    PMPI_Type_commit(&type);
+    return type;
+}
+
+/* The pieces of an operation as a type of file, from its offset on. */
+static MPI_Datatype pieces_of(const struct plan_operation *operation)
+{
+    MPI_Datatype row, type;
+    int64_t length = operation->bytes / (operation->pieces * operation->planes);
+    if (length > INT_MAX || operation->pieces > INT_MAX || operation->planes > INT_MAX)
+        fail(EXIT_USAGE, "the plan has pieces of %" PRId64 " bytes: MPI describes up to %d", length, INT_MAX);
+    PMPI_Type_create_hvector((int)operation->pieces, (int)length, (MPI_Aint)operation->stride, MPI_BYTE, &row);
+    PMPI_Type_create_hvector((int)operation->planes, 1, (MPI_Aint)operation->plane_stride, row, &type);
+    PMPI_Type_commit(&type);
+    PMPI_Type_free(&row);
+    return type;
+}
+
+static int set_view(struct call_target *target, MPI_File handle, const struct plan_operation *operation)
+{
+    MPI_Datatype type = MPI_BYTE;
+    MPI_Offset from = operation ? operation->offset : 0;
+    if (operation && !plan_is_contiguous(operation) && operation->bytes > 0)
+        type = pieces_of(operation);
+    char representation[] = "native";
+    target->made++;
+    int code = MPI_File_set_view(handle, from, MPI_BYTE, type, representation, MPI_INFO_NULL);
+    if (type != MPI_BYTE)
+        PMPI_Type_free(&type);
+    return mpi_succeeded(target, code);
+}
+
+enum transfer { READ_AT, WRITE_AT, READ_AT_ALL, WRITE_AT_ALL, READ, WRITE };
+
+static int transfer(struct call_target *target, enum transfer how, MPI_File handle, MPI_Offset at)
+{
+    int count, code, moved = 0;
+    MPI_Status status;
+    MPI_Datatype unit = unit_of(target->operation->bytes, &count);
+    target->made++;
+    switch (how) {
+    case READ_AT: code = MPI_File_read_at(handle, at, target->data, count, unit, &status); break;
+    case WRITE_AT: code = MPI_File_write_at(handle, at, target->data, count, unit, &status); break;
+    case READ_AT_ALL: code = MPI_File_read_at_all(handle, at, target->data, count, unit, &status); break;
+    case WRITE_AT_ALL: code = MPI_File_write_at_all(handle, at, target->data, count, unit, &status); break;
+    case READ: code = MPI_File_read(handle, target->data, count, unit, &status); break;
+    default: code = MPI_File_write(handle, target->data, count, unit, &status); break;
+    }
+    int is_good = mpi_succeeded(target, code);
+    if (is_good && count > 0) {
+        int bytes;
+        PMPI_Get_count(&status, unit, &moved);
+        PMPI_Type_size(unit, &bytes);
+        target->moved = moved == MPI_UNDEFINED ? 0 : (int64_t)moved * bytes;
+    }
+    PMPI_Type_free(&unit);
+    return is_good;
+}
+
+static int make_independent(struct call_target *target, enum transfer how)
+{
+    struct mpiio_file *file = target->file->mpiio;
+    if (plan_is_contiguous(target->operation))
+        return transfer(target, how, file->all, target->operation->offset) ? 0 : -1;
+    return set_view(target, file->own, target->operation) && transfer(target, how, file->own, 0) ? 0 : -1;
+}
+
+static int make_collective(struct call_target *target, enum transfer how)
+{
+    struct mpiio_file *file = target->file->mpiio;
+    if (!file->has_views)
+        return transfer(target, how, file->all, target->operation->offset) ? 0 : -1;
+    if (!set_view(target, file->all, target->operation) || !transfer(target, how, file->all, 0))
+        return -1;
+    if (!file->has_independent)
+        return 0;
+    return set_view(target, file->all, NULL) && mpi_succeeded(target, PMPI_File_seek(file->all, file->position, MPI_SEEK_SET)) ? 0 : -1;
+}
+
+static int make_at_position(struct call_target *target, enum transfer how)
+{
+    int is_good = transfer(target, how, target->file->mpiio->all, 0);
+    target->file->mpiio->position += target->moved;
+    return is_good ? 0 : -1;
+}
+
+#define CALL_OF(name, make, how)                                                                                       \
+    static int name(struct call_target *target, long count)                                                            \
+    {                                                                                                                  \
+        (void)count;                                                                                                   \
+        return make(target, how);                                                                                      \
+    }
+
+CALL_OF(make_read_at, make_independent, READ_AT)
+CALL_OF(make_write_at, make_independent, WRITE_AT)
+CALL_OF(make_read_at_all, make_collective, READ_AT_ALL)
+CALL_OF(make_write_at_all, make_collective, WRITE_AT_ALL)
+CALL_OF(make_read, make_at_position, READ)
+CALL_OF(make_write, make_at_position, WRITE)
+
+static int open_on(struct call_target *target, MPI_Comm comm, MPI_Info info, MPI_File *handle)
+{
+    target->made++;
+    return mpi_succeeded(target, MPI_File_open(comm, target->file->path, MPI_MODE_RDWR | MPI_MODE_CREATE, info, handle));
+}
+
+static int make_open(struct call_target *target, long count)
+{
+    struct mpiio_file *file = target->file->mpiio;
+    MPI_Info info = hints_for_mpiio(target->plan);
+    (void)count;
+    int is_good = open_on(target, MPI_COMM_WORLD, info, &file->all);
+    if (is_good && file->wants_own)
+        is_good = open_on(target, MPI_COMM_SELF, info, &file->own);
+    if (info != MPI_INFO_NULL)
+        PMPI_Info_free(&info);
+    file->is_open = is_good;
+    file->position = 0;
+    return is_good ? 0 : -1;
+}
+
+static int make_close(struct call_target *target, long count)
+{
+    struct mpiio_file *file = target->file->mpiio;
+    target->made += count + file->wants_own;
+    file->is_open = 0;
+    if (file->wants_own && !mpi_succeeded(target, MPI_File_close(&file->own)))
+        return -1;
+    return mpi_succeeded(target, MPI_File_close(&file->all)) ? 0 : -1;
+}
+
+static int make_seek(struct call_target *target, long count)
+{
+    struct mpiio_file *file = target->file->mpiio;
+    target->made += count;
+    file->position = target->operation->offset;
+    return mpi_succeeded(target, MPI_File_seek(file->all, file->position, MPI_SEEK_SET)) ? 0 : -1;
+}
+
+static int make_sync(struct call_target *target, long count)
+{
+    target->made += count;
+    return mpi_succeeded(target, MPI_File_sync(target->file->mpiio->all)) ? 0 : -1;
+}
+
+static int make_set_size(struct call_target *target, long count)
+{
+    target->made += count;
+    return mpi_succeeded(target, MPI_File_set_size(target->file->mpiio->all, target->operation->bytes)) ? 0 : -1;
+}
+
+static int is_open(const struct open_file *file)
+{
+    return file->mpiio && file->mpiio->is_open;
+}
+
+/* What all tasks must know of each other's calls on a file, by bits. */
+#define VIEWS 1
+#define INDEPENDENT 2
+
+static int bit_of(const char *call, const struct plan_operation *operation)
+{
+    if (strcmp(call, "mpiio.read_at_all") == 0 || strcmp(call, "mpiio.write_at_all") == 0)
+        return plan_is_contiguous(operation) ? 0 : VIEWS;
+    if (strcmp(call, "mpiio.read_at") == 0 || strcmp(call, "mpiio.write_at") == 0)
+        return plan_is_contiguous(operation) ? INDEPENDENT : 0;
+    if (strcmp(call, "mpiio.read") == 0 || strcmp(call, "mpiio.write") == 0)
+        return INDEPENDENT;
+    return 0;
+}
+
+static void look_ahead(const struct plan *plan, struct open_file *files)
+{
+    unsigned char *bits = calloc(plan->file_count ? (size_t)plan->file_count : 1, sizeof *bits);
+    if (!bits)
+        fail(EXIT_FAILURE, "no memory for the %ld files of the plan", plan->file_count);
+    for (long i = 0; i < plan->operation_count; i++) {
+        const struct plan_operation *operation = &plan->operations[i];
+        const char *call = plan->calls[operation->call];
+        if (operation->file < 0 || !is_of_layer(plan, operation, &mpiio_layer))
+            continue;
+        struct open_file *file = &files[operation->file];
+        if (!file->mpiio && !(file->mpiio = calloc(1, sizeof *file->mpiio)))
+            fail(EXIT_FAILURE, "no memory for the file %s", file->path);
+        bits[operation->file] |= (unsigned char)bit_of(call, operation);
+        if (!plan_is_contiguous(operation) && (strcmp(call, "mpiio.read_at") == 0 || strcmp(call, "mpiio.write_at") == 0))
+            file->mpiio->wants_own = 1;
+        if (!plan_is_contiguous(operation) && (strcmp(call, "mpiio.read") == 0 || strcmp(call, "mpiio.write") == 0))
+            fail(EXIT_USAGE, "the plan has %s with several pieces, which calls at an offset can have", call);
+    }
+    PMPI_Allreduce(MPI_IN_PLACE, bits, (int)plan->file_count, MPI_UNSIGNED_CHAR, MPI_BOR, MPI_COMM_WORLD);
+    for (long i = 0; i < plan->file_count; i++)
+        if (files[i].mpiio) {
+            files[i].mpiio->has_views = bits[i] & VIEWS;
+            files[i].mpiio->has_independent = bits[i] & INDEPENDENT;
+        }
+    free(bits);
+}
+
+static const struct call calls[] = {
+    {.name = "open", .make = make_open, .on = NAMED_FILE},
+    {.name = "close", .make = make_close, .on = OPEN_FILE},
+    {.name = "read_at", .make = make_read_at, .data = &data_read, .on = OPEN_FILE},
+    {.name = "write_at", .make = make_write_at, .data = &data_written, .on = OPEN_FILE},
+    {.name = "read_at_all", .make = make_read_at_all, .data = &data_read, .on = OPEN_FILE},
+    {.name = "write_at_all", .make = make_write_at_all, .data = &data_written, .on = OPEN_FILE},
+    {.name = "read", .make = make_read, .data = &data_read, .on = OPEN_FILE},
+    {.name = "write", .make = make_write, .data = &data_written, .on = OPEN_FILE},
+    {.name = "seek", .make = make_seek, .on = OPEN_FILE},
+    {.name = "sync", .make = make_sync, .on = OPEN_FILE},
+    {.name = "set_size", .make = make_set_size, .on = OPEN_FILE},
+    {.name = NULL},
+};
+
+const struct layer mpiio_layer = {.name = "mpiio", .calls = calls, .is_open = is_open, .look_ahead = look_ahead};
