@@ -6,9 +6,6 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
-from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -31,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run = actions.add_parser(
         "run",
         help="run a program whose calls on the files of a folder take the model's time",
-        usage="ensio pfs run [-h] --fs MODEL [--fault ID=STRENGTH] [--seed S] [--root DIR] -- COMMAND [ARGUMENT ...]",
+        usage="ensio pfs run [-h] --fs MODEL [--fault ID=STRENGTH] [--seed S] [--root DIR] [--tasks N] "
+        "-- COMMAND [ARGUMENT ...]",
     )
     _add_model(run)
     run.add_argument(
@@ -39,11 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         action="append",
         type=path_of("folder"),
-        help="folder whose files are under the model; may be given several times (default: this folder)",
+        help="folder whose files are under the model, may be given several times (default: this folder)",
     )
-    run.add_argument("argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="program and arguments, after --")
+    run.add_argument(
+        "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="program and arguments, after --"
+    )
     run.set_defaults(act=_run)
-    mount = actions.add_parser("mount", help="mount a folder as a file system that takes the model's time (FUSE)")
+    mount = actions.add_parser("mount", help="mount a folder as a file system that takes the model's time")
     mount.add_argument("folder", metavar="DIR", type=path_of("folder"), help="where it is mounted")
     mount.add_argument(
         "--backing",
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     mount.set_defaults(act=_mount)
     status = actions.add_parser("status", help="what is counted of the calls under a model")
     status.add_argument(
-        "model", metavar="FOLDER", nargs="?", type=path_of("folder"), help="of the model (default: $ENSIO_PFS)"
+        "model", metavar="FOLDER", nargs="?", type=path_of("folder"), help="the model's (default: $ENSIO_PFS)"
     )
     status.add_argument("--json", action="store_true", help="print one JSON object")
     status.set_defaults(act=_status)
@@ -67,7 +67,9 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--fs", metavar="MODEL", required=True, help="the model: a file with its settings")
+    parser.add_argument(
+        "--fs", metavar="MODEL", required=True, help="a TOML file, or the name of a shipped model (franklin)"
+    )
     parser.add_argument(
         "--fault",
         metavar="ID=STRENGTH",
@@ -83,16 +85,9 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 
 def _settings(args: argparse.Namespace) -> str:
     """The text of the model's settings."""
-    try:
-        text = Path(args.fs).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise EnsioError(f"{args.fs}: the model cannot be read: {error}") from None
-    for fault in args.fault:
-        name, equals, strength = fault.partition("=")
-        if not equals:
-            raise EnsioError(f'--fault {fault}: is not of the form ID=STRENGTH, such as "slow-target=1"')
-        text += f"\nfault.{name} {strength}\n"
-    return text
+    from ensembles.simulation.models import read_model
+
+    return read_model(args.fs, args.fault).settings_text()
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -128,13 +123,12 @@ def _mount(args: argparse.Namespace) -> int:
     for path in (folder, backing):
         if not path.is_dir():
             raise EnsioError(f"{path}: is not a folder")
-    with suppress(OSError):
-        if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-            raise EnsioError("/dev/fuse cannot be opened: this machine, or this container, has no FUSE for you")
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        raise EnsioError("/dev/fuse cannot be opened: this machine, or container, has no FUSE for this user")
     program = find_program(MOUNT_PROGRAM)
     with shared_model(_settings(args), args.seed, args.tasks) as model:
-        tell(f"{folder} is mounted until it is unmounted (fusermount3 -u {folder}) or this command is interrupted")
-        status = run_command([str(program), str(model), str(backing), str(folder)], dict(inherited_environment()))
+        tell(f"{folder} is mounted until this command is interrupted, or fusermount3 -u {folder}")
+        status = run_command([str(program), str(model), str(backing), str(folder)], inherited_environment())
         for sentence in held_back(model).sentences():
             tell(sentence)
     return 0 if status == 0 else 1
@@ -145,7 +139,7 @@ def _status(args: argparse.Namespace) -> int:
 
     folder = args.model or os.environ.get("ENSIO_PFS")
     if not folder:
-        raise EnsioError("there is no model to tell of: name its folder, which is in ENSIO_PFS of its programs")
+        raise EnsioError("there is no model to tell of: name its folder, the ENSIO_PFS of its programs")
     found = held_back(Path(folder))
     if args.json:
         values = asdict(found)

@@ -88,13 +88,14 @@ class HeldBack:
             )
         if self.asynchronous_calls:
             told.append(
-                f"{self.asynchronous_calls:,} asynchronous requests were not held back: their times are the machine's"
+                f"{self.asynchronous_calls:,} asynchronous requests were not held back: "
+                "their times are the machine's"
             )
         partial = self.nested_calls + self.without_slot_calls + self.let_go_calls
         if partial:
             told.append(
-                f"{partial:,} calls were not held back as the model says: {self.nested_calls:,} of signal handlers, "
-                f"{self.without_slot_calls:,} of too many threads, {self.let_go_calls:,} were let go early"
+                f"{partial:,} calls were not held back as the model says: "
+                f"{self.nested_calls:,} of signal handlers, {self.without_slot_calls:,} of too many threads, {self.let_go_calls:,} were let go early"
             )
         if self.restarts:
             told.append(
@@ -114,7 +115,8 @@ def shared_model(settings: str, seed: int, tasks: int | None = None) -> Iterator
     seed : int
         Of the model's noise; from 0 to 2**64 - 1.
     tasks : int, optional
-        How many there will be: from these a straggler is drawn, if that fault is on and the settings name none.
+        How many there will be: from these a straggler is drawn, if that fault is on and the settings name
+        none.
 
     Yields
     ------
@@ -124,8 +126,8 @@ def shared_model(settings: str, seed: int, tasks: int | None = None) -> Iterator
     Raises
     ------
     EnsioError
-        If a setting is wrong, a straggler is to be drawn from an unknown number of tasks, or there is no room for
-        the state.
+        If a setting is wrong, a straggler is to be drawn from an unknown number of tasks, or there is no
+        room for the state.
     """
     program = find_program(STATE_PROGRAM)
     memory = str(_MEMORY) if os.access(_MEMORY, os.W_OK | os.X_OK) else None
@@ -149,7 +151,8 @@ def environment_for(model: Path, roots: Sequence[Path], environment: Mapping[str
     roots : sequence of Path
         Folders whose files are under the model.
     environment : mapping of str
-        What the programs get otherwise. A recorder that is preloaded stays in front, and so records the model's times.
+        What the programs get otherwise. A recorder that is preloaded stays in front, and so records the
+        model's times.
 
     Raises
     ------
@@ -158,9 +161,9 @@ def environment_for(model: Path, roots: Sequence[Path], environment: Mapping[str
     """
     for root in roots:
         if not root.is_dir():
-            raise EnsioError(f"{root}: is not a folder, and only the files in a folder can be under the model")
+            raise EnsioError(f"{root}: is not a folder; only the files in a folder can be under the model")
         if ":" in str(root.absolute()):
-            raise EnsioError(f"{root}: a colon in the name of a folder under the model cannot be told apart")
+            raise EnsioError(f"{root}: a folder under the model must have no colon in its name")
     preloaded = [*filter(None, [environment.get("LD_PRELOAD")]), str(find_library())]
     return {
         **environment,
@@ -213,13 +216,13 @@ def find_program(name: str) -> Path:
 
 
 def _stragglers(settings: str, seed: int, tasks: int | None) -> str:
-    """Settings that name the stragglers, where the model would draw them from as many callers as it has room for."""
+    """Settings that name the stragglers: the model would draw them from as many callers as it has room for."""
     values = dict(words for line in settings.splitlines() if len(words := line.split()) == 2)
     named = ""
     for fault, key in (("straggler-task", "straggler_task"), ("straggler-node", "straggler_node")):
         if float(values.get(f"fault.{fault}", 0)) > 0 and float(values.get(key, -1)) < 0:
             if tasks is None:
-                raise EnsioError(f"the fault {fault} needs to know among how many tasks: give --tasks, or {key}")
+                raise EnsioError(f"{fault}: among how many tasks is not known: give --tasks, or {key}")
             task = random.Random(f"{fault} {seed}").randrange(tasks)
             per_node = int(float(values.get("tasks_per_node", _TASKS_PER_NODE)))
             named += f"\n{key} {task if key == 'straggler_task' else task // per_node}\n"

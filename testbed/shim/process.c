@@ -1,5 +1,7 @@
 #include "process.h"
 
+#include "ranks.h"
+
 #include <core/raw.h>
 #include <core/text.h>
 
@@ -15,20 +17,10 @@ static _Thread_local struct shim_caller caller;
 
 static const struct shim_ticket nothing = {.slot = -1};
 
-/* What launchers tell their tasks; the first that is set counts. */
-static const char *const rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",    "PMI_RANK",      "MV2_COMM_WORLD_RANK",
-                                             "ALPS_APP_PE",          "SLURM_PROCID", "PALS_RANKID"};
-
-static int32_t rank_in_environment(void)
+static const char *value_of(const char *name, void *context)
 {
-    for (size_t i = 0; i < sizeof rank_variables / sizeof *rank_variables; i++) {
-        const char *value = getenv(rank_variables[i]);
-        char *end;
-        const long number = value ? strtol(value, &end, 10) : -1;
-        if (value && end != value && *end == '\0' && number >= 0 && number <= INT32_MAX)
-            return (int32_t)number;
-    }
-    return -1;
+    (void)context;
+    return getenv(name);
 }
 
 static void say(const char *why, const char *folder)
@@ -62,7 +54,7 @@ __attribute__((constructor)) static void at_start(void)
         uint32_t *page = mapped ? ensio_raw_memory(4096) : NULL;
         if (page)
             madvise(page, 4096, MADV_WIPEONFORK);
-        rank = rank_in_environment();
+        rank = shim_rank(value_of, NULL);
         if (page)
             *page = ensio_raw_pid();
         whose = page;

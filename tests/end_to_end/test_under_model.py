@@ -1,4 +1,4 @@
-"""Real programs under the model of a parallel file system: what they do stays as it is, how long it takes is the model's."""
+"""Real programs under the model of a parallel file system: only how long their calls take is the model's."""
 
 import json
 import os
@@ -89,9 +89,11 @@ def test_recorded_durations_are_the_models(recorder, data):
         for call in ("pread", "stat", "open")
     }
     assert [len(durations[call]) for call in ("pread", "stat", "open")] == [4, 4, 1]
-    assert durations["pread"].min() >= MIB_S and durations["stat"].min() >= OPERATION_S
+    assert durations["pread"].min() >= MIB_S
+    assert durations["stat"].min() >= OPERATION_S
     # How late a call comes back is the machine's; the best of four is not twice as long as it should be.
-    assert durations["pread"].min() < 2 * MIB_S and durations["stat"].min() < 2 * OPERATION_S
+    assert durations["pread"].min() < 2 * MIB_S
+    assert durations["stat"].min() < 2 * OPERATION_S
     assert counted.calls == 4 + 4 + 1 + 1
     assert counted.model_s == pytest.approx(4 * MIB_S + 6 * OPERATION_S, rel=1e-6)
     assert counted.bytes_read == 4 * MIB
@@ -103,7 +105,10 @@ def test_processes_share_the_model(preload, data):
         under = environment_for(model, [data], dict(os.environ))
         readers = [
             subprocess.Popen(
-                [program, data / "file", "threads"], env=under | {"OMPI_COMM_WORLD_RANK": str(rank)}, stdout=-1, text=True
+                [program, data / "file", "threads"],
+                env=under | {"OMPI_COMM_WORLD_RANK": str(rank)},
+                stdout=subprocess.PIPE,
+                text=True,
             )
             for rank in range(4)
         ]
@@ -117,7 +122,9 @@ def test_processes_share_the_model(preload, data):
     assert counted.without_slot_calls == counted.nested_calls == counted.let_go_calls == counted.restarts == 0
 
 
-@pytest.mark.parametrize("options", [(), ("-D_FORTIFY_SOURCE=2", "-D_FILE_OFFSET_BITS=64")], ids=["plain", "fortified"])
+@pytest.mark.parametrize(
+    "options", [(), ("-D_FORTIFY_SOURCE=2", "-D_FILE_OFFSET_BITS=64")], ids=["plain", "fortified"]
+)
 @pytest.mark.parametrize("name", ["every_call", "metadata_calls", "wrong_pointers"])
 def test_results_are_unchanged(recorder, tmp_path, name, options):
     program = recorder.build(name, *options)
@@ -195,7 +202,7 @@ def test_the_model_is_asked_for_the_bytes_that_libc_moves_under_streams(tmp_path
     moved = {"read": 0, "write": 0}
     for call, result in re.findall(rf"^(read|write)\(\d+<{file}>.* = (\d+)$", log.read_text(), re.M):
         moved[call] += int(result)
-    assert moved["read"] > 0 and moved["write"] > 0
+    assert min(moved.values()) > 0
     assert (counted.bytes_read, counted.bytes_written) == (moved["read"], moved["write"])
 
 
@@ -322,17 +329,19 @@ def test_wrong_settings_are_told_in_one_sentence(settings, sentence):
 
 
 def test_the_command_tells_what_was_held_back(tmp_path, data):
-    model = tmp_path / "model"
-    model.write_text(quiet())
+    model = tmp_path / "quiet.toml"
+    model.write_text(quiet().strip().replace(" ", " = "))
     command = ["ensio", "pfs", "run", "--fs", str(model), "--root", str(data), "--"]
     cat = [*command, "sh", "-c", f"cat {data}/file > /dev/null; ensio pfs status --json; exit 7"]
     finished = subprocess.run(cat, capture_output=True, text=True)
     assert finished.returncode == 7
     assert json.loads(finished.stdout)["bytes_read"] == 4 * MIB
     assert "calls were held back as the model says" in finished.stderr
-    wrong = subprocess.run([*command[:-1], "--fault", "slow-target", "--", "true"], capture_output=True, text=True)
-    assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "ID=STRENGTH" in wrong.stderr and wrong.stderr.count("\n") == 1
+    wrong = [*command[:-1], "--fault", "slow-target", "--", "true"]
+    refused = subprocess.run(wrong, capture_output=True, text=True)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "ID=STRENGTH" in refused.stderr
+    assert refused.stderr.count("\n") == 1
 
 
 def test_the_recorder_stays_in_front():
