@@ -94,8 +94,8 @@ class HeldBack:
         partial = self.nested_calls + self.without_slot_calls + self.let_go_calls
         if partial:
             told.append(
-                f"{partial:,} calls were not held back as the model says: "
-                f"{self.nested_calls:,} of signal handlers, {self.without_slot_calls:,} of too many threads, {self.let_go_calls:,} were let go early"
+                f"{partial:,} calls were not held back as the model says: {self.nested_calls:,} of signal "
+                f"handlers, {self.without_slot_calls:,} of too many threads, {self.let_go_calls:,} were let go"
             )
         if self.restarts:
             told.append(
@@ -216,7 +216,7 @@ def find_program(name: str) -> Path:
 
 
 def _stragglers(settings: str, seed: int, tasks: int | None) -> str:
-    """Settings that name the stragglers: the model would draw them from as many callers as it has room for."""
+    """Settings that name the stragglers: the model would draw them from all callers that it has room for."""
     values = dict(words for line in settings.splitlines() if len(words := line.split()) == 2)
     named = ""
     for fault, key in (("straggler-task", "straggler_task"), ("straggler-node", "straggler_node")):
