@@ -3,6 +3,9 @@
 #include "locks.h"
 #include "targets.h"
 
+/* What somebody waits for goes before what nobody does. */
+#define BEHIND 0.05f
+
 /* One drain of a task goes on at a time. What comes meanwhile is put together and goes out next, as one range that
  * begins where the first of it does: where the others lie is forgotten, how much they are is not. */
 static void drain(struct pfs *model, int32_t id)
@@ -15,7 +18,7 @@ static void drain(struct pfs *model, int32_t id)
                                     .offset = task->pending.offset,
                                     .bytes = task->pending.bytes,
                                     .number = task->drains++,
-                                    .weight = 1,
+                                    .weight = BEHIND,
                                     .factor = locks_writers(model, task->pending.file)};
         task->draining_bytes = task->pending.bytes;
         task->pending.bytes = 0;
@@ -35,10 +38,8 @@ int64_t cache_absorb(struct pfs *model, int32_t id)
     int64_t bytes = task->call.bytes < room ? task->call.bytes : room;
     if (bytes <= 0)
         return 0;
-    if (task->pending.bytes == 0) {
-        task->pending.file = task->call.file;
-        task->pending.offset = task->call.offset;
-    }
+    if (task->pending.bytes == 0)
+        task->pending = (struct extent){.file = task->call.file, .offset = task->call.offset};
     task->pending.bytes += bytes;
     task->dirty_bytes += bytes;
     drain(model, id);

@@ -7,6 +7,7 @@
 #include "noise.h"
 #include "readahead.h"
 #include "sharing.h"
+#include "streams.h"
 #include "targets.h"
 
 static int moves_data(const struct task *task)
@@ -37,7 +38,7 @@ static void add_stream_time(const struct pfs *model, struct task *task, int32_t 
 
 static void add_memory_part(struct pfs *model, struct task *task, int32_t id, int64_t bytes)
 {
-    double ns = (double)bytes * 1e3 / model->settings.absorb_MB_per_s;
+    double ns = (double)bytes * 1e3 / model->settings.absorb_MB_per_s + model->settings.client_call_us * 1e3;
     task->parts += sharing_add(model, memory_queue(model, task->node), PART_CALL, id, task->number, ns, 1);
 }
 
@@ -140,7 +141,7 @@ void call_begin(struct pfs *model, int32_t id)
     case PFS_OPEN:
     case PFS_CREATE:
         locks_come(model, id, task->call.file);
-        readahead_opened(model, id);
+        streams_open(model, id);
         metadata_ask(model, id);
         break;
     case PFS_META:
@@ -149,7 +150,7 @@ void call_begin(struct pfs *model, int32_t id)
     case PFS_CLOSE:
     case PFS_SYNC:
         if (task->call.operation == PFS_CLOSE)
-            readahead_closed(model, id);
+            streams_close(model, id);
         if (task->dirty_bytes > 0 && (task->call.operation == PFS_SYNC || model->settings.close_flushes > 0))
             task->state = TASK_FLUSHING;
         else

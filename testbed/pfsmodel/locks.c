@@ -1,5 +1,7 @@
 #include "locks.h"
 
+#include "streams.h"
+
 void locks_come(struct pfs *model, int32_t task, int32_t id)
 {
     if (id == NOBODY)
@@ -14,18 +16,22 @@ void locks_come(struct pfs *model, int32_t task, int32_t id)
 
 int locks_write(struct pfs *model, int32_t id)
 {
+    const struct pfs_settings *settings = &model->settings;
     struct task *task = task_at(model, id);
-    double strength = model->settings.fault.misaligned_requests;
+    const struct pfs_call *call = &task->call;
+    double strength = settings->fault.misaligned_requests;
     task->first_extra_ns = task->last_extra_ns = 0;
-    if (strength <= 0 || task->call.file == NOBODY || !file_at(model, task->call.file)->shared)
+    if (strength <= 0 || call->file == NOBODY || !file_at(model, call->file)->shared)
         return 0;
-    const int64_t size = model->stripe_bytes, end = task->call.offset + task->call.bytes;
-    const double work_ns = strength * model->settings.lock_conflict_ms * 1e6;
-    int first = task->call.offset % size != 0, last = end % size != 0;
-    if (first && last && task->call.offset / size == (end - 1) / size)
-        last = 0; /* one stripe has one lock */
-    task->first_extra_ns = first * work_ns;
-    task->last_extra_ns = last * work_ns;
+    struct stream *stream = streams_of(task);
+    const int64_t size = model->stripe_bytes, end = call->offset + call->bytes;
+    int first = call->offset % size != 0 && call->offset != stream->written;
+    int last = end % size != 0;
+    stream->written = end;
+    if (first && call->offset / size == (end - 1) / size)
+        last = 0; /* one stripe is merged once */
+    task->first_extra_ns = first * strength * (settings->lock_conflict_ms + settings->partial_stripe_ms) * 1e6;
+    task->last_extra_ns = last * strength * settings->partial_stripe_ms * 1e6;
     return first || last;
 }
 

@@ -57,7 +57,7 @@ static uint64_t mix(uint64_t x)
 
 uint64_t noise_bits(const struct pfs *model, enum noise_purpose purpose, uint64_t a, uint64_t b, uint64_t c)
 {
-    uint64_t x = mix(model->seed ^ ((uint64_t)purpose << 56) ^ a);
+    uint64_t x = mix(mix(model->seed ^ ((uint64_t)purpose << 56)) ^ a);
     return mix(x ^ (b << 24) ^ c);
 }
 

@@ -6,9 +6,9 @@
 #include "metadata.h"
 #include "nodes.h"
 #include "noise.h"
-#include "readahead.h"
 #include "sharing.h"
 #include "state.h"
+#include "streams.h"
 
 #define ALIGNMENT 64
 #define SPARE_PARTS 65536 /* for the work of calls that were given up */
@@ -43,7 +43,8 @@ static size_t lay_out(struct pfs *model, const struct pfs_settings *settings, co
     } arrays[] = {
         {&model->tasks_at, (size_t)at_least(1, limits->tasks) * sizeof(struct task)},
         {&model->nodes_at, nodes * sizeof(struct node)},
-        {&model->files_at, (size_t)at_least(1, limits->files) * 2 * sizeof(struct file)},
+        {&model->files_at, (size_t)at_least(1, limits->files) * sizeof(struct file)},
+        {&model->places_at, (size_t)at_least(1, limits->files) * 2 * sizeof(int32_t)},
         {&model->queues_at, queues * sizeof(struct queue)},
         {&model->agenda_at, (queues + 1) * sizeof(struct agenda_entry)},
         {&model->target_bytes_at, (size_t)settings->targets * sizeof(double)},
@@ -99,26 +100,26 @@ void pfs_place(struct pfs *model, int32_t task, int32_t node)
 
 int32_t pfs_file(struct pfs *model, uint64_t key)
 {
-    /* The table of places is twice as long as there may be files: one that is free is found soon. */
+    /* The table of places is twice as long as there may be files: one that is free is found soon. 0: free; else the
+     * file's number and one. */
     const uint64_t places = 2 * (uint64_t)model->limits.files;
     uint64_t place = noise_bits(model, NOISE_FIRST_TARGET, key, 1, 0) % places;
     for (;; place = (place + 1) % places) {
-        struct file *file = file_at(model, (int64_t)place);
-        if (file->used && file->key == key)
-            return (int32_t)place;
-        if (!file->used)
+        int32_t number = *place_at(model, (int64_t)place);
+        if (number == 0)
             break;
+        if (file_at(model, number - 1)->key == key)
+            return number - 1;
     }
     if (model->file_count == model->limits.files)
         return -1;
-    model->file_count++;
-    *file_at(model, (int64_t)place) = (struct file){
+    *file_at(model, model->file_count) = (struct file){
         .key = key,
-        .used = 1,
         .node = NOBODY,
         .first_target = (int32_t)(noise_uniform(model, NOISE_FIRST_TARGET, key, 0, 0) * model->targets),
     };
-    return (int32_t)place;
+    *place_at(model, (int64_t)place) = ++model->file_count;
+    return model->file_count - 1;
 }
 
 void pfs_begin(struct pfs *model, int64_t now_ns, const struct pfs_call *call)
@@ -191,5 +192,5 @@ int pfs_take_of(struct pfs *model, int32_t task, int64_t *done_ns)
 void pfs_leave(struct pfs *model, int32_t task)
 {
     call_give_up(model, task);
-    readahead_forget(model, task);
+    streams_forget(model, task);
 }

@@ -1,24 +1,9 @@
 #include "readahead.h"
 
+#include "streams.h"
+
 #define PAGE_BYTES 4096.0
 #define RECOGNISED 3 /* the appearance of a stride on which it is recognised */
-
-/* The task's stream of the file; the one that was unused for longest is given up for a new one. */
-static struct stream *stream_of(struct task *task)
-{
-    struct stream *oldest = &task->streams[0];
-    for (int i = 0; i < PFS_STREAMS; i++) {
-        struct stream *stream = &task->streams[i];
-        if (stream->file == task->call.file) {
-            stream->used = task->number;
-            return stream;
-        }
-        if (stream->file == NOBODY || (oldest->file != NOBODY && stream->used < oldest->used))
-            oldest = stream;
-    }
-    *oldest = (struct stream){.file = task->call.file, .used = task->number};
-    return oldest;
-}
 
 /* Reads that follow on each other are fetched in windows that double. */
 static struct read_plan sequential(const struct pfs *model, struct stream *stream, const struct pfs_call *call)
@@ -61,7 +46,7 @@ struct read_plan readahead_read(struct pfs *model, int32_t id)
     struct read_plan plan = {.offset = call->offset, .bytes = call->bytes};
     if (call->file == NOBODY)
         return plan;
-    struct stream *stream = stream_of(task);
+    struct stream *stream = streams_of(task);
     if (stream->matches > 0 && call->offset == stream->end)
         return sequential(model, stream, call);
     int64_t stride = call->offset - stream->begin;
@@ -95,37 +80,4 @@ void readahead_has_written(struct pfs *model, int32_t id)
     node->written_pages_bytes += (double)task_at(model, id)->call.bytes;
     if (node->written_pages_bytes > most)
         node->written_pages_bytes = most;
-}
-
-void readahead_opened(struct pfs *model, int32_t id)
-{
-    struct task *task = task_at(model, id);
-    if (task->call.file == NOBODY)
-        return;
-    file_at(model, task->call.file)->opened++;
-    stream_of(task)->opened++;
-}
-
-void readahead_closed(struct pfs *model, int32_t id)
-{
-    struct task *task = task_at(model, id);
-    if (task->call.file == NOBODY)
-        return;
-    struct file *file = file_at(model, task->call.file);
-    struct stream *stream = stream_of(task);
-    if (file->opened > 0)
-        file->opened--;
-    if (stream->opened > 0)
-        stream->opened--;
-}
-
-void readahead_forget(struct pfs *model, int32_t id)
-{
-    struct task *task = task_at(model, id);
-    for (int i = 0; i < PFS_STREAMS; i++) {
-        struct stream *stream = &task->streams[i];
-        if (stream->file != NOBODY)
-            file_at(model, stream->file)->opened -= stream->opened;
-        *stream = (struct stream){.file = NOBODY};
-    }
 }

@@ -17,10 +17,4 @@ struct read_plan readahead_read(struct pfs *model, int32_t task);
 void readahead_has_read(struct pfs *model, int32_t task);
 void readahead_has_written(struct pfs *model, int32_t task);
 
-void readahead_opened(struct pfs *model, int32_t task);
-void readahead_closed(struct pfs *model, int32_t task);
-
-/* The task is gone, and so are the files that it had open. */
-void readahead_forget(struct pfs *model, int32_t task);
-
 #endif

@@ -103,13 +103,14 @@ int pfs_settings_read(struct pfs_settings *settings, const char *text, char *why
     return 0;
 }
 
-int64_t pfs_exchange_ns(const struct pfs_settings *settings, int64_t tasks, int64_t bytes)
+int64_t pfs_collective_ns(const struct pfs_settings *settings, int64_t tasks, int64_t bytes)
 {
     int rounds = 0;
     while (((int64_t)1 << rounds) < tasks && rounds < 62)
         rounds++;
-    double slower = 1 + settings->fault.collective_coordination * (settings->exchange_slowdown - 1);
-    double latency_ns = settings->exchange_latency_us * 1e3 * rounds;
-    double transfer_ns = (double)(bytes > 0 ? bytes : 0) * 1e3 / settings->exchange_MB_per_s;
+    double slower = settings->mpi_collective_scale;
+    slower *= 1 + settings->fault.collective_coordination * (settings->collective_factor - 1);
+    double latency_ns = settings->mpi_latency_us * 1e3 * rounds;
+    double transfer_ns = (double)(bytes > 0 ? bytes : 0) * 1e3 / settings->mpi_MB_per_s;
     return (int64_t)((latency_ns + transfer_ns) * slower);
 }

@@ -34,12 +34,14 @@
     X(readahead_KiB, 64, 0, 1e9) \
     X(readahead_max_MiB, 8, 0, 1e6) \
     /* noise: standard deviations of logarithms */ \
-    X(request_noise, 0.2, 0, 3) \
+    X(request_noise, 0.1, 0, 3) \
     X(call_noise, 0.1, 0, 3) \
     X(mds_noise, 0.2, 0, 3) \
-    /* messages between tasks, for drivers */ \
-    X(exchange_latency_us, 5, 0, 1e9) \
-    X(exchange_MB_per_s, 1500, 1e-3, 1e9) \
+    /* of drivers: messages between tasks, and calls that never reach the file system */ \
+    X(mpi_latency_us, 2, 0, 1e9) \
+    X(mpi_MB_per_s, 3000, 1e-3, 1e9) \
+    X(mpi_collective_scale, 1, 1e-3, 1e9) \
+    X(client_call_us, 1, 0, 1e9) \
     /* what the faults do at strength 1 */ \
     X(one_at_a_time_share, 0.35, 0, 1) \
     X(two_at_a_time_share, 0.35, 0, 1) \
@@ -50,7 +52,8 @@
     X(straggler_node_factor, 4, 1, 1e6) \
     X(slow_target, -1, -1, 65535) \
     X(slow_target_factor, 6, 1, 1e6) \
-    X(lock_conflict_ms, 8, 0, 1e6) \
+    X(lock_conflict_ms, 1.5, 0, 1e6) \
+    X(partial_stripe_ms, 5, 0, 1e6) \
     X(serial_metadata_ms, 5, 0, 1e6) \
     X(metadata_storm_ms, 20, 0, 1e6) \
     X(writers_free, 1024, 0, 1e9) \
@@ -59,14 +62,14 @@
     X(close_commit_ms, 200, 0, 1e6) \
     X(sync_commit_ms, 40, 0, 1e6) \
     X(cache_cliff_factor, 8, 1, 1e6) \
-    X(heavy_share, 0.0025, 0, 1) \
-    X(heavy_factor, 10, 1, 1e6) \
-    X(heavy_noise, 0.2, 0, 3) \
-    X(page_ms, 2, 0, 1e6) \
+    X(heavy_share, 0.004, 0, 1) \
+    X(heavy_factor, 9.4, 1, 1e6) \
+    X(heavy_noise, 0.25, 0, 3) \
+    X(page_ms, 3.7, 0, 1e6) \
     X(page_noise, 0.3, 0, 3) \
-    X(stride_window_MiB, 64, 0, 1e6) \
+    X(stride_window_MiB, 57, 0, 1e6) \
     X(full_pages_fraction, 0.5, 0, 1) \
-    X(exchange_slowdown, 50, 1, 1e9) \
+    X(collective_factor, 50, 1, 1e9) \
     X(background_share, 0.7, 0, 0.99) \
     X(background_period_s, 2, 1e-3, 1e6) \
     X(background_busy_fraction, 0.3, 0, 1)
@@ -109,8 +112,8 @@ struct pfs_settings {
  * '#' are passed over. Returns 0, or -1 with one sentence in `why`, which names the line. */
 int pfs_settings_read(struct pfs_settings *settings, const char *text, char *why, size_t why_bytes);
 
-/* How long `tasks` tasks take for a message step in which each sends `bytes`, by a tree or in rounds: for drivers that
- * play MPI. Nanoseconds. */
-int64_t pfs_exchange_ns(const struct pfs_settings *settings, int64_t tasks, int64_t bytes);
+/* How many ns `tasks` tasks take for a collective step of MPI in which each sends `bytes`: a message for each level of a
+ * tree over the tasks, and the bytes. For drivers that play MPI. */
+int64_t pfs_collective_ns(const struct pfs_settings *settings, int64_t tasks, int64_t bytes);
 
 #endif

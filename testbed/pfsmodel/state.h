@@ -54,7 +54,7 @@ enum task_state {
     TASK_DONE
 };
 
-/* What read-ahead knows of a task's reading of one file. */
+/* What is known of a task's use of one file. */
 struct stream {
     int32_t file; /* NOBODY: not in use */
     uint32_t used; /* the task's call that used it last */
@@ -65,6 +65,7 @@ struct stream {
     int64_t window;
     int32_t matches; /* successive reads at the same distance */
     int32_t opened;  /* how often the task has the file open */
+    int64_t written; /* where its last write ended */
 };
 
 /* Bytes in the cache that nobody has begun to write out. */
@@ -84,7 +85,7 @@ struct task {
     int64_t dirty_bytes;
     int64_t draining_bytes;
     struct extent pending;
-    double first_extra_ns; /* work for locks, where the call's bytes begin and end */
+    double first_extra_ns; /* work for stripes that are not written whole, where the call's bytes begin and end */
     double last_extra_ns;
     float stretch; /* how many times as long its calls take */
     int32_t node;
@@ -113,7 +114,6 @@ struct node {
 
 struct file {
     uint64_t key;
-    int32_t used;
     int32_t first_target;
     int32_t node;   /* that came first */
     int32_t shared; /* more than one node has it */
@@ -130,6 +130,7 @@ struct pfs {
     size_t tasks_at;
     size_t nodes_at;
     size_t files_at;
+    size_t places_at;
     size_t queues_at;
     size_t agenda_at;
     size_t parts_at;
@@ -166,6 +167,7 @@ struct pfs {
 PFS_ARRAY(struct task, task_at, tasks_at)
 PFS_ARRAY(struct node, node_at, nodes_at)
 PFS_ARRAY(struct file, file_at, files_at)
+PFS_ARRAY(int32_t, place_at, places_at)
 PFS_ARRAY(struct queue, queue_at, queues_at)
 PFS_ARRAY(struct agenda_entry, agenda_at, agenda_at)
 PFS_ARRAY(struct part, part_at, parts_at)
