@@ -276,20 +276,23 @@ def _who_calls(operation: Operation, names: Mapping[str, Number], first: int, en
     """The names' values with `rank` and `call` for each call that is made, sorted by rank."""
     times = count_of(operation.times, names, "times")
     ranks = np.arange(first, end, dtype=np.int64)
+    for_task, for_call = operation.when.parted("call")
+    if for_task:
+        ranks = ranks[holds(for_task, {**names, "rank": ranks}, len(ranks))]
     call: Number = 0
-    by_call = "call" in operation.when.names
-    if not by_call and len(ranks):
-        ranks = ranks[np.broadcast_to(evaluated(operation.when, {**names, "rank": ranks}) != 0, len(ranks))]
     if times != 1:
         call = np.tile(np.arange(times, dtype=np.int64), len(ranks))
         ranks = np.repeat(ranks, times)
-    if by_call and len(ranks):
-        makes = np.broadcast_to(
-            evaluated(operation.when, {**names, "rank": ranks, "call": call}) != 0, len(ranks)
-        )
+    if for_call and len(ranks):
+        makes = holds(for_call, {**names, "rank": ranks, "call": call}, len(ranks))
         ranks = ranks[makes]
         call = call[makes] if isinstance(call, np.ndarray) else call
     return {**names, "rank": ranks, "call": call}
+
+
+def holds(condition: Expression, names: Mapping[str, Number], count: int) -> np.ndarray:
+    """Where a condition is not 0, shape (count,)."""
+    return np.broadcast_to(evaluated(condition, names) != 0, count)
 
 
 def evaluated(expression: Expression, names: Mapping[str, Number]) -> np.ndarray:

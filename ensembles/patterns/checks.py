@@ -122,7 +122,8 @@ class Checks:
         (one, _), (other, operation) = writers.items()
         raise EnsioError(
             f"{self._operation(operation).where}: phase {self._expansion.phases[phase].name}: "
-            f"tasks {one} and {other} both write byte {byte} of {self._expansion.files[file]}: give each a region of its own"
+            f"tasks {one} and {other} both write byte {byte} of {self._expansion.files[file]}: "
+            "give each a region of its own"
         )
 
     def _add_files(self, block: Block) -> None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from ensembles.errors import EnsioError
-from ensembles.patterns.block import Block, BlockState, evaluated
+from ensembles.patterns.block import Block, BlockState, holds
 from ensembles.patterns.expressions import Number
 from ensembles.patterns.files import FileNames
 from ensembles.patterns.parameters import count_of
@@ -107,14 +107,13 @@ class Expansion:
         for phase, repetitions in zip(self.phases, self._repetitions, strict=True):
             for operation in phase.operations:
                 used = operation.when.names | operation.times.names
+                for_task, _ = operation.when.parted("call")
                 for repetition in range(repetitions) if "repetition" in used else (0,):
                     names: dict[str, Number] = {**self.parameters, "repetition": repetition}
                     times = count_of(operation.times, names, "times")
                     often = times * (1 if "repetition" in used else repetitions)
-                    if "call" in operation.when.names:
-                        most += often
-                    else:
-                        most += often * (evaluated(operation.when, {**names, "rank": ranks}) != 0)
+                    makes = holds(for_task, {**names, "rank": ranks}, len(ranks)) if for_task else True
+                    most += often * np.asarray(makes, dtype=np.int64)
         return most
 
     def block(self, first: int, end: int) -> Block:

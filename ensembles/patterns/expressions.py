@@ -57,6 +57,25 @@ class Expression:
             *_FUNCTIONS
         }
 
+    def parted(self, name: str) -> tuple[Expression | None, Expression | None]:
+        """Conditions without and with a name, which hold together where this one does; None: there are none.
+
+        The parts of an ``and`` are told apart, so that those without the name can be looked at first.
+        """
+        is_and = isinstance(self.tree, ast.BoolOp) and isinstance(self.tree.op, ast.And)
+        conditions = self.tree.values if is_and else [self.tree]
+        without: list[ast.expr] = []
+        having: list[ast.expr] = []
+        for tree in conditions:
+            (having if name in Expression(self.text, self.where, tree).names else without).append(tree)
+        return self._all_of(without), self._all_of(having)
+
+    def _all_of(self, conditions: list[ast.expr]) -> Expression | None:
+        if not conditions:
+            return None
+        tree = conditions[0] if len(conditions) == 1 else ast.BoolOp(op=ast.And(), values=conditions)
+        return Expression(self.text, self.where, tree)
+
     def evaluate(self, names: Mapping[str, Number]) -> Number:
         """The formula's value.
 

@@ -149,7 +149,7 @@ def _asked_for(text: str, known: Mapping[str, Setting]) -> tuple[str, float]:
     except ValueError:
         number = math.nan
     if math.isnan(number):
-        raise EnsioError(f"{where}: the strength {strength} is no number")
+        raise EnsioError(f'{where}: the strength "{strength}" is no number')
     return name, _number(where, f"{FAULT}.{name}", number, known)
 
 

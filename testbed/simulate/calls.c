@@ -42,7 +42,7 @@ void leave_call(struct simulation *simulation, int32_t number, int64_t now_ns)
         .start = frame->start_ns,
         .duration = duration_ns,
         .rank = (uint32_t)number,
-        .file = has_file ? (uint32_t)(operation_of(simulation, task).file + 1) : 0,
+        .file = has_file ? (uint32_t)(task->operation.file + 1) : 0,
         .call = frame->call,
         .depth = task->depth,
         .carried = task->carried,
@@ -61,8 +61,7 @@ void enter_call(struct simulation *simulation, struct task *task, int64_t now_ns
 {
     const struct step *step = task->step;
     const enum recorded_op op = recorded_kinds[step->recorded].op;
-    const int is_barrier = task->at_barrier;
-    const struct plan_operation operation = is_barrier ? (struct plan_operation){.file = -1} : operation_of(simulation, task);
+    const struct plan_operation operation = task->operation;
     int64_t offset = -1, bytes = 0;
     if (step->recorded == RECORDED_H5Dcreate)
         hdf5_place_dataset(simulation, &operation);
@@ -108,7 +107,7 @@ void begin_step_call(struct simulation *simulation, int32_t number, int64_t now_
 {
     struct task *task = &simulation->tasks[number];
     const struct step *step = task->step++;
-    const struct plan_operation operation = operation_of(simulation, task);
+    const struct plan_operation operation = task->operation;
     int64_t offset = -1, bytes = 0;
     if (step->place == PLACE_DATA)
         offset = data_offset(simulation, &operation), bytes = operation.bytes;
@@ -125,7 +124,7 @@ void begin_step_call(struct simulation *simulation, int32_t number, int64_t now_
 int begin_piece(struct simulation *simulation, int32_t number, int64_t now_ns)
 {
     struct task *task = &simulation->tasks[number];
-    const struct plan_operation operation = operation_of(simulation, task);
+    const struct plan_operation operation = task->operation;
     const int64_t pieces = operation.pieces * operation.planes;
     if (task->at == pieces || !operation.bytes) {
         task->at = 0;

@@ -125,7 +125,7 @@ void exchange(struct simulation *simulation, int32_t number, int64_t now_ns)
         make_exchange(simulation);
     struct exchange *exchange = simulation->exchange;
     struct task *task = &simulation->tasks[number];
-    const struct plan_operation first = operation_of(simulation, task);
+    const struct plan_operation first = task->operation;
     int64_t out = 0, in = 0;
     int32_t missing = 0;
     task->next_operation--;

@@ -37,14 +37,13 @@ void meet(struct simulation *simulation, int32_t number, int64_t now_ns)
 {
     struct meeting_point *point = &simulation->meeting;
     struct task *task = &simulation->tasks[number];
-    const struct plan_operation operation =
-        task->at_barrier ? (struct plan_operation){.file = -1} : operation_of(simulation, task);
+    const struct plan_operation *operation = &task->operation;
     if (point->came == 0)
-        *point = (struct meeting_point){.first_task = number, .step = task->step, .file = (int32_t)operation.file, .bytes = operation.bytes};
-    else if (point->step != task->step || point->file != operation.file)
+        *point = (struct meeting_point){.first_task = number, .step = task->step, .file = (int32_t)operation->file, .bytes = operation->bytes};
+    else if (point->step != task->step || point->file != operation->file)
         refuse_mismatch(simulation, number, point->first_task);
-    if (operation.bytes > point->bytes)
-        point->bytes = operation.bytes;
+    if (operation->bytes > point->bytes)
+        point->bytes = operation->bytes;
     task->step++;
     if (++point->came < simulation->plan.tasks)
         return;

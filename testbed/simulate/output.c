@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "output.h"
 
 #include "fail.h"
@@ -58,6 +59,6 @@ void output_event(struct output *output, const struct output_event *event, int64
         output->bytes_moved += (uint64_t)event->moved;
     if (output->profile)
         profile_add(output->profile, event, inner_ns);
-    else if (fwrite(event, sizeof *event, 1, output->events) != 1)
+    else if (fwrite_unlocked(event, sizeof *event, 1, output->events) != 1)
         refuse(output, "events");
 }

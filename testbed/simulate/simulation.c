@@ -12,14 +12,9 @@
 
 #define FORGOTTEN_BYTES ((size_t)256 << 20) /* plans that are longer are not kept in memory as a whole */
 
-struct plan_operation operation_of(const struct simulation *simulation, const struct task *task)
-{
-    return plan_operation(&simulation->plan, task->next_operation - 1);
-}
-
 static void compute(struct simulation *simulation, int32_t number, int64_t now_ns)
 {
-    const int64_t lasts_ns = operation_of(simulation, &simulation->tasks[number]).bytes;
+    const int64_t lasts_ns = simulation->tasks[number].operation.bytes;
     if (lasts_ns < 0 || lasts_ns > INT64_MAX / 2 - now_ns)
         fail(EXIT_USAGE, "task %" PRId32 " computes for %" PRId64 " ns", number, lasts_ns);
     queue_put(&simulation->queue, now_ns + lasts_ns, number);
@@ -46,11 +41,13 @@ static int next_call(struct simulation *simulation, struct task *task, int64_t n
             fail(EXIT_USAGE, "%s is no plan: its steps go backwards: make it anew with ensio simulate", plan->path);
         if (operation.step == task->plan_step) {
             task->next_operation++;
+            task->operation = operation;
             task->step = simulation->programs[operation.call]->steps;
             return 1;
         }
     }
     task->at_barrier = 1;
+    task->operation = (struct plan_operation){.file = -1};
     task->step = barrier_program.steps;
     return 1;
 }
@@ -61,7 +58,7 @@ static int is_deferred(struct simulation *simulation, const struct task *task)
     const struct step *step = task->step;
     if (step->place != PLACE_METADATA || step->recorded != RECORDED_MPI_File_write_at)
         return 0;
-    const struct plan_operation operation = operation_of(simulation, task);
+    const struct plan_operation operation = task->operation;
     return hdf5_defers(simulation, &operation);
 }
 

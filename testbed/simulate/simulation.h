@@ -45,6 +45,7 @@ struct task {
     int64_t at;        /* which piece is next; the place in a file domain that is next */
     int64_t window_begin; /* of the chunk that an aggregator moves */
     int64_t window_end;
+    struct plan_operation operation; /* that it is in */
     const struct step *step;
     struct frame frames[MOST_DEPTH];
     struct stream stream;
@@ -114,9 +115,6 @@ struct simulation {
 
 /* Goes through the plan to its end. */
 void simulate(struct simulation *simulation);
-
-/* The operation that a task is in. */
-struct plan_operation operation_of(const struct simulation *simulation, const struct task *task);
 
 /* A task goes on with its steps, now. */
 void run_task(struct simulation *simulation, int32_t number, int64_t now_ns);

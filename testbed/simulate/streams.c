@@ -14,7 +14,7 @@ int flush_stream(struct simulation *simulation, int32_t number, int64_t now_ns)
 {
     struct task *task = &simulation->tasks[number];
     struct stream *stream = &task->stream;
-    const struct plan_operation operation = operation_of(simulation, task);
+    const struct plan_operation operation = task->operation;
     const int call = task->frames[task->depth - 1].call;
     const int moves = call == RECORDED_fread || call == RECORDED_fwrite;
     if (!moves && stream->file != operation.file)
@@ -34,7 +34,7 @@ void move_stream_data(struct simulation *simulation, int32_t number, int64_t now
 {
     struct task *task = &simulation->tasks[number];
     struct stream *stream = &task->stream;
-    const struct plan_operation operation = operation_of(simulation, task);
+    const struct plan_operation operation = task->operation;
     const int writes = task->frames[task->depth - 1].call == RECORDED_fwrite;
     if (writes) {
         if (stream->file != operation.file || stream->start + stream->bytes != operation.offset || !stream->dirty)

@@ -54,7 +54,7 @@ void share_domains(struct simulation *simulation)
     int strided = 0;
     domains->run_count = 0;
     for (int32_t i = 0; i < plan->tasks; i++) {
-        const struct plan_operation operation = operation_of(simulation, &simulation->tasks[i]);
+        const struct plan_operation operation = simulation->tasks[i].operation;
         if (operation.bytes <= 0)
             continue;
         const int64_t begin = data_offset(simulation, &operation), length = extent(&operation);
@@ -168,7 +168,7 @@ int aggregate(struct simulation *simulation, int32_t number, int64_t now_ns)
             return 1;
         }
         const int64_t bytes = least(run->end, task->window_end) - begin;
-        const int64_t file = operation_of(simulation, task).file;
+        const int64_t file = task->operation.file;
         if (writes && domains->has_holes && task->stage == MOVE) {
             task->stage = WRITE_BACK;
             begin_model_call(simulation, number, now_ns, RECORDED_pread, PFS_READ, file, begin, bytes);
