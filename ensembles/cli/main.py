@@ -33,6 +33,7 @@ COMMANDS = (
     "collect",
     "export",
     "replay",
+    "pfs",
     "simulate",
     "scenarios",
     "link-flags",

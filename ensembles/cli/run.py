@@ -9,7 +9,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -97,7 +97,7 @@ def execute(args: argparse.Namespace) -> int:
         environment = traced_environment(library, directory, args.layers, args.mode)
         if checks_addresses(command):
             let_address_sanitizer_start(environment)
-        status = _run(command, environment)
+        status = run_command(command, environment)
     except OSError as error:
         if not was_there:
             directory.rmdir()
@@ -159,12 +159,8 @@ def check_layers(layers: str) -> None:
 def traced_environment(
     library: Path, directory: Path, layers: str | None = None, mode: str | None = None
 ) -> dict[bytes, bytes]:
-    """The environment that this process was started with, and the recorder's settings.
-
-    It is taken from the kernel, because Python's own start may add to `os.environ` (LC_CTYPE).
-    """
-    entries = Path("/proc/self/environ").read_bytes().split(b"\0")
-    environment = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
+    """The environment that this process was started with, and the recorder's settings."""
+    environment = inherited_environment()
     preloaded = [os.fsencode(library), *filter(None, [environment.get(b"LD_PRELOAD")])]
     environment[b"LD_PRELOAD"] = b":".join(preloaded)
     environment[b"ENSIO_DIR"] = os.fsencode(directory)
@@ -173,6 +169,15 @@ def traced_environment(
     if mode is not None:
         environment[b"ENSIO_MODE"] = os.fsencode(mode)
     return environment
+
+
+def inherited_environment() -> dict[bytes, bytes]:
+    """The environment that this process was started with.
+
+    It is taken from the kernel, because Python's own start may add to `os.environ` (LC_CTYPE).
+    """
+    entries = Path("/proc/self/environ").read_bytes().split(b"\0")
+    return dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
 
 
 def checks_addresses(command: Sequence[str]) -> bool:
@@ -198,8 +203,10 @@ def let_address_sanitizer_start(environment: dict[bytes, bytes]) -> None:
     environment[b"ASAN_OPTIONS"] = b":".join(options)
 
 
-def _run(command: Sequence[str], environment: dict[bytes, bytes]) -> int:
-    """Runs a command to its end, and hands signals that were meant for it on."""
+def run_command(command: Sequence[str], environment: Mapping[bytes, bytes]) -> int:
+    """Runs a command to its end, and hands signals that were meant for it on.
+
+    Returns its exit status, or 128 + n if signal n ended it."""
     waited = {*_PASSED_ON, signal.SIGCHLD}
     dispositions = inherited_dispositions()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)

@@ -1,0 +1,149 @@
+"""``ensio pfs``: real programs under the model of a parallel file system."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+from ensembles.cli.arguments import count_of, path_of
+from ensembles.cli.run import inherited_environment, run_command
+from ensembles.cli.streams import tell
+from ensembles.errors import EnsioError
+
+NAME = "pfs"
+HELP = "put a program, or a folder, under the model of a parallel file system"
+
+MOUNT_PROGRAM = "ensio-pfs-fuse"
+
+_NOT_FOUND = 127
+_NOT_EXECUTABLE = 126
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
+    run = actions.add_parser(
+        "run",
+        help="run a program whose calls on the files of a folder take the model's time",
+        usage="ensio pfs run [-h] --fs MODEL [--fault ID=STRENGTH] [--seed S] [--root DIR] [--tasks N] "
+        "-- COMMAND [ARGUMENT ...]",
+    )
+    _add_model(run)
+    run.add_argument(
+        "--root",
+        metavar="DIR",
+        action="append",
+        type=path_of("folder"),
+        help="folder whose files are under the model, may be given several times (default: this folder)",
+    )
+    run.add_argument(
+        "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="program and arguments, after --"
+    )
+    run.set_defaults(act=_run)
+    mount = actions.add_parser("mount", help="mount a folder as a file system that takes the model's time")
+    mount.add_argument("folder", metavar="DIR", type=path_of("folder"), help="where it is mounted")
+    mount.add_argument(
+        "--backing",
+        metavar="FOLDER",
+        type=path_of("folder"),
+        help="where the files really lie (default: what lies in DIR)",
+    )
+    _add_model(mount)
+    mount.set_defaults(act=_mount)
+    status = actions.add_parser("status", help="what is counted of the calls under a model")
+    status.add_argument(
+        "model", metavar="FOLDER", nargs="?", type=path_of("folder"), help="the model's (default: $ENSIO_PFS)"
+    )
+    status.add_argument("--json", action="store_true", help="print one JSON object")
+    status.set_defaults(act=_status)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Does what was asked; of a program, returns its exit status."""
+    return args.act(args)
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--fs", metavar="MODEL", required=True, help="a TOML file, or the name of a shipped model (franklin)"
+    )
+    parser.add_argument(
+        "--fault",
+        metavar="ID=STRENGTH",
+        action="append",
+        default=[],
+        help="a fault of it; 1 is as strong as in the papers' case; may be given several times",
+    )
+    parser.add_argument("--seed", type=count_of("seed", least=0), default=0, help="of its noise (default: 0)")
+    parser.add_argument(
+        "--tasks", type=count_of("tasks", least=1), metavar="N", help="among how many a straggler is drawn"
+    )
+
+
+def _settings(args: argparse.Namespace) -> str:
+    """The text of the model's settings."""
+    from ensembles.simulation.models import read_model
+
+    return read_model(args.fs, args.fault).settings_text()
+
+
+def _run(args: argparse.Namespace) -> int:
+    from ensembles.simulation.under_model import environment_for, held_back, shared_model
+
+    command = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
+    if not command:
+        raise EnsioError("there is no command to run: ensio pfs run --fs MODEL -- COMMAND [ARGUMENT ...]")
+    if "/" not in command[0] and not shutil.which(command[0]):
+        tell(f"{command[0]}: is not on PATH")
+        return _NOT_FOUND
+    inherited = {os.fsdecode(key): os.fsdecode(value) for key, value in inherited_environment().items()}
+    with shared_model(_settings(args), args.seed, args.tasks) as model:
+        environment = environment_for(model, [Path(root) for root in args.root or ["."]], inherited)
+        try:
+            status = run_command(
+                command, {os.fsencode(key): os.fsencode(value) for key, value in environment.items()}
+            )
+        except OSError as error:
+            missing = isinstance(error, FileNotFoundError)
+            tell(f"{command[0]}: {'does not exist' if missing else f'cannot be started: {error.strerror}'}")
+            return _NOT_FOUND if missing else _NOT_EXECUTABLE
+        for sentence in held_back(model).sentences():
+            tell(sentence)
+    return status
+
+
+def _mount(args: argparse.Namespace) -> int:
+    from ensembles.simulation.under_model import find_program, held_back, shared_model
+
+    folder = Path(args.folder)
+    backing = Path(args.backing or args.folder)
+    for path in (folder, backing):
+        if not path.is_dir():
+            raise EnsioError(f"{path}: is not a folder")
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        raise EnsioError("/dev/fuse cannot be opened: this machine, or container, has no FUSE for this user")
+    program = find_program(MOUNT_PROGRAM)
+    with shared_model(_settings(args), args.seed, args.tasks) as model:
+        tell(f"{folder} is mounted until this command is interrupted, or fusermount3 -u {folder}")
+        status = run_command([str(program), str(model), str(backing), str(folder)], inherited_environment())
+        for sentence in held_back(model).sentences():
+            tell(sentence)
+    return 0 if status == 0 else 1
+
+
+def _status(args: argparse.Namespace) -> int:
+    from ensembles.simulation.under_model import held_back
+
+    folder = args.model or os.environ.get("ENSIO_PFS")
+    if not folder:
+        raise EnsioError("there is no model to tell of: name its folder, the ENSIO_PFS of its programs")
+    found = held_back(Path(folder))
+    if args.json:
+        values = asdict(found)
+        print(json.dumps({key: None if value != value else value for key, value in values.items()}))
+    else:
+        print(*found.sentences(), sep="\n")
+    return 0

@@ -1,0 +1,177 @@
+/* posix.c: the wrappers of the POSIX calls, made from the recorder's table.
+ *
+ * lseek, dup, fcntl, readdir and closedir are not wrapped: they ask no server. Neither is what the table of watched calls has, for nothing
+ * is remembered of descriptors. */
+#include "process.h"
+
+#include <calls/wrapping.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+#define CALL(number, call, op) CALL_##call = (number),
+#include <calls/posix.def>
+};
+#undef CALL
+
+enum { OP_open, OP_close, OP_read, OP_write, OP_seek, OP_sync, OP_meta };
+enum {
+#define CALL(number, call, op) OP_OF_##call = OP_##op,
+#include <calls/posix.def>
+};
+#undef CALL
+
+#define MOST_PARTS 1024 /* IOV_MAX: of more the kernel moves nothing */
+
+/* Bytes of a vector; 0 where it cannot be read. */
+static int64_t vector_bytes(const struct iovec *parts, int count)
+{
+    struct iovec some[64];
+    uint64_t bytes = 0;
+    if (count < 0 || count > MOST_PARTS || !shim_is_on())
+        return 0;
+    for (int from = 0; from < count; from += 64) {
+        const int n = count - from < 64 ? count - from : 64;
+        if (shim_peek(some, parts + from, (size_t)n * sizeof *some) != (size_t)n * sizeof *some)
+            return 0;
+        for (int i = 0; i < n; i++)
+            bytes += some[i].iov_len;
+    }
+    return bytes > INT64_MAX ? 0 : (int64_t)bytes;
+}
+
+/* Where a call begins that takes an offset by its address, or NULL for the position. */
+static int64_t offset_at(const void *at)
+{
+    int64_t offset;
+    if (!at)
+        return SHIM_HERE;
+    return shim_peek(&offset, at, sizeof offset) == sizeof offset ? offset : -1;
+}
+
+/* What the model is asked for a call on a descriptor; PFS_SEEK: nothing. */
+static uint16_t operation_of(int call, int op)
+{
+    if (call == CALL_posix_fadvise)
+        return PFS_SEEK;
+    return op == OP_sync ? PFS_SYNC : PFS_META;
+}
+
+#define HERE SHIM_HERE
+#define AT_OR_HERE (sync_flags = how, at == -1 ? HERE : at)
+#define VECTOR vector_bytes(parts, count)
+#define BEFORE(at, other, moves_other) offset_at(at)
+
+#define TRANSFER(call, symbol, parameters, arguments, bytes_, offset_) \
+    ENSIO_WRAPPER(ssize_t, symbol, parameters) \
+    { \
+        int sync_flags = 0; \
+        const int64_t offset = (offset_); \
+        const struct shim_ticket ticket = shim_begin_transfer( \
+            fd, (int)OP_OF_##call == (int)OP_write ? PFS_WRITE : PFS_READ, (int64_t)(bytes_), offset, sync_flags); \
+        const ssize_t result = ENSIO_REAL(symbol) arguments; \
+        shim_end(ticket); \
+        return result; \
+    }
+
+#define ON_FILE(call, symbol, type, parameters, arguments, bytes, offset, error) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        const uint16_t operation = operation_of(CALL_##call, OP_OF_##call); \
+        const struct shim_ticket ticket = \
+            operation == PFS_SEEK ? (struct shim_ticket){.slot = -1} : shim_begin_on_file(fd, operation); \
+        const type result = ENSIO_REAL(symbol) arguments; \
+        shim_end(ticket); \
+        return result; \
+    }
+
+#define SYNC(call, symbol) \
+    ENSIO_WRAPPER(int, symbol, (int fd)) \
+    { \
+        const struct shim_ticket ticket = shim_begin_on_file(fd, PFS_SYNC); \
+        const int result = ENSIO_REAL(symbol)(fd); \
+        shim_end(ticket); \
+        return result; \
+    }
+
+#define CLOSE(call, symbol) \
+    ENSIO_WRAPPER(int, symbol, (int fd)) \
+    { \
+        const struct shim_ticket ticket = shim_begin_on_file(fd, PFS_CLOSE); \
+        const int result = ENSIO_REAL(symbol)(fd); \
+        shim_end(ticket); \
+        return result; \
+    }
+
+#define ON_PATH(call, symbol, type, parameters, arguments, folder, path, bytes) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        const struct shim_ticket ticket = shim_begin_on_path(folder, path, PFS_META); \
+        const type result = ENSIO_REAL(symbol) arguments; \
+        shim_end(ticket); \
+        return result; \
+    }
+
+#define OLD_ON_FILE(call, symbol, type, parameters, arguments, bytes, offset, error) \
+    ON_FILE(call, symbol, type, parameters, arguments, bytes, offset, error)
+
+#define OLD_ON_PATH(call, symbol, type, parameters, arguments, folder, path, bytes) \
+    ON_PATH(call, symbol, type, parameters, arguments, folder, path, bytes)
+
+#define OPEN(call, symbol, parameters, arguments, folder, path, flags) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        const struct shim_ticket ticket = shim_begin_open(folder, path, flags); \
+        const int result = ENSIO_REAL(symbol) arguments; \
+        shim_end(ticket); \
+        return result; \
+    }
+
+/* The mode is there only where a file may be made. */
+#define OPEN_MODE(call, symbol, parameters, arguments, folder, path, flags) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        mode_t mode = 0; \
+        if ((flags) & O_CREAT || ((flags) & O_TMPFILE) == O_TMPFILE) { \
+            va_list variable; \
+            va_start(variable, flags); \
+            mode = va_arg(variable, mode_t); \
+            va_end(variable); \
+        } \
+        const struct shim_ticket ticket = shim_begin_open(folder, path, flags); \
+        const int result = ENSIO_REAL(symbol) arguments; \
+        shim_end(ticket); \
+        return result; \
+    }
+
+#define OPENDIR(call, symbol) \
+    ENSIO_WRAPPER(DIR *, symbol, (const char *path)) \
+    { \
+        const struct shim_ticket ticket = shim_begin_on_path(AT_FDCWD, path, PFS_META); \
+        DIR *result = ENSIO_REAL(symbol)(path); \
+        shim_end(ticket); \
+        return result; \
+    }
+
+#include <calls/posix.def>
+
+/* Looking a function up may allocate and open files: it is done before the program begins, where it can be. */
+__attribute__((constructor)) static void resolve(void)
+{
+#undef SYMBOL
+#undef OLD_SYMBOL
+#define SYMBOL(symbol) (void)ENSIO_REAL(symbol);
+#define OLD_SYMBOL(symbol)
+#define SEEK(call, symbol, type)
+#define DUP(call, symbol, parameters, arguments)
+#define FCNTL(call, symbol)
+#define READDIR(call, symbol, type)
+#define CLOSEDIR(call, symbol)
+#include <calls/posix.def>
+}
