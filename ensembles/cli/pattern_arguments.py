@@ -88,7 +88,7 @@ def overrides_of(args: argparse.Namespace) -> dict[str, int | str]:
     from ensembles.filter_texts import parse_size
 
     given: dict[str, int | str | None] = {
-        "shrink": None if args.scale is None else _shrink_of(args.scale),
+        "shrink": None if args.scale is None else divisor_of(args.scale),
         "tasks": args.tasks,
         "block_bytes": None if args.block_size is None else parse_size(args.block_size),
         "repetitions": args.repetitions,
@@ -136,7 +136,14 @@ def _pattern_folders() -> Iterator[Path]:
         yield prefix / "share" / "ensio" / "patterns"
 
 
-def _shrink_of(scale: str) -> int:
+def divisor_of(scale: str) -> int:
+    """N of a scale 1/N; 1 of the scale 1.
+
+    Raises
+    ------
+    EnsioError
+        If it is no such scale.
+    """
     found = _SCALE.fullmatch(scale)
     if not found or (scale == found[1] and scale != "1"):
         raise EnsioError(f'"{scale}" is no scale: it is 1 for the sizes of the paper, or 1/N, such as 1/64')

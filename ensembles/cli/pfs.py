@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ensembles.cli.arguments import count_of, path_of
+from ensembles.cli.model_arguments import add_model_arguments, model_of
 from ensembles.cli.run import inherited_environment, run_command
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
@@ -28,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run = actions.add_parser(
         "run",
         help="run a program whose calls on the files of a folder take the model's time",
-        usage="ensio pfs run [-h] --fs MODEL [--fault ID=STRENGTH] [--seed S] [--root DIR] [--tasks N] "
-        "-- COMMAND [ARGUMENT ...]",
+        usage="ensio pfs run [-h] --fs MODEL [--fs-scale 1/N] [--fault ID=STRENGTH] [--seed S] "
+        "[--root DIR] [--tasks N] -- COMMAND [ARGUMENT ...]",
     )
     _add_model(run)
     run.add_argument(
@@ -67,27 +68,10 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--fs", metavar="MODEL", required=True, help="a TOML file, or the name of a shipped model (franklin)"
-    )
-    parser.add_argument(
-        "--fault",
-        metavar="ID=STRENGTH",
-        action="append",
-        default=[],
-        help="a fault of it; 1 is as strong as in the papers' case; may be given several times",
-    )
-    parser.add_argument("--seed", type=count_of("seed", least=0), default=0, help="of its noise (default: 0)")
+    add_model_arguments(parser)
     parser.add_argument(
         "--tasks", type=count_of("tasks", least=1), metavar="N", help="among how many a straggler is drawn"
     )
-
-
-def _settings(args: argparse.Namespace) -> str:
-    """The text of the model's settings."""
-    from ensembles.simulation.models import read_model
-
-    return read_model(args.fs, args.fault).settings_text()
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -100,7 +84,7 @@ def _run(args: argparse.Namespace) -> int:
         tell(f"{command[0]}: is not on PATH")
         return _NOT_FOUND
     inherited = {os.fsdecode(key): os.fsdecode(value) for key, value in inherited_environment().items()}
-    with shared_model(_settings(args), args.seed, args.tasks) as model:
+    with shared_model(model_of(args).settings_text(), args.seed, args.tasks) as model:
         environment = environment_for(model, [Path(root) for root in args.root or ["."]], inherited)
         try:
             status = run_command(
@@ -126,7 +110,7 @@ def _mount(args: argparse.Namespace) -> int:
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise EnsioError("/dev/fuse cannot be opened: this machine, or container, has no FUSE for this user")
     program = find_program(MOUNT_PROGRAM)
-    with shared_model(_settings(args), args.seed, args.tasks) as model:
+    with shared_model(model_of(args).settings_text(), args.seed, args.tasks) as model:
         tell(f"{folder} is mounted until this command is interrupted, or fusermount3 -u {folder}")
         status = run_command([str(program), str(model), str(backing), str(folder)], inherited_environment())
         for sentence in held_back(model).sentences():

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ensembles.cli.arguments import path_of
+from ensembles.cli.model_arguments import add_model_arguments, model_of
 from ensembles.cli.pattern_arguments import PAPER, add_pattern_arguments, planned
 from ensembles.run_directory import new_run_directory, removed_unless_made, shown
 
@@ -19,28 +20,10 @@ if TYPE_CHECKING:
 NAME = "simulate"
 HELP = "run a pattern in virtual time, on a model of a parallel file system"
 
-_MOST_SEED = (1 << 64) - 1
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_pattern_arguments(parser, PAPER)
-    parser.add_argument(
-        "--fs",
-        required=True,
-        metavar="MODEL",
-        type=path_of("model"),
-        help="franklin, franklin-patched, jaguar, healthy, or a TOML file (docs/pfsmodel.md)",
-    )
-    parser.add_argument(
-        "--fault",
-        action="append",
-        default=[],
-        metavar="ID=STRENGTH",
-        help="switch a fault of the model on; strength 1 is that of the papers, 0 switches it off",
-    )
-    parser.add_argument(
-        "--seed", type=_seed, default=0, metavar="S", help="of what is drawn: the same seed, the same run"
-    )
+    add_model_arguments(parser)
     parser.add_argument(
         "--mode",
         choices=("trace", "profile"),
@@ -59,9 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Simulates a pattern: 0 done, 2 it cannot be."""
-    from ensembles.simulation import read_model, simulate
+    from ensembles.simulation import simulate
 
-    model = read_model(args.fs, args.fault)
+    model = model_of(args)
     pattern, plan = planned(args)
     directory = new_run_directory(args.output, pattern.name)
     with removed_unless_made(directory):
@@ -72,12 +55,6 @@ def execute(args: argparse.Namespace) -> int:
     else:
         print(_as_text(model, result))
     return 0
-
-
-def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or len(text) > 20 or int(text) > _MOST_SEED:
-        raise argparse.ArgumentTypeError(f'"{text[:30]}" is no whole number from 0 to 2**64 - 1')
-    return int(text)
 
 
 def _as_json(

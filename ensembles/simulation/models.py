@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ensembles.errors import EnsioError
@@ -14,6 +14,9 @@ from ensembles.recorder import prefixes
 from ensembles.simulation.program import Setting, known_settings
 
 FAULT = "fault"
+
+_BYTES = ("_MiB", "_KiB")
+"""How keys end whose values are amounts of data."""
 
 _TEXTS = ("title", "source")
 """Keys whose texts are for people."""
@@ -44,6 +47,30 @@ class Model:
         lines = [f"{key} {value!r}" for key, value in self.parameters.items()]
         lines += [f"{FAULT}.{name} {strength!r}" for name, strength in self.faults.items()]
         return "".join(f"{line}\n" for line in lines)
+
+    def divided_by(self, divisor: int) -> Model:
+        """The same machine with caches, windows and stripes of one `divisor`-th.
+
+        Calls of one `divisor`-th of the bytes then take one `divisor`-th of the time, but for what each takes
+        whatever its size, and fill the caches as the large ones did.
+
+        Raises
+        ------
+        EnsioError
+            If one of them would become smaller than the model can be.
+        """
+        if divisor == 1:
+            return self
+        parameters = dict(self.parameters)
+        for key, setting in known_settings().items():
+            if key.endswith(_BYTES):
+                parameters[key] = parameters.get(key, setting.usual) / divisor
+                if parameters[key] < setting.least:
+                    raise EnsioError(
+                        f"{self.path}: at 1/{divisor} {key} is {parameters[key]:g}, below the least that the "
+                        f"model can be, {setting.least:g}: choose a smaller divisor"
+                    )
+        return replace(self, parameters=parameters)
 
     def faults_text(self) -> str:
         """The faults as on the command line: ``ID=STRENGTH``, with blanks between them."""

@@ -1,4 +1,5 @@
-"""The figures of "Parallel I/O Performance: From Events to Ensembles", from simulated runs: paper, ours, ratio.
+"""The figures of "Parallel I/O Performance: From Events to Ensembles", from simulated runs: paper, ours,
+ratio.
 
 ``python -m testbed.reproduce``, or ``./dev reproduce``. Exit status 1: a figure does not lie where it shall.
 """

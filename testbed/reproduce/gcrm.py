@@ -1,4 +1,5 @@
-"""GCRM of figure 6: 10,240 tasks write records of 1.6 MB to one file, and what four remedies bring one after the other."""
+"""GCRM of figure 6: 10,240 tasks write records of 1.6 MB to one file, and what four remedies bring one after
+the other."""
 
 from __future__ import annotations
 

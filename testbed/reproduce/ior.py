@@ -26,10 +26,18 @@ def figures(runs: Runs) -> Iterator[Figure]:
     bytes_a_task = first.told["parameters"]["block_bytes"]
     fair_share_s = bytes_a_task / (AVAILABLE_BYTES_PER_S / first.told["tasks"])
 
-    yield within(0.1, CASE, "mode R, beside a task's fair share of 16 GB/s", fair_share_s, _nearest(places_s, fair_share_s))
+    yield within(
+        0.1,
+        CASE,
+        "mode R, beside a task's fair share of 16 GB/s",
+        fair_share_s,
+        _nearest(places_s, fair_share_s),
+    )
     fundamental_s = _nearest(places_s, fair_share_s)
     for order in (2, 4):
-        yield within(0.15, CASE, f"mode R/{order}", fair_share_s / order, _nearest(places_s, fundamental_s / order))
+        yield within(
+            0.15, CASE, f"mode R/{order}", fair_share_s / order, _nearest(places_s, fundamental_s / order)
+        )
     orders = found.harmonics.orders if found.harmonics else ()
     yield Figure(CASE, "harmonics named by ensio modes: 1, 2, 4", 3, len({1, 2, 4} & set(orders)), 3, 3, "")
     times_s = {calls: float(np.mean(made.phase_times_s("write"))) for calls, made in by_calls.items()}

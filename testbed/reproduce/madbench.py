@@ -28,15 +28,35 @@ def figures(runs: Runs) -> Iterator[Figure]:
 
     reads_s, patched_s = (_reads_s(made[name].run) for name in ("franklin", "franklin-patched"))
     slow = [ordinal for ordinal, durations_s in reads_s.items() if (durations_s > SLOW_S).mean() > 0.05]
-    yield Figure(CASE, "first read that is often slow", HARMED[0], min(slow, default=0), HARMED[0], HARMED[0], "")
-    yield Figure(CASE, "last read that is often slow", HARMED[-1], max(slow, default=0), HARMED[-1], HARMED[-1], "")
+    yield Figure(
+        CASE, "first read that is often slow", HARMED[0], min(slow, default=0), HARMED[0], HARMED[0], ""
+    )
+    yield Figure(
+        CASE, "last read that is often slow", HARMED[-1], max(slow, default=0), HARMED[-1], HARMED[-1], ""
+    )
     medians_s = [float(np.median(reads_s[ordinal])) for ordinal in HARMED]
     rises = int(np.sum(np.diff(medians_s) > 0))
-    yield Figure(CASE, "medians of reads 4 to 8 that rise: steps", len(HARMED) - 1, rises, len(HARMED) - 1, len(HARMED) - 1, "")
+    yield Figure(
+        CASE,
+        "medians of reads 4 to 8 that rise: steps",
+        len(HARMED) - 1,
+        rises,
+        len(HARMED) - 1,
+        len(HARMED) - 1,
+        "",
+    )
     longest_s = max(float(durations_s.max()) for durations_s in reads_s.values())
     yield Figure(CASE, "slowest read", 500, longest_s, 300, 800)
     last, patched = (np.median(np.concatenate([of[k] for k in range(9, 17)])) for of in (reads_s, patched_s))
-    yield Figure(CASE, "reads of the last phase, over those of the patched run", 1, float(last / patched), 0.8, 1.25, "")
+    yield Figure(
+        CASE,
+        "reads of the last phase, over those of the patched run",
+        1,
+        float(last / patched),
+        0.8,
+        1.25,
+        "",
+    )
     patched_slow = sum(int((durations_s > SLOW_S).sum()) for durations_s in patched_s.values())
     share = 100 * patched_slow / sum(len(durations_s) for durations_s in patched_s.values())
     yield Figure(CASE, "slow reads of the patched run", np.nan, share, 0, 5, "%")
