@@ -6,10 +6,14 @@ import argparse
 import json
 import os
 import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 from ensembles.cli.arguments import count_of, path_of
+from ensembles.cli.model_arguments import add_model_arguments, model_settings
 from ensembles.cli.run import inherited_environment, run_command
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
@@ -67,31 +71,34 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--fs", metavar="MODEL", required=True, help="a TOML file, or the name of a shipped model (franklin)"
-    )
-    parser.add_argument(
-        "--fault",
-        metavar="ID=STRENGTH",
-        action="append",
-        default=[],
-        help="a fault of it; 1 is as strong as in the papers' case; may be given several times",
-    )
-    parser.add_argument("--seed", type=count_of("seed", least=0), default=0, help="of its noise (default: 0)")
+    add_model_arguments(parser, required=True)
     parser.add_argument(
         "--tasks", type=count_of("tasks", least=1), metavar="N", help="among how many a straggler is drawn"
     )
 
 
-def _settings(args: argparse.Namespace) -> str:
-    """The text of the model's settings."""
-    from ensembles.simulation.models import read_model
+@contextmanager
+def _model(args: argparse.Namespace) -> Iterator[Path]:
+    """The model, of which is told in the end what was counted."""
+    from ensembles.simulation.under_model import held_back, shared_model
 
-    return read_model(args.fs, args.fault).settings_text()
+    settings = model_settings(args)
+    assert settings is not None
+    with shared_model(settings, args.seed, args.tasks) as model:
+        yield model
+        for sentence in held_back(model).sentences():
+            tell(sentence)
+
+
+def main() -> int:
+    """The command ``ensio-pfs``: ``ensio pfs``, as one word."""
+    from ensembles.cli.main import main as ensio
+
+    return ensio([NAME, *sys.argv[1:]])
 
 
 def _run(args: argparse.Namespace) -> int:
-    from ensembles.simulation.under_model import environment_for, held_back, shared_model
+    from ensembles.simulation.under_model import environment_for
 
     command = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
     if not command:
@@ -100,7 +107,7 @@ def _run(args: argparse.Namespace) -> int:
         tell(f"{command[0]}: is not on PATH")
         return _NOT_FOUND
     inherited = {os.fsdecode(key): os.fsdecode(value) for key, value in inherited_environment().items()}
-    with shared_model(_settings(args), args.seed, args.tasks) as model:
+    with _model(args) as model:
         environment = environment_for(model, [Path(root) for root in args.root or ["."]], inherited)
         try:
             status = run_command(
@@ -110,13 +117,11 @@ def _run(args: argparse.Namespace) -> int:
             missing = isinstance(error, FileNotFoundError)
             tell(f"{command[0]}: {'does not exist' if missing else f'cannot be started: {error.strerror}'}")
             return _NOT_FOUND if missing else _NOT_EXECUTABLE
-        for sentence in held_back(model).sentences():
-            tell(sentence)
     return status
 
 
 def _mount(args: argparse.Namespace) -> int:
-    from ensembles.simulation.under_model import find_program, held_back, shared_model
+    from ensembles.simulation.under_model import find_program
 
     folder = Path(args.folder)
     backing = Path(args.backing or args.folder)
@@ -126,11 +131,9 @@ def _mount(args: argparse.Namespace) -> int:
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise EnsioError("/dev/fuse cannot be opened: this machine, or container, has no FUSE for this user")
     program = find_program(MOUNT_PROGRAM)
-    with shared_model(_settings(args), args.seed, args.tasks) as model:
+    with _model(args) as model:
         tell(f"{folder} is mounted until this command is interrupted, or fusermount3 -u {folder}")
         status = run_command([str(program), str(model), str(backing), str(folder)], inherited_environment())
-        for sentence in held_back(model).sentences():
-            tell(sentence)
     return 0 if status == 0 else 1
 
 
