@@ -1,7 +1,8 @@
 """How well libensio-pfs keeps the model's time: by how much calls take longer than the model says.
 
-The model has no noise and no queue that two calls could meet in, so that it says the same of every call. Where it may, the
-benchmark runs with a real-time priority: what other programs do to this machine is not the library's error."""
+The model has no noise and no queue that two calls could meet in, so that it says the same of every call.
+Where it may, the benchmark runs with a real-time priority: what other programs do to this machine is not the
+library's error."""
 
 from __future__ import annotations
 
@@ -87,8 +88,8 @@ def main() -> None:
         f"how much longer than the model's {1e3 * OPERATION_S:g} ms a call takes, us",
         ["call", "tasks", "least", "median", "p90", "p99", "of it after the model's time (median)"],
         rows,
-        f"goal: at most {GOAL_US} at the median. "
-        + ("With a real-time priority." if alone else "Without a real-time priority: this is the machine's load too."),
+        f"goal: at most {GOAL_US} at the median. With"
+        + (" a real-time priority." if alone else "out real-time priority: this is the machine's load too."),
     )
 
 

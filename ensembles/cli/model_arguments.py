@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ensembles.cli.arguments import path_of
 from ensembles.cli.pattern_arguments import divisor_of
+from ensembles.errors import EnsioError
 
 if TYPE_CHECKING:
     from ensembles.simulation import Model
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 _MOST_SEED = (1 << 64) - 1
 
 
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds --fs and the options that change it."""
+def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) -> None:
+    """Adds --fs and the options that change it; `required`: there is nothing to do without a model."""
     parser.add_argument(
         "--fs",
-        required=True,
+        required=required,
         metavar="MODEL",
         type=path_of("model"),
         help="franklin, franklin-patched, jaguar, healthy, or a TOML file (docs/pfsmodel.md)",
@@ -26,7 +27,6 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fs-scale",
         metavar="1/N",
-        default="1",
         help="what the model counts in bytes (caches, windows, stripes) divided by N",
     )
     parser.add_argument(
@@ -51,7 +51,25 @@ def model_of(args: argparse.Namespace) -> Model:
     """
     from ensembles.simulation.models import read_model
 
-    return read_model(args.fs, args.fault).divided_by(divisor_of(args.fs_scale))
+    model = read_model(args.fs, args.fault)
+    return model if args.fs_scale is None else model.divided_by(divisor_of(args.fs_scale))
+
+
+def settings_if_asked_for(args: argparse.Namespace) -> str | None:
+    """The text of its settings; None: the arguments name no model.
+
+    Raises
+    ------
+    EnsioError
+        As `model_of`, or if something of a model is changed and no model is named.
+    """
+    if args.fs is not None:
+        return model_of(args).settings_text()
+    changed = [f"--fault {fault}" for fault in args.fault]
+    changed += [f"--fs-scale {args.fs_scale}"] * (args.fs_scale is not None)
+    if changed:
+        raise EnsioError(f"{changed[0]}: changes a model, and there is none: name one with --fs")
+    return None
 
 
 def _seed(text: str) -> int:

@@ -6,6 +6,9 @@ import argparse
 import json
 import os
 import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -74,8 +77,26 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
+@contextmanager
+def _model(args: argparse.Namespace) -> Iterator[Path]:
+    """The model, of which is told in the end what was counted."""
+    from ensembles.simulation.under_model import held_back, shared_model
+
+    with shared_model(model_of(args).settings_text(), args.seed, args.tasks) as model:
+        yield model
+        for sentence in held_back(model).sentences():
+            tell(sentence)
+
+
+def main() -> int:
+    """The command ``ensio-pfs``: ``ensio pfs``, as one word."""
+    from ensembles.cli.main import main as ensio
+
+    return ensio([NAME, *sys.argv[1:]])
+
+
 def _run(args: argparse.Namespace) -> int:
-    from ensembles.simulation.under_model import environment_for, held_back, shared_model
+    from ensembles.simulation.under_model import environment_for
 
     command = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
     if not command:
@@ -84,7 +105,7 @@ def _run(args: argparse.Namespace) -> int:
         tell(f"{command[0]}: is not on PATH")
         return _NOT_FOUND
     inherited = {os.fsdecode(key): os.fsdecode(value) for key, value in inherited_environment().items()}
-    with shared_model(model_of(args).settings_text(), args.seed, args.tasks) as model:
+    with _model(args) as model:
         environment = environment_for(model, [Path(root) for root in args.root or ["."]], inherited)
         try:
             status = run_command(
@@ -94,13 +115,11 @@ def _run(args: argparse.Namespace) -> int:
             missing = isinstance(error, FileNotFoundError)
             tell(f"{command[0]}: {'does not exist' if missing else f'cannot be started: {error.strerror}'}")
             return _NOT_FOUND if missing else _NOT_EXECUTABLE
-        for sentence in held_back(model).sentences():
-            tell(sentence)
     return status
 
 
 def _mount(args: argparse.Namespace) -> int:
-    from ensembles.simulation.under_model import find_program, held_back, shared_model
+    from ensembles.simulation.under_model import find_program
 
     folder = Path(args.folder)
     backing = Path(args.backing or args.folder)
@@ -110,11 +129,9 @@ def _mount(args: argparse.Namespace) -> int:
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise EnsioError("/dev/fuse cannot be opened: this machine, or container, has no FUSE for this user")
     program = find_program(MOUNT_PROGRAM)
-    with shared_model(model_of(args).settings_text(), args.seed, args.tasks) as model:
+    with _model(args) as model:
         tell(f"{folder} is mounted until this command is interrupted, or fusermount3 -u {folder}")
         status = run_command([str(program), str(model), str(backing), str(folder)], inherited_environment())
-        for sentence in held_back(model).sentences():
-            tell(sentence)
     return 0 if status == 0 else 1
 
 

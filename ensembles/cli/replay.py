@@ -12,11 +12,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ensembles.cli.arguments import path_of
+from ensembles.cli.model_arguments import add_model_arguments, settings_if_asked_for
 from ensembles.cli.pattern_arguments import add_pattern_arguments, planned
 from ensembles.cli.run import find_preload_library
 from ensembles.cli.streams import tell
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="mpiexec",
         help='starts the tasks, given -n N and a program (default: "mpiexec")',
     )
+    add_model_arguments(parser, required=False)
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
 
 
@@ -75,12 +77,14 @@ def execute(args: argparse.Namespace) -> int:
     with (
         tempfile.TemporaryDirectory(prefix=".ensio-replay-", dir=folder) as scratch,
         _removed(data, keep=args.keep),
+        _under_model(args, plan, folder, Path(scratch)) as under_model,
     ):
         plan_path = Path(scratch) / f"{pattern.name}.plan"
         plan.write(plan_path, folder, secrets.randbits(64))
         command = [*launcher, "-n", str(plan.tasks), program, str(plan_path)]
         tell(shlex.join(command))
-        status, lines = _run(command, mpi_environment(directory, pattern.layers), quiet=args.json)
+        environment = under_model(mpi_environment(directory, pattern.layers))
+        status, lines = _run(command, environment, quiet=args.json)
     if status:
         tell(f"the replay failed (exit status {status}); what it did is in {shown(directory)}")
         return _INTERRUPTED if status == _INTERRUPTED else 1
@@ -89,6 +93,24 @@ def execute(args: argparse.Namespace) -> int:
     else:
         print(f"\nrecorded in {shown(directory)}: look at it with ensio info {shlex.quote(shown(directory))}")
     return 0
+
+
+@contextlib.contextmanager
+def _under_model(
+    args: argparse.Namespace, plan: Plan, folder: Path, scratch: Path
+) -> Iterator[Callable[[dict[str, str]], dict[str, str]]]:
+    """Puts the pattern's files under the model that is asked for; the plan that the tasks follow is not."""
+    from ensembles.simulation.under_model import environment_for, held_back, shared_model
+
+    settings = settings_if_asked_for(args)
+    if settings is None:
+        yield lambda environment: environment
+        return
+    settings += f"tasks_per_node {plan.tasks_per_node}\n"
+    with shared_model(settings, args.seed, plan.tasks) as model:
+        yield lambda environment: environment_for(model, [folder], environment, without=[scratch])
+        for sentence in held_back(model).sentences():
+            tell(sentence)
 
 
 def mpi_environment(directory: Path, layers: frozenset[str]) -> dict[str, str]:

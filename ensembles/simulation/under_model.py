@@ -95,7 +95,7 @@ class HeldBack:
         if partial:
             told.append(
                 f"{partial:,} calls were not held back as the model says: {self.nested_calls:,} of signal "
-                f"handlers, {self.without_slot_calls:,} of too many threads, {self.let_go_calls:,} were let go"
+                f"handlers, {self.without_slot_calls:,} of too many threads, {self.let_go_calls:,} let go"
             )
         if self.restarts:
             told.append(
@@ -141,7 +141,9 @@ def shared_model(settings: str, seed: int, tasks: int | None = None) -> Iterator
         yield folder
 
 
-def environment_for(model: Path, roots: Sequence[Path], environment: Mapping[str, str]) -> dict[str, str]:
+def environment_for(
+    model: Path, roots: Sequence[Path], environment: Mapping[str, str], without: Sequence[Path] = ()
+) -> dict[str, str]:
     """An environment whose programs run under a model.
 
     Parameters
@@ -153,13 +155,15 @@ def environment_for(model: Path, roots: Sequence[Path], environment: Mapping[str
     environment : mapping of str
         What the programs get otherwise. A recorder that is preloaded stays in front, and so records the
         model's times.
+    without : sequence of Path
+        Folders in these whose files are not.
 
     Raises
     ------
     EnsioError
         If the library is not installed, or a root is not a folder.
     """
-    for root in roots:
+    for root in (*roots, *without):
         if not root.is_dir():
             raise EnsioError(f"{root}: is not a folder; only the files in a folder can be under the model")
         if ":" in str(root.absolute()):
@@ -169,7 +173,9 @@ def environment_for(model: Path, roots: Sequence[Path], environment: Mapping[str
         **environment,
         "LD_PRELOAD": ":".join(preloaded),
         "ENSIO_PFS": str(model),
-        "ENSIO_PFS_ROOT": ":".join(str(root.absolute()) for root in roots),
+        "ENSIO_PFS_ROOT": ":".join(
+            [*(str(root.absolute()) for root in roots), *(f"!{root.absolute()}" for root in without)]
+        ),
     }
 
 

@@ -14,12 +14,13 @@ static struct root {
     char path[PATH_MAX];
     uint32_t length;
     uint32_t number;
+    int is_out; /* what is in it is not under the model, whatever folder it lies in */
 } roots[MOST_ROOTS];
 static int root_count;
 
 static const char deleted[] = " (deleted)";
 
-static void add_root(const char *path, uint32_t length, uint32_t number)
+static void add_root(const char *path, uint32_t length, uint32_t number, int is_out)
 {
     while (length > 1 && path[length - 1] == '/')
         length--;
@@ -30,6 +31,7 @@ static void add_root(const char *path, uint32_t length, uint32_t number)
     root->path[length] = '\0';
     root->length = length == 1 ? 0 : length; /* of "/" every path is a continuation */
     root->number = number;
+    root->is_out = is_out;
 }
 
 /* What the kernel calls an open file; its length, or minus an errno. */
@@ -49,16 +51,19 @@ int shim_roots_read(const char *list)
     const int error = errno;
     uint32_t number = 0;
     for (const char *at = list; at && *at; number++) {
+        const int is_out = *at == '!';
+        at += is_out;
         const uint32_t length = (uint32_t)strcspn(at, ":");
+        const int count = root_count;
         char real[PATH_MAX];
-        add_root(at, length, number);
-        if (root_count) {
+        add_root(at, length, number, is_out);
+        if (root_count > count) {
             const int fd = ensio_raw_open(roots[root_count - 1].path, O_PATH | O_DIRECTORY, 0);
             const long real_length = fd < 0 ? 0 : path_in_kernel(fd, real);
             if (fd >= 0)
                 ensio_raw_close(fd);
             if (real_length > 0 && strcmp(real, roots[root_count - 1].path) != 0)
-                add_root(real, (uint32_t)real_length, number);
+                add_root(real, (uint32_t)real_length, number, is_out);
         }
         at += length;
         at += *at == ':';
@@ -70,13 +75,18 @@ int shim_roots_read(const char *list)
 /* Whether an absolute path lies in one of the folders, and which file it is there. */
 static int is_under(const char *path, uint64_t *key)
 {
-    for (int i = 0; i < root_count; i++)
-        if (strncmp(path, roots[i].path, roots[i].length) == 0 &&
-            (path[roots[i].length] == '/' || path[roots[i].length] == '\0')) {
-            *key = (ensio_hash(path + roots[i].length) + roots[i].number) | 1; /* 0 is no file */
-            return 1;
-        }
-    return 0;
+    int under = 0;
+    for (int i = 0; i < root_count; i++) {
+        const struct root *root = &roots[i];
+        if (strncmp(path, root->path, root->length) != 0 || (path[root->length] != '/' && path[root->length] != '\0'))
+            continue;
+        if (root->is_out)
+            return 0;
+        if (!under)
+            *key = (ensio_hash(path + root->length) + root->number) | 1; /* 0 is no file */
+        under = 1;
+    }
+    return under;
 }
 
 int shim_descriptor_is_under(int fd, struct shim_file *file)

@@ -1,4 +1,5 @@
-/* place.h: which files are under the model: those in the folders of ENSIO_PFS_ROOT, however deep.
+/* place.h: which files are under the model: those in the folders of ENSIO_PFS_ROOT, however deep, but for those in its folders that begin
+ * with '!'.
  *
  * A descriptor is asked for its file each time. That costs some 2 us, where what is added to the call is a hundred times as
  * much, and is never out of date. None of these changes errno, and none touches memory of the program that is not there.

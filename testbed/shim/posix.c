@@ -27,6 +27,7 @@ enum {
 };
 #undef CALL
 
+#define MOST_BYTES 0x7ffff000 /* the kernel moves no more in one call */
 #define MOST_PARTS 1024 /* IOV_MAX: of more the kernel moves nothing */
 
 /* Bytes of a vector; 0 where it cannot be read. */
@@ -55,6 +56,17 @@ static int64_t offset_at(const void *at)
     return shim_peek(&offset, at, sizeof offset) == sizeof offset ? offset : -1;
 }
 
+/* Bytes that a call can move. Programs copy by asking for more than any file has; `source`: what is copied; -1: it is not known. */
+static int64_t what_is_there(uint16_t operation, uint64_t bytes, int source, int from_its_position)
+{
+    if (operation == PFS_WRITE && source >= 0 && bytes > 0 && shim_is_on()) {
+        const int64_t left = shim_left(source, from_its_position);
+        if (left >= 0 && (uint64_t)left < bytes)
+            return left;
+    }
+    return bytes < MOST_BYTES ? (int64_t)bytes : MOST_BYTES;
+}
+
 /* What the model is asked for a call on a descriptor; PFS_SEEK: nothing. */
 static uint16_t operation_of(int call, int op)
 {
@@ -66,15 +78,16 @@ static uint16_t operation_of(int call, int op)
 #define HERE SHIM_HERE
 #define AT_OR_HERE (sync_flags = how, at == -1 ? HERE : at)
 #define VECTOR vector_bytes(parts, count)
-#define BEFORE(at, other, moves_other) offset_at(at)
+#define BEFORE(at, other, moves_other) (source = (other), from_its_position = (moves_other), offset_at(at))
 
 #define TRANSFER(call, symbol, parameters, arguments, bytes_, offset_) \
     ENSIO_WRAPPER(ssize_t, symbol, parameters) \
     { \
-        int sync_flags = 0; \
+        int sync_flags = 0, source = -1, from_its_position = 0; \
         const int64_t offset = (offset_); \
+        const uint16_t operation = (int)OP_OF_##call == (int)OP_write ? PFS_WRITE : PFS_READ; \
         const struct shim_ticket ticket = shim_begin_transfer( \
-            fd, (int)OP_OF_##call == (int)OP_write ? PFS_WRITE : PFS_READ, (int64_t)(bytes_), offset, sync_flags); \
+            fd, operation, what_is_there(operation, (uint64_t)(bytes_), source, from_its_position), offset, sync_flags); \
         const ssize_t result = ENSIO_REAL(symbol) arguments; \
         shim_end(ticket); \
         return result; \

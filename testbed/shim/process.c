@@ -99,6 +99,16 @@ int64_t shim_position(int fd)
     return position;
 }
 
+int64_t shim_left(int fd, int from_its_position)
+{
+    const int error = errno;
+    struct stat found;
+    const int known = ENSIO_RAW(SYS_fstat, fd, &found) == 0 && S_ISREG(found.st_mode);
+    const int64_t position = !known ? -1 : from_its_position ? ensio_raw_position(fd) : 0;
+    errno = error;
+    return position < 0 ? -1 : found.st_size > position ? found.st_size - position : 0;
+}
+
 struct shim_ticket shim_begin_of(uint64_t key, uint16_t operation)
 {
     const struct shim_call call = {.operation = operation, .key = key};

@@ -30,6 +30,9 @@ void shim_count_asynchronous(int fd);
 /* Where an open file is. */
 int64_t shim_position(int fd);
 
+/* How many bytes there are in a file, or from where it is open to its end; -1: it is none. */
+int64_t shim_left(int fd, int from_its_position);
+
 /* Holds the thread back until its call is complete in the model. */
 void shim_end(struct shim_ticket ticket);
 

@@ -10,7 +10,9 @@ import time
 
 import numpy as np
 import pytest
-from places import BUILD, PRELOAD, PROGRAMS
+from places import BUILD, PRELOAD
+from places import PROGRAMS as SOURCES
+from test_transparency import PROGRAMS, contents
 
 import ensembles
 from ensembles.errors import EnsioError
@@ -287,7 +289,7 @@ def test_a_process_that_is_killed_stops_nobody(preload, data):
 def test_mpi_tasks_are_under_the_model_with_the_calls_of_their_libraries(recorder, data):
     compiler = ["mpicc"] if recorder.way == "preloaded" else [recorder.driver, "mpicc"]
     program = recorder.folder / "totals"
-    subprocess.run([*compiler, "-w", PROGRAMS / "mpiio_totals.c", "-o", program], check=True)
+    subprocess.run([*compiler, "-w", SOURCES / "mpiio_totals.c", "-o", program], check=True)
     environment = recorder.environment(**MPI)
     preloaded = environment.pop("LD_PRELOAD", None)
     with shared_model(quiet(), 1) as model:
@@ -347,3 +349,40 @@ def test_the_command_tells_what_was_held_back(tmp_path, data):
 def test_the_recorder_stays_in_front():
     environment = environment_for(BUILD, [BUILD], {"LD_PRELOAD": str(PRELOAD)})
     assert environment["LD_PRELOAD"].split(":") == [str(PRELOAD), str(BUILD / "lib" / "libensio-pfs.so")]
+
+
+@pytest.mark.parametrize("command", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_programs_of_others_print_and_leave_the_same(tmp_path, command):
+    left, printed = [], []
+    for number in range(2):
+        folder = tmp_path / "here"  # the same name for both: some leave it in their files
+        folder.mkdir()
+        with shared_model(FAST, 1) as model:
+            under = environment_for(model, [folder], dict(os.environ)) if number else None
+            done = subprocess.run(
+                [str(word) for word in command],
+                env=under,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=200,
+            )
+            counted = held_back(model)
+        printed.append((done.returncode, done.stdout, done.stderr))
+        left.append(contents(folder))
+        folder.rename(tmp_path / str(number))
+    assert printed[0] == printed[1]
+    assert left[0] == left[1]
+    assert counted.calls > 20
+    assert counted.let_go_calls == counted.restarts == counted.nested_calls == counted.without_slot_calls == 0
+
+
+def test_a_program_with_its_own_allocator_is_under_the_model(preload, tmp_path):
+    program = preload.build("own_malloc")
+    with shared_model(FAST, 1) as model:
+        under = run_under(model, tmp_path, [program, tmp_path / "under"], cwd=tmp_path)
+        counted = held_back(model)
+    alone = preload.untraced(program, tmp_path / "alone", cwd=tmp_path)
+    assert (under.returncode, under.stdout, under.stderr) == (5, b"allocated\n", b"")
+    assert (alone.returncode, alone.stdout) == (5, b"allocated\n")
+    assert counted.calls > 0
