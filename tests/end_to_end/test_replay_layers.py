@@ -180,6 +180,12 @@ def test_calls_and_content_of_all_layers_are_those_of_the_plan(replay_program, t
             assert (below.depth > 0).all()
             moved = sum(row.bytes for row in rows if row.file == number and ".write" in row.call)
             assert below.moved.sum() >= moved
+        for rank in range(TASKS):  # collective transfers of HDF5 are collective calls of MPI-IO
+            below = run.select(layer="mpiio", file=str(paths[HDF5]), rank=rank)
+            names = Counter(below.calls[call].name for call in below.call)
+            for way_of in ("write", "read"):
+                planned = [row for row in rows if row.call == f"hdf5.{way_of}_all" and row.task == rank]
+                assert names[f"MPI_File_{way_of}_at_all"] == len(planned)
 
 
 def test_what_info_says_is_what_the_plan_says(replay_program, tmp_path):
