@@ -9,6 +9,9 @@ import numpy as np
 from ensembles.diagnosis.readahead_levels import HEALTHY_READS, StridedRuns
 
 DRAWS = 200
+
+LEAST_DOUBT = 0.02
+"""Intervals are no narrower than this share to each side: other tasks' calls would be quicker, too, or wait."""
 _TAIL = 0.05
 
 
@@ -59,7 +62,11 @@ def loss_of(rows: np.ndarray, runs: StridedRuns, window: np.ndarray, share: floa
         lost_ns = _lost_ns(rows, np.exp(rate + level)) - won_ns
         lost.append(max(float(lost_ns.sum()), 0.0) * 1e-9 / share)
         gain.append(_earlier_ns(rows, lost_ns, window) * 1e-9)
-    return Loss((lost[0], lost[1]), (gain[0], gain[1]))
+    return Loss(_doubted(lost), _doubted(gain))
+
+
+def _doubted(ends: list[float]) -> tuple[float, float]:
+    return (1 - LEAST_DOUBT) * ends[0], (1 + LEAST_DOUBT) * ends[1]
 
 
 def _levels_before(runs: StridedRuns, seed: int) -> tuple[float, float]:
