@@ -11,7 +11,7 @@ from ensembles.diagnosis.readahead_levels import HEALTHY_READS, StridedRuns
 DRAWS = 200
 
 LEAST_DOUBT = 0.02
-"""Intervals are no narrower than this share to each side: other tasks' calls would be quicker, too, or wait."""
+"""Intervals are no narrower than this share to each side: calls of other tasks would change, too."""
 _TAIL = 0.05
 
 
