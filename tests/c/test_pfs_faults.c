@@ -1,0 +1,317 @@
+/* Every fault does at strength 1 what the settings say, in proportion to its strength, and nothing at strength 0. */
+#include "pfs_world.h"
+
+#define MIB (INT64_C(1) << 20)
+#define NODE PLAIN "tasks_per_node 4\ngather_us 0.1\n"
+
+static double ms(int64_t ns)
+{
+    return (double)ns / 1e6;
+}
+
+/* Four calls of 1 MB come together: 10 ms each alone, 40 for all. */
+static void four_calls(const char *text, double first_ms, double second_ms, double others_ms)
+{
+    struct pfs *model = world(text, 4, 1, 1);
+    double times[4];
+    int firsts = 0, seconds = 0, others = 0;
+    for (int task = 0; task < 4; task++)
+        begin(model, 0, task, PFS_WRITE, -1, task * MB, MB);
+    for (int task = 0; task < 4; task++) {
+        times[task] = ms(finish(model, task));
+        if (fabs(times[task] - first_ms) < 0.001)
+            firsts++;
+        else if (fabs(times[task] - second_ms) < 0.001)
+            seconds++;
+        else if (fabs(times[task] - others_ms) < 0.001)
+            others++;
+    }
+    CHECK(firsts + seconds + others == 4);
+    CHECK(first_ms == others_ms || firsts == (first_ms < 15 ? 1 : 2));
+    free(model);
+}
+
+static void node_serialisation_lets_one_or_two_go_first(void)
+{
+    four_calls(NODE, 40, 40, 40);
+    four_calls(NODE "fault.node-serialisation 1\none_at_a_time_share 0\ntwo_at_a_time_share 0\n", 40, 40, 40);
+    four_calls(NODE "fault.node-serialisation 1\none_at_a_time_share 1\ntwo_at_a_time_share 0\n", 10, 10, 40);
+    four_calls(NODE "fault.node-serialisation 1\none_at_a_time_share 0\ntwo_at_a_time_share 1\n", 20, 20, 40);
+}
+
+/* Nodes share the target; who goes first on a node gets all of the node's share: the modes R/4 and R. Who that is
+ * is drawn. */
+static void who_goes_first_gets_the_share_of_the_node(void)
+{
+    enum { NODES = 64 };
+    struct pfs *model = world(NODE "fault.node-serialisation 1\none_at_a_time_share 1\ntwo_at_a_time_share 0\n",
+                              4 * NODES, NODES, 7);
+    const double all_ms = 4 * NODES * 10.0;
+    int first_of[4] = {0};
+    for (int task = 0; task < 4 * NODES; task++)
+        begin(model, 0, task, PFS_WRITE, -1, task * MB, MB);
+    for (int task = 0; task < 4 * NODES; task++) {
+        double took_ms = ms(finish(model, task));
+        CHECK(fabs(took_ms - all_ms / 4) < 0.01 || fabs(took_ms - all_ms) < 0.01);
+        first_of[task % 4] += took_ms < all_ms / 2;
+    }
+    CHECK(first_of[0] + first_of[1] + first_of[2] + first_of[3] == NODES);
+    for (int i = 0; i < 4; i++)
+        CHECK(first_of[i] >= 5 && first_of[i] <= 29); /* 16 +- 3.5: less than once in a thousand seeds */
+    free(model);
+}
+
+/* One write of 1 MB (10 ms) of task 1 with this text; other calls before it make the file one of two nodes. */
+static double write_ms(const char *text, int shared, int64_t offset, int64_t bytes)
+{
+    struct pfs *model = world(text, 8, 8, 1);
+    for (int task = 0; task < 8; task++)
+        pfs_place(model, task, task);
+    int file = pfs_file(model, 1);
+    int64_t now_ns = 0;
+    if (shared)
+        now_ns += call_ns(model, now_ns, 0, PFS_OPEN, file, 0, 0);
+    now_ns += call_ns(model, now_ns, 1, PFS_OPEN, file, 0, 0);
+    double took_ms = ms(call_ns(model, now_ns, 1, PFS_WRITE, file, offset, bytes));
+    free(model);
+    return took_ms;
+}
+
+static void misaligned_requests_cost_at_each_ragged_end(void)
+{
+    const char *off = PLAIN;
+    const char *on = PLAIN "cache_MiB 64\nlock_conflict_ms 2\npartial_stripe_ms 5\nfault.misaligned-requests 1\n";
+    const char *twice = PLAIN "lock_conflict_ms 2\npartial_stripe_ms 5\nfault.misaligned-requests 2\n";
+    const double mib_ms = (double)MIB / 1e5;
+    CHECK(near(write_ms(off, 1, MIB / 2, 2 * MIB), 2 * mib_ms, 1e-3));
+    CHECK(near(write_ms(on, 1, MIB / 2, 2 * MIB), 2 * mib_ms + 7 + 5, 1e-3));
+    CHECK(near(write_ms(twice, 1, MIB / 2, 2 * MIB), 2 * mib_ms + 14 + 10, 1e-3));
+    CHECK(near(write_ms(on, 1, MIB, 3 * MIB / 2), 1.5 * mib_ms + 5, 1e-3)); /* begins on a boundary */
+    CHECK(near(write_ms(on, 1, MIB / 4, MIB / 2), 0.5 * mib_ms + 7, 1e-3)); /* within one stripe */
+    CHECK(write_ms(on, 1, MIB, 3 * MIB) < 0.001);                          /* aligned: the cache takes it */
+    CHECK(write_ms(on, 0, MIB / 2, 2 * MIB) < 0.001);                      /* nobody else has the file */
+}
+
+static void too_many_writers_make_each_write_more_expensive(void)
+{
+    const char *text = PLAIN "writers_free 2\nwriters_doubling 3\nfault.too-many-writers 1\n";
+    struct pfs *model = world(text, 8, 8, 1);
+    int file = pfs_file(model, 1);
+    int64_t now_ns = 0;
+    for (int task = 0; task < 8; task++) {
+        now_ns += call_ns(model, now_ns, task, PFS_OPEN, file, 0, 0);
+        int64_t took_ns = call_ns(model, now_ns, task, PFS_WRITE, file, 0, MB);
+        CHECK(near(ms(took_ns), task < 2 ? 10 : 10 * (1 + (task - 1) / 3.0), 1e-3));
+        now_ns += took_ns;
+    }
+    for (int task = 0; task < 8; task++)
+        now_ns += call_ns(model, now_ns, task, PFS_CLOSE, file, 0, 0);
+    CHECK(near(ms(call_ns(model, now_ns, 0, PFS_WRITE, file, 0, MB)), 10, 1e-3));
+    free(model);
+}
+
+static void stragglers_take_a_multiple_of_the_time(void)
+{
+    const char *task_text = PLAIN "tasks_per_node 2\nstraggler_task 3\nstraggler_task_factor 5\nfault.straggler-task 1\n";
+    const char *node_text = PLAIN "tasks_per_node 2\nstraggler_node 1\nstraggler_node_factor 3\nfault.straggler-node 0.5\n";
+    struct pfs *model = world(task_text, 4, 2, 1);
+    for (int task = 0; task < 4; task++)
+        CHECK(near(ms(call_ns(model, task * 1000 * MILLISECOND, task, PFS_READ, -1, 0, MB)), task == 3 ? 50 : 10, 1e-3));
+    free(model);
+    model = world(node_text, 4, 2, 1);
+    for (int task = 0; task < 4; task++)
+        CHECK(near(ms(call_ns(model, task * 1000 * MILLISECOND, task, PFS_READ, -1, 0, MB)), task >= 2 ? 20 : 10, 1e-3));
+    free(model);
+}
+
+static void a_slow_target_slows_what_lies_on_it(void)
+{
+    struct pfs *model =
+        world(PLAIN "targets 4\nslow_target 2\nslow_target_factor 6\nfault.slow-target 1\n", 1, 1, 1);
+    for (int stripe = 0; stripe < 4; stripe++) {
+        double took_ms = ms(call_ns(model, stripe * 1000 * MILLISECOND, 0, PFS_READ, -1, stripe * MIB, MIB));
+        CHECK(near(took_ms, (double)MIB / 1e5 * (stripe == 2 ? 6 : 1), 1e-3));
+    }
+    free(model);
+}
+
+static void drawn_victims_differ_from_seed_to_seed(void)
+{
+    int seen[16] = {0}, kinds = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct pfs *model = world(PLAIN "tasks_per_node 1\nfault.straggler-task 1\n", 16, 16, seed);
+        int victims = 0;
+        for (int task = 0; task < 16; task++)
+            if (call_ns(model, task * 1000 * MILLISECOND, task, PFS_READ, -1, 0, MB) > 20 * MILLISECOND) {
+                kinds += !seen[task];
+                seen[task] = 1;
+                victims++;
+            }
+        CHECK(victims == 1);
+        free(model);
+    }
+    CHECK(kinds >= 10);
+}
+
+static void metadata_faults(void)
+{
+    const char *text = PLAIN "mds_threads 8\nmds_op_ms 1\nserial_metadata_ms 4\nfault.serialised-metadata 1\n";
+    struct pfs *model = world(text, 8, 1, 1);
+    for (int task = 0; task < 8; task++)
+        begin(model, 0, task, PFS_OPEN, pfs_file(model, 1), 0, 0);
+    for (int task = 0; task < 8; task++)
+        CHECK(near(ms(finish(model, task)), 5.0 * (task + 1), 1e-3));
+    free(model);
+    model = world(PLAIN "mds_threads 8\nmds_op_ms 1\nmetadata_storm_ms 20\nfault.metadata-storm 0.5\n", 8, 1, 1);
+    for (int task = 0; task < 8; task++)
+        begin(model, 0, task, PFS_OPEN, pfs_file(model, 1), 0, 0);
+    for (int task = 0; task < 8; task++)
+        CHECK(near(ms(finish(model, task)), 11, 1e-3));
+    free(model);
+}
+
+static void small_requests_cost_the_same_whatever_their_size(void)
+{
+    struct pfs *model = world(PLAIN "small_request_ms 4\nfault.small-requests 1\n", 1, 1, 1);
+    CHECK(near(ms(call_ns(model, 0, 0, PFS_WRITE, -1, 0, 100)), 4, 1e-3));
+    CHECK(near(ms(call_ns(model, 1000 * MILLISECOND, 0, PFS_READ, -1, 0, 100)), 4, 1e-3));
+    CHECK(near(ms(call_ns(model, 2000 * MILLISECOND, 0, PFS_READ, -1, 0, MB)), 10, 1e-3));
+    free(model);
+}
+
+static void closes_and_syncs_commit(void)
+{
+    struct pfs *model = world(PLAIN "mds_op_ms 1\nclose_commit_ms 50\nfault.close-cost 1\n", 1, 1, 1);
+    int file = pfs_file(model, 1);
+    CHECK(near(ms(call_ns(model, 0, 0, PFS_CLOSE, file, 0, 0)), 50, 1e-3));
+    free(model);
+    model = world(PLAIN "commit_ms 2\nsync_commit_ms 40\nfault.sync-per-write 0.5\n", 1, 1, 1);
+    CHECK(near(ms(call_ns(model, 0, 0, PFS_SYNC, file, 0, 0)), 22, 1e-3));
+    free(model);
+}
+
+static void beyond_the_cache_lies_a_cliff(void)
+{
+    const char *text = PLAIN "tasks_per_node 1\ncache_MiB 4\ncache_cliff_factor 8\nfault.cache-cliff 1\n";
+    struct pfs *model = world(text, 1, 1, 1);
+    int file = pfs_file(model, 1);
+    CHECK(call_ns(model, 0, 0, PFS_WRITE, file, 0, 4 * MIB) < MILLISECOND);
+    double took_ms = ms(call_ns(model, 10000 * MILLISECOND, 0, PFS_WRITE, file, 4 * MIB, 5 * MIB));
+    /* One MiB does not fit: eight times its work, while what fits has a twentieth of its weight. */
+    CHECK(near(took_ms, 8 * (double)MIB / 1e5 * 1.05, 0.01));
+    free(model);
+}
+
+/* Some calls are slow as a whole, however large: their share is that of the settings. */
+static void single_large_calls_meet_slow_paths(void)
+{
+    enum { CALLS = 20000 };
+    const char *text = PLAIN "targets 100\nstream_MB_per_s 100\nheavy_share 0.05\nheavy_factor 10\nheavy_noise 0\n"
+                             "fault.single-large-call 1\n";
+    struct pfs *model = world(text, 1, 1, 1);
+    int heavy = 0;
+    for (int i = 0; i < CALLS; i++) {
+        double took_ms = ms(call_ns(model, i * 1000 * MILLISECOND, 0, PFS_READ, -1, 0, MB));
+        CHECK(fabs(took_ms - 10) < 0.001 || fabs(took_ms - 100) < 0.001);
+        heavy += took_ms > 50;
+    }
+    CHECK(near(heavy, 0.05 * CALLS, 4 * sqrt(0.05 * 0.95 * CALLS)));
+    free(model);
+}
+
+/* MADbench's middle phase, in small: two reads, then writes and reads in turn. Each read lies one slot after the last; a
+ * slot is larger than a read. */
+static void a_stride_is_read_in_single_pages_once_memory_is_full_of_writes(void)
+{
+    const char *text = PLAIN "tasks_per_node 1\npage_cache_MiB 8\nstride_window_MiB 2\npage_ms 1\npage_noise 0\n"
+                             "fault.strided-readahead 1\n";
+    struct pfs *model = world(text, 1, 1, 1);
+    int file = pfs_file(model, 1);
+    const int64_t size = 8 * MIB, slot = size + MIB;
+    const double healthy_ms = (double)size / 1e5, window_ms = 2 * 256;
+    int64_t now_ns = 0, took_ns;
+    for (int i = 0; i < 8; i++)
+        now_ns += call_ns(model, now_ns, 0, PFS_WRITE, file, i * slot, size);
+    for (int i = 0; i < 8; i++) {
+        now_ns += took_ns = call_ns(model, now_ns, 0, PFS_READ, file, i * slot, size);
+        double slow_ms = i < 3 ? 0 : (i - 2 < 4 ? i - 2 : 4) * window_ms;
+        CHECK(near(ms(took_ns), slow_ms > healthy_ms ? slow_ms : healthy_ms, 1e-3));
+        if (i > 0)
+            now_ns += call_ns(model, now_ns, 0, PFS_WRITE, file, (i - 1) * slot, size);
+    }
+    now_ns += call_ns(model, now_ns, 0, PFS_WRITE, file, 7 * slot, size);
+    for (int i = 0; i < 8; i++) { /* the same reads without writes between them */
+        now_ns += took_ns = call_ns(model, now_ns, 0, PFS_READ, file, i * slot, size);
+        CHECK(near(ms(took_ns), healthy_ms, 1e-3));
+    }
+    free(model);
+}
+
+/* Reads that follow on each other have no gap and so no stride. */
+static void reads_in_a_row_are_no_stride(void)
+{
+    const char *text = PLAIN "tasks_per_node 1\npage_cache_MiB 1\nfault.strided-readahead 1\n";
+    struct pfs *model = world(text, 1, 1, 1);
+    int file = pfs_file(model, 1);
+    int64_t now_ns = 0, took_ns;
+    for (int i = 0; i < 8; i++) {
+        now_ns += took_ns = call_ns(model, now_ns, 0, PFS_READ, file, i * 8 * MIB, 8 * MIB);
+        CHECK(near(ms(took_ns), 8 * (double)MIB / 1e5, 1e-3));
+        now_ns += call_ns(model, now_ns, 0, PFS_WRITE, file, i * 8 * MIB, 8 * MIB);
+    }
+    free(model);
+}
+
+/* Others take 3/4 of a target in 40 % of the periods: over a long time work takes 1 / (0.6 + 0.4 / 4) times as long. */
+static void background_load_comes_in_bursts(void)
+{
+    const char *text = PLAIN "background_share 0.75\nbackground_busy_fraction 0.4\nbackground_period_s 0.1\n"
+                             "fault.background-load 1\n";
+    struct pfs *model = world(text, 1, 1, 1);
+    double took_s = ms(call_ns(model, 0, 0, PFS_READ, -1, 0, INT64_C(40000) * MB)) / 1e3;
+    CHECK(near(took_s, 400 / 0.7, 0.02 * 400 / 0.7));
+    CHECK(pfs_next_ns(model) == INT64_MAX);
+    int quick = 0, slow = 0;
+    for (int i = 0; i < 2000; i++) {
+        int64_t now_ns = 1000000 * MILLISECOND + i * 100 * MILLISECOND;
+        double took_ms = ms(call_ns(model, now_ns, 0, PFS_READ, -1, 0, MB));
+        quick += fabs(took_ms - 10) < 0.001;
+        slow += fabs(took_ms - 40) < 0.001;
+    }
+    CHECK(quick + slow == 2000);
+    CHECK(near(slow, 800, 4 * sqrt(2000 * 0.4 * 0.6)));
+    free(model);
+}
+
+static void collectives_of_a_driver_take_longer(void)
+{
+    struct pfs_settings plain = world_settings("mpi_latency_us 2\nmpi_MB_per_s 1000\n");
+    struct pfs_settings slow = world_settings("mpi_latency_us 2\nmpi_MB_per_s 1000\ncollective_factor 50\n"
+                                              "fault.collective-coordination 1\n");
+    CHECK(pfs_collective_ns(&plain, 1024, 0) == 20000);
+    CHECK(pfs_collective_ns(&plain, 1000, 1000) == 21000);
+    CHECK(pfs_collective_ns(&slow, 1024, 0) == 1000000);
+    CHECK(pfs_collective_ns(&plain, 1, 0) == 0);
+}
+
+int main(void)
+{
+    node_serialisation_lets_one_or_two_go_first();
+    who_goes_first_gets_the_share_of_the_node();
+    misaligned_requests_cost_at_each_ragged_end();
+    too_many_writers_make_each_write_more_expensive();
+    stragglers_take_a_multiple_of_the_time();
+    a_slow_target_slows_what_lies_on_it();
+    drawn_victims_differ_from_seed_to_seed();
+    metadata_faults();
+    small_requests_cost_the_same_whatever_their_size();
+    closes_and_syncs_commit();
+    beyond_the_cache_lies_a_cliff();
+    single_large_calls_meet_slow_paths();
+    a_stride_is_read_in_single_pages_once_memory_is_full_of_writes();
+    reads_in_a_row_are_no_stride();
+    background_load_comes_in_bursts();
+    collectives_of_a_driver_take_longer();
+    puts("16 passed, 0 failed");
+    return 0;
+}
