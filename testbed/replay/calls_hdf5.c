@@ -121,7 +121,8 @@ static int select_pieces(hid_t space, const struct plan_operation *operation)
         planes = 1;
     }
     for (int64_t plane = 0; plane < planes; plane++) {
-        hsize_t begin = (hsize_t)(operation->offset + plane * operation->plane_stride);
+        int64_t at = operation->offset + plane * operation->plane_stride;
+        hsize_t begin = (hsize_t)at;
         if (H5Sselect_hyperslab(space, plane ? H5S_SELECT_OR : H5S_SELECT_SET, &begin, &stride, &pieces, &length) < 0)
             return -1;
     }

@@ -5,6 +5,6 @@
 #define EXIT_USAGE 2 /* beside EXIT_FAILURE: the plan or the way of starting is wrong */
 
 /* Prints one sentence to standard error and ends all tasks with `status`. */
-_Noreturn void fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void fail(int status, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
 #endif

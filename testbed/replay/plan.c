@@ -19,7 +19,7 @@
 
 static const char *plan_path;
 
-static void refuse(void)
+static __attribute__((noreturn)) void refuse(void)
 {
     fail(EXIT_USAGE, "%s is not a plan of this version of ensio: make it anew with ensio replay", plan_path);
 }

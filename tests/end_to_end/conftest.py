@@ -94,3 +94,19 @@ def preload(tmp_path) -> Recorder:
     if not PRELOAD.exists():
         pytest.fail(f"the recorder is not built in {BUILD}; run ./dev setup")
     return Recorder("preloaded", tmp_path)
+
+
+@pytest.fixture(scope="session")
+def replay_program(tmp_path_factory):
+    """Gives the ensio-replay of an MPI, built when it is first asked for."""
+    from replaying import build_replay  # which imports modules of tests: not before pytest does
+
+    folder = tmp_path_factory.mktemp("replay")
+
+    def program(flavour: str, hdf5: bool = True) -> Path:
+        path = folder / f"ensio-replay-{flavour}{'-hdf5' if hdf5 else ''}"
+        if not path.exists():
+            build_replay(path, flavour, hdf5)
+        return path
+
+    return program

@@ -1,4 +1,4 @@
-"""Plan files for ensio-replay, written by the tests themselves: what testbed/replay/plan.h says, and nothing of ensembles."""
+"""Plan files for ensio-replay, written by the tests as testbed/replay/plan.h says."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,8 +32,12 @@ class Row:
     planes: int = 1
     plane_stride: int = 0
 
+    def numbers(self) -> tuple[int, ...]:
+        """What follows the call in the row."""
+        return (self.file, self.offset, self.bytes, self.pieces, self.stride, self.planes, self.plane_stride)
+
     def covered(self) -> np.ndarray:
-        """The bytes of the file that the call moves, in the order in which it moves them: int64, shape (bytes,)."""
+        """The bytes of the file that the call moves, in the order of its data: int64, shape (bytes,)."""
         pieces = (
             self.offset
             + np.arange(self.planes)[:, None] * self.plane_stride
@@ -65,8 +69,7 @@ def write_plan(
     lines += [f"steps {len(steps)}", *(f"{name} 0" for name, _ in steps)]
     own = [
         [
-            (step, calls.index(row.call), row.file, row.offset, row.bytes)
-            + (row.pieces, row.stride, row.planes, row.plane_stride)
+            (step, calls.index(row.call), *row.numbers())
             for step, (_, rows) in enumerate(steps)
             for row in rows
             if row.task == task

@@ -75,7 +75,11 @@ def test_trace_has_exactly_the_calls_of_ior(replay, tmp_path, tasks, repetitions
         replay, "--tasks", tasks, "--repetitions", repetitions, "--calls", calls, "--block-size", "64KiB"
     )
     run = ensembles.open(result["run"])
-    events = run.events
+    events = run.select(layer="posix")
+    assert set(run.select(layer="mpisync").depth.tolist()) == {0}
+    waits = run.select(call="MPI_Barrier")
+    assert len(waits) == tasks * len(result["steps"])
+    assert len(run.events) == len(events) + len(waits) + 2 * tasks  # and MPI_Init, MPI_Finalize
     assert run.tasks == tasks
     assert run.dropped_events == 0
     assert {run.files[file] for file in events.file} == {str(tmp_path / "ior.dat")}
@@ -105,7 +109,7 @@ def test_trace_agrees_with_what_the_program_counted_and_timed(replay):
     result = replayed(
         replay, "--tasks", tasks, "--repetitions", repetitions, "--calls", calls, "--block-size", "1MiB"
     )
-    events = ensembles.open(result["run"]).events
+    events = ensembles.open(result["run"]).select(layer="posix")
     names = np.array([call.name if call else "" for call in events.calls])[events.call]
     assert sum(step["calls"] for step in result["steps"]) == len(events)
     for direction in ("write", "read"):
@@ -192,7 +196,7 @@ class TestVerification:
             operation("pwrite", offset="rank * 100 + 50", size=50),
             operation("pread", offset="rank * 100 + 37", size=63, when="rank == 1"),
         )
-        assert f"rank 1: {tmp_path}/data.bin read back from offset 137 is not what was written there" in told
+        assert f"rank 1: posix.pread of {tmp_path}/data.bin at offset 137 gave something else" in told
 
     def test_end_of_the_file_is_noticed(self, replay, tmp_path):
         told = self.failed(
@@ -201,12 +205,12 @@ class TestVerification:
             operation("pwrite", offset=0, size=10, when="rank == 0"),
             operation("pread", offset=0, size=11, when="rank == 0"),
         )
-        assert f"rank 0: pread of 11 bytes of {tmp_path}/data.bin at offset 0 ended after 10 bytes" in told
+        assert f"rank 0: posix.pread of {tmp_path}/data.bin at offset 0 ended after 10 of 11 bytes" in told
 
     def test_failed_call_is_told_with_its_reason(self, replay, tmp_path):
         launcher = script(tmp_path, 'ln -s /no/such/folder/file data.bin && exec mpiexec "$@"')
         told = self.failed(replay, tmp_path, launcher=launcher)
-        assert f"open of {tmp_path}/data.bin failed at offset 0: No such file or directory" in told
+        assert f"posix.open of {tmp_path}/data.bin at offset 0 failed: No such file or directory" in told
 
 
 @pytest.mark.parametrize(
@@ -214,7 +218,7 @@ class TestVerification:
     [
         (["nothing"], "no such pattern"),
         (["./nothing.toml"], "nothing.toml: cannot be read: No such file"),
-        (["ior", "--calls", "3"], 'ior.toml:40: "block_bytes / calls": the division leaves a remainder'),
+        (["ior", "--calls", "3"], '"block_bytes / calls": the division leaves a remainder'),
         (["ior", "--block-size", "many"], 'size "many" is no number of bytes'),
         (["ior", "--block-size", "0"], "block_bytes is 0, it must be at least 1"),
         (["ior", "--block-size", "900TiB"], "bytes free, the pattern writes"),
