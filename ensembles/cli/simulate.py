@@ -106,7 +106,8 @@ def _as_text(model: Model, result: Result) -> str:
     from tabulate import tabulate
 
     rows = [(phase, number, f"{length_s:.3f}") for phase, number, length_s in result.steps]
-    table = tabulate(rows, ("phase", "repetition", "seconds"), disable_numparse=True, colalign=("left", "right", "right"))
+    headers, sides = ("phase", "repetition", "seconds"), ("left", "right", "right")
+    table = tabulate(rows, headers, disable_numparse=True, colalign=sides)
     faults = model.faults_text()
     run = shown(result.directory)
     return (

@@ -1,4 +1,4 @@
-"""Models of parallel file systems: parameters of a machine from a TOML file, and faults from the command line."""
+"""Models of parallel file systems: a machine's parameters from a TOML file, faults from the command line."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def find_model(name: str) -> Path:
         if (folder / f"{name}.toml").is_file():
             return folder / f"{name}.toml"
     names = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
-    raise EnsioError(f"{name}: no such model: it may be {', '.join(names) or 'a path'}, or the path of a TOML file")
+    raise EnsioError(f"{name}: no such model: it may be {', '.join([*names, 'the path of a TOML file'])}")
 
 
 def _checked(
@@ -133,8 +133,9 @@ def _number(where: str, key: str, value: object, known: Mapping[str, Setting]) -
 
 def _unknown(key: str, known: Mapping[str, Setting]) -> str:
     if key.startswith(f"{FAULT}."):
-        faults = [name.removeprefix(f"{FAULT}.") for name in known if name.startswith(f"{FAULT}.")]
-        return f"there is no fault {key.removeprefix(f'{FAULT}.')} in the model: it may be {', '.join(faults)}"
+        name = key.removeprefix(f"{FAULT}.")
+        faults = [other.removeprefix(f"{FAULT}.") for other in known if other.startswith(f"{FAULT}.")]
+        return f"there is no fault {name} in the model: it may be {', '.join(faults)}"
     return f"there is no key {key}: docs/pfsmodel.md lists those that there are"
 
 

@@ -36,6 +36,8 @@ EVENT = np.dtype(
 
 _HEAD = "ensio-simulation 1"
 
+OTHER_VERSION = "ensio-simulate is of another version than this ensio: build both again with ./dev setup"
+
 
 @dataclass(frozen=True)
 class Text:
@@ -67,12 +69,12 @@ class Text:
         """Read it from the program's folder."""
         lines = iter((folder / "text").read_text("utf-8", "surrogateescape").splitlines())
         if next(lines) != _HEAD:
-            raise EnsioError(f"{folder}: ensio-simulate is of another version than this ensio: build it again")
+            raise EnsioError(OTHER_VERSION)
 
         def number(key: str) -> int:
             found, value = next(lines).split(" ", 1)
             if found != key:
-                raise EnsioError(f"{folder}: ensio-simulate is of another version than this ensio: build it again")
+                raise EnsioError(OTHER_VERSION)
             return int(value)
 
         next(lines), next(lines)  # mode and seed, which whoever started it knows

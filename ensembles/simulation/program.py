@@ -1,4 +1,4 @@
-"""``ensio-simulate``, the program that goes through a plan in virtual time: where it is, and how it is run."""
+"""``ensio-simulate``, the program that goes through plans in virtual time: where it is, how it is run."""
 
 from __future__ import annotations
 

@@ -21,6 +21,9 @@ from ensembles.simulation.program import program, run_program
 
 MODES = ("trace", "profile")
 
+NO_ROOM = "there is no room for all of it"
+"""Where NumPy does not tell the system's reason."""
+
 DATA_FOLDER = "/simulated"
 """Where the files of simulated programs are said to lie: no such folder is needed."""
 
@@ -90,7 +93,8 @@ def simulate(
             plan.write(plan_path, Path(DATA_FOLDER), seed)
             settings_path.write_text(f"{model.settings_text()}tasks_per_node {plan.tasks_per_node}\n")
         except OSError as error:
-            raise EnsioError(f"{plan_path} cannot be written: {error.strerror or error}") from error
+            reason = error.strerror or NO_ROOM
+            raise EnsioError(f"{error.filename or plan_path} cannot be written: {reason}") from error
         run_program(plan_path, settings_path, seed, mode, output)
         plan_path.unlink()
         text = Text.read(output)
@@ -157,7 +161,9 @@ def _metadata(
         calls=text.calls,
         files=text.files,
         processes=processes,
-        notes=[f"this run is simulated, on the model {model.name} {told}, seed {seed}: no call was really made"],
+        notes=[
+            f"this run is simulated, on the model {model.name} {told}, seed {seed}: no call was really made"
+        ],
         mode=mode,
         launcher="ensio simulate",
         recorder=f"{program().name} (simulated)",

@@ -1,4 +1,4 @@
-"""Plans of version 2 written by hand, and simulated: what a pattern would be expanded to, without a pattern."""
+"""Plans written by hand, and simulated: what a pattern would be expanded to, without a pattern."""
 
 import json
 import os
@@ -65,7 +65,7 @@ def healthy(**parameters: float) -> Model:
     return Model("healthy", Path("healthy.toml"), parameters, {})
 
 
-def simulated(folder: Path, plan: HandmadePlan, model: Model | None = None, mode: str = "trace", seed: int = 1):
+def simulated(folder: Path, plan: HandmadePlan, model: Model | None = None, mode="trace", seed=1):
     """The run of a simulated plan, and what the simulation says of itself."""
     directory = folder / f"run{len(list(folder.iterdir()))}"
     directory.mkdir()

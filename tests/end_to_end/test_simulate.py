@@ -1,0 +1,166 @@
+"""``ensio simulate``: a pattern on a model is a run like any other, and mistakes are told beforehand."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from places import BUILD
+
+import ensembles
+
+ENSIO = Path(sys.executable).with_name("ensio")
+KIB = 1 << 10
+
+MODEL = """\
+title = "a model of the tests"
+targets = 8
+"""
+
+
+@pytest.fixture
+def simulate(tmp_path, monkeypatch):
+    """Starts ``ensio simulate`` in a folder with a model; returns what came of it."""
+    if not (BUILD / "bin" / "ensio-simulate").exists():
+        pytest.fail(f"ensio-simulate is not built in {BUILD}; run ./dev setup")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{BUILD / 'bin'}:{os.environ['PATH']}")
+    (tmp_path / "mine.toml").write_text(MODEL)
+
+    def start(*arguments, **options):
+        command = [str(ENSIO), "simulate", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+
+    return start
+
+
+def simulated(simulate, *arguments):
+    """The result of a simulation that went well."""
+    result = simulate(*arguments, "--json")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def small_ior(*more):
+    return ("ior", "--tasks", 6, "--block-size", "64KiB", "--repetitions", 2, *more)
+
+
+def test_ior_is_simulated_call_by_call(simulate):
+    told = simulated(simulate, *small_ior("--calls", 4, "--fs", "./mine.toml", "--seed", 5, "-o", "run"))
+    assert told["tasks"] == 6
+    assert told["nodes"] == 2
+    assert told["model"] == "mine"
+    assert told["seed"] == 5
+    assert told["mode"] == "trace"
+    run = ensembles.open(told["run"])
+    writes = run.select(call="write")
+    assert len(writes) == 6 * 2 * 4
+    assert set(writes.moved.tolist()) == {16 * KIB}
+    blocks = np.sort(writes.offset)
+    assert blocks.tolist() == list(range(0, 6 * 2 * 64 * KIB, 16 * KIB))
+    assert told["events"] == len(run.events)
+    phases = [(step["phase"], step["repetition"]) for step in told["steps"]]
+    assert [phase for phase, _ in phases] == list(run.phases.names)
+    assert phases[1:3] == [("write", 0), ("write", 1)]
+    assert sum(step["phase_s"] for step in told["steps"]) == pytest.approx(told["span_s"], rel=1e-6)
+
+
+def test_run_says_what_it_is(simulate):
+    told = simulated(simulate, *small_ior("--fs", "./mine.toml", "--fault", "slow-target=2", "--seed", 7))
+    run = ensembles.open(told["run"])
+    assert told["faults"] == {"slow-target": 2}
+    (note,) = run.notes
+    assert "simulated" in note
+    assert "mine" in note
+    assert "slow-target=2" in note
+    assert "seed 7" in note
+    assert run.environment["ENSIO_SIMULATED_PATTERN"] == "ior"
+    assert run.environment["ENSIO_SIMULATED_FAULTS"] == "slow-target=2"
+    assert run.command[:3] == ("ensio", "simulate", "ior")
+    assert run.filesystem_of(run.files[1]).type == "simulated"
+    assert run.clock_error_s == 0
+
+
+@pytest.mark.parametrize("mode", ["trace", "profile"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("info",),
+        ("ordinals", "--op", "write"),
+        ("modes", "--op", "write"),
+        ("tail", "--op", "write", "--tasks", "6"),
+        ("report", "-o", "report.html"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_commands_take_a_simulated_run(simulate, mode, command):
+    simulated(simulate, *small_ior("--fs", "./mine.toml", "--mode", mode, "-o", "run"))
+    name, *options = command
+    done = subprocess.run([str(ENSIO), name, "run", *options], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def test_same_seed_same_events(simulate):
+    def columns(seed, name):
+        simulated(simulate, *small_ior("--fs", "./mine.toml", "--seed", seed, "-o", name))
+        return {key: column.tobytes() for key, column in ensembles.open(name).events.columns.items()}
+
+    first = columns(1, "a")
+    assert columns(1, "b") == first
+    assert columns(2, "c") != first
+
+
+def test_profile_counts_what_the_trace_holds(simulate):
+    arguments = ("gcrm", "--sizes", "laptop", "--fs", "./mine.toml", "--tasks", 12)
+    trace = ensembles.open(simulated(simulate, *arguments, "-o", "t")["run"])
+    profile = ensembles.open(simulated(simulate, *arguments, "--mode", "profile", "-o", "p")["run"])
+    assert profile.mode == "profile"
+    assert len(profile.events) == 0
+    for name in ("count", "moved", "time_ns", "max_ns", "start_ns", "end_ns"):
+        np.testing.assert_array_equal(profile.summary.cells[name], trace.summary.cells[name])
+    np.testing.assert_array_equal(profile.ranks.bytes_moved(12), trace.ranks.bytes_moved(12))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("ior", "--fs", "nosuch"), "nosuch: no such model: it may be "),
+        (("ior",), "the following arguments are required: --fs"),
+        (("nosuch", "--fs", "./mine.toml"), "nosuch: no such pattern"),
+        (("ior", "--fs", "./mine.toml", "--fault", "nosuch=1"), "there is no fault nosuch in the model"),
+        (("ior", "--fs", "./mine.toml", "--fault", "slow-target=much"), 'the strength "much" is no number'),
+        (("ior", "--fs", "./wrong.toml"), "wrong.toml:2: there is no key tragets"),
+        (("ior", "--fs", "./mine.toml", "--seed", "-1"), 'argument --seed: "-1" is no whole number'),
+        (("ior", "--fs", "./mine.toml", "-o", "full"), "is not empty"),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(simulate, tmp_path, arguments, sentence):
+    (tmp_path / "wrong.toml").write_text(MODEL.replace("targets", "tragets"))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "something").touch()
+    before = sorted(path.name for path in tmp_path.iterdir())
+    result = simulate(*arguments)
+    assert result.returncode == 2
+    assert sentence in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("mode", ["trace", "profile"])
+@pytest.mark.parametrize("most_bytes", [100, 3000, 12_000])
+def test_full_disk_is_told_and_leaves_nothing(simulate, tmp_path, mode, most_bytes):
+    """A file may not become longer than this: in turn the plan, what the program writes, and the result."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
+
+    result = simulate(*small_ior("--fs", "./mine.toml", "--mode", mode, "-o", "run"), preexec_fn=limit)
+    assert result.returncode == 2
+    assert "cannot be written: File too large" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists()
