@@ -13,6 +13,7 @@ from bokeh.resources import Resources
 from jinja2 import Environment
 
 from ensembles import __version__
+from ensembles.diagnosis.diagnose import diagnose
 from ensembles.errors import EnsioError
 from ensembles.events import Events
 from ensembles.summaries.calltable import CallTable
@@ -217,6 +218,7 @@ def report_html(run: Any, summaries: Summaries, whole_run: bool = True) -> str:
             calls=call_table(summaries),
             missing=missing(run, summaries),
             single_calls=summaries.events != 0,
+            diagnosis=diagnose(run) if whole_run else None,
             sizes=size_tables(summaries.sizes, summaries.size_classes),
             ensembles=shown,
             moments=moments((summaries.moments, summaries.histogram)),

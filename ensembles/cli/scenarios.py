@@ -27,11 +27,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing.add_argument("--json", action="store_true", help="one JSON object")
     told = "make the runs of all scenarios, or of some"
     running = commands.add_parser("run", help=told, description=told)
-    running.add_argument("--seed", type=count_of("seed", least=0), default=0, metavar="S", help="of what is drawn")
+    running.add_argument(
+        "--seed", type=count_of("seed", least=0), default=0, metavar="S", help="of what is drawn"
+    )
     running.add_argument(
         "--scenario", action="append", metavar="NAME", help="this one only; may be repeated (default: all)"
     )
-    running.add_argument("--tasks", type=count_of("tasks", least=1), metavar="N", help="instead of the scenario's")
+    running.add_argument(
+        "--tasks", type=count_of("tasks", least=1), metavar="N", help="instead of the scenario's"
+    )
     running.add_argument(
         "--strength",
         type=_strength,
@@ -39,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="of what is planted: 1 as the scenario says, 0 not at all (default: 1)",
     )
-    running.add_argument("--fs", metavar="MODEL", type=path_of("model"), help="instead of the scenario's model")
+    running.add_argument(
+        "--fs", metavar="MODEL", type=path_of("model"), help="instead of the scenario's model"
+    )
     running.add_argument(
         "-o",
         dest="output",
@@ -96,8 +102,13 @@ def _run(args: argparse.Namespace, scenarios: list[Scenario]) -> int:
                 scenario, directory, find_pattern, args.seed, args.strength, args.tasks, args.fs
             )
         cause = scenario.cause if args.strength else None
-        made.append({"run": str(directory), "scenario": scenario.name, "cause": cause, "span_s": result.span_s})
-        tell(f"{scenario.name}: {result.tasks:,} tasks, {result.events:,} calls, {result.span_s:.3f} s in virtual time")
+        made.append(
+            {"run": str(directory), "scenario": scenario.name, "cause": cause, "span_s": result.span_s}
+        )
+        tell(
+            f"{scenario.name}: {result.tasks:,} tasks, {result.events:,} calls, {result.span_s:.3f} s in "
+            "virtual time"
+        )
     if args.json:
         print(json.dumps({"runs": made}, indent=2))
     else:

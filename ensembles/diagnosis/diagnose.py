@@ -54,8 +54,8 @@ def diagnose(run: Run, rules: Sequence[Rule] = RULES) -> Diagnosis:
         notes = list(run.notes)
         if gathered.left_out:
             notes.append(
-                f"{gathered.left_out:,} tasks made more calls than may be held at once, and the order of their "
-                "calls was not looked at: give more memory (--memory)"
+                f"{gathered.left_out:,} tasks made more calls than may be held at once, and the order of "
+                "their calls was not looked at: give more memory (--memory)"
             )
         for rule in wanted:
             try:

@@ -150,6 +150,16 @@ class Finding:
         gain = sum(self.gain_s) / 2 if self.gain_s else 0.0
         return SEVERITIES.index(self.severity), gain * self.confidence, self.confidence
 
+    @property
+    def gain_text(self) -> str:
+        """The gain in words, or ``""``."""
+        if self.gain_s is None:
+            return ""
+        low, high = (seconds_text(value) for value in self.gain_s)
+        return (
+            f"The run would be {low} to {high} shorter" if low != high else f"The run would be {low} shorter"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """A dict as ``ensio diagnose --json`` prints it."""
         return {
@@ -170,8 +180,7 @@ class Finding:
         for number, check in enumerate(self.checks):
             lines.append(f"  {'evidence' if not number else '':<8}  {mark[check.holds]:<3} {check.sentence}")
         if self.gain_s is not None:
-            low, high = (seconds_text(value) for value in self.gain_s)
-            lines.append(f"  gain      the run would be {low} to {high} shorter")
+            lines.append(f"  gain      {self.gain_text}")
         lines.append(f"  advice    {self.advice}")
         return "\n".join(lines)
 
@@ -229,7 +238,9 @@ class Diagnosis:
     def __str__(self) -> str:
         parts = [str(finding) for finding in self.findings]
         if not parts:
-            looked = f"looked for: {', '.join(self.examined)}" if self.examined else "nothing could be examined"
+            looked = (
+                f"looked for: {', '.join(self.examined)}" if self.examined else "nothing could be examined"
+            )
             parts = [f"no finding ({looked})"]
         elif len(self.examined) > len(self.findings):
             found = {finding.id for finding in self.findings}

@@ -106,5 +106,7 @@ def _joined(parts: list[Events]) -> Events:
     if len(parts) == 1:
         return parts[0]
     names = [name for name in parts[0].__slots__ if hasattr(parts[0], name) and not name.startswith("_")]
-    columns = {n: np.concatenate([getattr(p, n) for p in parts]) for n in names if n not in ("calls", "files")}
+    columns = {
+        n: np.concatenate([getattr(p, n) for p in parts]) for n in names if n not in ("calls", "files")
+    }
     return Events.partly(columns, parts[0].calls, parts[0].files)

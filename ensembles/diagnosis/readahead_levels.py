@@ -138,8 +138,8 @@ def p_of_ordinals(groups: list[np.ndarray], plain: np.ndarray, seed: int = 0) ->
 
     Tasks that make their p-th reads at the same time share what befalls them, so the positions are the only
     sample: the typical times of a group's positions are permuted, whatever the number of tasks. Where there
-    are reads without writes between, those after the stride is recognised are among them, and should look like
-    reads before that.
+    are reads without writes between, those after the stride is recognised are among them, and should look
+    like reads before that.
 
     Parameters
     ----------
@@ -171,8 +171,8 @@ def p_of_ordinals(groups: list[np.ndarray], plain: np.ndarray, seed: int = 0) ->
 
 
 def p_of_tasks(runs: StridedRuns) -> float:
-    """The same if the tasks were independent of each other: the correlation of each run with `growth`, of which
-    the mean over all orders of n reads is 0 and the variance 1 / (n - 1), added up over the runs.
+    """The same if the tasks were independent of each other: the correlation of each run with `growth`, of
+    which the mean over all orders of n reads is 0 and the variance 1 / (n - 1), added up over the runs.
 
     References
     ----------

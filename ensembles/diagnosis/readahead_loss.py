@@ -9,6 +9,9 @@ import numpy as np
 from ensembles.diagnosis.readahead_levels import HEALTHY_READS, StridedRuns
 
 DRAWS = 200
+
+LEAST_DOUBT = 0.02
+"""Intervals are no narrower than this share to each side: calls of other tasks would change, too."""
 _TAIL = 0.05
 
 
@@ -33,11 +36,11 @@ def loss_of(rows: np.ndarray, runs: StridedRuns, window: np.ndarray, share: floa
 
     What they would have taken is what the reads before them took, a byte. These differ, for the first of them
     may come before the first write: the least loss is that against the slowest of their positions, the most
-    that against the fastest, and each with what the choice of the tasks may do to it (bootstrap of tasks), and
-    with what befell all tasks at once (the scatter of those positions).
+    that against the fastest, and each with what the choice of the tasks may do to it (bootstrap of tasks),
+    and with what befell all tasks at once (the scatter of those positions).
     While reads are slow, writes find an emptier cache; the least loss is without what they win by that.
-    A window, such as a phase, ends with its last task: it would be shorter by as much as its last end would be
-    earlier if every task came earlier by what it lost.
+    A window, such as a phase, ends with its last task: it would be shorter by as much as its last end would
+    be earlier if every task came earlier by what it lost.
 
     Parameters
     ----------
@@ -59,7 +62,11 @@ def loss_of(rows: np.ndarray, runs: StridedRuns, window: np.ndarray, share: floa
         lost_ns = _lost_ns(rows, np.exp(rate + level)) - won_ns
         lost.append(max(float(lost_ns.sum()), 0.0) * 1e-9 / share)
         gain.append(_earlier_ns(rows, lost_ns, window) * 1e-9)
-    return Loss((lost[0], lost[1]), (gain[0], gain[1]))
+    return Loss(_doubted(lost), _doubted(gain))
+
+
+def _doubted(ends: list[float]) -> tuple[float, float]:
+    return (1 - LEAST_DOUBT) * ends[0], (1 + LEAST_DOUBT) * ends[1]
 
 
 def _levels_before(runs: StridedRuns, seed: int) -> tuple[float, float]:
@@ -75,7 +82,11 @@ def _levels_before(runs: StridedRuns, seed: int) -> tuple[float, float]:
     for _ in range(DRAWS):
         drawn = rng.integers(0, len(tasks), min(len(tasks), 1024))
         count = begin[drawn + 1] - begin[drawn]
-        at = np.repeat(begin[drawn], count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        at = (
+            np.repeat(begin[drawn], count)
+            + np.arange(count.sum())
+            - np.repeat(np.cumsum(count) - count, count)
+        )
         levels = np.nanmedian(relative[order[at]], axis=0)
         lows.append(float(np.nanmin(levels)))
         highs.append(float(np.nanmax(levels)))

@@ -1,4 +1,5 @@
-"""Whether reads with a constant stride look like a read-ahead that fails: the checks, and what they stand on."""
+"""Whether reads with a constant stride look like a read-ahead that fails: the checks, and what they stand "
+"on."""
 
 from __future__ import annotations
 
@@ -122,7 +123,8 @@ def _judged(mixed: StridedRuns, plain: StridedRuns, numbers: object, tests: int)
 
 def _begins(levels: np.ndarray, with_writes: np.ndarray) -> Check:
     """Whether the fourth is the first slow one. Reads may take longer where writes come before them, whatever
-    their position, so the reads before are compared among those with writes before them, and among the others."""
+    their position, so the reads before are compared among those with writes before them, and among the
+    others."""
     before, after = levels[:HEALTHY_READS], levels[HEALTHY_READS:]
     step, ratio = float(after[0] - before.max()), float(np.median(after) - before.max())
     alike = [before[with_writes], before[~with_writes]]
@@ -133,7 +135,8 @@ def _begins(levels: np.ndarray, with_writes: np.ndarray) -> Check:
     steady = scatter <= STEADY * ratio and pressure <= ratio
     holds = bool(is_step and steady and ratio >= np.log(LEAST_RATIO))
     sentence = (
-        f"from the {HEALTHY_READS + 1}th read of a stride on reads take {np.exp(ratio):.3g} times as long as the "
+        f"from the {HEALTHY_READS + 1}th read of a stride on reads take {np.exp(ratio):.3g} times as long "
+        "as the "
         f"slowest of the {HEALTHY_READS} before it (which differ by {np.expm1(np.ptp(before)):.0%}), the "
         f"{HEALTHY_READS + 1}th itself {np.exp(step):.3g} times"
     )
@@ -157,7 +160,11 @@ def _tests(groups: list[np.ndarray], mixed: StridedRuns, plain: StridedRuns, tes
     without = plain.levels() if len(plain) else np.empty(0)
     p, p_tasks = min(1.0, tests * p_of_ordinals(groups, without)), min(1.0, tests * p_of_tasks(mixed))
     return [
-        Check("not-by-chance", p <= LEVEL, f"an order of the reads by chance would look like it with p = {p:.2g}"),
+        Check(
+            "not-by-chance",
+            p <= LEVEL,
+            f"an order of the reads by chance would look like it with p = {p:.2g}",
+        ),
         Check("tasks-agree", p_tasks <= TASK_LEVEL, f"and within the tasks with p = {p_tasks:.2g}"),
     ]
 

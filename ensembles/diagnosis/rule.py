@@ -88,13 +88,13 @@ def every_call_needed(run: Run, what: str) -> None:
     """
     if run.mode in ("profile", "tail"):
         raise CannotSay(
-            f"the run was recorded in mode {run.mode}, which does not keep every call, and {what} is told only "
-            "by all of them: record again with ensio run --mode trace"
+            f"the run was recorded in mode {run.mode}, which does not keep every call, and {what} is told "
+            "only by all of them: record again with ensio run --mode trace"
         )
     if run.dropped_events:
         raise CannotSay(
-            f"{run.dropped_events:,} calls were not recorded one by one for want of space, and {what} is told "
-            "only by all of them: record again with more room (ENSIO_MAX_BYTES)"
+            f"{run.dropped_events:,} calls were not recorded one by one for want of space, and {what} is "
+            "told only by all of them: record again with more room (ENSIO_MAX_BYTES)"
         )
     if not run.has_all_events:
         raise CannotSay(f"this trace holds sums, not single calls, and {what} is told only by these")

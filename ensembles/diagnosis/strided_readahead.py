@@ -1,10 +1,11 @@
 """``strided-readahead``: read-ahead that recognises a stride and then fetches single pages, for the client's
 memory is full of what was written.
 
-The case (Uselton et al., "Parallel I/O Performance: From Events to Ensembles", 2010, section IV): Lustre's client
-recognises a strided pattern at its third appearance, reads from the fourth on get a larger window, and where
-writes lie between the reads that window is fetched in pages of 4 KiB. What betrays it is where slow reads begin,
-that each is worse than the one before, and that the same reads are healthy where nothing is written between them.
+The case (Uselton et al., "Parallel I/O Performance: From Events to Ensembles", 2010, section IV): Lustre's
+client recognises a strided pattern at its third appearance, reads from the fourth on get a larger window, and
+where writes lie between the reads that window is fetched in pages of 4 KiB. What betrays it is where slow
+reads begin, that each is worse than the one before, and that the same reads are healthy where nothing is
+written between them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from ensembles.diagnosis.finding import (
     confidence_of,
     severity_of,
     spans_of,
-
 )
 from ensembles.diagnosis.readahead_levels import HEALTHY_READS, StridedRuns, judgeable
 from ensembles.diagnosis.readahead_loss import Loss, loss_of
@@ -41,10 +41,12 @@ ID = "strided-readahead"
 NEEDS = {"strided-reads": Need(StridedReads, COLUMNS)}
 
 ADVICE = (
-    "switch off or shrink the client's strided read-ahead for these files (Lustre: llite.*.max_read_ahead_mb, or a "
-    "client with the fix), or else break what provokes it: read without holes (whole regions, padding included, "
-    "or a layout without padding), tell the kernel that reads are random (posix_fadvise), or write what is dirty "
-    "to disk (fsync) before reading on"
+    "switch off or shrink the client's strided read-ahead for these files (Lustre: "
+    "llite.*.max_read_ahead_mb, or a "
+    "client with the fix), or else break what provokes it: read without holes (whole regions, padding "
+    "included, "
+    "or a layout without padding), tell the kernel that reads are random (posix_fadvise), or write what is "
+    "dirty to disk (fsync) before reading on"
 )
 
 
@@ -102,9 +104,10 @@ def _finding(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
         advice=ADVICE,
         gain_s=loss.gain_s,
         title=(
-            f"reads of {bytes_text(size)} with holes of {bytes_text(stride - size)} between them are slow from the "
-            f"{HEALTHY_READS + 1}th on where writes come between: {found.numbers['slowdown']:.3g} times as long as "
-            f"the first {HEALTHY_READS}; all tasks together lose {seconds_text(loss.lost_s[0])} to "
+            f"reads of {bytes_text(size)} with holes of {bytes_text(stride - size)} between them are slow "
+            "from the "
+            f"{HEALTHY_READS + 1}th on where writes come between: {found.numbers['slowdown']:.3g} times as "
+            f"long as the first {HEALTHY_READS}; all tasks together lose {seconds_text(loss.lost_s[0])} to "
             f"{seconds_text(loss.lost_s[1])}"
         ),
     )
@@ -156,9 +159,9 @@ def _where(run: Run, slow: np.ndarray, phase: np.ndarray | None) -> Where:
         tasks=len(np.unique(slow["rank"])),
         ranks=spans_of(slow["rank"]),
         phases=numbers,
-        phase_names=None if names is None or numbers is None else tuple(names[n - 1] for n in numbers),
+        phase_names=None
+        if names is None or numbers is None
+        else tuple(dict.fromkeys(names[n - 1] for n in numbers)),
         ordinals=spans_of(slow["ordinal"]),
         times_s=(float(slow["start_ns"].min()) * 1e-9, float(slow["end_ns"].max()) * 1e-9),
     )
-
-

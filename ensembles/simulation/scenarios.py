@@ -1,7 +1,7 @@
 """Scenarios: simulated runs in which a cause of slow I/O was planted, with an answer sheet.
 
-A scenario is a TOML file: a pattern, a model, and what makes the run slow: faults of the model, parameters of the
-pattern, or both. At strength 0 nothing is planted, and it is the healthy run to compare with.
+A scenario is a TOML file: a pattern, a model, and what makes the run slow: faults of the model, parameters of
+the pattern, or both. At strength 0 nothing is planted, and it is the healthy run to compare with.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ class Scenario:
         for name, (without, with_) in self.planted.items():
             value = round(without + strength * (with_ - without))
             if value < 0:
-                raise EnsioError(f"{self.path}: at strength {strength:g} {name} would be {value}: choose another")
+                raise EnsioError(
+                    f"{self.path}: at strength {strength:g} {name} would be {value}: choose another"
+                )
             values[name] = value
         if tasks is not None:
             values["tasks"] = tasks
@@ -99,7 +101,8 @@ def read_scenarios() -> list[Scenario]:
         if paths := sorted(folder.glob("*.toml")):
             return [read_scenario(path) for path in paths]
     raise EnsioError(
-        "no scenarios are installed: build them with ./dev setup, or put the bin folder of an installation on PATH"
+        "no scenarios are installed: build them with ./dev setup, or put the bin folder of an installation "
+        "on PATH"
     )
 
 
@@ -120,11 +123,15 @@ def read_scenario(path: Path) -> Scenario:
         raise EnsioError(f"{path}: is no TOML: {error}") from None
     tables = Tables(path, Lines(text))
     tables.keys(content, (), ("title", "pattern", "model"), ("cause", "parameters", "planted", "fault"))
-    texts = {key: tables.text(content, (), key) for key in ("title", "pattern", "model", "cause") if key in content}
+    texts = {
+        key: tables.text(content, (), key) for key in ("title", "pattern", "model", "cause") if key in content
+    }
     parameters, planted, faults = (_table(tables, content, key) for key in ("parameters", "planted", "fault"))
     for name, value in parameters.items():
         if isinstance(value, bool) or not isinstance(value, (int, str)):
-            raise EnsioError(f"{tables.where('parameters', name)}: {name} must be a whole number or an expression")
+            raise EnsioError(
+                f"{tables.where('parameters', name)}: {name} must be a whole number or an expression"
+            )
     for name, strength in faults.items():
         if isinstance(strength, bool) or not isinstance(strength, (int, float)):
             raise EnsioError(f"{tables.where('fault', name)}: the strength of {name} must be a number")
@@ -152,7 +159,9 @@ def _table(tables: Tables, content: Mapping[str, Any], key: str) -> dict[str, An
 
 def _ends(tables: Tables, name: str, entry: Any) -> tuple[int, int]:
     if not isinstance(entry, dict):
-        raise EnsioError(f"{tables.where('planted', name)}: {name} must be a table with the keys without and with")
+        raise EnsioError(
+            f"{tables.where('planted', name)}: {name} must be a table with the keys without and with"
+        )
     tables.keys(entry, ("planted", name), ("without", "with"))
     for key, value in entry.items():
         if isinstance(value, bool) or not isinstance(value, int):

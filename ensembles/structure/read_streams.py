@@ -25,8 +25,8 @@ def reads_of(events: Events) -> Columns:
     Returns
     -------
     dict of str to ndarray, shape (n,)
-        Sorted by rank, layer, file, thread and start: ``rank``, ``file``, ``layer``, ``call``, ``lane`` (thread),
-        ``start_ns``, ``end_ns``, ``duration_ns``, ``offset``, ``bytes``, ``calls``, ``ordinal``,
+        Sorted by rank, layer, file, thread and start: ``rank``, ``file``, ``layer``, ``call``, ``lane``
+        (thread), ``start_ns``, ``end_ns``, ``duration_ns``, ``offset``, ``bytes``, ``calls``, ``ordinal``,
         ``written_before_bytes`` and ``writing_before_ns`` (of the task, from its beginning to the start).
     """
     order = np.lexsort((events.start, events.rank))
@@ -62,8 +62,8 @@ def reads_of(events: Events) -> Columns:
 def runs_of(reads: Columns, least_reads: int) -> Columns:
     """The reads of strided runs.
 
-    A task whose threads read one file may take turns on one stream, or have a stream each. Both are tried; turns
-    count if they explain as many reads.
+    A task whose threads read one file may take turns on one stream, or have a stream each. Both are tried;
+    turns count if they explain as many reads.
 
     Parameters
     ----------
@@ -132,7 +132,9 @@ def _runs(reads: Columns, least_reads: int) -> Columns:
     at = np.repeat(low, size) + place
     before = np.maximum(at - 1, 0)
     known = ~new[at]
-    found = {name: values[at] for name, values in reads.items() if not name.endswith(("before_bytes", "before_ns"))}
+    found = {
+        name: values[at] for name, values in reads.items() if not name.endswith(("before_bytes", "before_ns"))
+    }
     for short, long in (("written_bytes", "written_before_bytes"), ("writing_ns", "writing_before_ns")):
         found[short] = np.where(known, reads[long][at] - reads[long][before], 0)
     found["stride_bytes"] = stride[begins][run]

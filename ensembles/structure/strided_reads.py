@@ -1,10 +1,11 @@
 """Reads with a constant stride and holes between them: a mergeable summary.
 
-A *stream* is what one task (or one of its threads) reads of one file through one layer, in the order of start.
-Successive reads without a hole between them count as one, for a library may have cut a read into pieces. A
-*strided run* is a part of a stream along which offsets grow by the same stride, which is larger than what is
-read: the reads of a matrix whose rows are padded, for example. Its reads have *positions* from 1. Some of what
-tells runs apart is kept beside the reads: how much the task wrote since the read before, and how long that took.
+A *stream* is what one task (or one of its threads) reads of one file through one layer, in the order of
+start. Successive reads without a hole between them count as one, for a library may have cut a read into
+pieces. A *strided run* is a part of a stream along which offsets grow by the same stride, which is larger
+than what is read: the reads of a matrix whose rows are padded, for example. Its reads have *positions* from
+1. Some of what tells runs apart is kept beside the reads: how much the task wrote since the read before, and
+how long that took.
 """
 
 from __future__ import annotations
@@ -49,9 +50,10 @@ ROW = np.dtype(
         ("writing_ns", "i8"),
     ]
 )
-"""A row a read. ``run``: which strided run of its task, layer and file by time, from 0; ``reads``: of the run;
-``position``: in the run, from 1, and `MOST_POSITIONS` + 1 for the sum of those that follow; ``ordinal``: which
-read of its task, layer and file; ``written_bytes``, ``writing_ns``: by the task since the read before."""
+"""A row a read. ``run``: which strided run of its task, layer and file by time, from 0; ``reads``: of the
+run; ``position``: in the run, from 1, and `MOST_POSITIONS` + 1 for the sum of those that follow; ``ordinal``:
+which read of its task, layer and file; ``written_bytes``, ``writing_ns``: by the task since the read
+before."""
 
 _WRITTEN_SHARE = 1 / 16
 

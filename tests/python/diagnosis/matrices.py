@@ -1,7 +1,8 @@
-"""Programs that write, read and write, and read matrices, as MADbench does, with a read-ahead that fails or not.
+"""Programs that write, read and write, and read matrices, as MADbench does, with a read-ahead that fails or
+not.
 
-Their durations are drawn step by step, all tasks at once, from what is said about the file system: so the truth
-is known, and nothing of it comes from the code that is tested.
+Their durations are drawn step by step, all tasks at once, from what is said about the file system: so the
+truth is known, and nothing of it comes from the code that is tested.
 """
 
 from __future__ import annotations
@@ -130,7 +131,9 @@ class Program:
                 "moved": np.broadcast_to(size, self.tasks),
                 "error": 0 * whole,
                 "start": np.rint(self.now_s * 1e9).astype(np.int64),
-                "duration": np.maximum(np.rint(np.broadcast_to(time_s, self.tasks) * 1e9), 1).astype(np.int64),
+                "duration": np.maximum(np.rint(np.broadcast_to(time_s, self.tasks) * 1e9), 1).astype(
+                    np.int64
+                ),
             }
         )
 
@@ -266,7 +269,7 @@ def write_run(program: Program, folder: Path, mode: str = "trace", offsets: bool
             lanes,
             {number: path for number, path in enumerate(events.files) if number},
             names,
-            properties={"mode": mode, "host": f"node{rank // 4}"},
+            properties={"mode": mode, "host": "node0"},
             head={"rank": rank, "tasks": program.tasks, "pid": rank + 9},
         )
         write_spool(folder / f"{rank}.spool", content)

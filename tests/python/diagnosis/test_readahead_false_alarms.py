@@ -128,7 +128,13 @@ def op_of(name: str) -> str:
 
 @pytest.mark.parametrize(
     "name",
-    ["vpic_hdf5_summit_gpfs_192", "cm1_48_dftracer", "dlio_hdf5_8_dftracer", "cm1_recorder", "local_bufwr256k_6runs"],
+    [
+        "vpic_hdf5_summit_gpfs_192",
+        "cm1_48_dftracer",
+        "dlio_hdf5_8_dftracer",
+        "cm1_recorder",
+        "local_bufwr256k_6runs",
+    ],
 )
 def test_it_is_silent_on_real_tables(name):
     from real_tables import real_table

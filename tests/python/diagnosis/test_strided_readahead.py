@@ -13,7 +13,9 @@ from ensembles.diagnosis.finding import Finding
 FAULTY = FileSystem(fault=1.0)
 
 
-def findings(folder: Path, shape: Matrices, tasks: int, system: FileSystem, seed: int = 1) -> tuple[Finding, ...]:
+def findings(
+    folder: Path, shape: Matrices, tasks: int, system: FileSystem, seed: int = 1
+) -> tuple[Finding, ...]:
     program = run_matrices(shape, tasks, system, seed)
     return en.diagnose(en.open(write_run(program, folder / "run"))).findings
 
@@ -51,7 +53,9 @@ def test_it_is_found_once_with_its_stride_its_reads_and_its_phase(name, tmp_path
     assert finding.where.ranks == ((0, tasks - 1),)
     assert finding.where.file_count == (tasks if shape.own_file else 1)
     if shape.pieces == 1:
-        begin = [sum(shape.count for phase in shape.phases[:at] if phase != "w") for at in range(len(shape.phases))]
+        begin = [
+            sum(shape.count for phase in shape.phases[:at] if phase != "w") for at in range(len(shape.phases))
+        ]
         mixed = [b for b, phase in zip(begin, shape.phases, strict=True) if phase == "m"]
         assert finding.where.ordinals == tuple((b + 4, b + shape.count) for b in mixed)
     if shape.barriers and shape.lanes == "one":

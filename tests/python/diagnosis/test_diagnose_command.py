@@ -1,0 +1,128 @@
+"""``ensio diagnose``, as a person starts it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from matrices import FileSystem, Matrices, run_matrices, write_run
+
+import ensembles as en
+from ensembles.collection import collect
+from ensembles.viz.report import write_report
+
+FAULTY = FileSystem(fault=1.0)
+
+
+def ensio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+def told(*arguments: str | Path) -> dict:
+    done = ensio("diagnose", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("faulty") / "run"
+    return write_run(run_matrices(Matrices(), 12, FAULTY), folder)
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("healthy") / "run"
+    return write_run(run_matrices(Matrices(), 12, FileSystem()), folder)
+
+
+def test_the_json_has_the_promised_keys(faulty):
+    found = told(faulty)
+    (finding,) = found["findings"]
+    assert set(finding) >= {"id", "severity", "confidence", "where", "evidence", "advice", "gain_s"}
+    assert finding["id"] == "strided-readahead"
+    assert finding["where"]["phases"] == [2]
+    assert finding["where"]["ordinals"] == [[4, 8]]
+    assert finding["where"]["files"] == ["/scratch/matrices.1"]
+    assert finding["where"]["ranks"] == "0-11"
+    low, high = finding["gain_s"]
+    assert 0 < low <= high
+    assert all(check["holds"] for check in finding["evidence"]["checks"])
+    assert found["not_examined"] == []
+
+
+def test_the_text_names_the_cause_and_the_remedy(faulty):
+    done = ensio("diagnose", faulty)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("critical: strided-readahead")
+    assert "read-ahead" in done.stdout.partition("advice")[2]
+
+
+def test_a_healthy_run_has_no_finding_and_the_text_says_what_was_looked_for(healthy):
+    assert told(healthy)["findings"] == []
+    done = ensio("diagnose", healthy)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "no finding (looked for: strided-readahead)\n"
+
+
+def test_processes_and_trace_h5_give_the_same_answer(faulty, tmp_path):
+    whole = told(faulty)
+    shared = told(faulty, "--workers", "2")
+    assert shared["findings"] == whole["findings"]
+    result = tmp_path / "trace.h5"
+    collect(str(faulty), str(result))
+    assert told(result)["findings"] == whole["findings"]
+
+
+@pytest.mark.parametrize("mode", ["profile", "tail"])
+def test_runs_that_keep_not_every_call_are_not_examined_and_it_says_why(mode, tmp_path):
+    folder = write_run(run_matrices(Matrices(), 4, FAULTY), tmp_path / "run", mode=mode)
+    found = told(folder)
+    assert (found["findings"], found["examined"]) == ([], [])
+    (entry,) = found["not_examined"]
+    assert entry["id"] == "strided-readahead"
+    assert mode in entry["reason"]
+    assert "ensio run --mode trace" in entry["reason"]
+    assert entry["reason"] in ensio("diagnose", folder).stdout
+
+
+def test_reads_without_a_place_are_not_examined_and_it_says_why(tmp_path):
+    folder = write_run(run_matrices(Matrices(), 4, FAULTY), tmp_path / "run", offsets=False)
+    (entry,) = told(folder)["not_examined"]
+    assert "offset" in entry["reason"]
+
+
+def test_a_run_without_reads_is_examined_and_has_no_finding(tmp_path):
+    folder = write_run(run_matrices(Matrices(phases="w"), 4, FAULTY), tmp_path / "run")
+    found = told(folder)
+    assert (found["findings"], found["not_examined"]) == ([], [])
+
+
+def test_what_cannot_be_read_is_one_sentence_and_exit_2(tmp_path):
+    done = ensio("diagnose", tmp_path / "nothing")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+
+
+def test_memory_that_does_not_hold_a_task_leaves_it_out_and_says_so(tmp_path, monkeypatch):
+    from ensembles.budget import Budget
+
+    folder = write_run(run_matrices(Matrices(), 6, FAULTY), tmp_path / "run")
+    monkeypatch.setattr(Budget, "held_events", 20)
+    monkeypatch.setattr(Budget, "chunk_events", 8)
+    found = en.diagnose(en.open(folder))
+    assert found.findings == ()
+    assert any(note.startswith("6 tasks made more calls") for note in found.notes)
+
+
+def test_the_report_has_the_findings_and_a_healthy_one_no_such_section(faulty, healthy, tmp_path):
+    for folder, expected in ((faulty, True), (healthy, False)):
+        page = tmp_path / "report.html"
+        write_report(en.open(folder), page)
+        text = page.read_text()
+        assert ('<section id="findings">' in text) == expected
+        assert ("critical: strided-readahead" in text) == expected
