@@ -99,6 +99,7 @@ class Pass:
                 chunks = summary.prepared(chunks, self.budget, self.path)
             for chunk in chunks:
                 summary.add(chunk)
+                del chunk  # so that the memory of its columns can take the next one
                 self.budget.check(self.path)
         except MemoryError as error:
             raise self.budget.exceeded(self.path) from error
