@@ -239,7 +239,8 @@ def _used(
     if amount is None:
         return np.minimum(elapsed_ns, length)
     total = amount[event]
-    return np.where(elapsed_ns >= length, total, (total * (elapsed_ns / length)).astype(np.int64))
+    share = np.minimum(elapsed_ns, length) / length
+    return np.where(elapsed_ns >= length, total, (total * share).astype(np.int64))
 
 
 def numpy_count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) -> np.ndarray:
