@@ -27,6 +27,7 @@ def compiled(module: str, *headers: str) -> Extension:
 setup(
     ext_modules=[
         compiled("ensembles.summaries._kernels", "bins.h"),
+        compiled("ensembles.summaries._callsums"),
         compiled("ensembles.readers._decode", "event.h", "jobfile.h"),
         compiled("ensembles.readers._columns", "event.h"),
         compiled("ensembles.structure._gaps", "bins.h"),

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -71,10 +72,11 @@ def cells_of(run) -> CellSummary:
     return CellSummary(run.calls, run.files)
 
 
-def commands(run: str, memory: str, folder: str) -> list[list[str]]:
+def commands(run: str, memory: str, folder: str, wanted: Sequence[str] = tuple(COMMANDS)) -> list[list[str]]:
     """Peak memory and times of each command."""
     rows = []
-    for words, options in COMMANDS.items():
+    for words in wanted:
+        options = COMMANDS[words]
         name, *more = words.split()
         options = ("-o", os.path.join(folder, "report.html")) if name == "report" else options
         command = [sys.executable, "-m", "ensembles.cli.main", name, run, *more, *options, "--memory", memory]

@@ -19,7 +19,7 @@ from ensembles.structure.long_runs import Beside, events_of_some_ranks
 from ensembles.structure.ordinals import ordinal_of
 from ensembles.structure.phases import MOST_EVENTS, Phases
 from ensembles.summaries.one_pass import filled, made
-from ensembles.summaries.phasecounts import PhaseCounts
+from ensembles.summaries.phasecounts import CountsOfSeveral, PhaseCounts
 
 if TYPE_CHECKING:
     from ensembles.run import Run
@@ -53,7 +53,7 @@ def ensemble_of(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
     if run.keeps_all_calls:
         if run.most_events <= min(IN_MEMORY, run.budget.held_events):
             return run.chosen_by(selection).ensemble(per)
-        return _in_one_pass(run, selection, per)
+        return _in_one_pass(run, [selection], per)[0]
     try:
         return ensemble_of_summary(run, selection, per)
     except EnsioError:
@@ -67,11 +67,34 @@ def ensemble_of(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
     return ensemble
 
 
-def _in_one_pass(run: Run, selection: Selection, per: Per) -> Ensemble:
+def ensembles_of(run: Run, selections: Sequence[Selection], per: Per = "call") -> list[Ensemble]:
+    """As `ensemble_of`, of several selections: where it takes passes over all events, they share them.
+
+    Raises
+    ------
+    EnsioError
+        The run does not tell what one of them asks for.
+    """
+    long = run.keeps_all_calls and run.most_events > min(IN_MEMORY, run.budget.held_events)
+    if long and selections and not any(selection.needs_whole_run for selection in selections):
+        return _in_one_pass(run, selections, per)
+    return [ensemble_of(run, selection, per) for selection in selections]
+
+
+def _in_one_pass(run: Run, selections: Sequence[Selection], per: Per) -> list[Ensemble]:
+    """The ensembles of one selection, or of several that ask neither for phases nor for ordinals."""
     some = events_of_some_ranks(run, min(SOME_EVENTS, run.budget.held_events // 4))
     run.budget.check(run.path)
-    phases, found, number = _phases_and_counts(run, selection, per, some)
-    sample = Sample.of_phase_counts(found, number)
+    phases, found, number = _phases_and_counts(run, selections, per, some)
+    return [
+        _ensemble_of_counts(run, selection, per, some, phases, Sample.of_phase_counts(counts, number))
+        for selection, counts in zip(selections, found.each, strict=True)
+    ]
+
+
+def _ensemble_of_counts(
+    run: Run, selection: Selection, per: Per, some: Events | None, phases: Phases, sample: Sample
+) -> Ensemble:
     if selection.phases is not None and phases.count <= MOST_PHASES:
         sample = sample.chosen(within_ranges(sample.phase, selection.phases))
     notes = [f"phases: {phases.sentence}"]
@@ -90,16 +113,17 @@ def _in_one_pass(run: Run, selection: Selection, per: Per) -> Ensemble:
 
 
 def _phases_and_counts(
-    run: Run, selection: Selection, per: Per, some: Events | None
-) -> tuple[Phases, PhaseCounts, np.ndarray]:
-    """The phases of a run, what of each is chosen, and the number of the phase of each group."""
-    within, per_mib = selection.without_phases(), per == "MiB"
+    run: Run, selections: Sequence[Selection], per: Per, some: Events | None
+) -> tuple[Phases, CountsOfSeveral, np.ndarray]:
+    """The phases of a run, what of each the selections choose, and the number of the phase of each group."""
+    selection, per_mib = selections[0], per == "MiB"
+    within = selection.without_phases()
     # Ordinals are looked at before, in the pass itself.
-    choose = partial(_choose, replace(within, ordinals=None), per)
-    columns = {*selection.columns, "start", "duration"}
-    columns |= {"moved"} if per_mib or selection.per_byte else set()
+    chosen = [partial(_choose, replace(each.without_phases(), ordinals=None), per) for each in selections]
+    columns = {*(name for each in selections for name in each.columns), "start", "duration"}
+    columns |= {"moved"} if per_mib or any(each.per_byte for each in selections) else set()
     if not run.knows_phases and selection.ordinals is None:
-        beside = Beside(columns, partial(_counts_beside, choose, per_mib))
+        beside = Beside(columns, partial(_counts_beside, chosen, per_mib))
         phases = run.find_phases(some, beside)
         if beside.found is not None and len(phases.cuts_ns) < MOST_PHASES:
             return phases, beside.found, phases.number
@@ -108,15 +132,26 @@ def _phases_and_counts(
     cuts, number, key = _groups_of(phases)
     columns |= {"rank"} if phases.named is not None else set()
     if selection.phases is not None and phases.count > MOST_PHASES:
-        choose = partial(_choose_of_phases, choose, phases, selection.phases)
-    make = partial(PhaseCounts, cuts, choose, key, per_mib)
+        chosen = [partial(_choose_of_phases, choose, phases, selection.phases) for choose in chosen]
+    make = partial(_counts_between, chosen, key, per_mib, cuts)
     if selection.ordinals is not None:
         return phases, run.gather(partial(made, make), None, within), number
     return phases, filled(run, tuple(columns), make), number
 
 
-def _counts_beside(choose: Callable[[Events], np.ndarray], per_mib: bool, cuts: np.ndarray) -> PhaseCounts:
-    return PhaseCounts(cuts, choose, per_mib=per_mib, keep_odd=True)
+def _counts_beside(
+    chosen: Sequence[Callable[[Events], np.ndarray]], per_mib: bool, cuts: np.ndarray
+) -> CountsOfSeveral:
+    return CountsOfSeveral([PhaseCounts(cuts, choose, per_mib=per_mib, keep_odd=True) for choose in chosen])
+
+
+def _counts_between(
+    chosen: Sequence[Callable[[Events], np.ndarray]],
+    key: Callable[[Events], np.ndarray] | None,
+    per_mib: bool,
+    cuts: np.ndarray,
+) -> CountsOfSeveral:
+    return CountsOfSeveral([PhaseCounts(cuts, choose, key, per_mib) for choose in chosen])
 
 
 def _thinned(events: Events, phases: Phases, most: int) -> Events:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     import pandas
 
     from ensembles.ensemble import Ensemble
+
+T = TypeVar("T")
 
 OPS = ("read", "write", "open", "close", "seek", "sync", "meta", "wait")
 """The kinds of operations; ``Events.op`` indexes this."""
@@ -71,7 +74,7 @@ class Events:
         What the ``file`` column indexes: absolute paths; ``files[0]`` is ``""`` (no file).
     """
 
-    __slots__ = (*COLUMNS, "_ask", "_length", "_told", "calls", "files")
+    __slots__ = (*COLUMNS, "_ask", "_length", "_remembered", "_told", "calls", "files")
 
     def __init__(
         self, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]
@@ -90,6 +93,7 @@ class Events:
         self._length = length
         self._ask: Callable[[str], np.ndarray | None] | None = None
         self._told: dict[str, np.ndarray | None] = {}
+        self._remembered: dict[Any, Any] = {}
 
     @classmethod
     def partly(cls, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]) -> Events:
@@ -100,7 +104,7 @@ class Events:
             setattr(events, name, np.asarray(column, dtype=COLUMNS[name]))
             events._length = len(column)
         events.calls, events.files = tuple(calls), files
-        events._ask, events._told = None, {}
+        events._ask, events._told, events._remembered = None, {}, {}
         return events
 
     @classmethod
@@ -156,6 +160,12 @@ class Events:
         if name not in self._told:
             self._told[name] = None if self._ask is None else self._ask(name)
         return self._told[name]
+
+    def remembered(self, key: Any, make: Callable[[Events], T]) -> T:
+        """What `make` makes of these events: once, however many ask for it by this key."""
+        if key not in self._remembered:
+            self._remembered[key] = make(self)
+        return self._remembered[key]
 
     def told_by(self, ask: Callable[[str], np.ndarray | None]) -> Events:
         """These events, which from now on ask `ask` for what only a whole run tells: ``"phase"`` or
@@ -231,9 +241,29 @@ class Events:
         return f"Events: {len(self):,} calls of {ranks:,} tasks over {span_s:.3f} s"
 
 
+def of_calls(function: Callable[[Sequence[Call]], T]) -> Callable[[Sequence[Call]], T]:
+    """A function of the calls of a run, which is not asked again for those that it was asked for last: all
+    chunks of a run have the same."""
+    last: tuple[Any, Any] = None, None
+
+    @wraps(function)
+    def remembering(calls: Sequence[Call]) -> T:
+        nonlocal last
+        known, answer = last
+        if known is not calls:
+            answer = function(calls)
+            last = (calls, answer) if isinstance(calls, tuple) else (None, None)
+        return answer
+
+    return remembering
+
+
+@of_calls
 def op_of_calls(calls: Sequence[Call]) -> np.ndarray:
-    """Kind of operation of each call: index into `OPS`, u1, shape (len(calls),)."""
-    return np.array([OPS.index(call.op) for call in calls], dtype="u1")
+    """Kind of operation of each call: index into `OPS`, u1, shape (len(calls),); not to be changed."""
+    ops = np.array([OPS.index(call.op) for call in calls], dtype="u1")
+    ops.flags.writeable = False
+    return ops
 
 
 def _same(files: Sequence[str], others: Sequence[str]) -> bool:

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 _FEW_EVENTS = 1 << 18
 """Threads are not worth while for fewer."""
 
+_CHECKED_EVENTS = 1 << 17
+"""After so many events it is looked what memory the process takes: to ask the kernel takes as long as counting
+some thousands of them."""
+
 PARTS_EACH = 3
 """Parts for each worker: one that is done early takes another."""
 
@@ -97,9 +101,15 @@ class Pass:
             chunks = self.chosen(run, self._chunks(run, span, flaws))
             if hasattr(summary, "prepared"):
                 chunks = summary.prepared(chunks, self.budget, self.path)
+            unchecked = 0
             for chunk in chunks:
                 summary.add(chunk)
-                self.budget.check(self.path)
+                unchecked += len(chunk)
+                del chunk  # so that the memory of its columns can take the next one
+                if unchecked >= _CHECKED_EVENTS:
+                    self.budget.check(self.path)
+                    unchecked = 0
+            self.budget.check(self.path)
         except MemoryError as error:
             raise self.budget.exceeded(self.path) from error
         return summary, flaws

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ensembles.ensemble import Ensemble
+from ensembles.ensemble_of_run import ensembles_of
 from ensembles.errors import EnsioError
 from ensembles.events import Call
+from ensembles.selection import Selection
 from ensembles.summaries.calltable import CallTable
 from ensembles.viz.modes import modes
 from ensembles.viz.tail import tail
@@ -45,7 +47,24 @@ def shown_ensembles(run: Any, table: CallTable) -> list[Shown]:
     table : CallTable
         What its calls add up to.
     """
-    return [_shown(run, call) for call in _calls_that_matter(table)]
+    calls = _calls_that_matter(table)
+    return [_shown(run, call, ensemble) for call, ensemble in zip(calls, _ensembles(run, calls), strict=True)]
+
+
+def _ensembles(run: Any, calls: Sequence[Call]) -> list[Ensemble | EnsioError]:
+    """The ensemble of each function, or why there is none."""
+    chosen = [Selection.parse(call=call.name, layer=call.layer) for call in calls]
+    try:
+        return list(ensembles_of(run, [each.for_run(run, from_summary=True) for each in chosen]))
+    except EnsioError:
+        return [_ensemble(run, call) for call in calls]
+
+
+def _ensemble(run: Any, call: Call) -> Ensemble | EnsioError:
+    try:
+        return run.ensemble(call=call.name, layer=call.layer)
+    except EnsioError as error:
+        return error
 
 
 def _calls_that_matter(table: CallTable) -> list[Call]:
@@ -57,9 +76,10 @@ def _calls_that_matter(table: CallTable) -> list[Call]:
     return [call for call in ordered if chosen[call] >= least_ns][:_MOST]
 
 
-def _shown(run: Any, call: Call) -> Shown:
+def _shown(run: Any, call: Call, ensemble: Ensemble | EnsioError) -> Shown:
     try:
-        ensemble: Ensemble = run.ensemble(call=call.name, layer=call.layer)
+        if isinstance(ensemble, EnsioError):
+            raise ensemble
         pictures = {"modes": modes(ensemble), "tail": tail(ensemble, run.tasks)}
     except EnsioError as error:
         return Shown(call.name, {}, [f"{error}."])

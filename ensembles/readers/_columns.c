@@ -2,19 +2,24 @@
  * equal to the last bit. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <ensio/event.h>
 
 enum { RANK, THREAD, CALL, DEPTH, CARRIED, FILE_NUMBER, OFFSET, REQUESTED, MOVED, ERROR, START, DURATION, COLUMNS };
 
-enum { SOME_EVENTS = 256 };
+enum {
+    SOME_EVENTS = 256,  /* go through the columns one after the other, and stay in the first cache of the processor */
+    READ_EVENTS = 2048, /* are read at a time, and stay in the second */
+};
 
 static const int widths[COLUMNS] = {4, 2, 2, 1, 1, 4, 8, 8, 8, 2, 8, 8};
 
-typedef struct {
+typedef struct job {
     const struct ensio_event *events;
     Py_ssize_t count;
     uint64_t first_ticks;
@@ -29,11 +34,42 @@ typedef struct {
     Py_ssize_t unknown_calls, unknown_files;
 } job;
 
+/* 1.5 * 2**52: a double of this size has no fraction, and its lowest bits are the number that was added to it. */
+#define TO_INTEGER 6755399441055744.0
+#define TO_INTEGER_BITS 0x4338000000000000LL
+#define EXACT ((int64_t)1 << 51) /* numbers below this survive that */
+
 static inline int64_t nanoseconds(int64_t ticks, double ns_per_tick)
 {
-    const double to_integer = 6755399441055744.0; /* 1.5 * 2**52: what is added to it loses its fraction */
     const double ns = (double)ticks * ns_per_tick;
-    return (int64_t)(fabs(ns) < 2251799813685248.0 ? (ns + to_integer) - to_integer : rint(ns));
+    return (int64_t)(fabs(ns) < (double)EXACT ? (ns + TO_INTEGER) - TO_INTEGER : rint(ns));
+}
+
+/* The same for `ticks` and nanoseconds below EXACT, in operations that every processor has for several numbers at once. */
+static inline int64_t few_nanoseconds(int64_t ticks, double ns_per_tick)
+{
+    double real;
+    int64_t bits = (int64_t)((uint64_t)ticks + TO_INTEGER_BITS);
+    memcpy(&real, &bits, sizeof real);
+    real = (real - TO_INTEGER) * ns_per_tick + TO_INTEGER;
+    memcpy(&bits, &real, sizeof bits);
+    return (int64_t)((uint64_t)bits - TO_INTEGER_BITS);
+}
+
+static void to_nanoseconds(int64_t *restrict start, int64_t *restrict duration, Py_ssize_t count, uint64_t bits,
+                           double ns_per_tick)
+{
+    if (bits < EXACT && (double)(bits + 1) * ns_per_tick < (double)EXACT) {
+        for (Py_ssize_t i = 0; i < count; i++)
+            start[i] = few_nanoseconds(start[i], ns_per_tick);
+        for (Py_ssize_t i = 0; i < count; i++)
+            duration[i] = few_nanoseconds(duration[i], ns_per_tick);
+    } else {
+        for (Py_ssize_t i = 0; i < count; i++) {
+            start[i] = nanoseconds(start[i], ns_per_tick);
+            duration[i] = nanoseconds(duration[i], ns_per_tick);
+        }
+    }
 }
 
 /* Whether a time or an amount of data is impossible: then nothing else is done. */
@@ -41,21 +77,20 @@ static int decode_times(const job *job)
 {
     int64_t *const start = job->columns[START], *const duration = job->columns[DURATION];
     const uint64_t most = (uint64_t)job->most_ticks;
+    uint64_t bits = 0; /* those that any time has */
     int damaged = 0;
     for (Py_ssize_t i = 0; i < job->count; i++) {
         const struct ensio_event *const event = &job->events[i];
         const uint64_t since = event->start - job->first_ticks;
         damaged |= since + most > 2 * most || event->duration > most || event->moved > job->most_moved;
+        bits |= (since ^ (0 - (since >> 63))) | event->duration;
         start[i] = (int64_t)since;
         duration[i] = (int64_t)event->duration;
     }
     if (damaged)
         return 1;
     if (job->ns_per_tick != 1.0)
-        for (Py_ssize_t i = 0; i < job->count; i++) {
-            start[i] = nanoseconds(start[i], job->ns_per_tick);
-            duration[i] = nanoseconds(duration[i], job->ns_per_tick);
-        }
+        to_nanoseconds(start, duration, job->count, bits, job->ns_per_tick);
     for (Py_ssize_t i = 0; i < job->count; i++)
         start[i] += job->begin_ns;
     return 0;
@@ -112,59 +147,187 @@ static int decode_all(job *whole)
     return 0;
 }
 
+/* Moves completed events to the front; how many there are. */
+static Py_ssize_t compact_events(struct ensio_event *events, Py_ssize_t count)
+{
+    Py_ssize_t completed = 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (events[i].call) {
+            if (completed < i)
+                events[completed] = events[i];
+            completed++;
+        }
+    return completed;
+}
+
 static int get_bytes(PyObject *object, Py_buffer *view, int flags)
 {
     return PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | flags);
 }
 
-static PyObject *decode(PyObject *module, PyObject *args)
-{
-    (void)module;
-    PyObject *objects[3 + COLUMNS], *tuple, *result = NULL;
+/* What `decode` and `read` are told alike. */
+typedef struct {
+    job job;
     Py_buffer views[3 + COLUMNS];
-    int held[3 + COLUMNS] = {0}, damaged;
+    int held[3 + COLUMNS];
+    Py_ssize_t room; /* events that every column has room for */
+} request;
+
+static void release(request *request)
+{
+    for (int i = 0; i < 3 + COLUMNS; i++)
+        if (request->held[i])
+            PyBuffer_Release(&request->views[i]);
+}
+
+/* Takes the arguments that are the same: the buffer of events, the numbers of calls and of files, the columns, a tuple with
+ * the rest. */
+static int get_request(request *request, PyObject *raw, PyObject *calls, PyObject *files, PyObject *columns,
+                       PyObject *numbers, int raw_flags)
+{
+    job *const job = &request->job;
     unsigned long long first_ticks;
     long long begin_ns, most_ticks, most_moved;
     unsigned rank, thread;
-    job job = {0};
-    if (!PyArg_ParseTuple(args, "OOOO!KdLLLII", &objects[0], &objects[1], &objects[2], &PyTuple_Type, &tuple,
-                          &first_ticks, &job.ns_per_tick, &begin_ns, &most_ticks, &most_moved, &rank, &thread))
-        return NULL;
-    if (PyTuple_Size(tuple) != COLUMNS) {
+    if (!PyArg_ParseTuple(numbers, "KdLLLII", &first_ticks, &job->ns_per_tick, &begin_ns, &most_ticks, &most_moved,
+                          &rank, &thread))
+        return -1;
+    if (PyTuple_Size(columns) != COLUMNS) {
         PyErr_SetString(PyExc_ValueError, "every column is given, or None in its place");
-        return NULL;
+        return -1;
     }
+    PyObject *const first[3] = {raw, calls, files};
     for (int i = 0; i < 3 + COLUMNS; i++) {
-        if (i >= 3 && (objects[i] = PyTuple_GetItem(tuple, i - 3)) == Py_None)
+        PyObject *const object = i < 3 ? first[i] : PyTuple_GetItem(columns, i - 3);
+        if (i >= 3 && object == Py_None)
             continue;
-        if (get_bytes(objects[i], &views[i], i >= 3 ? PyBUF_WRITABLE : 0) != 0)
-            goto done;
-        held[i] = 1;
+        if (get_bytes(object, &request->views[i], i >= 3 ? PyBUF_WRITABLE : i == 0 ? raw_flags : 0) != 0)
+            return -1;
+        request->held[i] = 1;
     }
-    job.count = views[0].len / (Py_ssize_t)sizeof(struct ensio_event);
-    job.last_call = views[1].len / 2 - 1, job.last_file = views[2].len / 4 - 1;
-    int fits = job.last_call >= 0 && job.last_file >= 0 && most_ticks >= 0 && most_ticks < (1LL << 62) &&
-               held[3 + CALL] && held[3 + START] && held[3 + DURATION];
+    Py_buffer *const views = request->views;
+    job->last_call = views[1].len / 2 - 1, job->last_file = views[2].len / 4 - 1;
+    int fits = job->last_call >= 0 && job->last_file >= 0 && most_ticks >= 0 && most_ticks < (1LL << 62) &&
+               request->held[3 + CALL] && request->held[3 + START] && request->held[3 + DURATION];
+    request->room = PY_SSIZE_T_MAX;
     for (int i = 0; i < COLUMNS; i++)
-        if (held[3 + i]) {
-            job.columns[i] = views[3 + i].buf;
-            fits &= views[3 + i].itemsize == widths[i] && views[3 + i].len / widths[i] >= job.count;
+        if (request->held[3 + i]) {
+            job->columns[i] = views[3 + i].buf;
+            fits &= views[3 + i].itemsize == widths[i];
+            const Py_ssize_t length = views[3 + i].len / widths[i];
+            request->room = length < request->room ? length : request->room;
         }
     if (!fits) {
         PyErr_SetString(PyExc_ValueError, "the columns do not fit the events");
+        return -1;
+    }
+    job->calls = views[1].buf, job->files = views[2].buf;
+    job->first_ticks = first_ticks, job->begin_ns = begin_ns, job->most_ticks = most_ticks, job->most_moved = most_moved;
+    job->rank = rank, job->thread = (uint16_t)thread;
+    return 0;
+}
+
+static PyObject *decode(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *raw, *calls, *files, *columns, *numbers, *result = NULL;
+    request request = {0};
+    int damaged;
+    if (!PyArg_ParseTuple(args, "OOOO!O!", &raw, &calls, &files, &PyTuple_Type, &columns, &PyTuple_Type, &numbers))
+        return NULL;
+    if (get_request(&request, raw, calls, files, columns, numbers, 0) != 0)
+        goto done;
+    job *const job = &request.job;
+    job->events = request.views[0].buf;
+    job->count = request.views[0].len / (Py_ssize_t)sizeof(struct ensio_event);
+    if (job->count > request.room) {
+        PyErr_SetString(PyExc_ValueError, "the columns do not fit the events");
         goto done;
     }
-    job.events = views[0].buf, job.calls = views[1].buf, job.files = views[2].buf;
-    job.first_ticks = first_ticks, job.begin_ns = begin_ns, job.most_ticks = most_ticks, job.most_moved = most_moved;
-    job.rank = rank, job.thread = (uint16_t)thread;
     Py_BEGIN_ALLOW_THREADS
-    damaged = decode_all(&job);
+    damaged = decode_all(job);
     Py_END_ALLOW_THREADS
-    result = damaged ? Py_NewRef(Py_None) : Py_BuildValue("nn", job.unknown_calls, job.unknown_files);
+    result = damaged ? Py_NewRef(Py_None) : Py_BuildValue("nn", job->unknown_calls, job->unknown_files);
 done:
-    for (int i = 0; i < 3 + COLUMNS; i++)
-        if (held[i])
-            PyBuffer_Release(&views[i]);
+    release(&request);
+    return result;
+}
+
+/* How far `read` came. */
+typedef struct {
+    Py_ssize_t slots, events, left;
+    int error;
+} progress;
+
+/* Reads and decodes, a buffer at a time, until there are no more slots or there is no more room, and ends early behind a
+ * buffer without events (a hole may be passed over), behind one that is damaged (`left` events are in the buffer) and where
+ * the file ends. */
+static progress read_events(job *job, int descriptor, off_t from, Py_ssize_t slots, Py_ssize_t position, Py_ssize_t room,
+                            struct ensio_event *buffer, Py_ssize_t most)
+{
+    progress done = {0};
+    struct job some = *job;
+    some.unknown_calls = some.unknown_files = 0;
+    while (done.slots < slots && done.events < room) {
+        Py_ssize_t wanted = slots - done.slots < most ? slots - done.slots : most;
+        wanted = wanted < room - done.events ? wanted : room - done.events;
+        const ssize_t length = pread(descriptor, buffer, (size_t)wanted * sizeof *buffer,
+                                     from + (off_t)(done.slots * (Py_ssize_t)sizeof *buffer));
+        if (length < 0 && errno == EINTR)
+            continue;
+        if (length < 0)
+            done.error = errno;
+        const Py_ssize_t present = length < 0 ? 0 : length / (Py_ssize_t)sizeof *buffer;
+        done.slots += present;
+        some.count = compact_events(buffer, present);
+        some.events = buffer;
+        for (int i = 0; i < COLUMNS; i++)
+            if (job->columns[i])
+                some.columns[i] = (char *)job->columns[i] + (position + done.events) * widths[i];
+        if (some.count && decode_all(&some)) {
+            done.left = some.count;
+            break;
+        }
+        done.events += some.count;
+        if (!some.count || present < wanted)
+            break;
+    }
+    job->unknown_calls = some.unknown_calls, job->unknown_files = some.unknown_files;
+    return done;
+}
+
+static PyObject *read_window(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *raw, *calls, *files, *columns, *numbers, *result = NULL;
+    request request = {0};
+    int descriptor;
+    long long from;
+    Py_ssize_t slots, position, room;
+    if (!PyArg_ParseTuple(args, "iLnnnOOOO!O!", &descriptor, &from, &slots, &position, &room, &raw, &calls, &files,
+                          &PyTuple_Type, &columns, &PyTuple_Type, &numbers))
+        return NULL;
+    if (get_request(&request, raw, calls, files, columns, numbers, PyBUF_WRITABLE) != 0)
+        goto done;
+    Py_ssize_t most = request.views[0].len / (Py_ssize_t)sizeof(struct ensio_event);
+    most = most < READ_EVENTS ? most : READ_EVENTS;
+    if (most < 1 || from < 0 || slots < 0 || position < 0 || room < 0 || position > request.room - room) {
+        PyErr_SetString(PyExc_ValueError, "the columns do not fit the events");
+        goto done;
+    }
+    progress found;
+    Py_BEGIN_ALLOW_THREADS
+    found = read_events(&request.job, descriptor, (off_t)from, slots, position, room, request.views[0].buf, most);
+    Py_END_ALLOW_THREADS
+    if (found.error) {
+        errno = found.error;
+        PyErr_SetFromErrno(PyExc_OSError);
+        goto done;
+    }
+    result = Py_BuildValue("nnnnn", found.slots, found.events, found.left, request.job.unknown_calls,
+                           request.job.unknown_files);
+done:
+    release(&request);
     return result;
 }
 
@@ -176,21 +339,19 @@ static PyObject *compact(PyObject *module, PyObject *object)
         return NULL;
     struct ensio_event *const events = view.buf;
     const Py_ssize_t count = view.len / (Py_ssize_t)sizeof *events;
-    Py_ssize_t completed = 0;
+    Py_ssize_t completed;
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (events[i].call) {
-            if (completed < i)
-                events[completed] = events[i];
-            completed++;
-        }
+    completed = compact_events(events, count);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&view);
     return PyLong_FromSsize_t(completed);
 }
 
 static PyMethodDef methods[] = {
-    {"decode", decode, METH_VARARGS, NULL}, {"compact", compact, METH_O, NULL}, {NULL, NULL, 0, NULL}};
+    {"decode", decode, METH_VARARGS, NULL},
+    {"read_window", read_window, METH_VARARGS, NULL},
+    {"compact", compact, METH_O, NULL},
+    {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT, .m_name = "_columns", .m_size = 0, .m_methods = methods};

@@ -3,6 +3,7 @@ equal results. ``NATIVE`` tells whether the compiled version is in use."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,11 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ensembles.events import COLUMNS
+from ensembles.readers.layout import EVENT
 from ensembles.readers.spool import Coded, Window
 
 try:
     from ensembles.readers import _columns
 except ImportError:
+    _columns = None
+
+if not hasattr(_columns, "read_window"):  # built from older sources
     _columns = None
 
 NATIVE = _columns is not None
@@ -85,6 +90,17 @@ class Found(NamedTuple):
     damaged: bool
 
 
+class Read(NamedTuple):
+    """What `read_window` did: how many slots were read, and how many events came from them; how many that
+    were not decoded, as one of them is damaged, are in the buffer; and as `Found` has it."""
+
+    slots: int
+    events: int
+    left: int
+    unknown_calls: int
+    unknown_files: int
+
+
 def decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.ndarray]) -> Found:
     """Decode completed events.
 
@@ -104,20 +120,88 @@ def decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.n
     """
     if _columns is None:
         return numpy_decode(decoding, thread, raw, out)
-    found = _columns.decode(
-        raw.view("u1"),
+    found = _columns.decode(raw.view("u1"), *_told(decoding, thread, out))
+    return numpy_decode(decoding, thread, raw, out) if found is None else Found(*found, False)
+
+
+def read_window(
+    descriptor: int,
+    decoding: Decoding,
+    thread: int,
+    window: Window,
+    raw: np.ndarray,
+    out: dict[str, np.ndarray],
+    place: range,
+) -> Read:
+    """Read events of a window and decode them, as far as there is room for them.
+
+    Parameters
+    ----------
+    descriptor : int
+        Of the spool.
+    decoding, thread
+        As for `decode`.
+    window : Window
+        The slots that are to be read.
+    raw : ndarray of EVENT.dtype, shape (n,), C-contiguous
+        A buffer.
+    out : dict of str to ndarray
+        As for `decode`.
+    place : range
+        Where in these columns the events go; one at least.
+
+    Returns
+    -------
+    Read
+        No slots: the file has no more. It ends early behind slots that are empty, or damaged.
+
+    Raises
+    ------
+    OSError
+        The spool cannot be read.
+    """
+    if _columns is None:
+        return numpy_read_window(descriptor, decoding, thread, window, raw, out, place)
+    where = (descriptor, window.position, window.slots, place.start, len(place))
+    return Read(*_columns.read_window(*where, raw.view("u1"), *_told(decoding, thread, out)))
+
+
+def _told(decoding: Decoding, thread: int, out: dict[str, np.ndarray]) -> tuple[object, ...]:
+    """What the compiled functions have to know."""
+    return (
         decoding.call_numbers,
         decoding.file_numbers,
         tuple(out.get(name) for name in COLUMNS),
-        decoding.first_ticks,
-        decoding.ns_per_tick,
-        decoding.start_ns,
-        decoding.most_ticks,
-        LARGEST_MOVED_BYTES,
-        decoding.rank,
-        thread,
+        (
+            decoding.first_ticks,
+            decoding.ns_per_tick,
+            decoding.start_ns,
+            decoding.most_ticks,
+            LARGEST_MOVED_BYTES,
+            decoding.rank,
+            thread,
+        ),
     )
-    return numpy_decode(decoding, thread, raw, out) if found is None else Found(*found, False)
+
+
+def numpy_read_window(
+    descriptor: int,
+    decoding: Decoding,
+    thread: int,
+    window: Window,
+    raw: np.ndarray,
+    out: dict[str, np.ndarray],
+    place: range,
+) -> Read:
+    """`read_window` without compiled code: a buffer at a time."""
+    wanted = min(len(raw), window.slots, len(place))
+    present = os.preadv(descriptor, [raw[:wanted].view("u1")], window.position) // EVENT.size
+    events = compact(raw[:present])
+    columns = {name: column[place.start : place.start + events] for name, column in out.items()}
+    found = numpy_decode(decoding, thread, raw[:events], columns)
+    if found.damaged:
+        return Read(present, 0, events, 0, 0)
+    return Read(present, events, 0, found.unknown_calls, found.unknown_files)
 
 
 def numpy_decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.ndarray]) -> Found:

@@ -1,6 +1,6 @@
 """Reads the events of spools, as they lie in files, into columns.
 
-Events are read into one small buffer that stays in the processor's cache, and from there go into the columns.
+Events are read into a small buffer that stays in the processor's cache, and from there go into the columns.
 No more than the buffer and the columns is ever in memory, whatever the size of the files.
 """
 
@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS
 from ensembles.readers import coding
-from ensembles.readers.columns import Decoding, compact, decode, sound
+from ensembles.readers.columns import Decoding, compact, decode, read_window, sound
 from ensembles.readers.flaws import Flaws
 from ensembles.readers.layout import EVENT
 from ensembles.readers.spool import Coded, Window
@@ -24,17 +24,8 @@ from ensembles.readers.spool import Coded, Window
 BLOCK_EVENTS = coding.BLOCK_EVENTS
 
 
-class _Piece(NamedTuple):
-    """Events ``low`` to ``high`` of the buffer are of one thread of one spool."""
-
-    decoding: Decoding
-    thread: int
-    low: int
-    high: int
-
-
 class BlockReader:
-    """Reads events of spools one after the other into a buffer, and decodes them from there.
+    """Reads events of spools one after the other, and decodes them into columns.
 
     Attributes
     ----------
@@ -45,10 +36,9 @@ class BlockReader:
     def __init__(self, decodings: Sequence[Decoding]) -> None:
         self.flaws = Flaws()
         self._raw = np.empty(BLOCK_EVENTS, EVENT.dtype)
-        self._buffer = memoryview(self._raw.view("u1"))
-        self._source = self._pieces(decodings)
-        self._limit = 0
-        self._used = 0
+        self._columns: dict[str, np.ndarray] = {}
+        self._place = range(0)
+        self._source = self._filled(decodings)
 
     def read(self, columns: dict[str, np.ndarray], position: int, limit: int) -> int:
         """Decode up to `limit` of the next events into `columns` from `position` on.
@@ -56,23 +46,15 @@ class BlockReader:
         Returns
         -------
         int
-            How many there were; 0: no more.
+            How many there were: fewer if there are no more.
         """
-        while True:
-            self._limit, self._used = min(limit, BLOCK_EVENTS), 0
-            pieces = []
-            for piece in self._source:
-                if piece is None:
-                    break
-                pieces.append(piece)
-            if not pieces:
-                return 0
-            count = self._decode(pieces, columns, position)
-            if count:
-                return count
+        self._columns, self._place = columns, range(position, position + limit)
+        next(self._source, None)
+        self._columns = {}
+        return self._place.start - position
 
-    def _pieces(self, decodings: Sequence[Decoding]) -> Iterator[_Piece | None]:
-        """Fills the buffer piece by piece; gives None whenever it is full."""
+    def _filled(self, decodings: Sequence[Decoding]) -> Iterator[None]:
+        """Fills the columns, and stops whenever there is no room in them."""
         for decoding in decodings:
             if not decoding.windows and not decoding.coded:
                 continue
@@ -84,97 +66,73 @@ class BlockReader:
             try:
                 for window in decoding.windows:
                     thread = min(decoding.first_thread + window.thread, 0xFFFF)
-                    yield from self._pieces_of_window(descriptor, decoding, window, thread)
+                    yield from self._filled_by_window(descriptor, decoding, window, thread)
                 for block in decoding.coded:
                     thread = min(decoding.first_thread + block.thread, 0xFFFF)
-                    yield from self._pieces_of_block(descriptor, decoding, block, thread)
+                    yield from self._filled_by_block(descriptor, decoding, block, thread)
             finally:
                 os.close(descriptor)
-        yield None
 
-    def _pieces_of_window(
+    def _filled_by_window(
         self, descriptor: int, decoding: Decoding, window: Window, thread: int
-    ) -> Iterator[_Piece | None]:
+    ) -> Iterator[None]:
         slot = 0
         while slot < window.slots:
-            if self._used == self._limit:
-                yield None
-            wanted = min(self._limit - self._used, window.slots - slot)
-            low = self._used
-            place = self._buffer[low * EVENT.size : (low + wanted) * EVENT.size]
+            if not self._place:
+                yield
+            rest = window._replace(position=window.position + slot * EVENT.size, slots=window.slots - slot)
             try:
-                read_bytes = os.preadv(descriptor, [place], window.position + slot * EVENT.size)
+                done = read_window(descriptor, decoding, thread, rest, self._raw, self._columns, self._place)
             except OSError as error:
                 raise EnsioError(f"{decoding.path} cannot be read: {error.strerror}") from error
-            present = read_bytes // EVENT.size
-            if present == 0:
+            if done.slots == 0:
                 return
-            completed = self._compact(low, low + present)
-            slot += present
-            if completed:
-                self._used += completed
-                yield _Piece(decoding, thread, low, self._used)
-            else:
+            self._place = self._place[done.events :]
+            self.flaws.unknown_calls += done.unknown_calls
+            self.flaws.unknown_files += done.unknown_files
+            slot += done.slots
+            if done.left:
+                self._decode(decoding, thread, self._raw[: done.left])
+            elif done.events == 0:
                 slot = max(slot, _slot_with_data(descriptor, window, slot))
 
-    def _pieces_of_block(
+    def _filled_by_block(
         self, descriptor: int, decoding: Decoding, block: Coded, thread: int
-    ) -> Iterator[_Piece | None]:
-        """A block is decoded where it is to be, unless the buffer does not take all of it at once."""
-        if self._used and block.events > self._limit - self._used:
-            yield None
+    ) -> Iterator[None]:
         try:
             coded = os.pread(descriptor, block.length, block.position)
-            if block.events <= self._limit - self._used:
-                place = self._raw[self._used : self._used + block.events]
-            else:
-                place = np.empty(block.events, EVENT.dtype)
-            if coding.decode_events(coded, place) != block.events:
+            if coding.decode_events(coded, self._raw) != block.events:
                 raise ValueError("the block has another number of events than it is said to have")
         except OSError as error:
             raise EnsioError(f"{decoding.job_path} cannot be read: {error.strerror}") from error
         except (ValueError, IndexError):
             self.flaws.lost[decoding.job_path] = self.flaws.lost.get(decoding.job_path, 0) + block.events
             return
-        done = 0
-        while done < block.events:
-            if self._used == self._limit:
-                yield None
-            low, wanted = self._used, min(self._limit - self._used, block.events - done)
-            if place.base is not self._raw:
-                self._raw[low : low + wanted] = place[done : done + wanted]
+        done, completed = 0, compact(self._raw[: block.events])
+        while done < completed:
+            if not self._place:
+                yield
+            wanted = min(len(self._place), completed - done)
+            self._decode(decoding, thread, self._raw[done : done + wanted])
             done += wanted
-            completed = self._compact(low, low + wanted)
-            if completed:
-                self._used += completed
-                yield _Piece(decoding, thread, low, self._used)
 
-    def _compact(self, low: int, high: int) -> int:
-        """Move completed events of the buffer to the front; how many there are."""
-        return compact(self._raw[low:high])
-
-    def _decode(self, pieces: list[_Piece], columns: dict[str, np.ndarray], position: int) -> int:
-        damaged = False
-        for decoding, thread, low, high in pieces:
-            place = slice(position + low, position + high)
-            out = {name: column[place] for name, column in columns.items()}
-            found = decode(decoding, thread, self._raw[low:high], out)
-            self.flaws.unknown_calls += found.unknown_calls
-            self.flaws.unknown_files += found.unknown_files
-            damaged |= found.damaged
-        return self._leave_out_damaged(pieces, columns, position) if damaged else self._used
-
-    def _leave_out_damaged(self, pieces: list[_Piece], columns: dict[str, np.ndarray], position: int) -> int:
-        kept = np.ones(self._used, bool)
-        for decoding, _, low, high in pieces:
-            kept[low:high] = sound(decoding, self._raw[low:high])
-            lost = high - low - int(np.count_nonzero(kept[low:high]))
-            if lost:
-                self.flaws.damaged[decoding.path] = self.flaws.damaged.get(decoding.path, 0) + lost
-        count = int(np.count_nonzero(kept))
-        for column in columns.values():
-            column[position : position + count] = column[position : position + self._used][kept]
-        return count
+    def _decode(self, decoding: Decoding, thread: int, raw: np.ndarray) -> None:
+        """Decode completed events, for all of which there is room."""
+        low = self._place.start
+        out = {name: column[low : low + len(raw)] for name, column in self._columns.items()}
+        found = decode(decoding, thread, raw, out)
+        self.flaws.unknown_calls += found.unknown_calls
+        self.flaws.unknown_files += found.unknown_files
+        count = len(raw)
+        if found.damaged:
+            kept = sound(decoding, raw)
+            count = int(np.count_nonzero(kept))
+            if count < len(raw):
+                lost = self.flaws.damaged.get(decoding.path, 0) + len(raw) - count
+                self.flaws.damaged[decoding.path] = lost
+            for column in out.values():
+                column[:count] = column[kept]
+        self._place = self._place[count:]
 
 
 def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:
@@ -184,6 +142,39 @@ def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:
         return (os.lseek(descriptor, position, os.SEEK_DATA) - window.position) // EVENT.size
     except OSError as error:
         return window.slots if error.errno == errno.ENXIO else slot
+
+
+class ReusedColumns:
+    """Columns for chunk after chunk: the same memory again, unless somebody still holds a column of it.
+
+    Memory that is new to the process has to be cleared and mapped page by page, which takes as long as
+    decoding.
+
+    Parameters
+    ----------
+    length : int
+        Of each column.
+    names : sequence of str or None
+        As for `empty_columns`.
+    """
+
+    def __init__(self, length: int, names: Sequence[str] | None) -> None:
+        self._length, self._names = length, names
+        self._last: dict[str, np.ndarray] = {}
+
+    def taken(self) -> dict[str, np.ndarray]:
+        """Columns whose values are not set yet."""
+        if not self._last or any(holders != _ONLY_HERE for holders in _holders(self._last)):
+            self._last = empty_columns(self._length, self._names)
+        return self._last
+
+
+def _holders(columns: dict[str, np.ndarray]) -> list[int]:
+    """How many references there are to each column; a view of one is a reference to it."""
+    return [sys.getrefcount(column) for column in columns.values()]
+
+
+_ONLY_HERE = _holders({"one": np.empty(1)})[0]
 
 
 def empty_columns(length: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:

@@ -16,7 +16,13 @@ from ensembles.metadata import Process, RunMetadata
 from ensembles.readers import jobfile
 from ensembles.readers.alignment import Alignment
 from ensembles.readers.clock import Clocks, notes_on_wrong_clocks
-from ensembles.readers.decode import BlockReader, Decoding, empty_columns, sort_by_rank_and_start
+from ensembles.readers.decode import (
+    BlockReader,
+    Decoding,
+    ReusedColumns,
+    empty_columns,
+    sort_by_rank_and_start,
+)
 from ensembles.readers.dictionary import Dictionary
 from ensembles.readers.facts import add_facts
 from ensembles.readers.flaws import Flaws
@@ -169,8 +175,9 @@ class SpoolSource:
     def _chunks_of(
         self, reader: BlockReader, max_events: int, names: Sequence[str] | None
     ) -> Iterator[Events]:
+        reused = ReusedColumns(max_events, names)
         while True:
-            columns, count = empty_columns(max_events, names), 0
+            columns, count = reused.taken(), 0
             while count < max_events:
                 more = reader.read(columns, count, max_events - count)
                 if more == 0:

@@ -18,7 +18,7 @@ from ensembles.structure.outer_calls import OuterCalls
 from ensembles.structure.parted import Phases
 from ensembles.structure.steps import cuts_in, steps_of
 from ensembles.summaries.one_pass import filled
-from ensembles.summaries.phasecounts import PhaseCounts
+from ensembles.summaries.phasecounts import CountsOfSeveral
 
 if TYPE_CHECKING:
     from ensembles.run import Run
@@ -52,23 +52,23 @@ class Beside:
     columns : iterable of str
         Those that are needed for it.
     make : callable
-        Cuts → empty `PhaseCounts` that keep calls of groups of odd numbers.
+        Cuts → empty `CountsOfSeveral` that keep calls of groups of odd numbers.
 
     Attributes
     ----------
-    found : PhaseCounts or None
+    found : CountsOfSeveral or None
         What was counted, between the cuts of the phases; None: it was not.
     """
 
-    def __init__(self, columns: Iterable[str], make: Callable[[np.ndarray], PhaseCounts]) -> None:
+    def __init__(self, columns: Iterable[str], make: Callable[[np.ndarray], CountsOfSeveral]) -> None:
         self.columns, self.make = tuple(columns), make
-        self.found: PhaseCounts | None = None
+        self.found: CountsOfSeveral | None = None
 
 
 class _GapsAndCounts:
     """Both in one summary."""
 
-    def __init__(self, gaps: GapsOfAll, counts: PhaseCounts) -> None:
+    def __init__(self, gaps: GapsOfAll, counts: CountsOfSeveral) -> None:
         self.gaps, self.counts = gaps, counts
 
     def add(self, chunk: Events) -> None:
@@ -126,7 +126,7 @@ def phases_of_long_run(
     before = np.searchsorted(np.sort(start), steps.gap_to, side="left")
     expected = np.diff(before, prepend=0) * (run.tasks / ranks)
     cuts_ns = cuts_in(*gaps.found(int((1 - NEARLY_ALL) * run.tasks + 1e-9), expected))
-    if beside is not None and counts is not None and counts.kept is not None:
+    if beside is not None and counts is not None and counts.all_kept:
         beside.found = counts.parted(cuts_ns)
     # Between two gaps of some ranks there is I/O of theirs.
     rule = steps.rule if len(cuts_ns) else "none"
@@ -136,7 +136,7 @@ def phases_of_long_run(
 
 def _gaps_and_counts(
     run: Run, gap_from: np.ndarray, gap_to: np.ndarray, beside: Beside | None
-) -> tuple[GapsOfAll, PhaseCounts | None]:
+) -> tuple[GapsOfAll, CountsOfSeveral | None]:
     ends = np.stack([gap_from, gap_to], axis=1).reshape(-1)
     if beside is None or len(gap_from) > MOST_BESIDE or (np.diff(ends) < 0).any():
         return filled(run, GapsOfAll.columns, partial(GapsOfAll, gap_from, gap_to)), None
@@ -147,7 +147,7 @@ def _gaps_and_counts(
 
 
 def _empty_gaps_and_counts(
-    gap_from: np.ndarray, gap_to: np.ndarray, ends: np.ndarray, make: Callable[[np.ndarray], PhaseCounts]
+    gap_from: np.ndarray, gap_to: np.ndarray, ends: np.ndarray, make: Callable[[np.ndarray], CountsOfSeveral]
 ) -> _GapsAndCounts:
     return _GapsAndCounts(GapsOfAll(gap_from, gap_to), make(ends))
 

@@ -40,29 +40,35 @@ typedef struct {
     int64_t rows, cells;
 } spread_job;
 
+/* Whether an event fits into `out`. Of time itself, each ns is where it was. */
+static inline int spread_event(const spread_job *job, int64_t start, int64_t duration, int64_t row, int64_t amount,
+                               int is_time)
+{
+    const int level = job->level;
+    int64_t cell = (start >> level) - job->first;
+    const int64_t last = ((start + (duration > 0 ? duration - 1 : 0)) >> level) - job->first;
+    if (row >= job->rows || duration < 0 || cell < 0 || last >= job->cells)
+        return 0;
+    int64_t *const out = job->out + row * job->cells;
+    int64_t before = 0;
+    for (; cell < last; cell++) {
+        const int64_t elapsed = ((job->first + cell + 1) * ((int64_t)1 << level)) - start;
+        const int64_t now = is_time ? elapsed : used(amount, elapsed, duration);
+        out[cell] += now - before;
+        before = now;
+    }
+    out[last] += amount - before;
+    return 1;
+}
+
 /* The index of the first event that does not fit into `out`, or -1. */
 static Py_ssize_t spread_events(const spread_job *job)
 {
-    const int level = job->level;
     for (Py_ssize_t i = 0; i < job->events; i++) {
-        const int64_t row = job->row[i];
-        if (row < 0)
-            continue;
-        const int64_t start = job->start[i], duration = job->duration[i];
-        int64_t cell = (start >> level) - job->first;
-        const int64_t last = ((start + (duration > 0 ? duration - 1 : 0)) >> level) - job->first;
-        if (row >= job->rows || duration < 0 || cell < 0 || last >= job->cells)
+        const int64_t duration = job->duration[i];
+        if (job->row[i] >= 0 && !spread_event(job, job->start[i], duration, job->row[i],
+                                              job->amount ? job->amount[i] : duration, !job->amount))
             return i;
-        const int64_t amount = job->amount ? job->amount[i] : duration;
-        int64_t *const out = job->out + row * job->cells;
-        int64_t before = 0;
-        for (; cell < last; cell++) {
-            const int64_t elapsed = ((job->first + cell + 1) * ((int64_t)1 << level)) - start;
-            const int64_t now = job->amount ? used(amount, elapsed, duration) : elapsed;
-            out[cell] += now - before;
-            before = now;
-        }
-        out[last] += amount - before;
     }
     return -1;
 }
@@ -118,6 +124,142 @@ static PyObject *spread(PyObject *module, PyObject *args)
         result = Py_NewRef(Py_None);
 done:
     for (int i = 0; i < 5; i++)
+        if (held[i])
+            PyBuffer_Release(&views[i]);
+    return result;
+}
+
+/* Which events are spread, into which row, and what of each. */
+typedef struct {
+    const uint16_t *call;
+    const int32_t *row_of; /* by call; negative: its events are left out */
+    Py_ssize_t calls;
+    const uint32_t *rank; /* NULL: all ranks share a row; else of `in_row` each, row_of is the row of the first */
+    int64_t in_row;
+    const uint8_t *depth;               /* NULL, or those deeper than 0 are left out */
+    const int64_t *moved;               /* NULL: the time is spread; else bytes, as 2**shift parts each */
+    const uint8_t *carried, *bits;      /* with `moved`: left out are those with a bit of their call */
+    int shift;
+} choice;
+
+/* The row of an event; -1: it is left out; -2: its call has no number. */
+static inline int64_t row_of_event(const choice *choice, Py_ssize_t i)
+{
+    const uint16_t call = choice->call[i];
+    if (call >= choice->calls)
+        return -2;
+    const int64_t row = choice->row_of[call];
+    if (row < 0 || (choice->depth && choice->depth[i]))
+        return -1;
+    if (choice->moved && (choice->moved[i] <= 0 || (choice->carried[i] & choice->bits[call])))
+        return -1;
+    return row;
+}
+
+static Py_ssize_t spread_chosen(const spread_job *job, const choice *choice)
+{
+    uint32_t last_rank = 0; /* a division takes longer than all the rest */
+    int64_t add = 0;
+    for (Py_ssize_t i = 0; i < job->events; i++) {
+        const int64_t row = row_of_event(choice, i), duration = job->duration[i];
+        if (row == -2)
+            return i;
+        if (row < 0)
+            continue;
+        if (choice->rank && choice->rank[i] != last_rank) {
+            last_rank = choice->rank[i];
+            add = last_rank / choice->in_row;
+        }
+        const int64_t amount = choice->moved ? (int64_t)((uint64_t)choice->moved[i] << choice->shift) : duration;
+        if (!spread_event(job, job->start[i], duration, row + add, amount, !choice->moved))
+            return i;
+    }
+    return -1;
+}
+
+/* From when to when the chosen events are, an event of no duration for one ns: whether there are any. -2: one ends before it
+ * starts; -3: one is of a call without a number. */
+static int extent_of_chosen(const spread_job *job, const choice *choice, int64_t *low, int64_t *high)
+{
+    int any = 0;
+    for (Py_ssize_t i = 0; i < job->events; i++) {
+        const int64_t row = row_of_event(choice, i), start = job->start[i], duration = job->duration[i];
+        if (row == -2)
+            return -3;
+        if (row < 0)
+            continue;
+        const int64_t end = (int64_t)((uint64_t)start + (uint64_t)(duration > 1 ? duration : 1));
+        if (duration < 0 || end <= start)
+            return -2;
+        *low = !any || start < *low ? start : *low;
+        *high = !any || end > *high ? end : *high;
+        any = 1;
+    }
+    return any;
+}
+
+/* Columns, who is chosen, and where it goes; `out` None: tells the extent of the chosen events. */
+static PyObject *spread_calls(PyObject *module, PyObject *args)
+{
+    (void)module;
+    enum { START, DURATION, CALL, RANK, DEPTH, MOVED, CARRIED, COLUMNS, ROW_OF = COLUMNS, BITS, OUT, ARRAYS };
+    static const char *const names[ARRAYS] = {"start", "duration", "call",   "rank", "depth",
+                                              "moved", "carried",  "row_of", "bits", "out"};
+    static const Py_ssize_t itemsizes[ARRAYS] = {8, 8, 2, 4, 1, 8, 1, 4, 1, 8};
+    PyObject *objects[ARRAYS], *result = NULL;
+    Py_buffer views[ARRAYS];
+    int held[ARRAYS] = {0}, level;
+    long long in_row, first, cells;
+    choice chosen = {0};
+    if (!PyArg_ParseTuple(args, "OOOOOLOOOOiiLOL", &objects[START], &objects[DURATION], &objects[CALL],
+                          &objects[ROW_OF], &objects[RANK], &in_row, &objects[DEPTH], &objects[MOVED],
+                          &objects[CARRIED], &objects[BITS], &chosen.shift, &level, &first, &objects[OUT], &cells))
+        return NULL;
+    for (int i = 0; i < ARRAYS; i++) {
+        if (objects[i] == Py_None)
+            continue;
+        if (get_array(objects[i], &views[i], itemsizes[i], i == OUT ? PyBUF_WRITABLE : 0, names[i]) != 0)
+            goto done;
+        held[i] = 1;
+    }
+    int fits = held[START] && held[DURATION] && held[CALL] && held[ROW_OF] && held[MOVED] == held[CARRIED] &&
+               held[MOVED] == held[BITS] && in_row > 0 && chosen.shift >= 0 && chosen.shift < 63;
+    for (int i = 0; i < COLUMNS; i++)
+        fits &= !held[i] || !held[START] || views[i].len / itemsizes[i] == views[START].len / 8;
+    fits &= !held[BITS] || (held[ROW_OF] && views[BITS].len == views[ROW_OF].len / 4);
+    fits &= !held[OUT] || (level >= 0 && level <= 62 && cells > 0 && views[OUT].len / 8 % cells == 0);
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "columns must be of the same length, and out whole rows of cells");
+        goto done;
+    }
+    chosen.call = views[CALL].buf, chosen.row_of = views[ROW_OF].buf, chosen.calls = views[ROW_OF].len / 4;
+    chosen.rank = held[RANK] ? views[RANK].buf : NULL, chosen.in_row = in_row;
+    chosen.depth = held[DEPTH] ? views[DEPTH].buf : NULL;
+    chosen.moved = held[MOVED] ? views[MOVED].buf : NULL;
+    chosen.carried = held[MOVED] ? views[CARRIED].buf : NULL;
+    chosen.bits = held[MOVED] ? views[BITS].buf : NULL;
+    spread_job job = {.start = views[START].buf, .duration = views[DURATION].buf, .events = views[START].len / 8};
+    int64_t low = 0, high = 0;
+    Py_ssize_t misfit = -1;
+    int found = 0;
+    if (held[OUT]) {
+        job.level = level, job.first = first, job.cells = cells;
+        job.out = views[OUT].buf, job.rows = views[OUT].len / 8 / cells;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    if (held[OUT])
+        misfit = spread_chosen(&job, &chosen);
+    else
+        found = extent_of_chosen(&job, &chosen, &low, &high);
+    Py_END_ALLOW_THREADS
+    if (misfit >= 0 || found == -3)
+        PyErr_Format(PyExc_IndexError, "event %zd lies outside of the rows or cells", misfit);
+    else if (found == -2)
+        PyErr_SetString(PyExc_OverflowError, "an event ends before it starts");
+    else
+        result = found ? Py_BuildValue("LL", (long long)low, (long long)high) : Py_NewRef(Py_None);
+done:
+    for (int i = 0; i < ARRAYS; i++)
         if (held[i])
             PyBuffer_Release(&views[i]);
     return result;
@@ -350,6 +492,7 @@ release_seconds:
 }
 
 static PyMethodDef methods[] = {{"spread", spread, METH_VARARGS, NULL},
+                                {"spread_calls", spread_calls, METH_VARARGS, NULL},
                                 {"count_bins", count_bins, METH_VARARGS, NULL},
                                 {"count_groups", count_groups, METH_VARARGS, NULL},
                                 {"count_seconds", count_seconds, METH_VARARGS, NULL},

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ensembles.events import OPS, Call, Events
+from ensembles.summaries.callsums import mark, sums_of
 
-_TRANSFERS = (OPS.index("read"), OPS.index("write"))
-_WAIT = OPS.index("wait")
+_TRANSFERS = ("read", "write")
+_WAIT = "wait"
 
 
 @dataclass(slots=True)
@@ -66,8 +69,6 @@ class CallTable:
         Of the calls that are I/O: waiting for other tasks is not.
     start_ns, end_ns : int or None
         First entry into a call and last return from one, since the origin of the run.
-    files : set of str
-        Paths that calls were about.
     """
 
     def __init__(self) -> None:
@@ -75,7 +76,21 @@ class CallTable:
         self.slowest: SlowestCall | None = None
         self.start_ns: int | None = None
         self.end_ns: int | None = None
-        self.files: set[str] = set()
+        self._files: set[str] = set()
+        self._paths: Sequence[str] = ("",)
+        self._seen = np.zeros(1, np.uint8)
+
+    @property
+    def files(self) -> set[str]:
+        """Paths that calls were about."""
+        if self._seen.any():
+            self._files |= {self._paths[number] for number in np.flatnonzero(self._seen).tolist() if number}
+            self._seen[:] = 0
+        return self._files
+
+    @files.setter
+    def files(self, paths: set[str]) -> None:
+        self._files = paths
 
     @property
     def events(self) -> int:
@@ -93,32 +108,35 @@ class CallTable:
         """Add events."""
         if not len(chunk):
             return
-        order = np.argsort(chunk.call, kind="stable")
-        first = np.concatenate([[0], np.flatnonzero(np.diff(chunk.call[order])) + 1])
-        numbers = chunk.call[order[first]]
-        counts = np.diff(np.append(first, len(chunk)))
-        durations = chunk.duration[order]
-        time_ns, max_ns = np.add.reduceat(durations, first), np.maximum.reduceat(durations, first)
-        moved = np.add.reduceat(np.maximum(chunk.moved, 0)[order], first)
-        errors = np.bincount(chunk.call[chunk.moved < 0], minlength=len(chunk.calls))
-        for i, number in enumerate(numbers):
+        sums, longest_ns = sums_of(chunk), -1
+        for number in sums.present.tolist():
             call = chunk.calls[number]
-            moves = OPS.index(call.op) in _TRANSFERS
             totals = CallTotals(
-                count=int(counts[i]),
-                errors=int(errors[number]),
-                bytes=int(moved[i]) if moves else 0,
-                time_ns=int(time_ns[i]),
-                max_ns=int(max_ns[i]),
+                count=int(sums.count[number]),
+                errors=int(sums.errors[number]),
+                bytes=int(sums.moved[number]) if call.op in _TRANSFERS else 0,
+                time_ns=int(sums.time_ns[number]),
+                max_ns=int(sums.longest_ns[number]),
             )
             self.totals.setdefault(call, CallTotals()).add(totals)
-        if self.slowest is None or max_ns.max() >= self.slowest.duration_ns:
+            if call.op != _WAIT:
+                longest_ns = max(longest_ns, totals.max_ns)
+        if longest_ns >= (0 if self.slowest is None else self.slowest.duration_ns):
             slowest = slowest_of(chunk)
             if slowest is not None:
                 self._add_slowest(slowest)
-        self._add_span(int(chunk.start.min()), int(chunk.end.max()))
-        used = np.flatnonzero(np.bincount(chunk.file))
-        self.files.update(chunk.files[number] for number in used if number)
+        self._add_span(sums.start_ns, sums.end_ns)
+        self._add_files(chunk)
+
+    def _add_files(self, chunk: Events) -> None:
+        if chunk.files is not self._paths or len(self._seen) != len(chunk.files):
+            self._files = self.files
+            self._paths, self._seen = chunk.files, np.zeros(len(chunk.files), np.uint8)
+        mark(chunk.file, self._seen)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the paths that no call was about: this goes from worker to worker."""
+        return self.__dict__ | {"_files": self.files, "_paths": ("",), "_seen": np.zeros(1, np.uint8)}
 
     def merge(self, other: CallTable) -> None:
         """Add what another table holds; calls are told apart by name and layer, files by path."""
@@ -128,7 +146,7 @@ class CallTable:
             self._add_slowest(other.slowest)
         if other.start_ns is not None and other.end_ns is not None:
             self._add_span(other.start_ns, other.end_ns)
-        self.files |= other.files
+        self._files = self.files | other.files
 
     def _add_slowest(self, candidate: SlowestCall) -> None:
         def order(slowest: SlowestCall) -> tuple[int, int, int]:
@@ -152,7 +170,7 @@ class CallTable:
 
 def slowest_of(chunk: Events) -> SlowestCall | None:
     """The slowest call that is I/O; of equals that of the least rank, and of those the earliest."""
-    duration = np.where(chunk.op == _WAIT, -1, chunk.duration)
+    duration = np.where(chunk.op == OPS.index(_WAIT), -1, chunk.duration)
     if not len(chunk) or duration.max() < 0:
         return None
     longest = np.flatnonzero(duration == duration.max())

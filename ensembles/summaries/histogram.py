@@ -9,6 +9,7 @@ import numpy as np
 from ensembles.events import Call, Events
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_BITS, BIN_COUNT, bin_edges_s, bin_low_ns
+from ensembles.summaries.callsums import sums_of
 
 
 class LogHistogram:
@@ -31,9 +32,14 @@ class LogHistogram:
         IndexError
             A duration is negative.
         """
-        counts = kernels.count_bins(chunk.call, chunk.duration, len(chunk.calls))
-        for number in np.flatnonzero(counts.any(axis=1)):
-            self._add(chunk.calls[number], counts[number])
+        if not len(chunk):
+            return
+        present = sums_of(chunk).present
+        row_of_call = np.zeros(len(chunk.calls), np.uint16)
+        row_of_call[present] = np.arange(len(present))
+        counts = kernels.count_bins(row_of_call[chunk.call], chunk.duration, len(present))
+        for number, row in zip(present.tolist(), counts, strict=True):
+            self._add(chunk.calls[number], row)
 
     def merge(self, other: LogHistogram) -> None:
         """Add what another histogram holds; calls are told apart by name and layer."""

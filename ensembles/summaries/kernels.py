@@ -15,13 +15,13 @@ import numpy as np
 from ensembles.summaries.bins import BIN_COUNT, bin_of
 
 try:
-    from ensembles.summaries import _kernels
+    from ensembles.summaries import _kernels as compiled
 except ImportError:
-    _kernels = None
-if not hasattr(_kernels, "count_seconds"):  # built from older sources
-    _kernels = None
+    compiled = None
+if not hasattr(compiled, "spread_calls"):  # built from older sources
+    compiled = None
 
-NATIVE = _kernels is not None
+NATIVE = compiled is not None
 
 THREADS = min(4, len(os.sched_getaffinity(0)))
 
@@ -64,10 +64,10 @@ def spread(
     start_ns, duration_ns = _contiguous(start_ns, np.int64), _contiguous(duration_ns, np.int64)
     row = _contiguous(row, np.int32)
     amount = None if amount is None else _contiguous(amount, np.int64)
-    if _kernels is None:
+    if compiled is None:
         numpy_spread(start_ns, duration_ns, row, amount, level, first, out)
     else:
-        _kernels.spread(start_ns, duration_ns, row, amount, level, first, out, out.shape[1])
+        compiled.spread(start_ns, duration_ns, row, amount, level, first, out, out.shape[1])
 
 
 def count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) -> np.ndarray:
@@ -90,10 +90,10 @@ def count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) -> np.nd
         A group is not below `groups`, or a duration is negative.
     """
     group, duration_ns = _contiguous(group, np.uint16), _contiguous(duration_ns, np.int64)
-    if _kernels is None:
+    if compiled is None:
         return numpy_count_bins(group, duration_ns, groups)
     counts = np.zeros((groups, BIN_COUNT), dtype=np.int64)
-    _kernels.count_bins(group, duration_ns, counts)
+    compiled.count_bins(group, duration_ns, counts)
     return counts
 
 
@@ -135,11 +135,11 @@ def count_groups(
     """
     key, duration_ns = _contiguous(key, np.int64), _contiguous(duration_ns, np.int64)
     taken = None if taken is None else _contiguous(taken, np.bool_).view(np.uint8)
-    if _kernels is None:
+    if compiled is None:
         return numpy_count_groups(key, duration_ns, taken, cuts, out, apart)
     arrays = (out[name] for name in ("counts", "least", "most", "sums"))
     place = np.empty(len(key), np.int32) if apart else None
-    found = _kernels.count_groups(key, duration_ns, taken, _contiguous(cuts, np.int64), *arrays, place)
+    found = compiled.count_groups(key, duration_ns, taken, _contiguous(cuts, np.int64), *arrays, place)
     return None if place is None else place[:found]
 
 
@@ -178,10 +178,10 @@ def count_seconds(seconds: np.ndarray, limit_s: float) -> tuple[np.ndarray, np.n
 
 
 def _count_seconds(seconds: np.ndarray, limit_s: float, reference: float) -> tuple[np.ndarray, np.ndarray]:
-    if _kernels is None:
+    if compiled is None:
         return numpy_count_seconds(seconds, limit_s, reference)
     counts, stats = np.zeros(BIN_COUNT, np.int64), np.array([np.inf, -np.inf, 0, 0, reference])
-    if _kernels.count_seconds(seconds, limit_s, counts, stats) >= 0:
+    if compiled.count_seconds(seconds, limit_s, counts, stats) >= 0:
         raise ValueError("a duration is negative, not a number or too long")
     return counts, stats
 
@@ -239,7 +239,8 @@ def _used(
     if amount is None:
         return np.minimum(elapsed_ns, length)
     total = amount[event]
-    return np.where(elapsed_ns >= length, total, (total * (elapsed_ns / length)).astype(np.int64))
+    share = np.minimum(elapsed_ns, length) / length
+    return np.where(elapsed_ns >= length, total, (total * share).astype(np.int64))
 
 
 def numpy_count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.events import Call, Events
+from ensembles.summaries.callsums import sums_of
 from ensembles.summaries.nesting import Nesting
 
 
@@ -49,12 +50,11 @@ class LayerTimes:
         """Add events, those of a thread in order of completion."""
         if not len(chunk):
             return
-        counts = np.bincount(chunk.call, minlength=len(chunk.calls))
-        for number in np.flatnonzero(counts):
-            chosen = chunk.duration if counts[number] == len(chunk) else chunk.duration[chunk.call == number]
+        sums = sums_of(chunk)
+        for number in sums.present.tolist():
             call = chunk.calls[number]
-            self.calls[call] = self.calls.get(call, 0) + int(counts[number])
-            self.time_ns[call] = self.time_ns.get(call, 0) + int(chosen.sum())
+            self.calls[call] = self.calls.get(call, 0) + int(sums.count[number])
+            self.time_ns[call] = self.time_ns.get(call, 0) + int(sums.time_ns[number])
         inner_ns = self._nesting.inner_ns(chunk)
         if inner_ns is not None:
             for number in np.unique(chunk.call[inner_ns > 0]):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.events import Call, Events
+from ensembles.summaries.callsums import central_sums, sums_of
 
 
 @dataclass(frozen=True)
@@ -102,10 +103,15 @@ class CallMoments:
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        counts = np.bincount(chunk.call, minlength=len(chunk.calls))
-        for number in np.flatnonzero(counts):
-            chosen = chunk.duration if counts[number] == len(chunk) else chunk.duration[chunk.call == number]
-            self._add(chunk.calls[number], Moments.of(chosen))
+        if not len(chunk):
+            return
+        found = sums_of(chunk)
+        mean_ns = found.time_ns / np.maximum(found.count, 1)
+        sums = central_sums(chunk.call, chunk.duration, mean_ns)
+        for i in found.present.tolist():
+            n, low, high = int(found.count[i]), int(found.shortest_ns[i]), int(found.longest_ns[i])
+            second, third, fourth = sums[i].tolist()
+            self._add(chunk.calls[i], Moments(n, float(mean_ns[i]), (second, third, fourth), low, high))
 
     def merge(self, other: CallMoments) -> None:
         """Add what others hold; calls are told apart by name and layer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -141,3 +141,34 @@ class PhaseCounts:
         for key, duration in self.kept:
             found._count(key, duration, None)
         return found
+
+
+class CountsOfSeveral:
+    """Counts of several choices of calls by the same phases, side by side.
+
+    Attributes
+    ----------
+    each : list of PhaseCounts
+    """
+
+    def __init__(self, each: Sequence[PhaseCounts]) -> None:
+        self.each = list(each)
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        for counts in self.each:
+            counts.add(chunk)
+
+    def merge(self, other: CountsOfSeveral) -> None:
+        """Add what other ones of the same choices hold."""
+        for mine, theirs in zip(self.each, other.each, strict=True):
+            mine.merge(theirs)
+
+    @property
+    def all_kept(self) -> bool:
+        """Whether the calls of groups of odd numbers are there one by one, for `parted`."""
+        return all(counts.kept is not None for counts in self.each)
+
+    def parted(self, cuts: np.ndarray) -> CountsOfSeveral:
+        """As `PhaseCounts.parted`, of each."""
+        return CountsOfSeveral([counts.parted(cuts) for counts in self.each])

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.events import Call, Events
+from ensembles.events import Call, Events, of_calls
+from ensembles.summaries.spreading import Choice, extent_of
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 ROWS = 1024
@@ -73,11 +74,11 @@ class Raster:
             return
         if int(chunk.rank.max()) >= self.tasks:
             raise ValueError(f"an event is of rank {chunk.rank.max()}, but the run has {self.tasks} tasks")
-        row = (chunk.rank // np.uint32(self.ranks_per_row)).astype(np.int32)
-        row += (class_of_calls(chunk.calls) * np.int32(self.rows))[chunk.call]
-        row[chunk.depth > 0] = -1
         self.several_threads |= bool(chunk.thread.any())
-        self._grid.add(chunk.start, chunk.duration, row)
+        row_of_call = class_of_calls(chunk.calls) * np.int32(self.rows)
+        # Those inside others leave no time, and are part of the picture's extent all the same.
+        self._grid.add_extent(extent_of(chunk, Choice(row_of_call)))
+        self._grid.add_calls(chunk, Choice(row_of_call, self.ranks_per_row, outermost=True))
 
     def merge(self, other: Raster) -> None:
         """Add what another raster of the same run holds.
@@ -147,6 +148,7 @@ class Raster:
         return {"time_ns": self.time_ns, "edges_ns": self.edges_ns, "tasks_of_row": self.tasks_of_row}
 
 
+@of_calls
 def class_of_calls(calls: Sequence[Call]) -> np.ndarray:
     """Class of each call, index into `CLASSES`: int32, shape (len(calls),)."""
     number = {op: index for index, ops in enumerate(CLASSES.values()) for op in ops}

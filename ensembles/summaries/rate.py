@@ -3,10 +3,14 @@ call took."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ensembles.events import Events
-from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
+from ensembles.events import Call, Events, of_calls
+from ensembles.summaries.callsums import carried_bits
+from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
+from ensembles.summaries.spreading import Choice
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 _FRACTION_BITS = 10
@@ -36,13 +40,8 @@ class RateCurve:
         EnsioError
             The time stamps are damaged.
         """
-        row = direction_of_events(chunk)
-        chosen = row >= 0
-        if chosen.all():
-            self._grid.add(chunk.start, chunk.duration, row, chunk.moved << _FRACTION_BITS)
-        elif chosen.any():
-            part = chunk[chosen]
-            self._grid.add(part.start, part.duration, row[chosen], part.moved << _FRACTION_BITS)
+        if len(chunk):
+            self._grid.add_calls(chunk, _choice(chunk.calls))
 
     def merge(self, other: RateCurve) -> None:
         """Add what another curve holds.
@@ -88,3 +87,9 @@ class RateCurve:
     def to_arrays(self) -> dict[str, np.ndarray]:
         """``moved_bytes`` and ``edges_ns``, as the properties of these names."""
         return {"moved_bytes": self.moved_bytes, "edges_ns": self.edges_ns}
+
+
+@of_calls
+def _choice(calls: Sequence[Call]) -> Choice:
+    """As `runtotals.direction_of_events` has it."""
+    return Choice(direction_of_calls(calls), bits=carried_bits(calls), shift=_FRACTION_BITS)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ensembles.events import OPS, Events, op_of_calls
+from ensembles.events import OPS, Call, Events, op_of_calls
+from ensembles.summaries.callsums import carried_bits, sums_of
 from ensembles.summaries.layers import LayerTimes
 
 DIRECTIONS = ("read", "write")
@@ -27,22 +30,24 @@ def direction_of_events(events: Events) -> np.ndarray:
     ndarray of int32, shape (n,)
         Index into `DIRECTIONS`; -1 for events that moved no bytes, or whose bytes do not count.
     """
+    direction = direction_of_calls(events.calls)[events.call]
+    direction[(events.moved <= 0) | counted_elsewhere(events)] = -1
+    return direction
+
+
+def direction_of_calls(calls: Sequence[Call]) -> np.ndarray:
+    """Whether functions read or write: index into `DIRECTIONS`, -1: neither; int32, shape (len(calls),)."""
     direction_of_op = np.full(len(OPS), -1, dtype=np.int32)
     for number, op in enumerate(DIRECTIONS):
         direction_of_op[OPS.index(op)] = number
-    direction = direction_of_op[op_of_calls(events.calls)][events.call]
-    direction[(events.moved <= 0) | counted_elsewhere(events)] = -1
-    return direction
+    return direction_of_op[op_of_calls(calls)]
 
 
 def counted_elsewhere(events: Events) -> np.ndarray:
     """Whether a call around counts the bytes of an event, bool, shape (n,)."""
     if not events.carried.any():
         return np.zeros(len(events), dtype=bool)
-    bit_of_op = np.zeros(len(OPS), dtype=np.uint8)
-    for number, op in enumerate(DIRECTIONS):
-        bit_of_op[OPS.index(op)] = 1 << number
-    return (events.carried & bit_of_op[op_of_calls(events.calls)][events.call]) != 0
+    return (events.carried & carried_bits(events.calls)[events.call]) != 0
 
 
 class RunTotals:
@@ -63,10 +68,15 @@ class RunTotals:
 
     def add(self, chunk: Events) -> None:
         """Add events, those of a thread in order of completion and all to the same summary."""
+        if not len(chunk):
+            return
         self.layers.add(chunk)
-        direction = direction_of_events(chunk)
-        self.bytes_read += int(chunk.moved[direction == DIRECTIONS.index("read")].sum())
-        self.bytes_written += int(chunk.moved[direction == DIRECTIONS.index("write")].sum())
+        sums = sums_of(chunk)
+        for number in sums.present.tolist():
+            if chunk.calls[number].op == "read":
+                self.bytes_read += int(sums.counted[number])
+            elif chunk.calls[number].op == "write":
+                self.bytes_written += int(sums.counted[number])
 
     def merge(self, other: RunTotals) -> None:
         """Add what a summary of other threads holds."""

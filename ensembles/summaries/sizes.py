@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.events import Events
+from ensembles.summaries.callsums import count_sizes, layers_of_transfers
 
 LIMIT = 1 << 16
 """Sizes that are counted exactly, per layer."""
@@ -35,24 +36,25 @@ class SizeTable:
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        transfers = np.array([call.op in ("read", "write") for call in chunk.calls], dtype=bool)
-        layers = np.array([call.layer for call in chunk.calls], dtype=object)
-        present = np.bincount(chunk.call, minlength=len(chunk.calls)) > 0
-        for layer in dict.fromkeys(layers[transfers & present]):
-            chosen = transfers & (layers == layer)
-            requested = chunk.requested if chosen[present].all() else chunk.requested[chosen[chunk.call]]
-            self._add_sizes(layer, requested)
+        names, layer_of = layers_of_transfers(chunk.calls)
+        layer, size, count = count_sizes(chunk.call, chunk.requested, layer_of)
+        for number in np.flatnonzero(np.bincount(layer, minlength=len(names))):
+            mine = layer == number
+            self._add_sizes(names[number], size[mine], count[mine])
 
-    def _add_sizes(self, layer: str, requested: np.ndarray) -> None:
+    def _add_sizes(self, layer: str, sizes: np.ndarray, counts: np.ndarray) -> None:
         """Count sizes that are known already by looking them up; only the others are sorted."""
         known = self._sizes.get(layer)
         if known is not None:
-            place = np.minimum(np.searchsorted(known, requested), len(known) - 1)
-            hit = known[place] == requested
-            self._counts[layer] += np.bincount(place[hit], minlength=len(known))
-            requested = requested[~hit]
-        if len(requested):
-            self.add_counts(layer, *np.unique(requested, return_counts=True))
+            place = np.minimum(np.searchsorted(known, sizes), len(known) - 1)
+            hit = known[place] == sizes
+            np.add.at(self._counts[layer], place[hit], counts[hit])
+            sizes, counts = sizes[~hit], counts[~hit]
+        if len(sizes):
+            different, place = np.unique(sizes, return_inverse=True)
+            together = np.zeros(len(different), np.int64)
+            np.add.at(together, place, counts)
+            self.add_counts(layer, different, together)
 
     def add_counts(self, layer: str, sizes: np.ndarray, counts: np.ndarray) -> None:
         """Add how often each of these sizes, rising, occurs in a layer."""

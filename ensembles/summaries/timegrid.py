@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from ensembles.errors import EnsioError
+from ensembles.events import Events
 from ensembles.summaries import kernels
+from ensembles.summaries.spreading import Choice, extent_of, spread_calls
 
 CELLS = 2048
 """Most cells of a time axis; between half of it and all of it are in use, except on runs of fewer ns."""
@@ -98,6 +100,23 @@ class TimeGrid:
         self._cover(low, high)
         kernels.spread(start_ns, duration_ns, row, amount, self.level, self._first, self._values)
 
+    def add_calls(self, chunk: Events, choice: Choice) -> None:
+        """Spread the calls of a chunk that are chosen: `spreading.Choice` says what of them.
+
+        Raises
+        ------
+        EnsioError
+            A call has a negative duration, or ends beyond the range of 64-bit nanoseconds.
+        """
+        self.add_extent(extent_of(chunk, choice))
+        if self.low_ns is not None:
+            spread_calls(chunk, choice, self.level, self._first, self._values)
+
+    def add_extent(self, extent_ns: tuple[int, int] | None) -> None:
+        """Let the axis hold the time between these moments besides what it holds already; None: no time."""
+        if extent_ns is not None:
+            self._cover(*extent_ns)
+
     def merge(self, other: TimeGrid) -> None:
         """Add what another grid with the same rows and the same number of cells holds.
 
@@ -157,4 +176,5 @@ def _fold(
         return
     column = ((source_first + np.arange(source.shape[1])) >> (level - source_level)) - first
     starts = np.flatnonzero(np.diff(column, prepend=column[0] - 1))
-    target[:, column[0] : column[-1] + 1] += np.add.reduceat(source, starts, axis=1)
+    for row in np.flatnonzero(source.any(axis=1)):  # memory that nobody wrote to takes no room
+        target[row, column[0] : column[-1] + 1] += np.add.reduceat(source[row], starts)

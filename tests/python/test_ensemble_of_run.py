@@ -75,6 +75,27 @@ def test_one_pass_knows_the_phases_from_some_ranks(run: en.Run, monkeypatch: pyt
     assert len(calls.begin) - 1 == looked_at * 5
 
 
+@pytest.mark.parametrize("per", ["call", "MiB"])
+def test_ensembles_that_share_their_passes_are_those_of_passes_of_their_own(
+    run: en.Run, per: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ensemble_of_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(ensemble_of_run, "SOME_EVENTS", 4 * EVENTS)
+    monkeypatch.setattr(phases, "MOST_EVENTS", 8 * EVENTS)
+    for chosen in (
+        [{"op": "write"}, {"call": "pread"}, {"rank": "3-5"}],
+        [{"op": "read", "phase": "6-8"}, {}],
+    ):
+        selections = [Selection.parse(**filters).for_run(run) for filters in chosen]
+        together = ensemble_of_run.ensembles_of(Run(run.path, run._source), selections, per)
+        for ensemble, filters in zip(together, chosen, strict=True):
+            alone = Run(run.path, run._source).ensemble(per, **filters)
+            np.testing.assert_array_equal(ensemble.sample.counts, alone.sample.counts)
+            np.testing.assert_array_equal(ensemble.sample.n, alone.sample.n)
+            np.testing.assert_allclose(ensemble.sample.mean_s, alone.sample.mean_s, rtol=1e-12)
+            assert (ensemble.name, ensemble.notes) == (alone.name, alone.notes)
+
+
 def test_some_ranks_are_whole_and_spread(run: en.Run) -> None:
     some = run.some_ranks(3 * EVENTS)
     np.testing.assert_array_equal(np.unique(some.rank), [0, 5, 11])

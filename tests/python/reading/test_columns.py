@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS
 from ensembles.readers import columns
 from ensembles.readers.columns import LARGEST_MOVED_BYTES, Decoding
-from ensembles.readers.decode import empty_columns
+from ensembles.readers.decode import BlockReader, ReusedColumns, empty_columns
 from ensembles.readers.layout import EVENT
+from ensembles.readers.spool import Window
 
 needs_compiled = pytest.mark.skipif(
     not columns.NATIVE, reason="the compiled decoder is not built: pip install . builds it with a C compiler"
@@ -127,3 +130,53 @@ def test_columns_that_are_too_short_are_refused() -> None:
     out = empty_columns(49)
     with pytest.raises(ValueError, match="do not fit"):
         columns.decode(decoding(0.4), 0, raw, out)
+
+
+def read_whole(monkeypatch: pytest.MonkeyPatch, native: bool, path, rooms: list[int], slots: int):
+    """All events of a spool of one window, read with room for so many at a time, and what is said of them."""
+    if not native:
+        monkeypatch.setattr(columns, "_columns", None)
+    told = replace(decoding(0.4), path=str(path), windows=[Window(64, slots, 5)])
+    reader, parts = BlockReader([told]), []
+    for room in rooms * slots:
+        out = empty_columns(room + 3)
+        count = reader.read(out, 3, room)
+        if count == 0:
+            return {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}, reader.flaws
+        parts.append({name: column[3 : 3 + count].copy() for name, column in out.items()})
+    raise AssertionError("the reader does not end")
+
+
+@pytest.mark.parametrize("rooms", [[20_000], [700], [1, 5000]], ids=str)
+@pytest.mark.parametrize("native", [pytest.param(True, marks=needs_compiled), False])
+def test_windows_are_read_whole_whatever_room_there_is(monkeypatch, tmp_path, native, rooms) -> None:
+    raw = raw_events(9000, 13)
+    raw["call"][[0, 17, 8999]] = 0
+    raw["call"][2500:7000] = 0  # more than is read at a time
+    raw["duration"][[100, 7100, 8998]] = 2**56
+    path = tmp_path / "a.spool"
+    path.write_bytes(bytes(64) + raw.tobytes())
+    found, flaws = read_whole(monkeypatch, native, path, rooms, len(raw) + 50)  # the file ends before
+    kept = raw[(raw["call"] > 0) & (raw["duration"] < 2**56)]
+    assert flaws.damaged == {str(path): 3}
+    assert flaws.unknown_calls >= np.isin(kept["call"], [4, 0xFFFF]).sum()
+    expected = empty_columns(len(kept))
+    columns.numpy_decode(decoding(0.4), 8, kept.copy(), expected)
+    for name in COLUMNS:
+        np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+
+
+def test_a_spool_that_cannot_be_read_is_told(tmp_path) -> None:
+    told = replace(decoding(0.4), path=str(tmp_path), windows=[Window(0, 5, 0)])
+    with pytest.raises(EnsioError, match="cannot be read: Is a directory"):
+        BlockReader([told]).read(empty_columns(5), 0, 5)
+
+
+def test_columns_are_used_again_only_when_nobody_holds_one() -> None:
+    reused = ReusedColumns(10, ("moved",))
+    place = id(reused.taken()["moved"])
+    assert id(reused.taken()["moved"]) == place
+    held = reused.taken()["moved"]
+    assert reused.taken()["moved"] is not held
+    view = reused.taken()["duration"][3:]
+    assert not np.shares_memory(reused.taken()["duration"], view)

@@ -73,6 +73,6 @@ def test_to_take_more_is_an_error() -> None:
 
 
 def test_chunks_become_smaller_with_the_memory() -> None:
-    assert Budget(1 << 40).chunk_events == 1 << 17
-    assert Budget(1 << 28).chunk_events == 1 << 16
-    assert Budget(1).chunk_events == 1 << 15
+    assert Budget(1 << 40).chunk_events == 1 << 15
+    assert Budget(5 << 24).chunk_events == 20_480
+    assert Budget(1).chunk_events == 1 << 14

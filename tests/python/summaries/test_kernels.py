@@ -210,7 +210,7 @@ def test_seconds_are_counted_by_threads_as_by_one(monkeypatch: pytest.MonkeyPatc
 
 @needs_compiled
 def test_compiled_functions_refuse_arrays_of_other_types_and_lengths() -> None:
-    compiled = kernels._kernels
+    compiled = kernels.compiled
     eight, four = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int32)
     out = np.zeros((2, 4), dtype=np.int64)
     with pytest.raises(TypeError, match="row must have items of 4 bytes"):

@@ -1,0 +1,373 @@
+/* What the events of a chunk add up to, by call, and how often each size occurs in it. callsums.py documents the functions,
+ * and has the same in NumPy; integers are equal to the last bit, sums of real numbers to rounding. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* One build, and of each loop the version for the processor that it runs on. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
+#else
+#define FOR_EACH_PROCESSOR
+#endif
+
+enum { MOST_ARRAYS = 9, SUMS = 7, LANES = 8, KNOWN_SIZES = 256, NO_LAYER = 255 };
+
+typedef struct {
+    const char *name;
+    Py_ssize_t itemsize;
+    int writable;
+} array;
+
+typedef struct {
+    Py_buffer views[MOST_ARRAYS];
+    int held;
+} arrays;
+
+static void release(arrays *found)
+{
+    for (int i = 0; i < found->held; i++)
+        PyBuffer_Release(&found->views[i]);
+}
+
+/* Takes the arguments of a function, contiguous arrays all of them; the first `columns` are of the same length. */
+static int get_arrays(arrays *found, PyObject *args, const array *wanted, int count, int columns)
+{
+    if (PyTuple_Size(args) != count) {
+        PyErr_Format(PyExc_TypeError, "there must be %d arrays", count);
+        return -1;
+    }
+    for (int i = 0; i < count; i++) {
+        Py_buffer *const view = &found->views[i];
+        if (PyObject_GetBuffer(PyTuple_GetItem(args, i), view,
+                               PyBUF_C_CONTIGUOUS | (wanted[i].writable ? PyBUF_WRITABLE : 0)) != 0)
+            return -1;
+        found->held = i + 1;
+        if (view->itemsize != wanted[i].itemsize) {
+            PyErr_Format(PyExc_TypeError, "%s must have items of %zd bytes", wanted[i].name, wanted[i].itemsize);
+            return -1;
+        }
+        if (i < columns && view->len / view->itemsize != found->views[0].len / found->views[0].itemsize) {
+            PyErr_SetString(PyExc_ValueError, "columns must be of the same length");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static Py_ssize_t length_of(const Py_buffer *view)
+{
+    return view->len / view->itemsize;
+}
+
+static inline int64_t least_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t most_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Where the next events of another call begin. */
+static inline Py_ssize_t end_of_run(const uint16_t *call, Py_ssize_t i, Py_ssize_t events)
+{
+    const uint16_t mine = call[i];
+    do
+        i++;
+    while (i < events && call[i] == mine);
+    return i;
+}
+
+typedef struct {
+    const uint16_t *call;
+    const int64_t *start, *duration, *moved;
+    const uint8_t *carried, *depth, *bits;
+    Py_ssize_t events, calls;
+    int64_t *sums, *ends;
+} sum_job;
+
+/* The index of the first event of an unknown call, or -1. Calls of a kind mostly follow each other: each such run is added up
+ * by itself. */
+FOR_EACH_PROCESSOR
+static Py_ssize_t sum_events(const sum_job *job)
+{
+    enum { COUNT, ERRORS, MOVED, COUNTED, TIME, SHORTEST, LONGEST };
+    enum { FIRST, LAST, DEEPEST };
+    const int64_t *const start = job->start, *const duration = job->duration, *const moved = job->moved;
+    uint8_t deepest = 0, carried = 0;
+    for (Py_ssize_t i = 0; i < job->events; i++) {
+        deepest = job->depth[i] > deepest ? job->depth[i] : deepest;
+        carried |= job->carried[i];
+    }
+    int64_t first = job->ends[FIRST], last = job->ends[LAST];
+    for (Py_ssize_t i = 0, end; i < job->events; i = end) {
+        const uint16_t number = job->call[i];
+        if (number >= job->calls)
+            return i;
+        end = end_of_run(job->call, i, job->events);
+        int64_t *const sums = job->sums + (Py_ssize_t)number * SUMS;
+        int64_t errors = 0, shortest = sums[SHORTEST], longest = sums[LONGEST];
+        uint64_t bytes = 0, time = 0, elsewhere = 0;
+        for (Py_ssize_t k = i; k < end; k++) {
+            errors += moved[k] < 0;
+            bytes += (uint64_t)most_of(moved[k], 0);
+            time += (uint64_t)duration[k];
+            shortest = least_of(shortest, duration[k]);
+            longest = most_of(longest, duration[k]);
+            first = least_of(first, start[k]);
+            last = most_of(last, (int64_t)((uint64_t)start[k] + (uint64_t)duration[k]));
+        }
+        if (carried & job->bits[number])
+            for (Py_ssize_t k = i; k < end; k++)
+                elsewhere += job->carried[k] & job->bits[number] ? (uint64_t)most_of(moved[k], 0) : 0;
+        sums[COUNT] += end - i;
+        sums[ERRORS] += errors;
+        sums[MOVED] = (int64_t)((uint64_t)sums[MOVED] + bytes);
+        sums[COUNTED] = (int64_t)((uint64_t)sums[COUNTED] + bytes - elsewhere);
+        sums[TIME] = (int64_t)((uint64_t)sums[TIME] + time);
+        sums[SHORTEST] = shortest;
+        sums[LONGEST] = longest;
+    }
+    job->ends[FIRST] = first, job->ends[LAST] = last, job->ends[DEEPEST] = deepest;
+    return -1;
+}
+
+static PyObject *sum_calls(PyObject *module, PyObject *args)
+{
+    (void)module;
+    static const array wanted[] = {{"call", 2, 0},    {"start", 8, 0}, {"duration", 8, 0},
+                                   {"moved", 8, 0},   {"depth", 1, 0}, {"carried", 1, 0},
+                                   {"bits", 1, 0},    {"sums", 8, 1},  {"ends", 8, 1}};
+    arrays found = {0};
+    PyObject *result = NULL;
+    if (get_arrays(&found, args, wanted, 9, 6) != 0)
+        goto done;
+    const Py_buffer *const views = found.views;
+    const sum_job job = {.call = views[0].buf,
+                         .start = views[1].buf,
+                         .duration = views[2].buf,
+                         .moved = views[3].buf,
+                         .depth = views[4].buf,
+                         .carried = views[5].buf,
+                         .bits = views[6].buf,
+                         .events = length_of(&views[0]),
+                         .calls = length_of(&views[6]),
+                         .sums = views[7].buf,
+                         .ends = views[8].buf};
+    if (length_of(&views[7]) != SUMS * job.calls || length_of(&views[8]) != 3) {
+        PyErr_SetString(PyExc_ValueError, "sums must have a row for each call, and ends three numbers");
+        goto done;
+    }
+    Py_ssize_t misfit;
+    Py_BEGIN_ALLOW_THREADS
+    misfit = sum_events(&job);
+    Py_END_ALLOW_THREADS
+    if (misfit >= 0)
+        PyErr_Format(PyExc_IndexError, "event %zd is of a call without a number", misfit);
+    else
+        result = Py_NewRef(Py_None);
+done:
+    release(&found);
+    return result;
+}
+
+typedef struct {
+    const uint16_t *call;
+    const int64_t *duration;
+    const double *mean;
+    Py_ssize_t events, calls;
+    double *sums;
+} power_job;
+
+/* As sum_events. A run is added up in several lanes, which a processor does at a time. */
+FOR_EACH_PROCESSOR
+static Py_ssize_t sum_power_events(const power_job *job)
+{
+    for (Py_ssize_t i = 0, end; i < job->events; i = end) {
+        const uint16_t number = job->call[i];
+        if (number >= job->calls)
+            return i;
+        end = end_of_run(job->call, i, job->events);
+        const double mean = job->mean[number];
+        double second[LANES] = {0}, third[LANES] = {0}, fourth[LANES] = {0};
+        Py_ssize_t k = i;
+        for (; k + LANES <= end; k += LANES)
+            for (int lane = 0; lane < LANES; lane++) {
+                const double beyond = (double)job->duration[k + lane] - mean, square = beyond * beyond;
+                second[lane] += square;
+                third[lane] += square * beyond;
+                fourth[lane] += square * square;
+            }
+        for (; k < end; k++) {
+            const double beyond = (double)job->duration[k] - mean, square = beyond * beyond;
+            second[0] += square;
+            third[0] += square * beyond;
+            fourth[0] += square * square;
+        }
+        double *const sums = job->sums + 3 * (Py_ssize_t)number;
+        for (int lane = 0; lane < LANES; lane++) {
+            sums[0] += second[lane];
+            sums[1] += third[lane];
+            sums[2] += fourth[lane];
+        }
+    }
+    return -1;
+}
+
+static PyObject *sum_powers(PyObject *module, PyObject *args)
+{
+    (void)module;
+    static const array wanted[] = {{"call", 2, 0}, {"duration", 8, 0}, {"mean", 8, 0}, {"sums", 8, 1}};
+    arrays found = {0};
+    PyObject *result = NULL;
+    if (get_arrays(&found, args, wanted, 4, 2) != 0)
+        goto done;
+    const Py_buffer *const views = found.views;
+    const power_job job = {.call = views[0].buf,
+                           .duration = views[1].buf,
+                           .mean = views[2].buf,
+                           .events = length_of(&views[0]),
+                           .calls = length_of(&views[2]),
+                           .sums = views[3].buf};
+    if (length_of(&views[3]) != 3 * job.calls) {
+        PyErr_SetString(PyExc_ValueError, "sums must have a row for each call");
+        goto done;
+    }
+    Py_ssize_t misfit;
+    Py_BEGIN_ALLOW_THREADS
+    misfit = sum_power_events(&job);
+    Py_END_ALLOW_THREADS
+    if (misfit >= 0)
+        PyErr_Format(PyExc_IndexError, "event %zd is of a call without a number", misfit);
+    else
+        result = Py_NewRef(Py_None);
+done:
+    release(&found);
+    return result;
+}
+
+typedef struct {
+    uint64_t size;
+    int64_t count; /* 0: the place is free */
+    uint8_t layer;
+} known_size;
+
+typedef struct {
+    const uint16_t *call;
+    const uint64_t *requested;
+    const uint8_t *layer_of;
+    Py_ssize_t events, calls;
+    uint8_t *layer;
+    uint64_t *size;
+    int64_t *count;
+    Py_ssize_t found;
+} size_job;
+
+static inline void put_size(size_job *job, const known_size *known)
+{
+    job->layer[job->found] = known->layer;
+    job->size[job->found] = known->size;
+    job->count[job->found++] = known->count;
+}
+
+/* As sum_events. A size gives way to another one that has the same place, and may be found again: there are no more than
+ * events. */
+static Py_ssize_t count_size_events(size_job *job)
+{
+    known_size table[KNOWN_SIZES] = {0};
+    known_size *last = &table[0];
+    for (Py_ssize_t i = 0; i < job->events; i++) {
+        if (job->call[i] >= job->calls)
+            return i;
+        const uint8_t layer = job->layer_of[job->call[i]];
+        if (layer == NO_LAYER)
+            continue;
+        const uint64_t size = job->requested[i];
+        if (last->size != size || last->layer != layer || !last->count) {
+            last = &table[(size * 0x9e3779b97f4a7c15ULL >> 56 ^ layer) % KNOWN_SIZES];
+            if (last->size != size || last->layer != layer) {
+                if (last->count)
+                    put_size(job, last);
+                *last = (known_size){.size = size, .layer = layer};
+            }
+        }
+        last->count++;
+    }
+    for (int i = 0; i < KNOWN_SIZES; i++)
+        if (table[i].count)
+            put_size(job, &table[i]);
+    return -1;
+}
+
+static PyObject *count_sizes(PyObject *module, PyObject *args)
+{
+    (void)module;
+    static const array wanted[] = {{"call", 2, 0},  {"requested", 8, 0}, {"layer", 1, 1},
+                                   {"size", 8, 1},  {"count", 8, 1},     {"layer_of", 1, 0}};
+    arrays found = {0};
+    PyObject *result = NULL;
+    if (get_arrays(&found, args, wanted, 6, 5) != 0)
+        goto done;
+    const Py_buffer *const views = found.views;
+    size_job job = {.call = views[0].buf,
+                    .requested = views[1].buf,
+                    .layer = views[2].buf,
+                    .size = views[3].buf,
+                    .count = views[4].buf,
+                    .layer_of = views[5].buf,
+                    .events = length_of(&views[0]),
+                    .calls = length_of(&views[5])};
+    Py_ssize_t misfit;
+    Py_BEGIN_ALLOW_THREADS
+    misfit = count_size_events(&job);
+    Py_END_ALLOW_THREADS
+    if (misfit >= 0)
+        PyErr_Format(PyExc_IndexError, "event %zd is of a call without a number", misfit);
+    else
+        result = PyLong_FromSsize_t(job.found);
+done:
+    release(&found);
+    return result;
+}
+
+static PyObject *mark(PyObject *module, PyObject *args)
+{
+    (void)module;
+    static const array wanted[] = {{"numbers", 4, 0}, {"seen", 1, 1}};
+    arrays found = {0};
+    PyObject *result = NULL;
+    if (get_arrays(&found, args, wanted, 2, 1) != 0)
+        goto done;
+    const uint32_t *const numbers = found.views[0].buf;
+    uint8_t *const seen = found.views[1].buf;
+    const Py_ssize_t events = length_of(&found.views[0]), most = length_of(&found.views[1]);
+    Py_ssize_t i = 0;
+    Py_BEGIN_ALLOW_THREADS
+    for (; i < events && numbers[i] < most; i++)
+        seen[numbers[i]] = 1;
+    Py_END_ALLOW_THREADS
+    if (i < events)
+        PyErr_Format(PyExc_IndexError, "event %zd has a number without an entry", i);
+    else
+        result = Py_NewRef(Py_None);
+done:
+    release(&found);
+    return result;
+}
+
+static PyMethodDef methods[] = {{"sum_calls", sum_calls, METH_VARARGS, NULL},
+                                {"sum_powers", sum_powers, METH_VARARGS, NULL},
+                                {"count_sizes", count_sizes, METH_VARARGS, NULL},
+                                {"mark", mark, METH_VARARGS, NULL},
+                                {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT, .m_name = "_callsums", .m_size = 0, .m_methods = methods};
+
+PyMODINIT_FUNC PyInit__callsums(void)
+{
+    return PyModule_Create(&definition);
+}

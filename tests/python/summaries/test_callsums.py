@@ -1,0 +1,156 @@
+"""Sums of chunks, by compiled code and by NumPy: equal to each other, and to what plain loops say."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from generated_events import CALLS, TASKS, events
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ensembles.errors import EnsioError
+from ensembles.events import COLUMNS, Call, Events
+from ensembles.summaries import callsums, kernels, spreading
+from ensembles.summaries.calltable import CallTable
+from ensembles.summaries.raster import Raster
+from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.spreading import Choice
+
+needs_compiled = pytest.mark.skipif(
+    not callsums.NATIVE, reason="the compiled sums are not built: pip install . builds them with a C compiler"
+)
+
+
+def fresh(whole: Events) -> Events:
+    """The same events, which remember nothing."""
+    return Events(whole.columns, whole.calls, whole.files)
+
+
+@needs_compiled
+@given(whole=events(least=1))
+def test_compiled_sums_equal_those_of_numpy_to_the_last_bit(whole: Events) -> None:
+    mine = callsums.sums_of(fresh(whole))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(callsums, "_callsums", None)
+        theirs = callsums.sums_of(fresh(whole))
+    for name in mine.__slots__:
+        np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name), err_msg=name)
+
+
+@given(whole=events(least=1))
+def test_bytes_that_a_call_around_counts_are_left_out(whole: Events) -> None:
+    sums = callsums.sums_of(whole)
+    rows = zip(whole.call.tolist(), whole.moved.tolist(), whole.carried.tolist(), strict=True)
+    expected = Counter()
+    for call, moved, carried in rows:
+        bit = {"read": 1, "write": 2}.get(CALLS[call].op, 0)
+        expected[call] += max(moved, 0) if not carried & bit else 0
+    assert {call: int(sums.counted[call]) for call in sums.present.tolist()} == dict(expected)
+    assert (sums.start_ns, sums.end_ns) == (whole.start.min(), whole.end.max())
+    assert sums.deepest == whole.depth.max()
+
+
+@needs_compiled
+@given(whole=events(least=1))
+def test_central_sums_are_equal_to_rounding(whole: Events) -> None:
+    mean_ns = np.full(len(CALLS), whole.duration.mean())
+    mine = callsums.central_sums(whole.call, whole.duration, mean_ns)
+    theirs = callsums.numpy_central_sums(whole.call, whole.duration, mean_ns)
+    spread = max(float(np.ptp(whole.duration)), 1.0)
+    for power in (2, 3, 4):
+        allowed = 1e-12 * len(whole) * spread**power
+        np.testing.assert_allclose(mine[:, power - 2], theirs[:, power - 2], rtol=1e-12, atol=allowed)
+
+
+@pytest.mark.parametrize("count_sizes", [callsums.count_sizes, callsums.numpy_count_sizes])
+@given(seed=st.integers(0, 10**6), different=st.sampled_from([1, 3, 1000, 2**63]))
+def test_sizes_are_counted_by_layer_as_a_plain_loop_does(count_sizes, seed: int, different: int) -> None:
+    random = np.random.default_rng(seed)
+    calls = (*CALLS, Call("MPI_File_read", "mpiio", "read"))
+    call = random.integers(0, len(calls), 2000).astype("u2")
+    # Sizes that differ in high bits only meet in one place of a table of few.
+    requested = random.integers(0, different, 2000).astype("u8") << np.uint64(random.integers(0, 2))
+    names, layer_of = callsums.layers_of_transfers(calls)
+    found: Counter[tuple[str, int]] = Counter()
+    for layer, size, count in zip(*count_sizes(call, requested, layer_of), strict=True):
+        found[names[layer], int(size)] += int(count)
+    rows = zip(call.tolist(), requested.tolist(), strict=True)
+    chosen = ((calls[number], size) for number, size in rows)
+    assert found == Counter((each.layer, size) for each, size in chosen if each.op in ("read", "write"))
+
+
+@needs_compiled
+def test_numbers_without_an_entry_are_refused() -> None:
+    call, eight = np.array([0, 7], "u2"), np.zeros(2, "i8")
+    none, some = np.full(2, callsums._NO_LAYER, "u1"), np.zeros(2, "u8")
+    with pytest.raises(IndexError, match="event 1"):
+        callsums.count_sizes(call, some, none)
+    with pytest.raises(IndexError, match="event 1"):
+        callsums.central_sums(call, eight, np.zeros(2))
+    with pytest.raises(IndexError, match="event 0"):
+        callsums.mark(np.array([3], "u4"), np.zeros(3, "u1"))
+    columns = {name: np.zeros(2, dtype) for name, dtype in COLUMNS.items()} | {"call": call}
+    with pytest.raises(IndexError, match="event 1"):
+        callsums.sums_of(Events(columns, CALLS, [""]))
+
+
+@needs_compiled
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    compiled = callsums._callsums
+    two, three = np.zeros(2, "u2"), np.zeros(3, "i8")
+    with pytest.raises(ValueError, match="same length"):
+        compiled.sum_powers(two, three, np.zeros(1), np.zeros(3))
+    with pytest.raises(ValueError, match="a row for each call"):
+        compiled.sum_powers(two, three[:2], np.zeros(2), np.zeros(3))
+    with pytest.raises(TypeError, match="call must have items of 2 bytes"):
+        compiled.sum_powers(three, three, np.zeros(2), np.zeros(6))
+    with pytest.raises(TypeError, match="4 arrays"):
+        compiled.sum_powers(two, three)
+
+
+@pytest.mark.parametrize("make", [lambda: Raster(TASKS, rows=3, cells=16), lambda: RateCurve(cells=16)])
+@given(whole=events())
+def test_pictures_of_compiled_code_and_of_numpy_are_the_same(make, whole: Events) -> None:
+    mine, theirs = make(), make()
+    mine.add(whole)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "compiled", None)
+        theirs.add(whole)
+    for name, values in mine.to_arrays().items():
+        np.testing.assert_array_equal(theirs.to_arrays()[name], values, err_msg=name)
+
+
+@given(whole=events(least=1))
+def test_time_in_rows_of_ranks_is_that_of_the_outermost_calls(whole: Events) -> None:
+    choice = Choice(np.arange(len(CALLS), dtype=np.int32) * 4, ranks_per_row=2, outermost=True)
+    low, high = spreading.extent_of(whole, Choice(choice.row_of_call)) or (0, 1)
+    level = max((high - low).bit_length(), 1)
+    out = np.zeros((4 * len(CALLS), 2), np.int64)
+    spreading.spread_calls(whole, choice, level, low >> level, out)
+    for call in range(len(CALLS)):
+        for row in range(4):
+            mine = (whole.call == call) & (whole.rank // 2 == row) & (whole.depth == 0)
+            assert out[4 * call + row].sum() == whole.duration[mine].sum()
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_call_that_ends_before_it_starts_is_told(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not native:
+        monkeypatch.setattr(kernels, "compiled", None)
+    columns = {name: np.zeros(2, dtype) for name, dtype in COLUMNS.items()} | {"duration": np.array([4, -1])}
+    chunk = Events(columns, CALLS, [""])
+    with pytest.raises(EnsioError, match="ends before it starts"):
+        spreading.extent_of(chunk, Choice(np.zeros(len(CALLS), np.int32)))
+
+
+def test_a_table_knows_the_files_of_chunks_with_different_dictionaries() -> None:
+    columns = {name: np.zeros(3, dtype) for name, dtype in COLUMNS.items()} | {"file": np.array([0, 2, 2])}
+    table, other = CallTable(), CallTable()
+    table.add(Events(columns, CALLS, ["", "/a", "/b"]))
+    table.add(Events(columns, CALLS, ["", "/c", "/d"]))
+    other.add(Events(columns, CALLS, ["", "/a", "/e"]))
+    assert table.files == {"/b", "/d"}
+    table.merge(other)
+    assert table.files == {"/b", "/d", "/e"}
