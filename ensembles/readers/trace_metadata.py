@@ -11,12 +11,12 @@ import h5py
 
 from ensembles.events import OPS, Call
 from ensembles.metadata import Mount, Process, RunMetadata
+from ensembles.readers.limits import LATEST_NS
 from ensembles.readers.trace_columns import numbers_of, rows_of, texts_of
 
 FORMAT = "ensio trace"
 VERSION = 3
 TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude", "user", "uid", "libc", "mpi")
-LATEST_NS = 1 << 62
 
 _MOST_TASKS = 1 << 25
 _MOST_THREADS = 1 << 40

@@ -13,9 +13,9 @@ import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
-from ensembles.readers.columns import LARGEST_MOVED_BYTES, LARGEST_NS
 from ensembles.readers.completion import NEEDED, CompletionOrder
 from ensembles.readers.flaws import Flaws
+from ensembles.readers.limits import LIMITS, unsound
 from ensembles.readers.plugins import find_plugins
 from ensembles.readers.trace_columns import (
     DAMAGE,
@@ -27,19 +27,12 @@ from ensembles.readers.trace_columns import (
     texts_of,
 )
 from ensembles.readers.trace_index import Ranges, TraceIndex
-from ensembles.readers.trace_metadata import FORMAT, LATEST_NS, VERSION, number_of, read_metadata
+from ensembles.readers.trace_metadata import FORMAT, VERSION, number_of, read_metadata
 from ensembles.regiontable import COLUMNS as REGION_COLUMNS
 from ensembles.regiontable import KINDS, RegionTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
-
-_VALUES = {
-    "moved": (-1, LARGEST_MOVED_BYTES),
-    "start": (-LARGEST_NS, LATEST_NS + LARGEST_NS),
-    "duration": (0, LARGEST_NS),
-}
-"""Least and largest value that the spool reader gives; others are damage."""
 
 _MOST_CHUNK_ROWS = 1 << 24
 
@@ -222,6 +215,8 @@ class TraceFileSource:
             table = RegionTable(columns, texts_of(group, "names"))
             if len(table) and (table.name.max() >= len(table.names) or table.kind.max() >= len(KINDS)):
                 raise ValueError("its regions have numbers without a name")
+            if unsound(columns) is not None:
+                raise ValueError("its regions have times that no clock shows")
             return table
 
     def summary(self) -> CellSummary | None:
@@ -266,7 +261,7 @@ class TraceFileSource:
             "rank": (0, metadata.tasks - 1),
             "call": (0, len(metadata.calls) - 1),
             "file": (0, len(metadata.files) - 1),
-            **_VALUES,
+            **LIMITS,
         }
 
     def _events(self, columns: dict[str, np.ndarray]) -> Events:

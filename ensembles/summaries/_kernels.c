@@ -49,9 +49,12 @@ static Py_ssize_t spread_events(const spread_job *job)
         if (row < 0)
             continue;
         const int64_t start = job->start[i], duration = job->duration[i];
-        int64_t cell = (start >> level) - job->first;
-        const int64_t last = ((start + (duration > 0 ? duration - 1 : 0)) >> level) - job->first;
-        if (row >= job->rows || duration < 0 || cell < 0 || last >= job->cells)
+        int64_t cell = (start >> level) - job->first, final;
+        if (row >= job->rows || duration < 0 || cell < 0 ||
+            __builtin_add_overflow(start, duration > 0 ? duration - 1 : 0, &final))
+            return i;
+        const int64_t last = (final >> level) - job->first;
+        if (last >= job->cells)
             return i;
         const int64_t amount = job->amount ? job->amount[i] : duration;
         int64_t *const out = job->out + row * job->cells;
