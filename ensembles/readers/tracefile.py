@@ -32,6 +32,11 @@ from ensembles.summaries.cells import ARRAYS, CellSummary
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
 
+_PARTS = (
+    *("calls", "environment", "events", "file_facts", "files", "hosts", "index", "mounts", "notes"),
+    *("processes", "ranks", "regions", "spools", "summary"),
+)
+
 _MOST_CHUNK_ROWS = 1 << 24
 
 
@@ -98,6 +103,11 @@ class TraceFileSource:
                 raise ValueError(f"its version is {version}, and this ensio reads {VERSION}")
             self.complete = bool(number_of(file, "complete", 1))
             self.metadata = read_metadata(file)
+            unknown = _unknown_parts(file, _PARTS) + _unknown_parts(group_of(file, "events"), COLUMNS)
+            if unknown:
+                self.metadata.note(
+                    f"{path} has {unknown:,} parts that this ensio does not know, which were passed over"
+                )
             spools = group_of(file, "spools")
             sizes, changes = (numbers_of(spools, name).tolist() for name in ("bytes", "mtime_ns"))
             identities = zip(sizes, changes, strict=True)
@@ -265,6 +275,11 @@ class TraceFileSource:
     def _events(self, columns: dict[str, np.ndarray]) -> Events:
         make = Events if len(columns) == len(COLUMNS) else Events.partly
         return make(columns, self.metadata.calls, self.metadata.files)
+
+
+def _unknown_parts(group: h5py.Group, known: Iterable[str]) -> int:
+    """How many parts a group has beside those that are known."""
+    return len(group) - sum(has_part(group, name) for name in known)
 
 
 def _tell_order(names: Iterable[str] | None) -> bool:
