@@ -223,9 +223,7 @@ def _add_contents(spool: Spool, window: Any, first: int, pieces: list[tuple[int,
     if length > _MOST_WINDOW_BYTES or length > window.bytes:
         raise ValueError("a window holds more than fits into it")
     if not add_window(spool, window, first, length):
-        spool.notes.append(
-            f"{os.path.basename(spool.job_path)} has windows of {spool.name} of an unknown kind"
-        )
+        spool.unknown += 1
     for position, coded, count in pieces:
         spool.pieces.append(Piece(first, count, position, coded))
         first += count

@@ -7,6 +7,8 @@ from contextlib import suppress
 import h5py
 
 from ensembles.errors import EnsioError
+from ensembles.events import COLUMNS
+from ensembles.readers.trace_parts import lies_here
 
 
 def find_plugins(group: h5py.Group, path: str) -> None:
@@ -17,8 +19,10 @@ def find_plugins(group: h5py.Group, path: str) -> None:
     EnsioError
         One is missing.
     """
-    for name in group:
-        dataset = group.get(name)
+    for name in COLUMNS:
+        if not lies_here(group, name):
+            continue  # which is told later
+        dataset = group[name]
         if not isinstance(dataset, h5py.Dataset):
             continue
         settings = dataset.id.get_create_plist()

@@ -109,6 +109,7 @@ class SpoolSource:
         for sentence in (
             *notes,
             *few([sentence for spool in spools for sentence in spool.notes], "spools are damaged"),
+            *_notes_on_unknown(spools),
             *rank_notes,
             *_notes_on_launches(spools),
             *_notes_on_job_file(spools),
@@ -443,6 +444,16 @@ def _count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[in
         missing = tasks - len(ranks)
         notes.append(f"{missing} of {tasks} ranks left no spool: their calls are missing, or they made none")
     return tasks, few(notes, "processes without a rank made calls")
+
+
+def _notes_on_unknown(spools: Sequence[Spool]) -> list[str]:
+    unknown = sum(spool.unknown for spool in spools)
+    if not unknown:
+        return []
+    return [
+        f"{unknown:,} records are of kinds that this ensio does not know, and were passed over: "
+        "use the ensio that recorded them"
+    ]
 
 
 def _notes_on_launches(spools: Sequence[Spool]) -> list[str]:

@@ -108,6 +108,8 @@ class Spool:
         It tells of calls.
     notes : list of str
         What is damaged, in plain sentences.
+    unknown : int
+        Windows and texts of kinds that are not known.
     job_path : str
         The job file that was read; "": the spool itself.
     coded : list of Coded
@@ -136,6 +138,7 @@ class Spool:
     pending: int = 0
     has_events: bool = False
     notes: list[str] = field(default_factory=list)
+    unknown: int = 0
     job_path: str = ""
     coded: list[Coded] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
@@ -284,6 +287,8 @@ def read_texts(spool: Spool, text: bytes) -> None:
             spool.calls_text = body
         elif kind == _PROPERTIES:
             spool.properties.update([line.partition(b"=")[::2] for line in body.split(b"\0") if line])
+        else:
+            spool.unknown += 1
         position = end + -end % 8
 
 
@@ -319,7 +324,7 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
             used = min(window.text_bytes, present - HEADER_BYTES, _MOST_TEXT_BYTES)
             read_texts(spool, os.pread(descriptor, used, position + HEADER_BYTES))
         else:
-            damaged_at = position if damaged_at < 0 else damaged_at
+            spool.unknown += 1
         position += length
     if damaged_at >= 0:
         spool.notes.append(

@@ -6,7 +6,6 @@ import os
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 import h5py
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from ensembles.events import COLUMNS
 from ensembles.readers.coding import unshuffle
 from ensembles.readers.trace_index import TraceIndex
+from ensembles.readers.trace_parts import column_of
 
 try:
     from isal import isal_zlib as _inflate
@@ -25,11 +25,6 @@ DAMAGE = (OSError, KeyError, ValueError, TypeError, RuntimeError, IndexError, zl
 
 THREADS = min(4, len(os.sched_getaffinity(0)))
 """Threads that compress and decompress; both let them run side by side."""
-
-_DEFLATE_RATIO = 1032
-"""No deflated data become longer than this many times their length."""
-
-_MOST_CHUNK_ROWS = 1 << 24
 
 Limits = Mapping[str, tuple[int, int]]
 
@@ -60,8 +55,6 @@ class TraceColumns:
         for name, dataset in self._datasets.items():
             if dataset.dtype != COLUMNS[name]:
                 raise ValueError(f"its column {name} has the type {dataset.dtype}")
-            if (dataset.chunks or (0,))[0] > _MOST_CHUNK_ROWS:
-                raise ValueError(f"its column {name} has chunks of {dataset.chunks[0]:,} rows")
         self._last: dict[str, tuple[bytes, np.ndarray]] = {}
 
     def read(
@@ -144,44 +137,3 @@ def _decompress(raw: bytes, rows: int, first: int, place: np.ndarray) -> None:
     if len(data) != rows * width:
         raise ValueError("its compressed data have another length than they are said to have")
     unshuffle(data, first, place)
-
-
-def column_of(group: h5py.Group, name: str) -> h5py.Dataset:
-    """A column that is there in full: HDF5 gives zeros for what was never written, at any length.
-
-    Raises
-    ------
-    ValueError
-        It is not, or no column.
-    """
-    dataset = group[name]
-    if not isinstance(dataset, h5py.Dataset) or len(dataset.shape or ()) != 1:
-        raise ValueError(f"{name} in it is no column")
-    (length,), stored_bytes = dataset.shape, dataset.id.get_storage_size()
-    if dataset.chunks is None:
-        whole = stored_bytes >= length * dataset.dtype.itemsize
-    else:
-        whole = dataset.id.get_num_chunks() == -(-length // dataset.chunks[0])
-        if dataset.compression == "gzip":
-            whole &= _DEFLATE_RATIO * stored_bytes >= length * dataset.dtype.itemsize
-    if not whole:
-        raise ValueError(f"a part of its column {name} is missing")
-    return dataset
-
-
-def texts_of(group: h5py.Group, name: str) -> list[str]:
-    """A column of texts."""
-    return [os.fsdecode(text) for text in column_of(group, name)[:]]
-
-
-def rows_of(group: h5py.Group, *names: str) -> list[tuple[str, ...]]:
-    """Several columns of texts, row by row."""
-    return list(zip(*(texts_of(group, name) for name in names), strict=True))
-
-
-def numbers_of(group: h5py.Group, name: str) -> Any:
-    """A column of whole numbers: an array."""
-    dataset = column_of(group, name)
-    if dataset.dtype.kind not in "iu":
-        raise ValueError(f"its column {name} has the type {dataset.dtype}")
-    return dataset[:]

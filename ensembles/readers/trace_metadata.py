@@ -11,12 +11,12 @@ import h5py
 
 from ensembles.events import OPS, Call
 from ensembles.metadata import Mount, Process, RunMetadata
-from ensembles.readers.trace_columns import numbers_of, rows_of, texts_of
+from ensembles.readers.limits import LATEST_NS
+from ensembles.readers.trace_parts import group_of, numbers_of, rows_of, texts_of
 
 FORMAT = "ensio trace"
 VERSION = 3
 TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude", "user", "uid", "libc", "mpi")
-LATEST_NS = 1 << 62
 
 _MOST_TASKS = 1 << 25
 _MOST_THREADS = 1 << 40
@@ -32,17 +32,18 @@ def number_of(file: h5py.File, name: str, most: int) -> int:
 
 def read_metadata(file: h5py.File) -> RunMetadata:
     """The metadata of a run, as `ensembles.writers.trace_metadata` writes them."""
-    calls = file["calls"]
+    calls = group_of(file, "calls")
     names, layers, ops = (texts_of(calls, part) for part in ("name", "layer", "op"))
     if not set(ops) <= set(OPS):
         raise ValueError("its calls have unknown kinds of operations")
     text = {name: os.fsdecode(file.attrs[name]) for name in TEXT_ATTRIBUTES}
     facts: dict[str, dict[str, str]] = {}
-    for path, key, value in rows_of(file["file_facts"], "path", "key", "value"):
+    for path, key, value in rows_of(group_of(file, "file_facts"), "path", "key", "value"):
         facts.setdefault(path, {})[key] = value
     mounts: dict[str, tuple[Mount, ...]] = {}
-    table = rows_of(file["mounts"], "host", "point", "type", "source")
-    for (host, *mount), block in zip(table, numbers_of(file["mounts"], "block_bytes").tolist(), strict=True):
+    group = group_of(file, "mounts")
+    table = rows_of(group, "host", "point", "type", "source")
+    for (host, *mount), block in zip(table, numbers_of(group, "block_bytes").tolist(), strict=True):
         mounts[host] = (*mounts.get(host, ()), Mount(*mount, block))
     return RunMetadata(
         tasks=number_of(file, "tasks", _MOST_TASKS),
@@ -50,11 +51,11 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         origin_unix_ns=number_of(file, "origin_unix_ns", LATEST_NS),
         calls=tuple(Call(*call) for call in zip(names, layers, ops, strict=True)),
         files=texts_of(file, "files"),
-        processes=_read_processes(file["processes"]),
+        processes=_read_processes(group_of(file, "processes")),
         notes=texts_of(file, "notes"),
         hosts=texts_of(file, "hosts"),
         clock_error_s=float(file.attrs["clock_error_s"]) if "clock_error_s" in file.attrs else None,
-        environment=dict(rows_of(file["environment"], "name", "value")),
+        environment=dict(rows_of(group_of(file, "environment"), "name", "value")),
         mounts=mounts,
         file_facts=facts,
         **text,

@@ -13,33 +13,29 @@ import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
-from ensembles.readers.columns import LARGEST_MOVED_BYTES, LARGEST_NS
 from ensembles.readers.completion import NEEDED, CompletionOrder
 from ensembles.readers.flaws import Flaws
+from ensembles.readers.limits import LIMITS, unsound
 from ensembles.readers.plugins import find_plugins
 from ensembles.readers.trace_columns import (
     DAMAGE,
     THREADS,
     Limits,
     TraceColumns,
-    column_of,
-    numbers_of,
-    texts_of,
 )
 from ensembles.readers.trace_index import Ranges, TraceIndex
-from ensembles.readers.trace_metadata import FORMAT, LATEST_NS, VERSION, number_of, read_metadata
+from ensembles.readers.trace_metadata import FORMAT, VERSION, number_of, read_metadata
+from ensembles.readers.trace_parts import group_of, has_part, numbers_of, texts_of, whole_column
 from ensembles.regiontable import COLUMNS as REGION_COLUMNS
 from ensembles.regiontable import KINDS, RegionTable
-from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.cells import ARRAYS, CellSummary
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
 
-_VALUES = {
-    "moved": (-1, LARGEST_MOVED_BYTES),
-    "start": (-LARGEST_NS, LATEST_NS + LARGEST_NS),
-    "duration": (0, LARGEST_NS),
-}
-"""Least and largest value that the spool reader gives; others are damage."""
+_PARTS = (
+    *("calls", "environment", "events", "file_facts", "files", "hosts", "index", "mounts", "notes"),
+    *("processes", "ranks", "regions", "spools", "summary"),
+)
 
 _MOST_CHUNK_ROWS = 1 << 24
 
@@ -107,7 +103,12 @@ class TraceFileSource:
                 raise ValueError(f"its version is {version}, and this ensio reads {VERSION}")
             self.complete = bool(number_of(file, "complete", 1))
             self.metadata = read_metadata(file)
-            spools = file["spools"]
+            unknown = _unknown_parts(file, _PARTS) + _unknown_parts(group_of(file, "events"), COLUMNS)
+            if unknown:
+                self.metadata.note(
+                    f"{path} has {unknown:,} parts that this ensio does not know, which were passed over"
+                )
+            spools = group_of(file, "spools")
             sizes, changes = (numbers_of(spools, name).tolist() for name in ("bytes", "mtime_ns"))
             identities = zip(sizes, changes, strict=True)
             self.spools = dict(zip(texts_of(spools, "name"), identities, strict=True))
@@ -116,7 +117,7 @@ class TraceFileSource:
     def slots(self) -> int:
         """Number of events."""
         with damage_told(self.path), h5py.File(self.path, "r") as file:
-            return TraceColumns(file["events"], ("duration",), {}).length
+            return TraceColumns(group_of(file, "events"), ("duration",), {}).length
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
         """At most `max_events` at a time, in the order of ranks.
@@ -215,30 +216,33 @@ class TraceFileSource:
     def regions(self) -> RegionTable:
         """The phases and regions that the program named."""
         with damage_told(self.path), h5py.File(self.path, "r") as file:
-            if "regions" not in file:  # written before there were any
+            if not has_part(file, "regions"):  # written before there were any
                 return RegionTable.empty()
-            group = file["regions"]
+            group = group_of(file, "regions")
             columns = {name: numbers_of(group, name).astype(dtype) for name, dtype in REGION_COLUMNS.items()}
             table = RegionTable(columns, texts_of(group, "names"))
             if len(table) and (table.name.max() >= len(table.names) or table.kind.max() >= len(KINDS)):
                 raise ValueError("its regions have numbers without a name")
+            if unsound(columns) is not None:
+                raise ValueError("its regions have times that no clock shows")
             return table
 
     def summary(self) -> CellSummary | None:
         """What all calls add up to; None: the recorder kept no summary."""
         with damage_told(self.path), h5py.File(self.path, "r") as file:
-            if "summary" not in file:
+            if not has_part(file, "summary"):
                 return None
-            group = file["summary"]
-            arrays = {name: column_of(group, name)[:] for name in group}
+            group = group_of(file, "summary")
+            arrays = {name: whole_column(group, name) for name in ARRAYS}
             return CellSummary.from_arrays(arrays, self.metadata.calls, self.metadata.files)
 
     def ranks(self) -> RankTable | None:
         """What the calls of each rank add up to; None: the recorder kept no summary, or none by ranks."""
         with damage_told(self.path), h5py.File(self.path, "r") as file:
-            if "ranks" not in file:
+            if not has_part(file, "ranks"):
                 return None
-            rows = {name: column_of(file["ranks"], name)[:] for name in RANK_COLUMNS}
+            group = group_of(file, "ranks")
+            rows = {name: whole_column(group, name) for name in RANK_COLUMNS}
             if len({len(column) for column in rows.values()}) != 1:
                 raise ValueError("its columns about ranks have different lengths")
             call, rank = rows["call"], rows["rank"]
@@ -253,10 +257,9 @@ class TraceFileSource:
     @contextmanager
     def _opened(self, names: Iterable[str] | None = None, threads: int = THREADS) -> Iterator[_Open]:
         with damage_told(self.path), h5py.File(self.path, "r") as file, ThreadPoolExecutor(threads) as pool:
-            find_plugins(file["events"], self.path)
-            columns = TraceColumns(
-                file["events"], tuple(COLUMNS) if names is None else tuple(names), self._limits
-            )
+            events = group_of(file, "events")
+            find_plugins(events, self.path)
+            columns = TraceColumns(events, tuple(COLUMNS) if names is None else tuple(names), self._limits)
             yield _Open(columns, _read_index(file, columns.length), pool)
 
     @property
@@ -266,12 +269,17 @@ class TraceFileSource:
             "rank": (0, metadata.tasks - 1),
             "call": (0, len(metadata.calls) - 1),
             "file": (0, len(metadata.files) - 1),
-            **_VALUES,
+            **LIMITS,
         }
 
     def _events(self, columns: dict[str, np.ndarray]) -> Events:
         make = Events if len(columns) == len(COLUMNS) else Events.partly
         return make(columns, self.metadata.calls, self.metadata.files)
+
+
+def _unknown_parts(group: h5py.Group, known: Iterable[str]) -> int:
+    """How many parts a group has beside those that are known."""
+    return len(group) - sum(has_part(group, name) for name in known)
 
 
 def _tell_order(names: Iterable[str] | None) -> bool:
@@ -280,7 +288,7 @@ def _tell_order(names: Iterable[str] | None) -> bool:
 
 
 def _read_index(file: h5py.File, length: int) -> TraceIndex:
-    group = file["index"]
+    group = group_of(file, "index")
     rows = number_of(group, "rows", _MOST_CHUNK_ROWS)
     names = ("rank", "row", "first_start", "last_start", "max_end")
     return TraceIndex(length, rows, *(numbers_of(group, name).astype(np.int64) for name in names))

@@ -44,6 +44,9 @@ CELL_DTYPES: dict[str, Any] = (
     | {"min_requested": np.uint64, "max_requested": np.uint64}
     | dict.fromkeys(CENTRAL, np.float64)
 )
+_LONGEST = tuple(f"longest_{name}" for name in COLUMNS)
+ARRAYS = (*CELL_DTYPES, "bin_cell", "bin", "bin_count", "longest_cell", *_LONGEST)
+"""What `CellSummary.to_arrays` gives."""
 
 
 class CellSummary:

@@ -205,7 +205,9 @@ def numpy_spread(
     rows, cells = out.shape
     first_cell = (start_ns >> level) - first
     last_cell = ((start_ns + np.maximum(duration_ns - 1, 0)) >> level) - first
-    if row.max() >= rows or duration_ns.min() < 0 or first_cell.min() < 0 or last_cell.max() >= cells:
+    # Where an end is beyond 64 bits, the last cell is before the first.
+    beyond = (last_cell < first_cell).any() or last_cell.max() >= cells
+    if beyond or row.max() >= rows or duration_ns.min() < 0 or first_cell.min() < 0:
         raise IndexError("an event lies outside of the rows or cells")
     flat = out.reshape(-1)
     place = row.astype(np.int64) * cells + first_cell

@@ -56,7 +56,7 @@ static void finish(struct ensio_operation *operation, uint64_t time, uint64_t by
     row->moved = (int64_t)bytes; /* OTF2's undefined number is -1 too */
     row->error = error;
     if (!operation->has_duration)
-        row->duration = ensio_ns_of(time) - ensio_ns_of(operation->time);
+        row->duration = ensio_ns_between(operation->time, time);
     if (!operation->has_offset && !ensio_archive.ours && row->kind != ENSIO_OTF2_ROW_FLUSH)
         row->offset = ensio_position_of(operation->handle, row->moved);
     ensio_put_row(row);

@@ -47,6 +47,13 @@ int64_t ensio_ns_of(uint64_t time)
     return ns > INT64_MAX ? INT64_MAX : ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
 }
 
+/* What does not fit is -1, which no duration is: then the reader leaves the row out. */
+int64_t ensio_ns_between(uint64_t begin, uint64_t end)
+{
+    int64_t ns;
+    return __builtin_sub_overflow(ensio_ns_of(end), ensio_ns_of(begin), &ns) ? -1 : ns;
+}
+
 static int64_t number_in(OTF2_Type type, OTF2_AttributeValue value)
 {
     switch (type) {
@@ -146,7 +153,7 @@ static void put_frame(const struct frame *frame, uint64_t time)
         return;
     fill(&row, told, frame->time, frame->depth);
     if (!has(told, ENSIO_TOLD_DURATION))
-        row.duration = ensio_ns_of(time) - ensio_ns_of(frame->time);
+        row.duration = ensio_ns_between(frame->time, time);
     row.kind = frame->kind;
     row.paradigm = frame->paradigm;
     row.region = frame->region;

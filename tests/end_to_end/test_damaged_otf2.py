@@ -137,6 +137,30 @@ def test_a_location_that_lost_a_file_is_noticed(tmp_path, kind, part, reason):
         ensembles.open(tmp_path / "archive")
 
 
+@pytest.mark.parametrize(
+    ("end", "moved"), [(1 << 62, 64), ((1 << 63) + 7, 64), ((1 << 64) - 2, 64), (3000, 1 << 60)], ids=hex
+)
+def test_calls_that_no_clock_and_no_disk_can_have_made_are_left_out_and_counted(tmp_path, end, moved):
+    import otf2
+    from otf2.enums import IoOperationMode, IoParadigmClass, IoParadigmFlag
+
+    with otf2.writer.open(str(tmp_path / "archive"), timer_resolution=1_000_000_000) as trace:
+        root = trace.definitions.system_tree_node("machine")
+        paradigm = trace.definitions.io_paradigm(
+            "POSIX", "POSIX I/O", IoParadigmClass.SERIAL, IoParadigmFlag.OS
+        )
+        file = trace.definitions.io_regular_file("/data/x", scope=root)
+        handle = trace.definitions.io_handle("x", file=file, io_paradigm=paradigm)
+        group = trace.definitions.location_group("rank 0", system_tree_parent=root)
+        events = trace.event_writer_from_location(trace.definitions.location("thread", group=group))
+        for number, (begin, finish, count) in enumerate([(1000, 1010, 64), (2000, end, moved)]):
+            events.io_operation_begin(begin, handle, IoOperationMode.WRITE, 0, 64, number)
+            events.io_operation_complete(finish, handle, count, number)
+    run = read_all(tmp_path / "archive")
+    assert (run.events.duration.tolist(), run.events.moved.tolist()) == ([10], [64])
+    assert any(": 1 calls have times or numbers of bytes that no call has" in note for note in run.notes)
+
+
 def test_no_other_file_is_taken_for_an_archive(tmp_path):
     for name, content in {
         "text.otf2": b"OTF2 is a format",

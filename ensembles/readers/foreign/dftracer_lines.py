@@ -96,7 +96,11 @@ class TextFile:
         """
         held = b""
         skipping = False
+        nameless = 0
         for text in self._texts():
+            nameless = 0 if b'"name"' in text else nameless + len(text)
+            if nameless > _HOPELESS_BYTES:
+                raise self._hopeless()
             end = text.rfind(b"\n") + 1
             if skipping:
                 begin = text.find(b"\n") + 1
@@ -113,6 +117,9 @@ class TextFile:
                 skipping, held = True, b""
         if held.strip():
             yield held
+
+    def _hopeless(self) -> EnsioError:
+        return EnsioError(f"{self.path} holds hundreds of MB that are no records of DFTracer: is it damaged?")
 
     def _texts(self) -> Iterator[bytes]:
         try:
@@ -165,9 +172,7 @@ class TextFile:
             records = self._decoded(block)
             hopeless = 0 if records else hopeless + len(block)
             if hopeless > _HOPELESS_BYTES:
-                raise EnsioError(
-                    f"{self.path} holds hundreds of MB that are no records of DFTracer: is it damaged?"
-                )
+                raise self._hopeless()
             if records:
                 yield records
             last = block[-LONGEST_LINE_BYTES:]

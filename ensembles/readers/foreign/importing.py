@@ -20,6 +20,7 @@ from ensembles.metadata import RunMetadata
 from ensembles.readers.completion import NEEDED, CompletionOrder
 from ensembles.readers.flaws import Flaws
 from ensembles.readers.foreign import sorting
+from ensembles.readers.limits import unsound
 from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -93,14 +94,20 @@ class ImportedSource:
     def __init__(self, path: str, trace: Import, budget: Budget | None = None) -> None:
         self.path = path
         self._trace = trace
+        self._impossible = 0
         in_memory = sorting.IN_MEMORY_EVENTS
         if budget is not None:
             in_memory = min(in_memory, max(budget.held_events, _LEAST_IN_MEMORY_EVENTS))
         try:
-            self._table = sorting.sorted_table(map(_whole, trace.blocks(1 << 20)), path, in_memory)
+            self._table = sorting.sorted_table(self._blocks(), path, in_memory)
         except MemoryError as error:
             raise EnsioError(f"the calls of {path} do not fit into memory: take a part of it") from error
         self.metadata = trace.metadata
+        if self._impossible:
+            self.metadata.note(
+                f"{path}: {self._impossible:,} calls have times or numbers of bytes that no call has: "
+                "they are left out"
+            )
         self.slots = len(self._table)
         self.spools: dict[str, tuple[int, int]] = {}
 
@@ -161,6 +168,16 @@ class ImportedSource:
     def ranks(self) -> RankTable | None:
         """The same by rank and function."""
         return self._trace.ranks()
+
+    def _blocks(self) -> Iterator[dict[str, np.ndarray]]:
+        """All columns of the trace's blocks, without calls of impossible numbers, which are counted."""
+        for block in self._trace.blocks(1 << 20):
+            columns = _whole(block)
+            beyond = unsound(columns)
+            if beyond is not None:
+                self._impossible += int(beyond.sum())
+                columns = {name: column[~beyond] for name, column in columns.items()}
+            yield columns
 
     def _chunks(self, low: int, high: int, max_events: int, names: Sequence[str] | None) -> Iterator[Events]:
         order = CompletionOrder() if names is None or set(names) >= NEEDED else None

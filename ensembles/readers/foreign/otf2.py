@@ -21,6 +21,7 @@ from ensembles.errors import EnsioError
 from ensembles.metadata import RunMetadata
 from ensembles.readers.foreign.otf2_calls import Calls
 from ensembles.readers.foreign.otf2_definitions import Definitions
+from ensembles.readers.limits import unsound
 from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -123,6 +124,7 @@ class Otf2Import:
         self._definitions = Definitions(anchor)
         self._calls: Calls | None = None
         self._regions: list[dict[str, np.ndarray]] = []
+        self._impossible = 0
         self.metadata = RunMetadata(0, 0, 0, (), [""], [], [])
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
@@ -170,6 +172,9 @@ class Otf2Import:
         for name, count in counts.items():
             if count and name in _COUNTED:
                 self.metadata.note(f"{self._anchor}: {count:,} {_COUNTED[name]}")
+        if self._impossible:
+            told = "regions have times that no clock shows: they are left out"
+            self.metadata.note(f"{self._anchor}: {self._impossible:,} {told}")
         for note in self._definitions.notes():
             self.metadata.note(note)
 
@@ -180,7 +185,7 @@ class Otf2Import:
             self._calls = Calls(self._definitions)
         regions = rows["kind"] == REGION_ROW
         if regions.any():
-            self._keep_regions(rows[regions])
+            self._keep_regions(self._possible(rows[regions]))
             rows = rows[~regions]
         rank, thread = self._who(rows)
         return {
@@ -212,6 +217,14 @@ class Otf2Import:
             if int(rank.max()) >= self._definitions.tasks:
                 raise self._damaged("it has records of a rank that it does not define")
         return rank, thread
+
+    def _possible(self, regions: np.ndarray) -> np.ndarray:
+        """Without regions that have impossible times, which are counted."""
+        beyond = unsound({name: regions[name] for name in ("start", "duration")})
+        if beyond is None:
+            return regions
+        self._impossible += int(beyond.sum())
+        return regions[~beyond]
 
     def _keep_regions(self, rows: np.ndarray) -> None:
         rank, thread = self._who(rows)

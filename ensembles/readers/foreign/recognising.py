@@ -90,15 +90,22 @@ def read_dftracer(path: str) -> Import:
     return DFTracerImport(path)
 
 
+def _beginning_of(path: str, length: int) -> bytes:
+    """The first bytes of a file; of a pipe, which may never come, and of what cannot be read: none."""
+    try:
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                return file.read(length)
+    except OSError:
+        pass
+    return b""
+
+
 def has_recorder(path: str, beginning: bytes | None) -> bool:
     """Whether a folder is a trace of Recorder: its file of metadata lists the functions that it traces."""
     if beginning is not None:
         return False
-    try:
-        with open(os.path.join(path, "recorder.mt"), "rb") as file:
-            listed = file.read(1 << 14)
-    except OSError:
-        return False
+    listed = _beginning_of(os.path.join(path, "recorder.mt"), 1 << 14)
     return b"\nfopen\n" in listed and b"MPI_File_open" in listed
 
 
@@ -110,13 +117,8 @@ def read_recorder(path: str) -> Import:
     EnsioError
         Always.
     """
-    version = ""
-    try:
-        with open(os.path.join(path, "VERSION"), "rb") as file:
-            match = re.match(rb"\d+\.\d+(\.\d+)?", file.read(32))
-            version = f" {match[0].decode()}" if match else ""
-    except OSError:
-        pass
+    match = re.match(rb"\d+\.\d+(\.\d+)?", _beginning_of(os.path.join(path, "VERSION"), 32))
+    version = f" {match[0].decode()}" if match else ""
     raise EnsioError(
         f"{path} is a trace of Recorder{version}, whose packed form only its own tools read: look at it with "
         "recorder2text, or trace the program again with ensio run"

@@ -9,6 +9,9 @@ from ensembles.errors import EnsioError
 
 LONGEST_LINE_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 22
+_HOPELESS_BYTES = 1 << 28
+"""So much text in one line, a hole in the file perhaps, and it is given up: that may go on for terabytes."""
+
 _ATTACHED = re.compile(r"strace: Process \d+ attached$", re.ASCII)
 
 
@@ -45,7 +48,7 @@ class TextLines:
     def _raw(self) -> Iterator[str]:
         try:
             with open(self._path, "rb") as file:
-                held, skipping = b"", False
+                held, skipping, hopeless = b"", False, 0
                 while text := file.read(_BLOCK_BYTES):
                     *lines, last = text.split(b"\n")
                     if not lines:
@@ -60,6 +63,11 @@ class TextLines:
                                 yield line.decode("latin-1")
                             else:
                                 self.too_long += 1
+                    hopeless = 0 if lines else hopeless + len(text)
+                    if hopeless > _HOPELESS_BYTES:
+                        raise EnsioError(
+                            f"{self._path} has hundreds of MB without an end of line: is it damaged?"
+                        )
                     if len(held) > LONGEST_LINE_BYTES:
                         self.too_long += not skipping
                         held, skipping = b"", True

@@ -289,9 +289,10 @@ def test_hostile_numbers_are_bounded(tmp_path):
         "100 99999999999.000300 fsync(3) = 0 <0.00001>\n"
     )
     run = ensembles.open(tmp_path / "log")
-    assert len(run.events) == 5
-    assert run.events.moved.max() == (1 << 63) - 1
-    assert run.events.duration.max() == 1 << 62
+    assert len(run.events) == 3
+    assert run.events.moved.max() < 1 << 50
+    assert run.events.duration.max() == 10_000
+    assert any(": 2 calls have times or numbers of bytes that no call has" in note for note in run.notes)
     assert main(["info", str(tmp_path / "log")]) == 0
 
 

@@ -118,6 +118,14 @@ def test_event_outside_of_the_cells_is_refused(spread, start: int, duration: int
     assert not out.any()
 
 
+@pytest.mark.parametrize("spread", [kernels.spread, kernels.numpy_spread])
+def test_event_that_ends_beyond_all_integers_is_refused(spread) -> None:
+    out = np.zeros((1, 4), dtype=np.int64)
+    with pytest.raises(IndexError):
+        spread(np.array([2**63 - 10]), np.array([20]), np.zeros(1, np.int32), np.array([5]), 62, 1, out)
+    assert not out.any()
+
+
 @pytest.mark.parametrize("count", [kernels.count_bins, kernels.numpy_count_bins])
 def test_every_duration_is_counted_in_the_bin_that_holds_it(count) -> None:
     low = bin_low_ns()[: BIN_COUNT - 33].astype(np.int64)

@@ -1,0 +1,25 @@
+/* python.h: calling the functions of a compiled module of Python's, with buffers that end where sanitizers see it. */
+#ifndef ENSIO_FUZZ_PYTHON_H
+#define ENSIO_FUZZ_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A module's function. python.c starts the interpreter before the first input. */
+PyObject *fuzz_function(PyObject *(*module)(void), const char *name);
+
+/* A buffer of items of a format (as in struct), of `bytes` bytes of its own; `data` is copied to it, or it is zeros. */
+struct fuzz_buffer {
+    uint8_t *memory;
+    PyObject *view;
+};
+struct fuzz_buffer fuzz_buffer_of(const void *data, size_t bytes, const char *format);
+void fuzz_release(struct fuzz_buffer *buffer);
+
+/* Calls a function, whose result is given back; NULL: it refused its arguments by an exception that readers expect.
+ * Gives up the arguments. */
+PyObject *fuzz_call(PyObject *function, PyObject *arguments);
+
+#endif

@@ -1,0 +1,48 @@
+"""A command of ensio in a process of its own, in bounded memory and time."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from ensembles.cli.main import COMMANDS, main
+
+# What commands import is there before the process forks, and not loaded by each child again.
+for name in (
+    *(f"cli.{command.replace('-', '_')}" for command in COMMANDS),
+    *("readers.tracefile", "writers.tracefile", "readers.foreign.darshan", "readers.foreign.dftracer"),
+    *("readers.foreign.otf2", "readers.foreign.strace"),
+):
+    import_module(f"ensembles.{name}")
+
+MOST_MORE_BYTES = 1 << 30
+MOST_S = 60
+
+
+def command(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Exit code and complaint of a command (it is kept in `folder`); below 0: the signal that ended it."""
+    told = folder / "told"
+    complaint = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC)
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            limit = pages * resource.getpagesize() + MOST_MORE_BYTES
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            signal.alarm(MOST_S)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.dup2(complaint, 2)
+            sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+            code = main(arguments)
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+    os.close(complaint)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), told.read_text()
