@@ -136,7 +136,7 @@ def test_groups_that_hold_themselves_are_not_followed(tmp_path: Path, whole: Pat
 
 SEEDS = range(20)
 """Of seed 24's file HDF5's own library does not come back: it goes round in the header of an object for ever.
-That is not mended yet (docs/trace-format.md says so): it would take a process of its own that can be ended."""
+That is not mended yet (docs/trace-format.md says so): it would take a process that can be ended."""
 
 
 def damaged(data: bytes, dice: random.Random) -> bytes:
