@@ -23,22 +23,12 @@ def to_itself(path: Path) -> None:
     path.symlink_to(path)
 
 
-def to_each_other(path: Path) -> None:
-    path.symlink_to(path.with_name("other"))
-    if not path.with_name("other").is_symlink():
-        path.with_name("other").symlink_to(path)
-
-
 def to_its_folder(path: Path) -> None:
     path.symlink_to(path.parent)
 
 
 def to_zeros(path: Path) -> None:
     path.symlink_to("/dev/zero")
-
-
-def to_a_terminal(path: Path) -> None:
-    path.symlink_to("/dev/tty")
 
 
 def a_pipe(path: Path) -> None:
@@ -64,16 +54,7 @@ def the_first_bytes(path: Path) -> None:
     os.truncate(path, 1 << 40)
 
 
-ENTRIES = (
-    to_itself,
-    to_each_other,
-    to_its_folder,
-    to_zeros,
-    to_a_terminal,
-    a_pipe,
-    a_folder,
-    the_first_bytes,
-)
+ENTRIES = (to_itself, to_its_folder, to_zeros, a_pipe, a_folder, the_first_bytes)
 
 
 @pytest.mark.parametrize("make", ENTRIES, ids=lambda make: make.__name__)
