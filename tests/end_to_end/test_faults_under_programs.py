@@ -10,7 +10,7 @@ import pytest
 from places import ROOT
 
 PAGE = (ROOT / "docs" / "pfs.md").read_text()
-COMMANDS = [line[4:] for line in PAGE.splitlines() if re.match(r"    ensio .*(madbench|diagnose)", line)]
+COMMANDS = re.findall(r"^    (ensio .*(?:madbench .*fs-scale|diagnose).*)$", PAGE, re.M)
 
 
 @pytest.fixture

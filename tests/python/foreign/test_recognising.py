@@ -21,7 +21,7 @@ NOTHING = [
     b"",
     b"\n\n\n",
     b"\x1f\x8b",
-    gzip.compress(b"hello\n"),
+    gzip.compress(b"hello\n", mtime=0),
     b"{}\n",
     b'{"name":"x"}\n',
     b'[{"name":"a","ph":"X","ts":1,"dur":2,"pid":1,"tid":1}]',
