@@ -45,9 +45,12 @@ static inline int spread_event(const spread_job *job, int64_t start, int64_t dur
                                int is_time)
 {
     const int level = job->level;
-    int64_t cell = (start >> level) - job->first;
-    const int64_t last = ((start + (duration > 0 ? duration - 1 : 0)) >> level) - job->first;
-    if (row >= job->rows || duration < 0 || cell < 0 || last >= job->cells)
+    int64_t cell = (start >> level) - job->first, final;
+    if (row >= job->rows || duration < 0 || cell < 0 ||
+        __builtin_add_overflow(start, duration > 0 ? duration - 1 : 0, &final))
+        return 0;
+    const int64_t last = (final >> level) - job->first;
+    if (last >= job->cells)
         return 0;
     int64_t *const out = job->out + row * job->cells;
     int64_t before = 0;
