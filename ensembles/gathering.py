@@ -36,8 +36,8 @@ _FEW_EVENTS = 1 << 18
 """Threads are not worth while for fewer."""
 
 _CHECKED_EVENTS = 1 << 17
-"""After so many events it is looked what memory the process takes: to ask the kernel takes as long as counting
-some thousands of them."""
+"""After so many events it is looked what memory the process takes: to ask the kernel takes as long as
+counting some thousands of them."""
 
 PARTS_EACH = 3
 """Parts for each worker: one that is done early takes another."""
