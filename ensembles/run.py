@@ -456,13 +456,6 @@ class Run:
             return self._source.chunks_within(selection.ranks, times_ns, max_events)
         return self.chunks(max_events)
 
-    def _chunks_beside(self, selection: Selection, max_events: int) -> Iterator[Events]:
-        """Chunks that hold what a selection chooses, and more; where the source has an index, only those
-        that lie beside it."""
-        if isinstance(self._source, Indexed) and (selection.ranks or selection.times_s):
-            return self._source.chunks_within(selection.ranks, selection.times_ns, max_events)
-        return self.chunks(max_events)
-
     def __repr__(self) -> str:
         return f"Run {self.path}: {self._summary()}" + "".join(f"\n  note: {note}" for note in self.notes)
 

@@ -88,6 +88,20 @@ def test_a_time_of_all_ranks_is_read_from_few_chunks(trace: Path, read: list[int
     assert len(found) == np.count_nonzero((starts >= low) & (starts < high))
 
 
+def test_ordinals_count_the_calls_before_a_time_too(trace: Path) -> None:
+    everything = en.open(trace).events
+    assert everything.ordinal is not None
+    low, high = (int(time) for time in np.quantile(everything.start, [0.4, 0.6]))
+    ordinals = [int(ordinal) for ordinal in np.quantile(everything.ordinal, [0.3, 0.7])]
+    chosen = (everything.start >= low) & (everything.start < high)
+    chosen &= (everything.ordinal >= ordinals[0]) & (everything.ordinal <= ordinals[1])
+    found = en.open(trace).select(
+        time=f"{low * 1e-9:.9f}..{high * 1e-9:.9f}", ordinal=f"{ordinals[0]}-{ordinals[1]}"
+    )
+    assert 0 < len(found) < len(everything)
+    same(found, everything[chosen])
+
+
 def test_events_of_the_command_line_read_no_more(
     trace: Path, read: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
