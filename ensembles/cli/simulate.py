@@ -104,6 +104,10 @@ def _as_json(
     }
 
 
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def _as_text(model: Model, result: Result) -> str:
     from tabulate import tabulate
 
@@ -113,7 +117,8 @@ def _as_text(model: Model, result: Result) -> str:
     faults = model.faults_text()
     run = shown(result.directory)
     return (
-        f"{table}\n\n{result.tasks:,} tasks on {result.nodes:,} nodes, {result.events:,} calls, "
+        f"{table}\n\n{_counted(result.tasks, 'task')} on {_counted(result.nodes, 'node')}, "
+        f"{result.events:,} calls, "
         f"{result.span_s:.3f} s in virtual time on the model {model.name}"
         f"{f' with {faults}' if faults else ''}\n"
         f"the run is in {run}: look at it with ensio info {shlex.quote(run)}"

@@ -71,6 +71,19 @@ def test_ior_is_simulated_call_by_call(simulate):
     assert sum(step["phase_s"] for step in told["steps"]) == pytest.approx(told["span_s"], rel=1e-6)
 
 
+def test_model_says_how_many_tasks_a_node_has_where_the_pattern_does_not(simulate, tmp_path):
+    with (tmp_path / "mine.toml").open("a") as model:
+        model.write("tasks_per_node = 2\n")
+    (tmp_path / "odd.toml").write_text(
+        'title = "nothing but an open"\nlayer = "posix"\n[parameters]\ntasks = 5\n'
+        '[files.data]\npath = "data"\n[[phases]]\nname = "open"\n'
+        '[[phases.operations]]\ncall = "open"\nfile = "data"\n'
+        '[[phases.operations]]\ncall = "close"\nfile = "data"\n'
+    )
+    assert simulated(simulate, "./odd.toml", "--fs", "./mine.toml")["nodes"] == 3
+    assert simulated(simulate, *small_ior("--fs", "./mine.toml"))["nodes"] == 2  # four, as ior.toml says
+
+
 def test_run_says_what_it_is(simulate):
     told = simulated(simulate, *small_ior("--fs", "./mine.toml", "--fault", "slow-target=2", "--seed", 7))
     run = ensembles.open(told["run"])
