@@ -1,8 +1,8 @@
 /* What a call costs in the model of a parallel file system: begin, advance, take. Prints "KIND TASKS NS" lines: thread CPU
  * time a call, the least of several rounds. */
 #define _GNU_SOURCE
-#include "pfsmodel.h"
-#include "settings.h"
+#include "../testbed/pfsmodel/pfsmodel.h"
+#include "../testbed/pfsmodel/settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>

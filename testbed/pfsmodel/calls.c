@@ -235,6 +235,7 @@ void call_give_up(struct pfs *model, int32_t id)
         break;
     case TASK_WAITING:
     case TASK_RUNNING:
+        sharing_give_up(model, id, task->number);
         nodes_leave(model, id);
         break;
     default:

@@ -24,26 +24,29 @@ static double exponential(double x)
     return negative ? 1 / sum : sum;
 }
 
-/* Quantiles of the normal distribution, by adding its density up. */
+/* Of the normal distribution, but for a constant factor. */
+static double density(double z)
+{
+    return exponential(-0.5 * z * z);
+}
+
+/* Its quantiles, by adding it up. */
 void noise_create(struct pfs *model)
 {
     const double step = 1.0 / 4096, reach = 4;
-    double total = 0;
-    for (double z = -reach; z < reach; z += step)
-        total += exponential(-0.5 * (z + 0.5 * step) * (z + 0.5 * step));
-    double sum = 0, z = -reach;
+    const int steps = (int)(2 * reach / step);
+    double total = 0, sum = 0;
+    for (int i = 0; i < steps; i++)
+        total += density(-reach + (i + 0.5) * step);
+    int next = 1;
+    for (int i = 0; i < steps; i++) {
+        double piece = density(-reach + (i + 0.5) * step);
+        for (; next < PFS_QUANTILES && sum + piece >= total * next / PFS_QUANTILES; next++)
+            model->quantile[next] = -reach + step * (i + (total * next / PFS_QUANTILES - sum) / piece);
+        sum += piece;
+    }
     model->quantile[0] = -reach;
     model->quantile[PFS_QUANTILES] = reach;
-    for (int i = 1; i < PFS_QUANTILES; i++) {
-        double wanted = total * i / PFS_QUANTILES;
-        double piece = exponential(-0.5 * (z + 0.5 * step) * (z + 0.5 * step));
-        while (sum + piece < wanted) {
-            sum += piece;
-            z += step;
-            piece = exponential(-0.5 * (z + 0.5 * step) * (z + 0.5 * step));
-        }
-        model->quantile[i] = z + step * (wanted - sum) / piece;
-    }
 }
 
 /* The finaliser of splitmix64: every bit of the argument moves every bit of the result. */

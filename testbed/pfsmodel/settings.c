@@ -29,7 +29,7 @@ static const struct key keys[] = {
 
 static double *field(struct pfs_settings *settings, const struct key *key)
 {
-    return (double *)((char *)settings + key->offset);
+    return (double *)(void *)((char *)settings + key->offset);
 }
 
 static const struct key *find_key(const char *name)

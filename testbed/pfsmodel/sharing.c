@@ -58,6 +58,23 @@ static int32_t new_part(struct pfs *model)
     return part;
 }
 
+static void free_part(struct pfs *model, int32_t index)
+{
+    struct part *part = part_at(model, index);
+    part->owner = NOBODY;
+    part->sibling = model->free_part;
+    model->free_part = index;
+}
+
+static void drop_given_up(struct pfs *model, struct queue *queue)
+{
+    while (queue->first && part_at(model, queue->first)->kind == PART_NOBODY) {
+        int32_t index = queue->first;
+        queue->first = without_root(model, index);
+        free_part(model, index);
+    }
+}
+
 /* ---- virtual time ---- */
 
 static void bring(struct queue *queue, int64_t now_ns)
@@ -70,6 +87,7 @@ static void bring(struct queue *queue, int64_t now_ns)
 static void schedule(struct pfs *model, int32_t id)
 {
     struct queue *queue = queue_at(model, id);
+    drop_given_up(model, queue);
     if (!queue->first) {
         queue->virtual_ns = 0;
         queue->weight = 0;
@@ -102,8 +120,9 @@ int sharing_add(struct pfs *model, int32_t id, enum part_kind kind, int32_t owne
     *part_at(model, index) = (struct part){.finish = queue->virtual_ns + work_ns / weight,
                                            .owner = owner,
                                            .call = call,
-                                           .weight = weight,
-                                           .kind = kind};
+                                           .queue = id,
+                                           .kind = kind,
+                                           .weight = weight};
     queue->weight += weight;
     queue->first = meld(model, queue->first, index);
     schedule(model, id);
@@ -118,10 +137,28 @@ int sharing_at(struct pfs *model, int64_t time_ns, enum part_kind kind, int32_t 
         return 0;
     if (time_ns < model->now_ns)
         time_ns = model->now_ns;
-    *part_at(model, index) = (struct part){.finish = (double)time_ns, .owner = owner, .call = call, .kind = kind};
+    *part_at(model, index) =
+        (struct part){.finish = (double)time_ns, .owner = owner, .call = call, .queue = id, .kind = kind};
     queue->first = meld(model, queue->first, index);
     schedule(model, id);
     return 1;
+}
+
+/* All parts are looked at: this is rare, and nothing has to be kept for it. */
+void sharing_give_up(struct pfs *model, int32_t owner, uint32_t call)
+{
+    for (int32_t i = 1; i < model->part_count; i++) {
+        struct part *part = part_at(model, i);
+        if (part->owner != owner || part->call != call || (part->kind != PART_CALL && part->kind != PART_DELAY))
+            continue;
+        struct queue *queue = queue_at(model, part->queue);
+        part->kind = PART_NOBODY;
+        if (part->queue != timer_queue(model)) {
+            bring(queue, model->now_ns);
+            queue->weight -= part->weight;
+        }
+        schedule(model, part->queue);
+    }
 }
 
 int64_t sharing_next_ns(const struct pfs *model)
@@ -148,8 +185,7 @@ int sharing_step(struct pfs *model, struct part *done)
     }
     *done = *part;
     queue->first = without_root(model, index);
-    part->sibling = model->free_part;
-    model->free_part = index;
+    free_part(model, index);
     schedule(model, next.queue);
     return 1;
 }

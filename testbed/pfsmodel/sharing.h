@@ -13,6 +13,9 @@ int sharing_add(struct pfs *model, int32_t queue, enum part_kind kind, int32_t o
 /* A part that is done at that time, whatever else happens. Returns the same. */
 int sharing_at(struct pfs *model, int64_t time_ns, enum part_kind kind, int32_t owner, uint32_t call);
 
+/* The owner's call is given up: what it has in the queues is nobody's any more, and gives its share back. */
+void sharing_give_up(struct pfs *model, int32_t owner, uint32_t call);
+
 /* When something next happens; INT64_MAX: nothing will. */
 int64_t sharing_next_ns(const struct pfs *model);
 

@@ -16,7 +16,8 @@ enum part_kind {
     PART_DRAIN,    /* of what the cache writes behind its task's back */
     PART_DELAY,    /* the call could not be complete before */
     PART_METADATA, /* a thread of the metadata server is done with its task's request */
-    PART_GATHER    /* the node looks at which calls have come: the owner is a node */
+    PART_GATHER,   /* the node looks at which calls have come: the owner is a node */
+    PART_NOBODY    /* given up: it is only still in the heap */
 };
 
 /* A piece of work in a queue: a node of the queue's pairing heap. 0 is no part. */
@@ -26,8 +27,9 @@ struct part {
     uint32_t call; /* which call of the owner */
     int32_t child;
     int32_t sibling;
-    float weight;
+    int32_t queue;
     int32_t kind;
+    float weight;
 };
 
 /* A resource that all work in it shares in proportion to weights. */
@@ -162,7 +164,7 @@ struct pfs {
 #define PFS_ARRAY(type, name, at) \
     static inline type *name(const struct pfs *model, int64_t i) \
     { \
-        return (type *)((char *)(uintptr_t)model + model->at) + i; \
+        return (type *)(void *)((char *)(uintptr_t)model + model->at) + i; \
     }
 PFS_ARRAY(struct task, task_at, tasks_at)
 PFS_ARRAY(struct node, node_at, nodes_at)

@@ -20,12 +20,24 @@ static void what_the_text_does_not_say_is_healthy(void)
     CHECK(settings.mds_threads == 16 && settings.stripe_MiB == 1);
     struct pfs_settings healthy = world_settings("");
     CHECK(healthy.fault.slow_target == 0 && healthy.targets == 48);
-#define CHECK_FAULT(field, id) CHECK(healthy.fault.field == 0);
-    PFS_FAULTS(CHECK_FAULT)
-#undef CHECK_FAULT
-#define CHECK_LIMITS(key, usual, smallest, largest) CHECK(smallest <= usual && usual <= largest && healthy.key == usual);
-    PFS_PARAMETERS(CHECK_LIMITS)
-#undef CHECK_LIMITS
+    const struct {
+        double value, usual, smallest, largest;
+    } parameters[] = {
+#define ROW(key, usual, smallest, largest) {healthy.key, usual, smallest, largest},
+        PFS_PARAMETERS(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; i < sizeof parameters / sizeof parameters[0]; i++) {
+        CHECK(parameters[i].value == parameters[i].usual);
+        CHECK(parameters[i].smallest <= parameters[i].usual && parameters[i].usual <= parameters[i].largest);
+    }
+    const double faults[] = {
+#define ROW(field, id) healthy.fault.field,
+        PFS_FAULTS(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        CHECK(faults[i] == 0);
     world_settings("fault.straggler-task 100\ntargets 65536\ncache_MiB 0");
 }
 
