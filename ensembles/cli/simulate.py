@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,7 @@ def execute(args: argparse.Namespace) -> int:
     model = read_model(args.fs, args.fault)
     pattern, plan = planned(args)
     directory = new_run_directory(args.output, pattern.name)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing is left then too
     with removed_unless_made(directory):
         command = ("ensio", *sys.argv[1:])
         result = simulate(plan, model, directory, pattern.name, args.seed, args.mode, command)

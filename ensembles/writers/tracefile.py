@@ -20,6 +20,7 @@ from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 from ensembles.writers.filters import GZIP, Filter
+from ensembles.writers.lasting import LastingFile
 from ensembles.writers.trace_events import write_events
 from ensembles.writers.trace_metadata import write_metadata, write_texts
 from ensembles.writers.wholefile import whole_file
@@ -61,33 +62,33 @@ def write_trace_file(
     EnsioError
         A spool cannot be read any more.
     """
-    with whole_file(path, private) as temporary, _failures_as_os_errors():
-        with h5py.File(temporary, "w", libver=("earliest", "v110")) as file:
-            folder = os.path.dirname(os.path.realpath(temporary))
-            count = write_events(file, source.chunks, source.slots, compression, folder)
-            summary = source.summary()
-            if summary is not None:
-                _write_arrays(file.create_group("summary"), summary.to_arrays())
-            ranks = source.ranks()
-            if ranks is not None:
-                _write_arrays(file.create_group("ranks"), ranks.to_arrays())
-            write_metadata(file, source.metadata, source.complete, source.spools)
-            _write_regions(file.create_group("regions"), source.regions())
+    with whole_file(path, private) as temporary, _created(temporary) as file:
+        folder = os.path.dirname(os.path.realpath(temporary))
+        count = write_events(file, source.chunks, source.slots, compression, folder)
+        summary = source.summary()
+        if summary is not None:
+            _write_arrays(file.create_group("summary"), summary.to_arrays())
+        ranks = source.ranks()
+        if ranks is not None:
+            _write_arrays(file.create_group("ranks"), ranks.to_arrays())
+        write_metadata(file, source.metadata, source.complete, source.spools)
+        _write_regions(file.create_group("regions"), source.regions())
         return count
 
 
 @contextmanager
-def _failures_as_os_errors() -> Iterator[None]:
-    """Make one plain OSError of what HDF5 raises when it cannot write.
-
-    HDF5 tells the reason within a long text. When the file is closed after a failure, it fails once more,
-    with a RuntimeError that takes the place of the first error.
-    """
+def _created(path: str) -> Iterator[h5py.File]:
+    """A new HDF5 file; one plain OSError if not all of it could be written."""
+    written = LastingFile(path)
     try:
-        yield
+        with written, h5py.File(written, "w", libver=("earliest", "v110")) as file:
+            yield file
     except (OSError, RuntimeError) as error:
-        number = _errno_of(error)
+        # Where something was lost, HDF5 may stumble over it later, with reasons of its own.
+        number = _errno_of(written.error or error)
         raise OSError(number, os.strerror(number)) from error
+    if written.error is not None:
+        raise written.error
 
 
 def _errno_of(error: BaseException | None) -> int:

@@ -16,6 +16,7 @@
 #define MOST_TASKS (1 << 24)
 #define MOST_LINES (1 << 28)
 #define MOST_PIECES (1 << 30)
+#define MOST_KEPT_BYTES ((size_t)256 << 20)
 
 static _Noreturn void refuse(const struct plan *plan, const char *what)
 {
@@ -99,7 +100,9 @@ void plan_read(const char *path, struct plan *plan)
     size_t numbers = (size_t)head_bytes + 1 + text_bytes;
     if (text_bytes > plan->mapped_bytes || numbers > plan->mapped_bytes)
         refuse(plan, "its length");
-    plan->mapped = mmap(NULL, plan->mapped_bytes, PROT_READ, MAP_SHARED, fd, 0);
+    /* A page fault for each piece of a plan that is kept in memory anyway would be dear. */
+    const int all = plan_is_kept(plan) ? MAP_POPULATE : 0;
+    plan->mapped = mmap(NULL, plan->mapped_bytes, PROT_READ, MAP_SHARED | all, fd, 0);
     if (plan->mapped == MAP_FAILED)
         fail(EXIT_FAILURE, "%s cannot be mapped: %s", path, strerror(errno));
     close(fd);
@@ -127,7 +130,10 @@ int64_t plan_count(const struct plan *plan, int32_t task, int64_t left)
 struct plan_operation plan_operation(const struct plan *plan, int64_t number)
 {
     struct plan_operation operation;
-    memcpy(&operation, (const char *)plan->operations + (size_t)number * sizeof operation, sizeof operation);
+    const char *place = (const char *)plan->operations + (size_t)number * sizeof operation;
+    memcpy(&operation, place, sizeof operation);
+    __builtin_prefetch(place + sizeof operation); /* the task's next one: until then, other tasks have their turn */
+    __builtin_prefetch(place + 2 * sizeof operation - 1);
     if (operation.step < 0 || operation.step >= plan->step_count || operation.call < 0 ||
         operation.call >= plan->call_count || operation.file < -1 || operation.file >= plan->file_count ||
         operation.pieces < 0 || operation.planes < 0 || operation.pieces > MOST_PIECES || operation.planes > MOST_PIECES)
@@ -159,7 +165,13 @@ int64_t plan_hint_number(const struct plan *plan, const char *key, int64_t other
     return number;
 }
 
+int plan_is_kept(const struct plan *plan)
+{
+    return plan->mapped_bytes <= MOST_KEPT_BYTES;
+}
+
 void plan_forget_pages(const struct plan *plan)
 {
-    madvise(plan->mapped, plan->mapped_bytes, MADV_DONTNEED);
+    if (!plan_is_kept(plan))
+        madvise(plan->mapped, plan->mapped_bytes, MADV_DONTNEED);
 }

@@ -68,7 +68,10 @@ const char *plan_hint(const struct plan *plan, const char *key);
 /* The same as a whole number of at least 1; `otherwise` where it is not given. */
 int64_t plan_hint_number(const struct plan *plan, const char *key, int64_t otherwise);
 
-/* Lets go of the pages of the plan that were read: they come again from the file. */
+/* Whether a plan is so short that it stays in memory. */
+int plan_is_kept(const struct plan *plan);
+
+/* Lets go of the pages that were read of a plan that is not kept: they come again from the file. */
 void plan_forget_pages(const struct plan *plan);
 
 #endif

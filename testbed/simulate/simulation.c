@@ -10,8 +10,6 @@
 
 #include <inttypes.h>
 
-#define FORGOTTEN_BYTES ((size_t)256 << 20) /* plans that are longer are not kept in memory as a whole */
-
 static void compute(struct simulation *simulation, int32_t number, int64_t now_ns)
 {
     const int64_t lasts_ns = simulation->tasks[number].operation.bytes;
@@ -32,8 +30,7 @@ static int next_call(struct simulation *simulation, struct task *task, int64_t n
         return 0;
     if (task->plan_step == simulation->steps_reached) {
         simulation->phase_start_ns[simulation->steps_reached++] = now_ns;
-        if (plan->mapped_bytes > FORGOTTEN_BYTES)
-            plan_forget_pages(plan);
+        plan_forget_pages(plan);
     }
     if (task->next_operation < task->end_operation) {
         const struct plan_operation operation = plan_operation(plan, task->next_operation);
