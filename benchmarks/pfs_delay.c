@@ -26,15 +26,15 @@ int main(int count, char **arguments)
     int64_t *took = calloc((size_t)calls, sizeof *took);
     char *buffer = malloc(bytes);
     struct stat status;
-    if (fd < 0 || !took || !buffer)
-        return 1;
-    for (int i = 0; i < calls; i++) {
+    int failed = fd < 0 || !took || !buffer;
+    for (int i = 0; i < calls && !failed; i++) {
         const int64_t begin = now_ns();
-        if (reads ? pread(fd, buffer, bytes, 0) != (ssize_t)bytes : stat(arguments[2], &status) != 0)
-            return 1;
+        failed = reads ? pread(fd, buffer, bytes, 0) != (ssize_t)bytes : stat(arguments[2], &status) != 0;
         took[i] = now_ns() - begin;
     }
-    for (int i = 0; i < calls; i++)
+    for (int i = 0; i < calls && !failed; i++)
         printf("%lld\n", (long long)took[i]);
-    return 0;
+    free(took);
+    free(buffer);
+    return failed;
 }

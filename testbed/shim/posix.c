@@ -67,12 +67,13 @@ static int64_t what_is_there(uint16_t operation, uint64_t bytes, int source, int
     return bytes < MOST_BYTES ? (int64_t)bytes : MOST_BYTES;
 }
 
-/* What the model is asked for a call on a descriptor; PFS_SEEK: nothing. */
-static uint16_t operation_of(int call, int op)
+/* Advice asks nothing of the file system; the other calls on a descriptor are requests to the metadata server or syncs. */
+static struct shim_ticket begin_on_file(int fd, int call, int op)
 {
+    const struct shim_ticket nothing = {.slot = -1};
     if (call == CALL_posix_fadvise)
-        return PFS_SEEK;
-    return op == OP_sync ? PFS_SYNC : PFS_META;
+        return nothing;
+    return shim_begin_on_file(fd, op == OP_sync ? PFS_SYNC : PFS_META);
 }
 
 #define HERE SHIM_HERE
@@ -96,9 +97,7 @@ static uint16_t operation_of(int call, int op)
 #define ON_FILE(call, symbol, type, parameters, arguments, bytes, offset, error) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
-        const uint16_t operation = operation_of(CALL_##call, OP_OF_##call); \
-        const struct shim_ticket ticket = \
-            operation == PFS_SEEK ? (struct shim_ticket){.slot = -1} : shim_begin_on_file(fd, operation); \
+        const struct shim_ticket ticket = begin_on_file(fd, CALL_##call, OP_OF_##call); \
         const type result = ENSIO_REAL(symbol) arguments; \
         shim_end(ticket); \
         return result; \

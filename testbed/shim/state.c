@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -67,13 +68,8 @@ static int make_mutex(pthread_mutex_t *mutex)
 /* The path of the state in its folder; 0, or minus an errno. */
 static int state_path(char *path, size_t room, const char *folder)
 {
-    const size_t length = strlen(folder);
-    if (length + sizeof SHIM_STATE_FILE + 1 > room)
-        return -ENAMETOOLONG;
-    memcpy(path, folder, length);
-    path[length] = '/';
-    memcpy(path + length + 1, SHIM_STATE_FILE, sizeof SHIM_STATE_FILE);
-    return 0;
+    const int length = snprintf(path, room, "%s/%s", folder, SHIM_STATE_FILE);
+    return length < 0 || (size_t)length >= room ? -ENAMETOOLONG : 0;
 }
 
 int shim_state_make(const char *folder, const char *settings_text, uint64_t seed)
@@ -116,7 +112,7 @@ int shim_state_make(const char *folder, const char *settings_text, uint64_t seed
 struct shim_state *shim_state_map(const char *folder, int *error)
 {
     char path[PATH_MAX];
-    struct stat found;
+    struct stat found = {0};
     *error = -state_path(path, sizeof path, folder);
     if (*error)
         return NULL;
