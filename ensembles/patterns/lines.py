@@ -25,7 +25,8 @@ class Lines:
         for number, line in enumerate(text.splitlines(), 1):
             if header := _HEADER.match(line):
                 table = self._enter(header[2].split("."), header[1] == "[[", counts)
-                self._lines.setdefault(table, number)
+                for depth in range(1, len(table) + 1):
+                    self._lines.setdefault(table[:depth], number)
             elif assignment := _ASSIGNMENT.match(line):
                 self._lines.setdefault((*table, assignment[1]), number)
 

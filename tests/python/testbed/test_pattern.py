@@ -139,11 +139,20 @@ class TestExpansion:
         assert expand(pattern, {"tasks": 7}).parameters == {"tasks": 7, "block_bytes": 7168}
         assert expand(pattern, {"block_bytes": 5}).parameters == {"tasks": 4, "block_bytes": 5}
 
-    def test_example_of_the_documentation_is_a_pattern(self, pattern_of):
+    def test_examples_of_the_documentation_are_patterns(self, pattern_of):
         text = (PATTERNS / "README.md").read_text()
-        example = re.search(r"## An example\n.*?\n\n((?:    .*\n|\n)+)## Keys", text, re.DOTALL)[1]
-        plan = expand(pattern_of(re.sub("^    ", "", example, flags=re.MULTILINE)))
-        assert plan.needed_bytes() == 4 * (4096 + 3 * MIB)
+        blocks = re.findall(r"\n\n((?:    .*\n|\n)*    title(?:    .*\n|\n|.*\n)*?)(?=\S)", text)
+        examples = [re.sub("^    ", "", block, flags=re.MULTILINE) for block in blocks]
+        assert len(examples) == 2
+        header, matrix = (expand(pattern_of(example)) for example in examples)
+        assert header.needed_bytes() == 4 * (4096 + 3 * MIB)
+        assert matrix.needed_bytes() == 2 * (4 * 64 * 32 * 8)
+        assert matrix.hints == {"cb_nodes": "2"}
+        assert calls_of(matrix, 3)[-3:] == [
+            ("rows", 0, "task.compute", 0, 5_000_000),
+            ("rows", 0, "mpi.exchange", 2, -512),
+            ("rows", 0, "mpi.exchange", 0, 512),
+        ]
 
 
 class TestRefusals:
