@@ -23,6 +23,12 @@ _EXACT = 7
 
 _ORDERS = 9_999
 
+_MOST_GROUPS = 64
+"""Of which the scatter is looked at."""
+
+_OF_MEDIAN = 1.4826
+"""The standard deviation of a normal distribution over its median absolute deviation."""
+
 
 @dataclass(frozen=True)
 class StridedRuns:
@@ -90,6 +96,19 @@ class StridedRuns:
         many = np.count_nonzero(~np.isnan(relative), axis=0) >= 0.5 * len(self)
         width = int(np.argmin(np.append(many[HEALTHY_READS:], False))) + HEALTHY_READS
         return _median(relative[:, :width].T)
+
+    def scatter(self) -> tuple[float, float]:
+        """By how much the typical times of successive reads, and of what is written between them, differ by
+        chance: standard deviations, of the groups together. They are made from the median of the absolute
+        differences, so that a few jumps do not count; 0 where there are none."""
+        steps: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+        for number in np.unique(self.run)[:_MOST_GROUPS]:
+            group = self.some(self.run == number)
+            typical = _median(group.writing[:, 1:].T)
+            for found, levels in zip(steps, (group.levels()[1:], typical[~np.isnan(typical)]), strict=True):
+                found.append(np.abs(np.diff(levels)))
+        reads, writes = (np.concatenate([*found, np.empty(0)]) for found in steps)
+        return _of_median(reads), _of_median(writes)
 
     def writing_rise(self) -> float | None:
         """By how much longer writes take after the stride is recognised than before; None: not known."""
@@ -200,6 +219,10 @@ def _begins(rows: np.ndarray) -> np.ndarray:
     keys = ("rank", "layer", "file", "run")
     new[1:] = np.logical_or.reduce([rows[name][1:] != rows[name][:-1] for name in keys])
     return new
+
+
+def _of_median(differences: np.ndarray) -> float:
+    return float(_OF_MEDIAN * np.median(differences) / np.sqrt(2)) if len(differences) else 0.0
 
 
 def _median(values: np.ndarray) -> np.ndarray:

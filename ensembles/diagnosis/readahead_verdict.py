@@ -38,6 +38,7 @@ _SHARE = 0.5
 _GETS_WORSE = 1.1
 _HORIZON = 12
 _WRITES = 0.5
+_SCATTERS = 3.0
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ def _judged(mixed: StridedRuns, plain: StridedRuns, numbers: object, tests: int)
         _in_tasks(mixed),
         _reads_without_writes(mixed, plain),
         _writes(mixed, ratio),
+        _stands_out(mixed, plain, ratio),
     ]
     numbers_found = {
         "slowdown": float(np.exp(np.median(after) - np.median(before))),
@@ -195,6 +197,16 @@ def _writes(mixed: StridedRuns, ratio: float) -> Check:
         return Check("not-the-writes", None, "the writes between the reads are too few to compare with")
     sentence = f"the writes between the reads meanwhile take {np.exp(rise):.3g} times as long"
     return Check("not-the-writes", bool(rise <= _WRITES * ratio), sentence)
+
+
+def _stands_out(mixed: StridedRuns, plain: StridedRuns, ratio: float) -> Check:
+    """Against what befalls all tasks from one call to the next, seen in calls that are not suspected."""
+    scatter = max(plain.scatter()[0] if len(plain) else 0.0, mixed.scatter()[1])
+    sentence = (
+        "the writes between, and reads without writes between, scatter from one to the next by a factor of "
+        f"{np.exp(scatter):.3g} (standard deviation)"
+    )
+    return Check("stands-out", bool(ratio >= _SCATTERS * scatter), sentence)
 
 
 def _mean(groups: list[np.ndarray]) -> np.ndarray:
