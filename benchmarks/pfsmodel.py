@@ -9,16 +9,16 @@ import bench
 
 def main() -> None:
     """Print the table."""
-    printed = subprocess.run([bench.program("pfsmodel")], stdout=subprocess.PIPE, text=True, check=True).stdout
+    done = subprocess.run([bench.program("pfsmodel")], stdout=subprocess.PIPE, text=True, check=True)
     rows = []
-    for line in printed.splitlines():
+    for line in done.stdout.splitlines():
         kind, tasks, ns = line.split()
         rows.append([kind.replace("_", " "), tasks, f"{float(ns):.0f}", f"{1e3 / float(ns):.2f}"])
     bench.table(
         "a call in the model of a parallel file system, thread CPU time, least of 3 rounds",
         ["call", "tasks", "ns", "M calls/s"],
         rows,
-        "Each task makes its next call when its last one is complete. A call of 64 MiB lies on all of 48 targets.",
+        "Each task makes its next call when its last is complete. 64 MiB lie on all of 48 targets.",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,7 @@ def execute(args: argparse.Namespace) -> int:
     model = read_model(args.fs, args.fault)
     pattern, plan = planned(args)
     directory = new_run_directory(args.output, pattern.name)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing is left then too
     with removed_unless_made(directory):
         command = ("ensio", *sys.argv[1:])
         result = simulate(plan, model, directory, pattern.name, args.seed, args.mode, command)
@@ -102,6 +104,10 @@ def _as_json(
     }
 
 
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def _as_text(model: Model, result: Result) -> str:
     from tabulate import tabulate
 
@@ -111,7 +117,8 @@ def _as_text(model: Model, result: Result) -> str:
     faults = model.faults_text()
     run = shown(result.directory)
     return (
-        f"{table}\n\n{result.tasks:,} tasks on {result.nodes:,} nodes, {result.events:,} calls, "
+        f"{table}\n\n{_counted(result.tasks, 'task')} on {_counted(result.nodes, 'node')}, "
+        f"{result.events:,} calls, "
         f"{result.span_s:.3f} s in virtual time on the model {model.name}"
         f"{f' with {faults}' if faults else ''}\n"
         f"the run is in {run}: look at it with ensio info {shlex.quote(run)}"

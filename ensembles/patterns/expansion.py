@@ -19,7 +19,7 @@ MOST_OPERATIONS = 1 << 28
 MOST_CALLS_OF_A_TASK = 1 << 22
 
 _TASKS_AT_ONCE = 1 << 16
-_CALLS_AT_ONCE = 1 << 18
+_CALLS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)

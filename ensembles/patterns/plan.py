@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ensembles.errors import EnsioError
 from ensembles.patterns.block import ROW, Block
 from ensembles.patterns.checks import Checks
 from ensembles.patterns.expansion import Expansion, Step
@@ -18,7 +19,7 @@ from ensembles.patterns.pattern import Pattern
 
 VERSION = 2
 
-_MOST_ROWS_KEPT = 1 << 21
+_MOST_ROWS_KEPT = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,11 @@ class Plan:
             Absolute; the pattern's files will be in it.
         seed : int
             From 0 to 2**64 - 1: what the content of the files is made from.
+
+        Raises
+        ------
+        EnsioError
+            If the plan cannot be written there.
         """
         lines = [f"seed {seed}", f"tasks {self.tasks}", f"tasks_per_node {self.tasks_per_node}"]
         lines += [f"calls {len(self.calls)}", *self.calls]
@@ -93,11 +99,16 @@ class Plan:
         lines += [f"steps {len(self.steps)}", *(f"{step.phase} {step.repetition}" for step in self.steps)]
         lines.append(f"operations {self.operations}")
         text = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
-        with path.open("wb") as file:
-            file.write(b"ensio-plan %d %d\n" % (VERSION, len(text)) + text)
-            self.counts.tofile(file)
-            for block in self.blocks():
-                block.rows.tofile(file)
+        try:
+            with path.open("wb") as file:
+                file.write(b"ensio-plan %d %d\n" % (VERSION, len(text)) + text)
+                file.write(self.counts.data)
+                for block in self.blocks():
+                    file.write(block.rows.data)
+        except OSError as error:
+            raise EnsioError(
+                f"{path}: the plan, of {72 * self.operations} bytes, cannot be written: {error.strerror}"
+            ) from None
 
 
 def expand(

@@ -84,6 +84,12 @@ def read_model(name: str, faults: Iterable[str] = ()) -> Model:
     return Model(path.stem, path, parameters, strengths)
 
 
+def tasks_per_node_of(model: Model) -> int:
+    """How many tasks a node of the machine has."""
+    key = "tasks_per_node"
+    return int(model.parameters.get(key, known_settings()[key].usual))
+
+
 def find_model(name: str) -> Path:
     """The file of a model.
 

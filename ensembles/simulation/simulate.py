@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from ensembles.collection import TRACE_FILE
 from ensembles.errors import EnsioError
 from ensembles.metadata import Mount, Process, RunMetadata
 from ensembles.patterns import Plan
-from ensembles.simulation.models import Model
+from ensembles.simulation.models import Model, tasks_per_node_of
 from ensembles.simulation.output import SimulatedProfile, SimulatedTrace, Text, phase_starts_ns
 from ensembles.simulation.program import program, run_program
 
@@ -67,6 +67,7 @@ def simulate(
     Parameters
     ----------
     plan : Plan
+        Where its pattern does not say how many tasks a node has, the model does.
     model : Model
     directory : Path
         An empty folder for the run.
@@ -84,6 +85,8 @@ def simulate(
     EnsioError
         The plan or the model cannot be used, or there is no room for the result.
     """
+    if "tasks_per_node" not in plan.parameters:
+        plan = replace(plan, tasks_per_node=tasks_per_node_of(model))
     # Beside the result: of that folder's size something is known, of /tmp nothing.
     with tempfile.TemporaryDirectory(prefix=".ensio-simulate-", dir=directory) as scratch:
         folder = Path(scratch)

@@ -1,7 +1,8 @@
-"""A file to which HDF5 can always write: once the disk is full, what it writes is let go, and the error is kept.
+"""A file to which HDF5 can always write: on a full disk, what it writes is let go, and the error is kept.
 
-HDF5 cannot close a file to which its last blocks cannot be written: it keeps it open, tries again at the end of
-the process, and ends that with a segmentation fault. So it is told that all went well, and we are told the truth.
+HDF5 cannot close a file to which its last blocks cannot be written: it keeps it open, tries again at the end
+of the process, and ends that with a segmentation fault. So it is told that all went well, and its caller the
+truth.
 """
 
 from __future__ import annotations

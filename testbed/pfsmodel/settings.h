@@ -65,8 +65,8 @@
     X(heavy_share, 0.004, 0, 1) \
     X(heavy_factor, 9.4, 1, 1e6) \
     X(heavy_noise, 0.25, 0, 3) \
-    X(page_ms, 3.7, 0, 1e6) \
-    X(page_noise, 0.3, 0, 3) \
+    X(page_ms, 4.4, 0, 1e6) \
+    X(page_noise, 0.2, 0, 3) \
     X(stride_window_MiB, 57, 0, 1e6) \
     X(full_pages_fraction, 0.5, 0, 1) \
     X(collective_factor, 50, 1, 1e9) \

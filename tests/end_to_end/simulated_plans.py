@@ -26,7 +26,10 @@ class HandmadePlan:
     tasks_per_node: int = 2
     steps: int = 1
     hints: dict[str, object] = field(default_factory=dict)
-    parameters: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        return {"tasks_per_node": self.tasks_per_node}
 
     @property
     def tasks(self) -> int:

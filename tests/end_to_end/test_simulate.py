@@ -5,6 +5,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from places import BUILD
 
 import ensembles
+from ensembles.cli.main import main
 
 ENSIO = Path(sys.executable).with_name("ensio")
 KIB = 1 << 10
@@ -69,6 +71,19 @@ def test_ior_is_simulated_call_by_call(simulate):
     assert sum(step["phase_s"] for step in told["steps"]) == pytest.approx(told["span_s"], rel=1e-6)
 
 
+def test_model_says_how_many_tasks_a_node_has_where_the_pattern_does_not(simulate, tmp_path):
+    with (tmp_path / "mine.toml").open("a") as model:
+        model.write("tasks_per_node = 2\n")
+    (tmp_path / "odd.toml").write_text(
+        'title = "nothing but an open"\nlayer = "posix"\n[parameters]\ntasks = 5\n'
+        '[files.data]\npath = "data"\n[[phases]]\nname = "open"\n'
+        '[[phases.operations]]\ncall = "open"\nfile = "data"\n'
+        '[[phases.operations]]\ncall = "close"\nfile = "data"\n'
+    )
+    assert simulated(simulate, "./odd.toml", "--fs", "./mine.toml")["nodes"] == 3
+    assert simulated(simulate, *small_ior("--fs", "./mine.toml"))["nodes"] == 2  # four, as ior.toml says
+
+
 def test_run_says_what_it_is(simulate):
     told = simulated(simulate, *small_ior("--fs", "./mine.toml", "--fault", "slow-target=2", "--seed", 7))
     run = ensembles.open(told["run"])
@@ -86,22 +101,30 @@ def test_run_says_what_it_is(simulate):
 
 
 @pytest.mark.parametrize("mode", ["trace", "profile"])
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("info",),
-        ("ordinals", "--op", "write"),
-        ("modes", "--op", "write"),
-        ("tail", "--op", "write", "--tasks", "6"),
-        ("report", "-o", "report.html"),
-    ],
-    ids=lambda command: command[0],
-)
-def test_commands_take_a_simulated_run(simulate, mode, command):
+def test_commands_take_a_simulated_run(simulate, mode, capsys):
     simulated(simulate, *small_ior("--fs", "./mine.toml", "--mode", mode, "-o", "run"))
-    name, *options = command
-    done = subprocess.run([str(ENSIO), name, "run", *options], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    for command in [
+        ("info", "run"),
+        ("phases", "run"),
+        ("ordinals", "run", "--op", "write"),
+        ("modes", "run", "--op", "write"),
+        ("tail", "run", "--op", "write", "--tasks", "6"),
+        ("report", "run", "-o", "report.html"),
+    ]:
+        assert main(command) == 0, f"{command}: {capsys.readouterr().err}"
+
+
+def test_an_end_from_outside_leaves_nothing(simulate, tmp_path):
+    """Whoever ends the command ends the program that it started too."""
+    command = [str(ENSIO), "simulate", "ior", "--tasks", "20000", "--fs", "./mine.toml", "-o", "run"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
+        while not (inner := [*tmp_path.glob("run/.ensio-simulate-*/output/events")]):
+            assert started.poll() is None, started.stderr.read()
+            time.sleep(0.05)
+        started.terminate()
+        assert started.wait(timeout=60) == 130
+    assert not inner[0].exists()
+    assert not (tmp_path / "run").exists()
 
 
 def test_same_seed_same_events(simulate):
@@ -152,15 +175,23 @@ def test_mistakes_are_told_in_one_sentence(simulate, tmp_path, arguments, senten
 
 
 @pytest.mark.parametrize("mode", ["trace", "profile"])
-@pytest.mark.parametrize("most_bytes", [100, 3000, 12_000])
-def test_full_disk_is_told_and_leaves_nothing(simulate, tmp_path, mode, most_bytes):
-    """A file may not become longer than this: in turn the plan, what the program writes, and the result."""
+@pytest.mark.parametrize(
+    ("most_bytes", "sentence"),
+    [
+        (100, "plan cannot be written: File too large"),
+        (3000, "plan cannot be written: there is no room for all of it"),
+        (12_000, "cannot be written: File too large"),
+    ],
+    ids=["text of the plan", "plan", "output"],
+)
+def test_full_disk_is_told_and_leaves_nothing(simulate, tmp_path, mode, most_bytes, sentence):
+    """A file may not become longer than this."""
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
 
     result = simulate(*small_ior("--fs", "./mine.toml", "--mode", mode, "-o", "run"), preexec_fn=limit)
     assert result.returncode == 2
-    assert "cannot be written: File too large" in result.stderr
+    assert sentence in result.stderr
     assert result.stderr.count("\n") == 1
     assert not (tmp_path / "run").exists()

@@ -1,6 +1,8 @@
 """Patterns of several layers: what is made of them, and what is refused before anything runs."""
 
 import re
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from ensembles.patterns import expand, read_pattern
 from ensembles.patterns.calls import COMMON_NAMES, FILE_CALLS
 from ensembles.patterns.overlap import Regions, WrittenRegions
 from ensembles.patterns.shares import balanced_factors
+
+PATTERNS = Path(__file__).parents[3] / "testbed" / "patterns"
 
 SOUND = """\
 title = "all layers"
@@ -207,6 +211,24 @@ def test_plan_is_written_as_its_reader_wants_it(expanded, tmp_path):
 
 CLOSE = 'call = "close"\nfile = "shared"'
 CREATE = 'call = "dataset_create"\nfile = "array"\nsize = 100'
+
+
+def test_plan_that_has_no_room_is_told(expanded):
+    with pytest.raises(EnsioError, match=r"/dev/full: the plan, of \d+ bytes, cannot be written: No space"):
+        expanded().write(Path("/dev/full"), Path("/data"), 0)
+
+
+def test_calls_of_many_tasks_are_never_all_in_memory():
+    """6 M calls of 9 numbers would be 434 MB; what is held are blocks, and intervals that have merged."""
+    pattern = read_pattern(PATTERNS / "ior.toml")
+    tracemalloc.start()
+    try:
+        plan = expand(pattern, {"tasks": 1 << 18}, paper=True)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert plan.operations == (1 << 18) * 23
+    assert peak_bytes < plan.operations * 72 / 2
 
 
 @pytest.mark.parametrize(
