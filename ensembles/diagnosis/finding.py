@@ -100,7 +100,7 @@ class Where:
             parts.append(f"on {names}" + (f" and {count_text(more, 'more file')}" if more > 0 else ""))
         parts.append(f"in {count_text(self.tasks, 'task')} ({spans_text(self.ranks)})")
         if self.phases:
-            names = ", ".join(map(printable, self.phase_names or ()))
+            names = ", ".join(map(printable, dict.fromkeys(self.phase_names or ())))
             many = "s" * (len(self.phases) != 1)
             parts.append(f"phase{many} {_few(self.phases)}" + (f" ({names})" if names else ""))
         if self.times_s:

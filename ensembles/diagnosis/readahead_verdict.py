@@ -165,9 +165,9 @@ def _tests(groups: list[np.ndarray], mixed: StridedRuns, plain: StridedRuns, tes
         Check(
             "not-by-chance",
             p <= LEVEL,
-            f"an order of the reads by chance would look like it with p = {p:.2g}",
+            f"an order of the reads by chance would look like it with p {_chance_text(p)}",
         ),
-        Check("tasks-agree", p_tasks <= TASK_LEVEL, f"and within the tasks with p = {p_tasks:.2g}"),
+        Check("tasks-agree", p_tasks <= TASK_LEVEL, f"and within the tasks with p {_chance_text(p_tasks)}"),
     ]
 
 
@@ -217,3 +217,7 @@ def _mean(groups: list[np.ndarray]) -> np.ndarray:
         table[row, : len(levels)] = levels
     many = np.count_nonzero(~np.isnan(table), axis=0) * 2 >= len(groups)
     return np.nanmean(table[:, many], axis=0)
+
+
+def _chance_text(p: float) -> str:
+    return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
