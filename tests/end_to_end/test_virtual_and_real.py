@@ -7,8 +7,8 @@ import pytest
 
 import ensembles
 
-# Slow enough that what this machine needs for the calls themselves is lost in it, and that tasks which come out
-# of a barrier one after the other still meet as a burst at their node.
+# Slow enough that what this machine needs for the calls themselves is lost in it, and that tasks which come
+# out of a barrier one after the other still meet as a burst at their node.
 MODEL = """
 tasks_per_node = 4
 link_MB_per_s = 8
