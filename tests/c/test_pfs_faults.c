@@ -92,6 +92,24 @@ static void misaligned_requests_cost_at_each_ragged_end(void)
     CHECK(write_ms(on, 0, MIB / 2, 2 * MIB) < 0.001);                      /* nobody else has the file */
 }
 
+/* Where a task goes on after its own last write nobody else was: only the stripe at the end is merged. */
+static void a_write_that_goes_on_is_aligned_at_its_beginning(void)
+{
+    const char *text = PLAIN "lock_conflict_ms 2\npartial_stripe_ms 5\nfault.misaligned-requests 1\n";
+    const double mib_ms = (double)MIB / 1e5;
+    struct pfs *model = world(text, 2, 2, 1);
+    pfs_place(model, 1, 1);
+    int file = pfs_file(model, 1);
+    call_ns(model, 0, 0, PFS_OPEN, file, 0, 0);
+    int64_t now_ns = 1000 * MILLISECOND;
+    CHECK(near(ms(call_ns(model, now_ns, 1, PFS_WRITE, file, 0, MIB / 2)), mib_ms / 2 + 5, 1e-3));
+    now_ns += 1000 * MILLISECOND;
+    CHECK(near(ms(call_ns(model, now_ns, 1, PFS_WRITE, file, MIB / 2, MIB)), mib_ms + 5, 1e-3));
+    now_ns += 1000 * MILLISECOND;
+    CHECK(near(ms(call_ns(model, now_ns, 0, PFS_WRITE, file, 3 * MIB / 2, MIB)), mib_ms + 7 + 5, 1e-3));
+    free(model);
+}
+
 static void too_many_writers_make_each_write_more_expensive(void)
 {
     const char *text = PLAIN "writers_free 2\nwriters_doubling 3\nfault.too-many-writers 1\n";
@@ -299,6 +317,7 @@ int main(void)
     node_serialisation_lets_one_or_two_go_first();
     who_goes_first_gets_the_share_of_the_node();
     misaligned_requests_cost_at_each_ragged_end();
+    a_write_that_goes_on_is_aligned_at_its_beginning();
     too_many_writers_make_each_write_more_expensive();
     stragglers_take_a_multiple_of_the_time();
     a_slow_target_slows_what_lies_on_it();
@@ -312,6 +331,6 @@ int main(void)
     reads_in_a_row_are_no_stride();
     background_load_comes_in_bursts();
     collectives_of_a_driver_take_longer();
-    puts("16 passed, 0 failed");
+    puts("17 passed, 0 failed");
     return 0;
 }
