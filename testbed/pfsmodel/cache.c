@@ -33,7 +33,7 @@ static void drain(struct pfs *model, int32_t id)
 int64_t cache_absorb(struct pfs *model, int32_t id)
 {
     struct task *task = task_at(model, id);
-    int64_t share = (int64_t)(model->settings.cache_MiB * 0x1p20 / model->settings.tasks_per_node);
+    int64_t share = whole(model->settings.cache_MiB * 0x1p20 / model->settings.tasks_per_node);
     int64_t room = share - task->dirty_bytes;
     int64_t bytes = task->call.bytes < room ? task->call.bytes : room;
     if (bytes <= 0)

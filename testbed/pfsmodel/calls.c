@@ -17,7 +17,7 @@ static int moves_data(const struct task *task)
 
 static void not_before(struct task *task, double ns)
 {
-    int64_t time_ns = task->began_ns + (int64_t)ns;
+    int64_t time_ns = task->began_ns + whole(ns);
     if (time_ns > task->earliest_ns)
         task->earliest_ns = time_ns;
 }
@@ -189,7 +189,7 @@ void call_part_done(struct pfs *model, int32_t id)
     }
     int64_t end_ns = task->earliest_ns > model->now_ns ? task->earliest_ns : model->now_ns;
     double stretch = task->call.operation == PFS_SEEK ? 1 : stretch_of(model, task);
-    end_ns += (int64_t)((double)(end_ns - task->began_ns) * (stretch - 1));
+    end_ns += whole((double)(end_ns - task->began_ns) * (stretch - 1));
     if (end_ns == model->now_ns || !sharing_at(model, end_ns, PART_DELAY, id, task->number))
         call_end(model, id);
 }

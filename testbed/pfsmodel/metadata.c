@@ -18,7 +18,7 @@ static int64_t service_ns(const struct pfs *model, int32_t id)
     double ms = task->call.operation == PFS_CREATE ? settings->mds_create_ms : settings->mds_op_ms;
     ms += settings->fault.serialised_metadata * settings->serial_metadata_ms;
     ms += settings->fault.metadata_storm * settings->metadata_storm_ms;
-    return (int64_t)(ms * 1e6 * noise_factor(model, settings->mds_noise, NOISE_METADATA, (uint64_t)id, task->number, 0));
+    return whole(ms * 1e6 * noise_factor(model, settings->mds_noise, NOISE_METADATA, (uint64_t)id, task->number, 0));
 }
 
 static void start(struct pfs *model, int32_t id)

@@ -122,11 +122,20 @@ int32_t pfs_file(struct pfs *model, uint64_t key)
     return model->file_count - 1;
 }
 
+static int64_t within(int64_t bytes)
+{
+    if (bytes < 0)
+        return 0;
+    return bytes < PFS_MOST ? bytes : PFS_MOST;
+}
+
 void pfs_begin(struct pfs *model, int64_t now_ns, const struct pfs_call *call)
 {
     struct task *task = task_at(model, call->task);
     pfs_advance(model, now_ns);
     task->call = *call;
+    task->call.offset = within(call->offset);
+    task->call.bytes = within(call->bytes);
     call_begin(model, call->task);
 }
 

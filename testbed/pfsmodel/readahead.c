@@ -9,14 +9,14 @@
 static struct read_plan sequential(const struct pfs *model, struct stream *stream, const struct pfs_call *call)
 {
     const int64_t end = call->offset + call->bytes;
-    const int64_t most = (int64_t)(model->settings.readahead_max_MiB * 0x1p20);
+    const int64_t most = whole(model->settings.readahead_max_MiB * 0x1p20);
     stream->begin = call->offset;
     stream->end = end;
     stream->stride = 0;
     stream->matches = 1;
     if (end <= stream->ahead)
         return (struct read_plan){.offset = end};
-    int64_t window = stream->window ? 2 * stream->window : (int64_t)(model->settings.readahead_KiB * 1024);
+    int64_t window = stream->window ? 2 * stream->window : whole(model->settings.readahead_KiB * 1024);
     stream->window = window < most ? window : most;
     int64_t from = stream->ahead > call->offset ? stream->ahead : call->offset;
     int64_t bytes = end - from > stream->window ? end - from : stream->window;

@@ -112,5 +112,6 @@ int64_t pfs_collective_ns(const struct pfs_settings *settings, int64_t tasks, in
     slower *= 1 + settings->fault.collective_coordination * (settings->collective_factor - 1);
     double latency_ns = settings->mpi_latency_us * 1e3 * rounds;
     double transfer_ns = (double)(bytes > 0 ? bytes : 0) * 1e3 / settings->mpi_MB_per_s;
-    return (int64_t)((latency_ns + transfer_ns) * slower);
+    double ns = (latency_ns + transfer_ns) * slower;
+    return ns < 0x1p60 ? (int64_t)ns : INT64_C(1) << 60;
 }

@@ -100,10 +100,10 @@ static void schedule(struct pfs *model, int32_t id)
         return;
     }
     double left_ns = (finish - queue->virtual_ns) * queue->weight / queue->rate;
-    int64_t whole_ns = left_ns > 0 ? (int64_t)left_ns : 0;
-    if ((double)whole_ns < left_ns)
-        whole_ns++;
-    int64_t time_ns = queue->updated_ns + whole_ns;
+    int64_t wait_ns = whole(left_ns);
+    if ((double)wait_ns < left_ns)
+        wait_ns++;
+    int64_t time_ns = queue->updated_ns + wait_ns;
     agenda_set(model, id, capacity_time_ns(model, id, queue->updated_ns, time_ns));
 }
 

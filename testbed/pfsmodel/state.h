@@ -175,6 +175,17 @@ PFS_ARRAY(struct agenda_entry, agenda_at, agenda_at)
 PFS_ARRAY(struct part, part_at, parts_at)
 PFS_ARRAY(double, target_bytes_at, target_bytes_at)
 
+/* Times and lengths in whole numbers. What is beyond all reason (36 years, an exbibyte) is cut off, or sums of it would
+ * be undefined. */
+#define PFS_MOST (INT64_C(1) << 60)
+
+static inline int64_t whole(double number)
+{
+    if (!(number > 0))
+        return 0;
+    return number < (double)PFS_MOST ? (int64_t)number : PFS_MOST;
+}
+
 /* The queues: each node's link, each node's memory, each target; the timers. */
 static inline int32_t link_queue(int32_t node)
 {

@@ -157,6 +157,40 @@ static void tasks_may_leave_in_the_middle_of_a_call(void)
     CHECK(leaves > 50);
 }
 
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* A call's own noise is log-normal with mean 1 and the given sigma; another seed gives other numbers, not the same ones to
+ * other tasks. */
+static void noise_has_its_distribution_and_differs_from_seed_to_seed(void)
+{
+    enum { CALLS = 10000 };
+    const char *text = PLAIN "stream_MB_per_s 1\ncall_noise 0.5\n";
+    static double times_s[2][CALLS];
+    for (int seed = 0; seed < 2; seed++) {
+        struct pfs *model = world(text, CALLS, 1, (uint64_t)seed);
+        double sum = 0, sum_of_squares = 0;
+        for (int task = 0; task < CALLS; task++) {
+            double time_s = (double)call_ns(model, task * 100000 * MILLISECOND, task, PFS_READ, -1, 0, MB) / 1e9;
+            times_s[seed][task] = time_s;
+            sum += time_s;
+            sum_of_squares += log(time_s) * log(time_s);
+        }
+        CHECK(near(sum / CALLS, 1, 4 * 0.533 / sqrt(CALLS)));
+        /* of the logarithm: mean -sigma^2 / 2, so its square is sigma^2 + sigma^4 / 4 on the average */
+        CHECK(near(sum_of_squares / CALLS, 0.25 + 0.0625 / 4, 0.02));
+        qsort(times_s[seed], CALLS, sizeof times_s[seed][0], by_value);
+        free(model);
+    }
+    int equal = 0;
+    for (int i = 0; i < CALLS; i++)
+        equal += times_s[0][i] == times_s[1][i];
+    CHECK(equal < CALLS / 100);
+}
+
 /* What a task leaves behind gives its share back at once: of 40 ms of work two calls had done 20 together when one left. */
 static void who_leaves_gives_its_share_back(void)
 {
@@ -227,10 +261,11 @@ int main(void)
     every_call_ends_and_nothing_is_left_behind();
     the_same_calls_end_at_the_same_times_however_time_is_gone_through();
     tasks_may_leave_in_the_middle_of_a_call();
+    noise_has_its_distribution_and_differs_from_seed_to_seed();
     who_leaves_gives_its_share_back();
     work_beyond_all_limits_is_done_at_once();
     the_state_can_be_moved();
     there_are_as_many_files_as_was_said();
-    puts("7 passed, 0 failed");
+    puts("8 passed, 0 failed");
     return 0;
 }
