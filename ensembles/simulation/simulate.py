@@ -21,9 +21,6 @@ from ensembles.simulation.program import program, run_program
 
 MODES = ("trace", "profile")
 
-NO_ROOM = "there is no room for all of it"
-"""Where NumPy does not tell the system's reason."""
-
 DATA_FOLDER = "/simulated"
 """Where the files of simulated programs are said to lie: no such folder is needed."""
 
@@ -92,12 +89,11 @@ def simulate(
         folder = Path(scratch)
         plan_path, settings_path, output = folder / "plan", folder / "settings", folder / "output"
         output.mkdir()
+        plan.write(plan_path, Path(DATA_FOLDER), seed)
         try:
-            plan.write(plan_path, Path(DATA_FOLDER), seed)
             settings_path.write_text(f"{model.settings_text()}tasks_per_node {plan.tasks_per_node}\n")
         except OSError as error:
-            reason = error.strerror or NO_ROOM
-            raise EnsioError(f"{error.filename or plan_path} cannot be written: {reason}") from error
+            raise EnsioError(f"{settings_path} cannot be written: {error.strerror}") from error
         run_program(plan_path, settings_path, seed, mode, output)
         plan_path.unlink()
         text = Text.read(output)
