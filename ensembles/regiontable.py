@@ -114,27 +114,39 @@ class Spans:
     """
 
     def __init__(self, rank: np.ndarray, start: np.ndarray, end: np.ndarray) -> None:
-        self._of_rank: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         order = np.lexsort((start, rank))
         rank, start, end = rank[order], start[order], end[order]
-        ranks, first = np.unique(rank, return_index=True)
-        for number, low, high in zip(ranks.tolist(), first, np.append(first, len(rank))[1:], strict=True):
-            starts, reach = start[low:high], np.maximum.accumulate(end[low:high])
-            begins = np.flatnonzero(np.concatenate([[True], starts[1:] > reach[:-1]]))
-            last = np.append(begins[1:], len(starts)) - 1
-            self._of_rank[number] = starts[begins], reach[last]
+        self._ranks, group = np.unique(rank, return_inverse=True)
+        # How far spans have reached in their rank so far: of the places of the ends in their order, in which
+        # those of a later rank come after all of an earlier one.
+        sorted_ends = np.sort(end)
+        place = np.searchsorted(sorted_ends, end) + group * len(end)
+        reach = sorted_ends[np.maximum.accumulate(place) - group * len(end)]
+        begins = np.ones(len(rank), bool)
+        begins[1:] = (group[1:] != group[:-1]) | (start[1:] > reach[:-1])
+        first = np.flatnonzero(begins)
+        last = np.append(first[1:], len(rank))[: len(first)] - 1
+        self._start, self._end = start[first], reach[last]
+        self._first = np.searchsorted(group[first], np.arange(len(self._ranks) + 1))
 
     def hold(self, rank: np.ndarray, time: np.ndarray) -> np.ndarray:
         """Which moments lie in a span of their rank: bool, shape (n,). Quickest where ranks are in order."""
         inside = np.zeros(len(rank), bool)
         edges = np.flatnonzero(np.diff(rank.astype(np.int64))) + 1
-        if len(edges) > len(self._of_rank) + 4096:  # in no order: better sorted once
+        if len(edges) > len(self._ranks) + 4096:  # in no order: better sorted once
             order = np.argsort(rank, kind="stable")
             inside[order] = self.hold(rank[order], time[order])
             return inside
         for low, high in zip([0, *edges], [*edges, len(rank)], strict=True):
-            if high > low and (spans := self._of_rank.get(int(rank[low]))) is not None:
-                starts, ends = spans
+            if high > low and (spans := self._of(int(rank[low]))) is not None:
+                starts, ends = self._start[spans], self._end[spans]
                 at = np.searchsorted(starts, time[low:high], side="right") - 1
                 inside[low:high] = (at >= 0) & (time[low:high] < ends[at])
         return inside
+
+    def _of(self, rank: int) -> slice | None:
+        """Where the spans of a rank are; None: it has none."""
+        at = int(np.searchsorted(self._ranks, rank))
+        if at == len(self._ranks) or self._ranks[at] != rank:
+            return None
+        return slice(int(self._first[at]), int(self._first[at + 1]))

@@ -46,7 +46,7 @@ def _line(label: str, text: str) -> str:
 def _notes(information: dict[str, Any]) -> str:
     if not information["notes"]:
         return ""
-    lines = ["This run is partial or doubtful:"]
+    lines = ["This run needs a word of caution:"]
     for note in information["notes"]:
         lines.append(textwrap.fill(note, _WIDTH, initial_indent="  ! ", subsequent_indent="    "))
     return "\n".join(lines)
