@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Process", "Run"]
 
+_SIMULATED = "ENSIO_SIMULATED_"
+
 
 class Run:
     """One job: its metadata, and its events on demand.
@@ -203,6 +205,15 @@ class Run:
     def environment(self) -> dict[str, str]:
         """Environment variables of the first task, as far as they bear on I/O (docs/trace-format.md)."""
         return self._metadata.environment
+
+    @property
+    def simulated(self) -> str:
+        """On which model, with which faults and seed, if no call was really made; else ``""``."""
+        said = {name: self.environment.get(_SIMULATED + name, "") for name in ("MODEL", "FAULTS", "SEED")}
+        if not said["MODEL"]:
+            return ""
+        faults = f"with the faults {said['FAULTS']}" if said["FAULTS"] else "without a fault"
+        return f"on the model {said['MODEL']} {faults}, seed {said['SEED']}: no call was really made"
 
     @property
     def mounts(self) -> dict[str, tuple[Mount, ...]]:

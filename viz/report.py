@@ -213,6 +213,7 @@ def report_html(run: Any, summaries: Summaries, whole_run: bool = True) -> str:
             headline=headline(run),
             version=__version__,
             colours=call_colours(summaries),
+            simulated=run.simulated,
             notes=run.notes,
             facts=facts(run, summaries),
             calls=call_table(summaries),

@@ -71,6 +71,7 @@ def collect_information(run: Run) -> dict[str, Any]:
         "mpi_version": run.mpi_version,
         "libc_version": run.libc_version,
         "environment": run.environment,
+        "simulated": run.simulated or None,
         "clock_error_s": run.clock_error_s,
         "filesystems": _filesystems(run, table.files),
         "start": run.start.isoformat(),

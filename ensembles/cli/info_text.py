@@ -46,7 +46,7 @@ def _line(label: str, text: str) -> str:
 def _notes(information: dict[str, Any]) -> str:
     if not information["notes"]:
         return ""
-    lines = ["This run needs a word of caution:"]
+    lines = ["This run is partial or doubtful:"]
     for note in information["notes"]:
         lines.append(textwrap.fill(note, _WIDTH, initial_indent="  ! ", subsequent_indent="    "))
     return "\n".join(lines)
@@ -57,6 +57,13 @@ def _what_ran(information: dict[str, Any]) -> str:
     lines = [_line("command", textwrap.shorten(command, _WIDTH - _LABEL, placeholder=" ..."))]
     if information["program"] and information["program"] != command:
         lines.append(_line("program", information["program"]))
+    if information["simulated"]:
+        lines += textwrap.wrap(
+            information["simulated"],
+            _WIDTH,
+            initial_indent=_line("simulated", ""),
+            subsequent_indent=" " * _LABEL,
+        )
     hosts = information["hosts"]
     on = ", ".join(hosts) if len(hosts) <= 4 else f"{hosts[0]} ... {hosts[-1]} ({len(hosts)} nodes)"
     if hosts:

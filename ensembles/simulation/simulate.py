@@ -152,7 +152,6 @@ def _metadata(
         for rank in range(text.tasks)
     ]
     faults = model.faults_text()
-    told = f"with the faults {faults}" if faults else "without a fault"
     return RunMetadata(
         tasks=text.tasks,
         threads=text.tasks,
@@ -160,9 +159,7 @@ def _metadata(
         calls=text.calls,
         files=text.files,
         processes=processes,
-        notes=[
-            f"this run is simulated, on the model {model.name} {told}, seed {seed}: no call was really made"
-        ],
+        notes=[],
         mode=mode,
         launcher="ensio simulate",
         recorder=f"{program().name} (simulated)",

@@ -150,7 +150,7 @@ def test_notes_of_a_partial_run_are_on_the_page(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", TASKS, head={"state": 0, "dropped_events": 77})
     write_report(run, tmp_path / "a.html")
     text = text_of((tmp_path / "a.html").read_text(encoding="utf-8"))
-    assert "This run needs a word of caution" in text
+    assert "This run is partial or doubtful" in text
     for note in run.notes:
         assert " ".join(note.split()) in text
     assert "lost 154 calls" in text
