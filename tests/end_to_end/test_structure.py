@@ -38,7 +38,9 @@ def test_the_phases_of_ior_are_those_between_its_barriers(ensio, layers, rule):
     launcher = f"env ENSIO_LAYERS={layers} mpiexec"
     arguments = ("--tasks", TASKS, "--repetitions", 3, "--block-size", BLOCK_BYTES, "--launcher", launcher)
     run = ensio("replay", "ior", *arguments)["run"]
-    result = ensio("phases", run)
+    named = ensio("phases", run)
+    assert (named["rule"], named["count"]) == ("named", PHASES)
+    result = ensio("phases", run, "--by", rule)
     assert (result["rule"], result["count"], result["complete"]) == (rule, PHASES, True)
     assert {entry["tasks"] for entry in result["phases"]} == {TASKS}
     moved = [0, *[TASKS * BLOCK_BYTES] * 3, 0]

@@ -61,7 +61,7 @@ static void spool_columns(struct input *input)
         PyTuple_SetItem(columns, i, Py_NewRef(given));
     }
     PyObject *result = fuzz_call(function(PyInit__columns, "decode", &decode),
-                                 Py_BuildValue("OOONKdLLLII", events.view, call_numbers.view, file_numbers.view, columns, first_ticks,
+                                 Py_BuildValue("OOON(KdLLLII)", events.view, call_numbers.view, file_numbers.view, columns, first_ticks,
                                                ns_per_tick, begin_ns, most_ticks, MOST_MOVED, 7U, 3U));
     const int64_t *start = (int64_t *)column[10].memory, *duration = (int64_t *)column[11].memory;
     for (size_t i = 0; result && result != Py_None && i < count; i++) {
