@@ -34,31 +34,57 @@ def durations_s(run, op: str) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """The run in virtual time, and the real one."""
-    folder = tmp_path_factory.mktemp("runs")
-    model, data = folder / "node.toml", folder / "data"
+def pattern(tmp_path_factory):
+    """What both runs are told."""
+    model = tmp_path_factory.mktemp("model") / "node.toml"
     model.write_text(MODEL)
-    data.mkdir()
-    pattern = ["ior", "--tasks", TASKS, "--block-size", "1MiB", "--repetitions", REPETITIONS]
-    pattern += ["--fs", model, "--seed", "3"]
-    virtual = ["ensio", "simulate", *pattern, "-o", folder / "virtual"]
-    subprocess.run([str(word) for word in virtual], check=True, capture_output=True)
-    real = ["ensio", "replay", *pattern, "--directory", data, "-o", folder / "real"]
-    done = subprocess.run([str(word) for word in real], check=True, capture_output=True, text=True)
+    words = ["ior", "--tasks", TASKS, "--block-size", "1MiB", "--repetitions", REPETITIONS]
+    return [str(word) for word in [*words, "--fs", model, "--seed", "3"]]
+
+
+@pytest.fixture(scope="module")
+def virtual(pattern, tmp_path_factory):
+    run = tmp_path_factory.mktemp("virtual") / "run"
+    subprocess.run(["ensio", "simulate", *pattern, "-o", run], check=True, capture_output=True)
+    return run
+
+
+def replayed(pattern, folder):
+    """A run of real calls."""
+    (folder / "data").mkdir(parents=True)
+    command = ["ensio", "replay", *pattern, "--directory", folder / "data", "-o", folder / "run"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
     # Each task opens, writes, syncs, reads and closes one file; nobody else has a call under the model.
     assert f"{TASKS * (2 * REPETITIONS + 3)} calls were held back as the model says" in done.stderr
-    return folder / "virtual", folder / "real"
+    return folder / "run"
 
 
-@pytest.mark.parametrize("op", ["write", "read"])
-def test_medians_and_modes_agree(runs, op):
-    virtual, real = (durations_s(run, op) for run in runs)
+def disagreement(virtual: np.ndarray, real: np.ndarray) -> str:
+    """What is not the same within a tenth; empty: all is."""
     assert len(virtual) == len(real) == TASKS * REPETITIONS
-    assert np.median(real) == pytest.approx(np.median(virtual), rel=0.1)
-    modes = np.array([mode.t_s for mode in ensembles.Ensemble(virtual).modes().modes])
-    assert len(modes) >= 2
+    medians_s = np.median(virtual), np.median(real)
+    if medians_s[1] != pytest.approx(medians_s[0], rel=0.1):
+        return f"medians {medians_s}"
+    modes_s = np.array([mode.t_s for mode in ensembles.Ensemble(virtual).modes().modes])
+    assert len(modes_s) >= 2
+    far = np.abs(modes_s[:, None] / real - 1).min(axis=1)
+    if far.max() >= 0.1:
+        return f"modes {modes_s[far >= 0.1]} without real calls"
     # Where a task of the real run is a little late for its node's burst, it is in none of them.
-    near = np.abs(real[:, None] / modes - 1).min(axis=1) < 0.1
-    assert near.mean() >= 0.8
-    assert np.abs(modes[:, None] / real - 1).min(axis=1).max() < 0.1
+    near = (np.abs(real[:, None] / modes_s - 1).min(axis=1) < 0.1).mean()
+    return "" if near >= 0.8 else f"{near:.2f} of the calls are in the modes {modes_s}"
+
+
+def test_medians_and_modes_agree(pattern, virtual, tmp_path):
+    told = []
+    # Where other work keeps the processors from the tasks, these are late for their bursts: another try.
+    for number in range(5):
+        real = replayed(pattern, tmp_path / str(number))
+        told += [
+            f"try {number}, {op}: {found}"
+            for op in ("write", "read")
+            if (found := disagreement(durations_s(virtual, op), durations_s(real, op)))
+        ]
+        if not any(line.startswith(f"try {number},") for line in told):
+            return
+    pytest.fail("\n".join(told))

@@ -197,7 +197,7 @@ def test_runs_in_mode_profile_are_compared_by_their_summaries(tmp_path):
                 env={**os.environ, "ENSIO_PRELOAD": str(library)},
                 check=True,
                 capture_output=True,
-                timeout=60,
+                timeout=600,
             )
     found = result(*sides["64"], "--with", *sides["1M"], "--op", "write")
     assert (found["verdict"], found["tests"]["units"]) == ("different", "runs")

@@ -31,6 +31,11 @@ _FIND_FRAME = """
     }
 """
 
+_OF_MODEL = """(name) => {{
+    const model = Bokeh.documents.map((d) => d.get_model_by_name(name)).find((m) => m);
+    return {};
+}}"""
+
 
 def chromium() -> str | None:
     """The browser on this machine, or None."""
@@ -77,7 +82,7 @@ class Report:
         self.page.mouse.move(left - 3, top)
         self.page.mouse.move(left, top, steps=3)
         boxes = self.page.locator(".bk-tooltip-content:visible")
-        boxes.first.wait_for(timeout=5000)
+        boxes.first.wait_for(timeout=60_000)
         return " ".join(" ".join(boxes.all_inner_texts()).split())
 
     def pixel(self, figure: str, x: float, y: float) -> tuple[int, int, int]:
@@ -91,8 +96,11 @@ class Report:
 
     def property_of(self, name: str, expression: str):
         """A value of a model, as the JavaScript expression of ``model`` says."""
-        find = "Bokeh.documents.map((d) => d.get_model_by_name(name)).find((m) => m)"
-        return self.page.evaluate(f"(name) => {{ const model = {find}; return {expression}; }}", name)
+        return self.page.evaluate(_OF_MODEL.format(expression), name)
+
+    def wait_until(self, name: str, expression: str) -> None:
+        """Wait, a minute at most, until an expression of ``model`` is true."""
+        self.page.wait_for_function(_OF_MODEL.format(expression), arg=name, timeout=60_000)
 
 
 @contextmanager

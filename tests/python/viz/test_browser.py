@@ -189,8 +189,7 @@ def test_box_and_wheel_zoom_the_diagram(open_report, four_tasks: Path) -> None:
     report.page.keyboard.down("Control")
     report.page.mouse.wheel(0, 300)
     report.page.keyboard.up("Control")
-    report.page.wait_for_timeout(200)
-    assert report.property_of("trace_diagram", span) > zoomed
+    report.wait_until("trace_diagram", f"{span} > {zoomed}")
     assert report.problems == []
 
 
