@@ -17,6 +17,8 @@ static double exponential(double x)
     double term = 1, sum = 1;
     for (int i = 1; i <= 18; i++) {
         term *= x / i;
+        if (term < 0x1p-54)
+            break; /* the sum, at least 1, would not change any more */
         sum += term;
     }
     while (halvings--)
