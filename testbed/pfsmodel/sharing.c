@@ -85,7 +85,9 @@ static void put_in(struct pfs *model, struct queue *queue, int32_t index, double
 
 static void bring(struct queue *queue, int64_t now_ns)
 {
-    if (queue->first && now_ns != queue->updated_ns)
+    if (now_ns == queue->updated_ns)
+        return;
+    if (queue->first)
         queue->virtual_ns += (double)(now_ns - queue->updated_ns) * queue->rate / queue->weight;
     queue->updated_ns = now_ns;
 }
@@ -102,7 +104,9 @@ static void schedule(struct pfs *model, int32_t id)
         agenda_set(model, id, (int64_t)finish);
         return;
     }
-    double left_ns = (finish - queue->virtual_ns) * queue->weight / queue->rate;
+    double left_ns = (finish - queue->virtual_ns) * queue->weight;
+    if (queue->rate != 1) /* a division is what is dear here */
+        left_ns /= queue->rate;
     int64_t wait_ns = whole(left_ns);
     if ((double)wait_ns < left_ns)
         wait_ns++;
