@@ -46,7 +46,7 @@ void metadata_ask(struct pfs *model, int32_t id)
     model->last_metadata = id;
 }
 
-static int32_t dequeue(struct pfs *model)
+static int32_t next_request(struct pfs *model)
 {
     int32_t id = model->first_metadata;
     model->first_metadata = task_at(model, id)->next;
@@ -57,7 +57,7 @@ void metadata_done(struct pfs *model)
 {
     model->metadata_busy--;
     if (model->first_metadata != NOBODY)
-        start(model, dequeue(model));
+        start(model, next_request(model));
 }
 
 void metadata_give_up(struct pfs *model, int32_t id)

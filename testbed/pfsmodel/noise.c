@@ -1,5 +1,7 @@
 #include "noise.h"
 
+#define TERMS 18 /* of the series of the exponential function */
+
 /* The C library's exp differs in the last bit from machine to machine, and a run must not. */
 static double exponential(double x)
 {
@@ -14,9 +16,14 @@ static double exponential(double x)
         x *= 0.5;
         halvings++;
     }
-    double term = 1, sum = 1;
-    for (int i = 1; i <= 18; i++) {
-        term *= x / i;
+    /* The same quotients as x / i, to the last bit: halves are exact, and quicker than divisions. */
+    double quotient[TERMS + 1], term = 1, sum = 1;
+#pragma GCC unroll 18
+    for (int i = 1; i <= TERMS; i++) {
+        quotient[i] = i % 2 ? x / i : quotient[i / 2] * 0.5;
+        term *= quotient[i];
+        if (term < 0x1p-54)
+            break; /* the sum, at least 1, would not change any more */
         sum += term;
     }
     while (halvings--)

@@ -46,9 +46,11 @@ static size_t lay_out(struct pfs *model, const struct pfs_settings *settings, co
         {&model->files_at, (size_t)at_least(1, limits->files) * sizeof(struct file)},
         {&model->places_at, (size_t)at_least(1, limits->files) * 2 * sizeof(int32_t)},
         {&model->queues_at, queues * sizeof(struct queue)},
-        {&model->agenda_at, (queues + 1) * sizeof(struct agenda_entry)},
+        {&model->agenda_at, (queues + AGENDA_FIRST) * sizeof(struct agenda_entry)},
+        {&model->agenda_places_at, queues * sizeof(int32_t)},
         {&model->target_bytes_at, (size_t)settings->targets * sizeof(double)},
         {&model->parts_at, (size_t)part_limit(settings, limits) * sizeof(struct part)},
+        {&model->heap_at, (size_t)part_limit(settings, limits) * sizeof(struct heap_node)},
     };
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
         *arrays[i].at = end = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -137,6 +139,7 @@ void pfs_begin(struct pfs *model, int64_t now_ns, const struct pfs_call *call)
     task->call.offset = within(call->offset);
     task->call.bytes = within(call->bytes);
     call_begin(model, call->task);
+    sharing_settle(model);
 }
 
 int64_t pfs_next_ns(const struct pfs *model)
@@ -174,6 +177,7 @@ void pfs_advance(struct pfs *model, int64_t now_ns)
         struct part part;
         if (sharing_step(model, &part))
             part_done(model, &part);
+        sharing_settle(model);
     }
     if (now_ns > model->now_ns)
         model->now_ns = now_ns;
@@ -202,4 +206,5 @@ void pfs_leave(struct pfs *model, int32_t task)
 {
     call_give_up(model, task);
     streams_forget(model, task);
+    sharing_settle(model);
 }

@@ -5,43 +5,39 @@
 
 /* ---- the heap of a queue: a pairing heap, as it needs no memory beside its parts ---- */
 
-static int32_t meld(struct pfs *model, int32_t a, int32_t b)
+/* Of two heaps, neither of them empty. Which of them is done first cannot be foreseen: no branch. */
+static inline int32_t meld(struct heap_node *nodes, int32_t a, int32_t b)
 {
-    if (!a)
-        return b;
-    if (!b)
-        return a;
-    struct part *one = part_at(model, a), *other = part_at(model, b);
-    if (other->finish < one->finish) {
-        one->sibling = other->child;
-        other->child = a;
-        return b;
-    }
-    other->sibling = one->child;
-    one->child = b;
-    return a;
+    int b_first = nodes[b].finish < nodes[a].finish;
+    int32_t first = b_first ? b : a;
+    int32_t other = first ^ a ^ b;
+    nodes[other].sibling = nodes[first].child;
+    nodes[first].child = other;
+    return first;
 }
 
 /* The heap without its root: the children in pairs, then the pairs from the last to the first. */
-static int32_t without_root(struct pfs *model, int32_t root)
+static int32_t without_root(const struct pfs *model, int32_t root)
 {
-    int32_t pairs = 0, child = part_at(model, root)->child;
+    struct heap_node *nodes = heap_at(model, 0);
+    int32_t pairs = 0, child = nodes[root].child;
     while (child) {
-        int32_t other = part_at(model, child)->sibling;
-        int32_t next = other ? part_at(model, other)->sibling : 0;
-        part_at(model, child)->sibling = 0;
-        if (other)
-            part_at(model, other)->sibling = 0;
-        int32_t pair = meld(model, child, other);
-        part_at(model, pair)->sibling = pairs;
+        int32_t pair = child, other = nodes[child].sibling;
+        child = 0;
+        if (other) {
+            child = nodes[other].sibling;
+            pair = meld(nodes, pair, other);
+        }
+        nodes[pair].sibling = pairs;
         pairs = pair;
-        child = next;
     }
-    int32_t heap = 0;
+    if (!pairs)
+        return 0;
+    int32_t heap = pairs;
+    pairs = nodes[heap].sibling;
     while (pairs) {
-        int32_t next = part_at(model, pairs)->sibling;
-        part_at(model, pairs)->sibling = 0;
-        heap = meld(model, heap, pairs);
+        int32_t next = nodes[pairs].sibling;
+        heap = meld(nodes, heap, pairs);
         pairs = next;
     }
     return heap;
@@ -52,7 +48,7 @@ static int32_t new_part(struct pfs *model)
 {
     int32_t part = model->free_part;
     if (part)
-        model->free_part = part_at(model, part)->sibling;
+        model->free_part = heap_at(model, part)->sibling;
     else if (model->part_count < model->part_limit)
         part = model->part_count++;
     return part;
@@ -60,25 +56,37 @@ static int32_t new_part(struct pfs *model)
 
 static void free_part(struct pfs *model, int32_t index)
 {
-    struct part *part = part_at(model, index);
-    part->owner = NOBODY;
-    part->sibling = model->free_part;
+    part_at(model, index)->owner = NOBODY;
+    heap_at(model, index)->sibling = model->free_part;
     model->free_part = index;
 }
 
-static void drop_given_up(struct pfs *model, struct queue *queue)
+/* Takes what is done first out of its queue, and what was given up of that which follows. */
+static void take_first(struct pfs *model, struct queue *queue)
 {
-    while (queue->first && part_at(model, queue->first)->kind == PART_NOBODY) {
+    do {
         int32_t index = queue->first;
         queue->first = without_root(model, index);
         free_part(model, index);
+    } while (queue->first && part_at(model, queue->first)->kind == PART_NOBODY);
+    if (!queue->first) {
+        queue->virtual_ns = 0;
+        queue->weight = 0;
     }
+}
+
+static void put_in(struct pfs *model, struct queue *queue, int32_t index, double finish)
+{
+    *heap_at(model, index) = (struct heap_node){.finish = finish};
+    queue->first = queue->first ? meld(heap_at(model, 0), queue->first, index) : index;
 }
 
 /* ---- virtual time ---- */
 
 static void bring(struct queue *queue, int64_t now_ns)
 {
+    if (now_ns == queue->updated_ns)
+        return;
     if (queue->first)
         queue->virtual_ns += (double)(now_ns - queue->updated_ns) * queue->rate / queue->weight;
     queue->updated_ns = now_ns;
@@ -86,25 +94,44 @@ static void bring(struct queue *queue, int64_t now_ns)
 
 static void schedule(struct pfs *model, int32_t id)
 {
-    struct queue *queue = queue_at(model, id);
-    drop_given_up(model, queue);
+    const struct queue *queue = queue_at(model, id);
     if (!queue->first) {
-        queue->virtual_ns = 0;
-        queue->weight = 0;
         agenda_remove(model, id);
         return;
     }
-    double finish = part_at(model, queue->first)->finish;
+    double finish = heap_at(model, queue->first)->finish;
     if (id == timer_queue(model)) {
         agenda_set(model, id, (int64_t)finish);
         return;
     }
-    double left_ns = (finish - queue->virtual_ns) * queue->weight / queue->rate;
+    double left_ns = (finish - queue->virtual_ns) * queue->weight;
+    if (queue->rate != 1) /* a division is what is dear here */
+        left_ns /= queue->rate;
     int64_t wait_ns = whole(left_ns);
     if ((double)wait_ns < left_ns)
         wait_ns++;
     int64_t time_ns = queue->updated_ns + wait_ns;
     agenda_set(model, id, capacity_time_ns(model, id, queue->updated_ns, time_ns));
+}
+
+/* What happens at one time often changes a queue several times: it is put into the agenda once, when all is done. */
+static void has_changed(struct pfs *model, struct queue *queue, int32_t id)
+{
+    if (queue->changed)
+        return;
+    queue->changed = model->first_changed + 1; /* the last of the list is 1 */
+    model->first_changed = id + 1;
+}
+
+void sharing_settle(struct pfs *model)
+{
+    while (model->first_changed) {
+        int32_t id = model->first_changed - 1;
+        struct queue *queue = queue_at(model, id);
+        model->first_changed = queue->changed - 1;
+        queue->changed = 0;
+        schedule(model, id);
+    }
 }
 
 int sharing_add(struct pfs *model, int32_t id, enum part_kind kind, int32_t owner, uint32_t call, double work_ns,
@@ -117,15 +144,11 @@ int sharing_add(struct pfs *model, int32_t id, enum part_kind kind, int32_t owne
     bring(queue, model->now_ns);
     if (!queue->first)
         capacity_set(model, id);
-    *part_at(model, index) = (struct part){.finish = queue->virtual_ns + work_ns / weight,
-                                           .owner = owner,
-                                           .call = call,
-                                           .queue = id,
-                                           .kind = kind,
-                                           .weight = weight};
+    *part_at(model, index) =
+        (struct part){.owner = owner, .call = call, .kind = kind, .queue = (uint32_t)id, .weight = weight};
+    put_in(model, queue, index, queue->virtual_ns + work_ns / weight);
     queue->weight += weight;
-    queue->first = meld(model, queue->first, index);
-    schedule(model, id);
+    has_changed(model, queue, id);
     return 1;
 }
 
@@ -137,10 +160,9 @@ int sharing_at(struct pfs *model, int64_t time_ns, enum part_kind kind, int32_t 
         return 0;
     if (time_ns < model->now_ns)
         time_ns = model->now_ns;
-    *part_at(model, index) =
-        (struct part){.finish = (double)time_ns, .owner = owner, .call = call, .queue = id, .kind = kind};
-    queue->first = meld(model, queue->first, index);
-    schedule(model, id);
+    *part_at(model, index) = (struct part){.owner = owner, .call = call, .kind = kind, .queue = (uint32_t)id};
+    put_in(model, queue, index, (double)time_ns);
+    has_changed(model, queue, id);
     return 1;
 }
 
@@ -151,41 +173,36 @@ void sharing_give_up(struct pfs *model, int32_t owner, uint32_t call)
         struct part *part = part_at(model, i);
         if (part->owner != owner || part->call != call || (part->kind != PART_CALL && part->kind != PART_DELAY))
             continue;
-        struct queue *queue = queue_at(model, part->queue);
+        const int32_t id = (int32_t)part->queue;
+        struct queue *queue = queue_at(model, id);
         part->kind = PART_NOBODY;
-        if (part->queue != timer_queue(model)) {
+        if (id != timer_queue(model)) {
             bring(queue, model->now_ns);
             queue->weight -= part->weight;
         }
-        schedule(model, part->queue);
+        if (queue->first == i)
+            take_first(model, queue);
+        has_changed(model, queue, id);
     }
-}
-
-int64_t sharing_next_ns(const struct pfs *model)
-{
-    return model->agenda_count ? agenda_at(model, 1)->time_ns : INT64_MAX;
 }
 
 int sharing_step(struct pfs *model, struct part *done)
 {
-    struct agenda_entry next = *agenda_at(model, 1);
+    const struct agenda_entry next = agenda_next(model);
     struct queue *queue = queue_at(model, next.queue);
-    int32_t index = queue->first;
-    struct part *part = part_at(model, index);
+    const struct part *part = part_at(model, queue->first);
     model->now_ns = next.time_ns;
+    has_changed(model, queue, next.queue);
     if (next.queue != timer_queue(model)) {
         bring(queue, next.time_ns);
         /* Less than half a nanosecond of work left is none: times are whole nanoseconds. */
-        if ((part->finish - queue->virtual_ns) * queue->weight > 0.5 * queue->rate) {
+        if ((heap_at(model, queue->first)->finish - queue->virtual_ns) * queue->weight > 0.5 * queue->rate) {
             capacity_set(model, next.queue);
-            schedule(model, next.queue);
             return 0;
         }
         queue->weight -= part->weight;
     }
     *done = *part;
-    queue->first = without_root(model, index);
-    free_part(model, index);
-    schedule(model, next.queue);
+    take_first(model, queue);
     return 1;
 }

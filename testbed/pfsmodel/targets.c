@@ -3,10 +3,24 @@
 #include "noise.h"
 #include "sharing.h"
 
+/* Division of numbers that nearly always have few digits: that of 64 bits takes several times as long. */
+static inline int64_t divided(int64_t number, int64_t by)
+{
+    if (((uint64_t)number | (uint64_t)by) >> 32 == 0)
+        return (uint32_t)number / (uint32_t)by;
+    return number / by;
+}
+
+static inline int64_t remainder_of(int64_t number, int64_t by)
+{
+    return number - divided(number, by) * by;
+}
+
 static int32_t target_of(const struct pfs *model, int32_t file, int64_t stripe)
 {
     int32_t first = file == NOBODY ? 0 : file_at(model, file)->first_target;
-    return (int32_t)((first + stripe % model->stripes) % model->targets);
+    int64_t target = first + remainder_of(stripe, model->stripes);
+    return (int32_t)(target < model->targets ? target : target - model->targets);
 }
 
 /* The noise of many requests is smaller than that of one. */
@@ -37,13 +51,14 @@ int32_t targets_add(struct pfs *model, const struct transfer *transfer)
     if (transfer->bytes <= 0)
         return 0;
     const int64_t size = model->stripe_bytes, end = transfer->offset + transfer->bytes;
-    const int64_t first = transfer->offset / size, last = (end - 1) / size, stripes = last - first + 1;
+    const int64_t first = transfer->offset / size, stripes = divided(end - 1 - first * size, size) + 1;
+    const int64_t last = first + stripes - 1;
     const int64_t before = transfer->offset - first * size, after = (last + 1) * size - end;
     const int64_t used = stripes < model->stripes ? stripes : model->stripes;
-    const int64_t last_at = (stripes - 1) % model->stripes;
+    const int64_t last_at = remainder_of(stripes - 1, model->stripes);
     int32_t parts = 0;
     for (int64_t i = 0; i < used; i++) {
-        int64_t requests = (stripes - 1 - i) / model->stripes + 1;
+        int64_t requests = divided(stripes - 1 - i, model->stripes) + 1;
         int64_t bytes = requests * size;
         double extra_ns = 0;
         if (i == 0) {

@@ -80,6 +80,7 @@ static struct pfs *make_model(const struct plan *plan, const struct pfs_settings
     struct pfs *model = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (model == MAP_FAILED)
         fail(EXIT_FAILURE, "there is no memory for a model of %zu bytes: simulate fewer tasks", bytes);
+    want_large_pages(model, bytes);
     pfs_create(model, settings, &limits, seed);
     return model;
 }
