@@ -13,7 +13,7 @@ def compiled(module: str, *headers: str) -> Extension:
     return Extension(
         module,
         sources=[f"{module.replace('.', '/')}.c"],
-        depends=[f"{INCLUDE}/ensio/{header}" for header in headers],
+        depends=["ensembles/arrays.h", *(f"{INCLUDE}/ensio/{header}" for header in headers)],
         include_dirs=[INCLUDE],
         define_macros=[("Py_LIMITED_API", "0x030B0000")],
         # Without contraction to fused operations the results are those of NumPy, to the last bit.
