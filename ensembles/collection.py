@@ -8,13 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ensembles.errors import EnsioError
-from ensembles.readers.rundirectory import (
-    SpoolSource,
-    identity,
-    lies_elsewhere,
-    open_run_directory,
-    record_paths,
-)
+from ensembles.readers.rundirectory import lies_elsewhere, open_run_directory, record_paths
+from ensembles.readers.spoolsource import SpoolSource, identity
 
 if TYPE_CHECKING:
     from ensembles.readers.tracefile import TraceFileSource

@@ -1,4 +1,4 @@
-"""Kinds of arguments that several commands share."""
+"""Arguments that several commands share, and kinds of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,46 @@ from collections.abc import Callable
 
 _MAX_DIGITS = 18
 """Of a count: so many fit into 64 bits."""
+
+
+def add_run(parser: argparse.ArgumentParser, what: str = "run directory, spool or trace.h5") -> None:
+    """Declare the run that a command looks at."""
+    parser.add_argument("run", metavar="RUN", type=path_of("run"), help=what)
+
+
+def add_output(
+    parser: argparse.ArgumentParser,
+    metavar: str,
+    help: str,
+    *,
+    what: str = "file",
+    default: str | None = None,
+    required: bool = False,
+) -> None:
+    """Declare where the result goes; `what`: what it is that has no name if the path is empty."""
+    parser.add_argument(
+        "-o", "--output", metavar=metavar, type=path_of(what), default=default, required=required, help=help
+    )
+
+
+def add_new_run_directory(parser: argparse.ArgumentParser, metavar: str = "RUN") -> None:
+    """Declare where a command records to."""
+    add_output(parser, metavar, "run directory (default: a new one in this folder)", what="run directory")
+
+
+def add_json(parser: argparse.ArgumentParser, help: str = "one JSON object, in SI units") -> None:
+    """Declare that the result is for programs."""
+    parser.add_argument("--json", action="store_true", help=help)
+
+
+def add_limit(
+    parser: argparse.ArgumentParser,
+    what: str,
+    default: int | None,
+    help: str = "rows of the table (default: %(default)s)",
+) -> None:
+    """Declare how many rows a table has at most."""
+    parser.add_argument("--limit", metavar="N", type=count_of(what, least=0), default=default, help=help)
 
 
 def path_of(what: str) -> Callable[[str], str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from ensembles.cli.arguments import path_of
+from ensembles.cli.arguments import add_output, path_of
 from ensembles.cli.streams import tell
 from ensembles.writers.filters import FILTERS
 
@@ -16,13 +16,7 @@ HELP = "put the spools of a run directory into one file, trace.h5"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("directory", metavar="DIR", type=path_of("run"), help="run directory")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=path_of("file"),
-        help="file to write (default: DIR/trace.h5)",
-    )
+    add_output(parser, "FILE", "file to write (default: DIR/trace.h5)")
     parser.add_argument(
         "--filter",
         choices=tuple(FILTERS),

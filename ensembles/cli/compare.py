@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ensembles.cli.arguments import path_of
+from ensembles.cli.arguments import add_json, path_of
 from ensembles.cli.filters import add_filter_arguments, selection_of
 from ensembles.cli.scale import add_scale_arguments, open_run
 from ensembles.cli.streams import tell
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on-difference", action="store_true", help="exit with 1 if anything is different"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object, in SI units")
+    add_json(parser)
     add_filter_arguments(parser)
     add_scale_arguments(parser)
 

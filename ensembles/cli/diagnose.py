@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from ensembles.cli.arguments import path_of
+from ensembles.cli.arguments import add_json, add_run
 from ensembles.cli.scale import add_scale_arguments, open_run
 from ensembles.cli.streams import tell
 
@@ -15,8 +15,8 @@ HELP = "why the I/O is slow: findings with their evidence, what to do, and what 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
-    parser.add_argument("--json", action="store_true", help="one JSON object, in SI units")
+    add_run(parser)
+    add_json(parser)
     add_scale_arguments(parser)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import count_of, path_of
+from ensembles.cli.arguments import add_limit, add_output, add_run
 from ensembles.cli.filters import add_filter_arguments, selection_of
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
@@ -29,26 +29,15 @@ _PATHS = "surrogateescape"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
+    add_run(parser)
     parser.add_argument(
         "--format",
         choices=("table", "csv", "jsonl", "parquet"),
         default="table",
         help="default: table, with times in seconds; in the others times are in ns since the run's start",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=path_of("file"),
-        help="file to write (default: standard output)",
-    )
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=count_of("events", least=0),
-        help=f"the first N only (default: all; as a table {TABLE_LIMIT})",
-    )
+    add_output(parser, "FILE", "file to write (default: standard output)")
+    add_limit(parser, "events", None, f"the first N only (default: all; as a table {TABLE_LIMIT})")
     add_filter_arguments(parser)
 
 

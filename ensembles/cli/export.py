@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import path_of
+from ensembles.cli.arguments import add_run, path_of
 from ensembles.cli.export_otf2 import add_otf2_arguments, export_otf2
 from ensembles.cli.filters import FILTERS, add_filter_arguments, selection_of
 from ensembles.cli.streams import tell
@@ -69,7 +69,7 @@ class _Task:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
+    add_run(parser)
     parser.add_argument(
         "--to",
         choices=tuple(_FORMATS),

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import path_of
+from ensembles.cli.arguments import add_json, add_run
 from ensembles.cli.scale import add_scale_arguments, open_run
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ _COLUMNS = ("rank", "thread", "call", "depth", "carried", "file", "requested", "
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
-    parser.add_argument("--json", action="store_true", help="one JSON object, in SI units")
+    add_run(parser)
+    add_json(parser)
     add_scale_arguments(parser)
 
 

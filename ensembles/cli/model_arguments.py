@@ -55,8 +55,8 @@ def model_of(args: argparse.Namespace) -> Model:
     return model if args.fs_scale is None else model.divided_by(divisor_of(args.fs_scale))
 
 
-def settings_if_asked_for(args: argparse.Namespace) -> str | None:
-    """The text of its settings; None: the arguments name no model.
+def model_if_asked_for(args: argparse.Namespace) -> Model | None:
+    """The model that the arguments name; None: they name none.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def settings_if_asked_for(args: argparse.Namespace) -> str | None:
         As `model_of`, or if something of a model is changed and no model is named.
     """
     if args.fs is not None:
-        return model_of(args).settings_text()
+        return model_of(args)
     changed = [f"--fault {fault}" for fault in args.fault]
     changed += [f"--fs-scale {args.fs_scale}"] * (args.fs_scale is not None)
     if changed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ensembles.cli.arguments import count_of, path_of
+from ensembles.cli.arguments import add_json, add_run, count_of
 from ensembles.cli.filters import add_filter_arguments
 from ensembles.cli.scale import add_scale_arguments
 from ensembles.errors import EnsioError
@@ -16,13 +16,13 @@ HELP = "the modes of the durations of calls, each with an interval, and their ha
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
+    add_run(parser)
     add_filter_arguments(parser)
     add_scale_arguments(parser)
     group = parser.add_argument_group("fair share")
     group.add_argument("--limit", metavar="RATE", help="what all tasks can move together, for example 16GB/s")
     group.add_argument("--tasks", metavar="N", type=count_of("tasks", 1), help="how many share it")
-    parser.add_argument("--json", action="store_true", help="one JSON object, in SI units")
+    add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import count_of, path_of
+from ensembles.cli.arguments import add_json, add_limit, add_run
 from ensembles.cli.filters import add_filter_arguments, selection_of
 from ensembles.cli.scale import add_scale_arguments, open_run
 from ensembles.cli.streams import tell
@@ -29,21 +29,15 @@ ROWS = 40
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
+    add_run(parser)
     parser.add_argument(
         "--within",
         choices=("file", "phase"),
         default="file",
         help="count the calls of a task and operation on each file (default), or in each phase",
     )
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=count_of("ordinals", least=0),
-        default=ROWS,
-        help="rows of the table (default: %(default)s)",
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object, in SI units")
+    add_limit(parser, "ordinals", ROWS)
+    add_json(parser)
     add_filter_arguments(parser)
     add_scale_arguments(parser)
 

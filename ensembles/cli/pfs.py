@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from ensembles.cli.arguments import count_of, path_of
+from ensembles.cli.arguments import add_json, count_of, path_of
 from ensembles.cli.model_arguments import add_model_arguments, model_of
 from ensembles.cli.run import inherited_environment, run_command
 from ensembles.cli.streams import tell
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     status.add_argument(
         "model", metavar="FOLDER", nargs="?", type=path_of("folder"), help="the model's (default: $ENSIO_PFS)"
     )
-    status.add_argument("--json", action="store_true", help="print one JSON object")
+    add_json(status, "print one JSON object")
     status.set_defaults(act=_status)
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import path_of
+from ensembles.cli.arguments import add_json, add_run
 from ensembles.cli.filters import add_filter_arguments, selection_of
 from ensembles.cli.scale import add_scale_arguments, open_run
 from ensembles.cli.streams import tell
@@ -26,10 +26,8 @@ _COLUMNS = ("call", "carried", "moved", "start", "duration")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
-    parser.add_argument(
-        "--json", action="store_true", help="one JSON object, in SI units, with the whole curve"
-    )
+    add_run(parser)
+    add_json(parser, "one JSON object, in SI units, with the whole curve")
     add_filter_arguments(parser)
     add_scale_arguments(parser)
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.arguments import path_of
-from ensembles.cli.model_arguments import add_model_arguments, settings_if_asked_for
+from ensembles.cli.arguments import add_json, add_new_run_directory, path_of
+from ensembles.cli.model_arguments import add_model_arguments, model_if_asked_for
 from ensembles.cli.pattern_arguments import add_pattern_arguments, planned
 from ensembles.cli.run import find_preload_library
 from ensembles.cli.streams import tell
@@ -45,20 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where the data goes (default: this folder)",
     )
     parser.add_argument("--keep", action="store_true", help="leave the data there")
-    parser.add_argument(
-        "-o",
-        metavar="RUN",
-        dest="output",
-        type=path_of("run directory"),
-        help="run directory (default: a new one in this folder)",
-    )
+    add_new_run_directory(parser)
     parser.add_argument(
         "--launcher",
         default="mpiexec",
         help='starts the tasks, given -n N and a program (default: "mpiexec")',
     )
     add_model_arguments(parser, required=False)
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    add_json(parser, "print the result as one JSON object")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -102,11 +96,11 @@ def _under_model(
     """Puts the pattern's files under the model that is asked for; the plan that the tasks follow is not."""
     from ensembles.simulation.under_model import environment_for, held_back, shared_model
 
-    settings = settings_if_asked_for(args)
-    if settings is None:
+    machine = model_if_asked_for(args)
+    if machine is None:
         yield lambda environment: environment
         return
-    settings += f"tasks_per_node {plan.tasks_per_node}\n"
+    settings = machine.with_tasks_per_node(plan.tasks_per_node).settings_text()
     with shared_model(settings, args.seed, plan.tasks) as model:
         yield lambda environment: environment_for(model, [folder], environment, without=[scratch])
         for sentence in held_back(model).sentences():

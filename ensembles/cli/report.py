@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from ensembles.cli.arguments import path_of
+from ensembles.cli.arguments import add_json, add_output, add_run
 from ensembles.cli.scale import add_scale_arguments, open_run
 
 NAME = "report"
@@ -16,16 +16,11 @@ DEFAULT_OUTPUT = "report.html"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
-    parser.add_argument(
-        "-o",
-        dest="output",
-        metavar="FILE",
-        type=path_of("report"),
-        default=DEFAULT_OUTPUT,
-        help="where to write it (default: %(default)s)",
+    add_run(parser)
+    add_output(
+        parser, "FILE", "where to write it (default: %(default)s)", what="report", default=DEFAULT_OUTPUT
     )
-    parser.add_argument("--json", action="store_true", help="print its path and size as one JSON object")
+    add_json(parser, "print its path and size as one JSON object")
     add_scale_arguments(parser)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ensembles.cli.arguments import path_of
+from ensembles.cli.arguments import add_new_run_directory
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
 from ensembles.recorder import prefixes
@@ -61,13 +61,7 @@ _SHELLS = frozenset(["sh", "bash", "dash", "ash", "busybox", "ksh", "ksh93", "mk
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "ensio run [-h] [-o DIR] [--mode MODE] [--layers LAYERS] -- COMMAND [ARGUMENT ...]"
-    parser.add_argument(
-        "-o",
-        metavar="DIR",
-        dest="output",
-        type=path_of("run directory"),
-        help="run directory (default: a new one in this folder)",
-    )
+    add_new_run_directory(parser, "DIR")
     parser.add_argument(
         "--mode",
         help="what to record: trace, every call (the default); profile, sums and histograms only; "

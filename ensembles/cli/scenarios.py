@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.arguments import count_of, path_of
+from ensembles.cli.arguments import add_json, add_output, count_of, path_of
 from ensembles.cli.pattern_arguments import find_pattern
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     commands = parser.add_subparsers(metavar="COMMAND", dest="what", required=True)
     listing = commands.add_parser("list", help="which there are", description="which there are")
-    listing.add_argument("--json", action="store_true", help="one JSON object")
+    add_json(listing, "one JSON object")
     told = "make the runs of all scenarios, or of some"
     running = commands.add_parser("run", help=told, description=told)
     running.add_argument(
@@ -46,15 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     running.add_argument(
         "--fs", metavar="MODEL", type=path_of("model"), help="instead of the scenario's model"
     )
-    running.add_argument(
-        "-o",
-        dest="output",
-        metavar="DIR",
-        required=True,
-        type=path_of("folder"),
-        help="folder; each run becomes a folder in it, with truth.json",
-    )
-    running.add_argument("--json", action="store_true", help="one JSON object")
+    told = "folder; each run becomes a folder in it, with truth.json"
+    add_output(running, "DIR", told, what="folder", required=True)
+    add_json(running, "one JSON object")
 
 
 def execute(args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from ensembles.cli.arguments import path_of
+from ensembles.cli.arguments import add_json, add_new_run_directory
 from ensembles.cli.model_arguments import add_model_arguments, model_of
 from ensembles.cli.pattern_arguments import PAPER, add_pattern_arguments, planned
 from ensembles.run_directory import new_run_directory, removed_unless_made, shown
@@ -31,14 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="trace",
         help="keep every call, or what they add up to (default: trace)",
     )
-    parser.add_argument(
-        "-o",
-        metavar="RUN",
-        dest="output",
-        type=path_of("run directory"),
-        help="run directory (default: a new one in this folder)",
-    )
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    add_new_run_directory(parser)
+    add_json(parser, "print the result as one JSON object")
 
 
 def execute(args: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from ensembles.cli.arguments import count_of, level_of, path_of
+from ensembles.cli.arguments import add_json, add_run, count_of, level_of
 from ensembles.cli.filters import add_filter_arguments
 from ensembles.cli.scale import add_scale_arguments
 from ensembles.cli.streams import tell
@@ -16,7 +16,7 @@ HELP = "what k calls before a barrier take where one was made: the slowest of N 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, job file or trace.h5")
+    add_run(parser, "run directory, job file or trace.h5")
     parser.add_argument(
         "--calls",
         metavar="K,K,...",
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0.9,
         help="probability of the intervals (default: 0.9)",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    add_json(parser, "one JSON object")
     add_filter_arguments(parser)
     add_scale_arguments(parser)
 

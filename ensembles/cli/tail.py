@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import count_of, level_of, path_of
+from ensembles.cli.arguments import add_json, add_run, count_of, level_of
 from ensembles.cli.filters import add_filter_arguments
 from ensembles.cli.scale import add_scale_arguments
 
@@ -20,7 +20,7 @@ HELP = "how slow the slowest of N tasks will be, with an interval, and what that
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("run", metavar="RUN", type=path_of("run"), help="run directory, spool or trace.h5")
+    add_run(parser)
     parser.add_argument(
         "--tasks",
         metavar="N",
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_filter_arguments(parser)
     add_scale_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object, in seconds")
+    add_json(parser, "one JSON object, in seconds")
 
 
 def execute(args: argparse.Namespace) -> int:

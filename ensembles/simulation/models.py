@@ -18,6 +18,8 @@ FAULT = "fault"
 _BYTES = ("_MiB", "_KiB")
 """How keys end whose values are amounts of data."""
 
+_TASKS_PER_NODE = "tasks_per_node"
+
 _TEXTS = ("title", "source")
 """Keys whose texts are for people."""
 
@@ -47,6 +49,15 @@ class Model:
         lines = [f"{key} {value!r}" for key, value in self.parameters.items()]
         lines += [f"{FAULT}.{name} {strength!r}" for name, strength in self.faults.items()]
         return "".join(f"{line}\n" for line in lines)
+
+    @property
+    def tasks_per_node(self) -> int:
+        """How many tasks a node of the machine has."""
+        return int(self.parameters.get(_TASKS_PER_NODE, known_settings()[_TASKS_PER_NODE].usual))
+
+    def with_tasks_per_node(self, tasks: int) -> Model:
+        """The same machine with so many tasks on each of its nodes."""
+        return replace(self, parameters={**self.parameters, _TASKS_PER_NODE: tasks})
 
     def divided_by(self, divisor: int) -> Model:
         """The same machine with caches, windows and stripes of one `divisor`-th.
@@ -109,12 +120,6 @@ def read_model(name: str, faults: Iterable[str] = ()) -> Model:
         strengths[key] = strength
     strengths = {key: strength for key, strength in strengths.items() if strength}
     return Model(path.stem, path, parameters, strengths)
-
-
-def tasks_per_node_of(model: Model) -> int:
-    """How many tasks a node of the machine has."""
-    key = "tasks_per_node"
-    return int(model.parameters.get(key, known_settings()[key].usual))
 
 
 def find_model(name: str) -> Path:

@@ -15,7 +15,7 @@ from ensembles.collection import TRACE_FILE
 from ensembles.errors import EnsioError
 from ensembles.metadata import Mount, Process, RunMetadata
 from ensembles.patterns import Plan
-from ensembles.simulation.models import Model, tasks_per_node_of
+from ensembles.simulation.models import Model
 from ensembles.simulation.output import SimulatedProfile, SimulatedTrace, Text, phase_starts_ns
 from ensembles.simulation.program import program, run_program
 
@@ -83,7 +83,7 @@ def simulate(
         The plan or the model cannot be used, or there is no room for the result.
     """
     if "tasks_per_node" not in plan.parameters:
-        plan = replace(plan, tasks_per_node=tasks_per_node_of(model))
+        plan = replace(plan, tasks_per_node=model.tasks_per_node)
     # Beside the result: of that folder's size something is known, of /tmp nothing.
     with tempfile.TemporaryDirectory(prefix=".ensio-simulate-", dir=directory) as scratch:
         folder = Path(scratch)
@@ -91,7 +91,7 @@ def simulate(
         output.mkdir()
         plan.write(plan_path, Path(DATA_FOLDER), seed)
         try:
-            settings_path.write_text(f"{model.settings_text()}tasks_per_node {plan.tasks_per_node}\n")
+            settings_path.write_text(model.with_tasks_per_node(plan.tasks_per_node).settings_text())
         except OSError as error:
             raise EnsioError(f"{settings_path} cannot be written: {error.strerror}") from error
         run_program(plan_path, settings_path, seed, mode, output)

@@ -1,7 +1,7 @@
 /* Which parts of gaps the calls of a run reach into, for gaps_of_all.py, which says what the arrays mean and has the same in
  * NumPy; results are equal. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "../arrays.h"
+
 #include <stdint.h>
 
 #include <ensio/bins.h>
@@ -25,10 +25,6 @@ enum {
     BEFORE,
     ARRAYS
 };
-
-static const char *const names[ARRAYS] = {"start", "duration", "call",  "depth", "transfers", "gap_from", "gap_to", "width",
-                                          "even",  "edge",     "whole", "part",  "first",     "last",     "begun",  "before"};
-static const Py_ssize_t itemsizes[ARRAYS] = {8, 8, 2, 1, 1, 8, 8, 8, 8, 8, 4, 8, 8, 8, 4, 8};
 
 typedef struct {
     const int64_t *start, *duration;
@@ -108,31 +104,21 @@ static void mark_all(const job *job)
 static PyObject *mark_gaps(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *objects[ARRAYS], *result = NULL;
-    Py_buffer views[ARRAYS];
-    int held[ARRAYS] = {0};
-    if (PyTuple_Size(args) != ARRAYS) {
-        PyErr_Format(PyExc_TypeError, "%d arrays are needed", ARRAYS);
-        return NULL;
-    }
-    for (int i = 0; i < ARRAYS; i++)
-        objects[i] = PyTuple_GetItem(args, i);
-    for (int i = 0; i < ARRAYS; i++) {
-        if (PyObject_GetBuffer(objects[i], &views[i], PyBUF_C_CONTIGUOUS | (i >= WHOLE ? PyBUF_WRITABLE : 0)) != 0)
-            goto done;
-        held[i] = 1;
-        if (views[i].itemsize != itemsizes[i]) {
-            PyErr_Format(PyExc_TypeError, "%s must have items of %zd bytes", names[i], itemsizes[i]);
-            goto done;
-        }
-    }
-    const Py_ssize_t events = views[START].len / 8, gaps = views[TO].len / 8;
-    const Py_ssize_t cells = gaps ? views[PART].len / 8 / gaps : 0;
-    int fits = views[DURATION].len / 8 == events && views[CALL].len / 2 == events && views[DEPTH].len == events;
-    fits &= views[FROM].len / 8 == gaps && views[WIDTH].len / 8 == gaps && views[PART].len / 8 == gaps * cells;
-    fits &= views[WHOLE].len / 4 == gaps * (cells + 1);
-    fits &= views[FIRST].len == views[PART].len && views[LAST].len == views[PART].len;
-    fits &= views[BEGUN].len / 4 == gaps * cells && views[BEFORE].len / 8 == gaps + 1;
+    static const array_kind wanted[ARRAYS] = {
+        {"start", 8, 0},      {"duration", 8, 0},   {"call", 2, 0},        {"depth", 1, 0},
+        {"transfers", 1, 0},  {"gap_from", 8, 0},   {"gap_to", 8, 0},      {"width", 8, 0},
+        {"even", 8, 0},       {"edge", 8, 0},       {"whole", 4, WRITTEN}, {"part", 8, WRITTEN},
+        {"first", 8, WRITTEN}, {"last", 8, WRITTEN}, {"begun", 4, WRITTEN}, {"before", 8, WRITTEN}};
+    Py_buffer views[ARRAYS] = {0};
+    PyObject *result = NULL;
+    if (get_only_arrays(views, args, wanted, ARRAYS, TRANSFERS) != 0)
+        goto done;
+    const Py_ssize_t events = length_of(&views[START]), gaps = length_of(&views[TO]);
+    const Py_ssize_t cells = gaps ? length_of(&views[PART]) / gaps : 0;
+    int fits = length_of(&views[FROM]) == gaps && length_of(&views[WIDTH]) == gaps && length_of(&views[PART]) == gaps * cells;
+    fits &= length_of(&views[WHOLE]) == gaps * (cells + 1);
+    fits &= length_of(&views[FIRST]) == gaps * cells && length_of(&views[LAST]) == gaps * cells;
+    fits &= length_of(&views[BEGUN]) == gaps * cells && length_of(&views[BEFORE]) == gaps + 1;
     const job job = {.start = views[START].buf,
                      .duration = views[DURATION].buf,
                      .call = views[CALL].buf,
@@ -150,10 +136,10 @@ static PyObject *mark_gaps(PyObject *module, PyObject *args)
                      .last = views[LAST].buf,
                      .before = views[BEFORE].buf,
                      .events = events,
-                     .calls = views[TRANSFERS].len,
+                     .calls = length_of(&views[TRANSFERS]),
                      .gaps = gaps,
                      .cells = cells};
-    fits &= views[EVEN].len / 8 == gaps && views[EDGE].len / 8 == gaps * (cells + 1);
+    fits &= length_of(&views[EVEN]) == gaps && length_of(&views[EDGE]) == gaps * (cells + 1);
     for (Py_ssize_t i = 0; fits && i < gaps; i++) {
         fits = job.width[i] > 0 && job.to[i] > job.from[i] && job.even[i] >= 0 && job.even[i] < cells;
         const int64_t fine = fits ? job.to[i] - 1 - job.edge[i * (cells + 1) + job.even[i]] : 0;
@@ -168,9 +154,7 @@ static PyObject *mark_gaps(PyObject *module, PyObject *args)
     Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 done:
-    for (int i = 0; i < ARRAYS; i++)
-        if (held[i])
-            PyBuffer_Release(&views[i]);
+    release_arrays(views, ARRAYS);
     return result;
 }
 

@@ -1,9 +1,8 @@
 /* What the events of a chunk add up to, by call, and how often each size occurs in it. callsums.py documents the functions,
  * and has the same in NumPy; integers are equal to the last bit, sums of real numbers to rounding. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "../arrays.h"
+
 #include <stdint.h>
-#include <stdlib.h>
 
 /* One build, and of each loop the version for the processor that it runs on. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
@@ -12,54 +11,7 @@
 #define FOR_EACH_PROCESSOR
 #endif
 
-enum { MOST_ARRAYS = 9, SUMS = 7, LANES = 8, KNOWN_SIZES = 256, NO_LAYER = 255 };
-
-typedef struct {
-    const char *name;
-    Py_ssize_t itemsize;
-    int writable;
-} array;
-
-typedef struct {
-    Py_buffer views[MOST_ARRAYS];
-    int held;
-} arrays;
-
-static void release(arrays *found)
-{
-    for (int i = 0; i < found->held; i++)
-        PyBuffer_Release(&found->views[i]);
-}
-
-/* Takes the arguments of a function, contiguous arrays all of them; the first `columns` are of the same length. */
-static int get_arrays(arrays *found, PyObject *args, const array *wanted, int count, int columns)
-{
-    if (PyTuple_Size(args) != count) {
-        PyErr_Format(PyExc_TypeError, "there must be %d arrays", count);
-        return -1;
-    }
-    for (int i = 0; i < count; i++) {
-        Py_buffer *const view = &found->views[i];
-        if (PyObject_GetBuffer(PyTuple_GetItem(args, i), view,
-                               PyBUF_C_CONTIGUOUS | (wanted[i].writable ? PyBUF_WRITABLE : 0)) != 0)
-            return -1;
-        found->held = i + 1;
-        if (view->itemsize != wanted[i].itemsize) {
-            PyErr_Format(PyExc_TypeError, "%s must have items of %zd bytes", wanted[i].name, wanted[i].itemsize);
-            return -1;
-        }
-        if (i < columns && view->len / view->itemsize != found->views[0].len / found->views[0].itemsize) {
-            PyErr_SetString(PyExc_ValueError, "columns must be of the same length");
-            return -1;
-        }
-    }
-    return 0;
-}
-
-static Py_ssize_t length_of(const Py_buffer *view)
-{
-    return view->len / view->itemsize;
-}
+enum { SUMS = 7, LANES = 8, KNOWN_SIZES = 256, NO_LAYER = 255 };
 
 static inline int64_t least_of(int64_t a, int64_t b)
 {
@@ -79,6 +31,15 @@ static inline Py_ssize_t end_of_run(const uint16_t *call, Py_ssize_t i, Py_ssize
         i++;
     while (i < events && call[i] == mine);
     return i;
+}
+
+/* What a function gives back that adds to its arrays; `misfit`: the first event of a call without a number, or -1. */
+static PyObject *none_unless(Py_ssize_t misfit)
+{
+    if (misfit < 0)
+        return Py_NewRef(Py_None);
+    PyErr_Format(PyExc_IndexError, "event %zd is of a call without a number", misfit);
+    return NULL;
 }
 
 typedef struct {
@@ -138,14 +99,13 @@ static Py_ssize_t sum_events(const sum_job *job)
 static PyObject *sum_calls(PyObject *module, PyObject *args)
 {
     (void)module;
-    static const array wanted[] = {{"call", 2, 0},    {"start", 8, 0}, {"duration", 8, 0},
-                                   {"moved", 8, 0},   {"depth", 1, 0}, {"carried", 1, 0},
-                                   {"bits", 1, 0},    {"sums", 8, 1},  {"ends", 8, 1}};
-    arrays found = {0};
+    static const array_kind wanted[] = {{"call", 2, 0}, {"start", 8, 0}, {"duration", 8, 0}, {"moved", 8, 0},
+                                        {"depth", 1, 0}, {"carried", 1, 0}, {"bits", 1, 0},
+                                        {"sums", 8, WRITTEN}, {"ends", 8, WRITTEN}};
+    Py_buffer views[9] = {0};
     PyObject *result = NULL;
-    if (get_arrays(&found, args, wanted, 9, 6) != 0)
+    if (get_only_arrays(views, args, wanted, 9, 6) != 0)
         goto done;
-    const Py_buffer *const views = found.views;
     const sum_job job = {.call = views[0].buf,
                          .start = views[1].buf,
                          .duration = views[2].buf,
@@ -165,12 +125,9 @@ static PyObject *sum_calls(PyObject *module, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     misfit = sum_events(&job);
     Py_END_ALLOW_THREADS
-    if (misfit >= 0)
-        PyErr_Format(PyExc_IndexError, "event %zd is of a call without a number", misfit);
-    else
-        result = Py_NewRef(Py_None);
+    result = none_unless(misfit);
 done:
-    release(&found);
+    release_arrays(views, 9);
     return result;
 }
 
@@ -182,7 +139,20 @@ typedef struct {
     double *sums;
 } power_job;
 
-/* As sum_events. A run is added up in several lanes, which a processor does at a time. */
+/* Sums of powers of what is beyond the mean, in several lanes, which a processor does at a time. */
+typedef struct {
+    double second[LANES], third[LANES], fourth[LANES];
+} lanes;
+
+static inline void add_powers(lanes *sums, int lane, double beyond)
+{
+    const double square = beyond * beyond;
+    sums->second[lane] += square;
+    sums->third[lane] += square * beyond;
+    sums->fourth[lane] += square * square;
+}
+
+/* As sum_events. */
 FOR_EACH_PROCESSOR
 static Py_ssize_t sum_power_events(const power_job *job)
 {
@@ -192,26 +162,18 @@ static Py_ssize_t sum_power_events(const power_job *job)
             return i;
         end = end_of_run(job->call, i, job->events);
         const double mean = job->mean[number];
-        double second[LANES] = {0}, third[LANES] = {0}, fourth[LANES] = {0};
+        lanes run = {0};
         Py_ssize_t k = i;
         for (; k + LANES <= end; k += LANES)
-            for (int lane = 0; lane < LANES; lane++) {
-                const double beyond = (double)job->duration[k + lane] - mean, square = beyond * beyond;
-                second[lane] += square;
-                third[lane] += square * beyond;
-                fourth[lane] += square * square;
-            }
-        for (; k < end; k++) {
-            const double beyond = (double)job->duration[k] - mean, square = beyond * beyond;
-            second[0] += square;
-            third[0] += square * beyond;
-            fourth[0] += square * square;
-        }
+            for (int lane = 0; lane < LANES; lane++)
+                add_powers(&run, lane, (double)job->duration[k + lane] - mean);
+        for (; k < end; k++)
+            add_powers(&run, 0, (double)job->duration[k] - mean);
         double *const sums = job->sums + 3 * (Py_ssize_t)number;
         for (int lane = 0; lane < LANES; lane++) {
-            sums[0] += second[lane];
-            sums[1] += third[lane];
-            sums[2] += fourth[lane];
+            sums[0] += run.second[lane];
+            sums[1] += run.third[lane];
+            sums[2] += run.fourth[lane];
         }
     }
     return -1;
@@ -220,12 +182,11 @@ static Py_ssize_t sum_power_events(const power_job *job)
 static PyObject *sum_powers(PyObject *module, PyObject *args)
 {
     (void)module;
-    static const array wanted[] = {{"call", 2, 0}, {"duration", 8, 0}, {"mean", 8, 0}, {"sums", 8, 1}};
-    arrays found = {0};
+    static const array_kind wanted[] = {{"call", 2, 0}, {"duration", 8, 0}, {"mean", 8, 0}, {"sums", 8, WRITTEN}};
+    Py_buffer views[4] = {0};
     PyObject *result = NULL;
-    if (get_arrays(&found, args, wanted, 4, 2) != 0)
+    if (get_only_arrays(views, args, wanted, 4, 2) != 0)
         goto done;
-    const Py_buffer *const views = found.views;
     const power_job job = {.call = views[0].buf,
                            .duration = views[1].buf,
                            .mean = views[2].buf,
@@ -240,12 +201,9 @@ static PyObject *sum_powers(PyObject *module, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     misfit = sum_power_events(&job);
     Py_END_ALLOW_THREADS
-    if (misfit >= 0)
-        PyErr_Format(PyExc_IndexError, "event %zd is of a call without a number", misfit);
-    else
-        result = Py_NewRef(Py_None);
+    result = none_unless(misfit);
 done:
-    release(&found);
+    release_arrays(views, 4);
     return result;
 }
 
@@ -305,13 +263,12 @@ static Py_ssize_t count_size_events(size_job *job)
 static PyObject *count_sizes(PyObject *module, PyObject *args)
 {
     (void)module;
-    static const array wanted[] = {{"call", 2, 0},  {"requested", 8, 0}, {"layer", 1, 1},
-                                   {"size", 8, 1},  {"count", 8, 1},     {"layer_of", 1, 0}};
-    arrays found = {0};
+    static const array_kind wanted[] = {{"call", 2, 0}, {"requested", 8, 0}, {"layer", 1, WRITTEN},
+                                        {"size", 8, WRITTEN}, {"count", 8, WRITTEN}, {"layer_of", 1, 0}};
+    Py_buffer views[6] = {0};
     PyObject *result = NULL;
-    if (get_arrays(&found, args, wanted, 6, 5) != 0)
+    if (get_only_arrays(views, args, wanted, 6, 5) != 0)
         goto done;
-    const Py_buffer *const views = found.views;
     size_job job = {.call = views[0].buf,
                     .requested = views[1].buf,
                     .layer = views[2].buf,
@@ -324,26 +281,23 @@ static PyObject *count_sizes(PyObject *module, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     misfit = count_size_events(&job);
     Py_END_ALLOW_THREADS
-    if (misfit >= 0)
-        PyErr_Format(PyExc_IndexError, "event %zd is of a call without a number", misfit);
-    else
-        result = PyLong_FromSsize_t(job.found);
+    result = misfit < 0 ? PyLong_FromSsize_t(job.found) : none_unless(misfit);
 done:
-    release(&found);
+    release_arrays(views, 6);
     return result;
 }
 
 static PyObject *mark(PyObject *module, PyObject *args)
 {
     (void)module;
-    static const array wanted[] = {{"numbers", 4, 0}, {"seen", 1, 1}};
-    arrays found = {0};
+    static const array_kind wanted[] = {{"numbers", 4, 0}, {"seen", 1, WRITTEN}};
+    Py_buffer views[2] = {0};
     PyObject *result = NULL;
-    if (get_arrays(&found, args, wanted, 2, 1) != 0)
+    if (get_only_arrays(views, args, wanted, 2, 1) != 0)
         goto done;
-    const uint32_t *const numbers = found.views[0].buf;
-    uint8_t *const seen = found.views[1].buf;
-    const Py_ssize_t events = length_of(&found.views[0]), most = length_of(&found.views[1]);
+    const uint32_t *const numbers = views[0].buf;
+    uint8_t *const seen = views[1].buf;
+    const Py_ssize_t events = length_of(&views[0]), most = length_of(&views[1]);
     Py_ssize_t i = 0;
     Py_BEGIN_ALLOW_THREADS
     for (; i < events && numbers[i] < most; i++)
@@ -354,7 +308,7 @@ static PyObject *mark(PyObject *module, PyObject *args)
     else
         result = Py_NewRef(Py_None);
 done:
-    release(&found);
+    release_arrays(views, 2);
     return result;
 }
 

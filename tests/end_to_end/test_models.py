@@ -52,6 +52,15 @@ def test_model_and_command_line_become_settings(written):
     }
 
 
+@pytest.mark.parametrize("own", ["", "tasks_per_node = 8\n"])
+def test_tasks_of_a_node_may_be_other_than_the_machines(written, own):
+    model = read_model(written(own + GOOD))
+    assert model.tasks_per_node == (8 if own else 4)  # 4: testbed/pfsmodel/settings.h
+    lines = [line.split() for line in model.with_tasks_per_node(3).settings_text().splitlines()]
+    assert [float(value) for key, value in lines if key == "tasks_per_node"] == [3]
+    assert dict(lines).keys() >= {"targets", "fault.close-cost"}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [

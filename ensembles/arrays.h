@@ -1,0 +1,70 @@
+/* arrays.h: the arguments of compiled functions that are arrays: contiguous buffers whose items have a known size. */
+#ifndef ENSIO_ARRAYS_H
+#define ENSIO_ARRAYS_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+enum { WRITTEN = 1, OR_NONE = 2, MOST_ARRAYS = 16 };
+
+/* What an argument must be. */
+typedef struct {
+    const char *name;
+    Py_ssize_t item_bytes;
+    int flags; /* 0: it is only read, and must be given */
+} array_kind;
+
+/* Takes the buffers of arrays; the first `columns` of them, those left out apart, are of one length. `views` are zeros before,
+ * those left out stay so, and all are released afterwards, also when this has failed. */
+static inline int get_arrays(Py_buffer *views, PyObject *const *objects, const array_kind *wanted, int count, int columns)
+{
+    for (int i = 0; i < count; i++) {
+        if ((wanted[i].flags & OR_NONE) && objects[i] == Py_None)
+            continue;
+        const int flags = PyBUF_C_CONTIGUOUS | (wanted[i].flags & WRITTEN ? PyBUF_WRITABLE : 0);
+        if (PyObject_GetBuffer(objects[i], &views[i], flags) != 0)
+            return -1;
+        if (views[i].itemsize != wanted[i].item_bytes) {
+            PyErr_Format(PyExc_TypeError, "%s must have items of %zd bytes", wanted[i].name, wanted[i].item_bytes);
+            return -1;
+        }
+        if (i < columns && views[i].len / wanted[i].item_bytes != views[0].len / wanted[0].item_bytes) {
+            PyErr_SetString(PyExc_ValueError, "columns must be of the same length");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* The same for a function that takes nothing but arrays. */
+static inline int get_only_arrays(Py_buffer *views, PyObject *args, const array_kind *wanted, int count, int columns)
+{
+    PyObject *objects[MOST_ARRAYS];
+    if (PyTuple_Size(args) != count || count > MOST_ARRAYS) {
+        PyErr_Format(PyExc_TypeError, "there must be %d arrays", count);
+        return -1;
+    }
+    for (int i = 0; i < count; i++)
+        objects[i] = PyTuple_GetItem(args, i);
+    return get_arrays(views, objects, wanted, count, columns);
+}
+
+/* Python leaves views alone that are zeros. */
+static inline void release_arrays(Py_buffer *views, int count)
+{
+    for (int i = 0; i < count; i++)
+        PyBuffer_Release(&views[i]);
+}
+
+static inline int is_given(const Py_buffer *view)
+{
+    return view->obj != NULL;
+}
+
+/* The items of an array; 0: it was left out. */
+static inline Py_ssize_t length_of(const Py_buffer *view)
+{
+    return is_given(view) ? view->len / view->itemsize : 0;
+}
+
+#endif
