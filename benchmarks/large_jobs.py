@@ -9,28 +9,14 @@ and every command decodes and counts all of its calls.
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import tempfile
 from pathlib import Path
 
-from job_file import MPI, PROGRAM
-from many_processes import multiplied
+from many_processes import multiplied, of_two_ranks
 from scale import COMMANDS, commands
 from tabulate import tabulate
 
 import ensembles
-
-
-def traced(folder: Path, calls: int) -> bytes:
-    """The job file of two ranks, with every call in it."""
-    data, run = folder / "data", folder / "two"
-    data.mkdir()
-    settings = {"ENSIO_MODE": "trace", "ENSIO_BANNER": "none", "ENSIO_DIR": str(run)}
-    environment = os.environ | MPI | settings | {"ENSIO_EXCLUDE": f"!{data}/data.*:*"}
-    command = ["mpiexec", "-n", "2", PROGRAM, data, str(calls)]
-    subprocess.run(list(map(str, command)), check=True, env=environment, timeout=600)
-    return (run / "job.ensio").read_bytes()
 
 
 def main() -> None:
@@ -43,7 +29,7 @@ def main() -> None:
     args = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory(prefix="ensio-large-") as name:
-        job = traced(Path(name), args.calls)
+        job = of_two_ranks(Path(name), args.calls, "trace")
         for processes in args.processes:
             path = Path(name, f"{processes}.ensio")
             path.write_bytes(multiplied(job, processes))

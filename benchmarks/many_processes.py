@@ -28,14 +28,14 @@ STEPS = {
 REPEATS = 3
 
 
-def profile(folder: Path, calls: int) -> bytes:
-    """The job file of two ranks."""
+def of_two_ranks(folder: Path, calls: int, mode: str) -> bytes:
+    """The job file of two ranks, recorded in this mode."""
     data, run = folder / "data", folder / "two"
     data.mkdir()
-    settings = {"ENSIO_MODE": "profile", "ENSIO_BANNER": "none", "ENSIO_DIR": str(run)}
+    settings = {"ENSIO_MODE": mode, "ENSIO_BANNER": "none", "ENSIO_DIR": str(run)}
     environment = os.environ | MPI | settings | {"ENSIO_EXCLUDE": f"!{data}/data.*:*"}
     command = ["mpiexec", "-n", "2", PROGRAM, data, str(calls)]
-    subprocess.run(list(map(str, command)), check=True, env=environment, timeout=120)
+    subprocess.run(list(map(str, command)), check=True, env=environment, timeout=600)
     return (run / "job.ensio").read_bytes()
 
 
@@ -90,7 +90,7 @@ def main() -> None:
     args = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory(prefix="ensio-many-") as name:
-        job = profile(Path(name), args.calls)
+        job = of_two_ranks(Path(name), args.calls, "profile")
         for processes in args.processes:
             path = Path(name) / f"{processes}.ensio"
             path.write_bytes(multiplied(job, processes))

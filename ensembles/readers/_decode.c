@@ -140,7 +140,8 @@ static PyObject *decode_events(PyObject *module, PyObject *args)
         goto release_out;
     }
     Py_BEGIN_ALLOW_THREADS
-    sound = sound && decode(&block, out.buf);
+    if (sound)
+        sound = decode(&block, out.buf);
     Py_END_ALLOW_THREADS
     if (sound)
         result = PyLong_FromUnsignedLong(block.events);

@@ -23,6 +23,8 @@
 #ifndef ENSIO_REPLAY_PLAN_H
 #define ENSIO_REPLAY_PLAN_H
 
+#include "../plan_operation.h"
+
 #include <stdint.h>
 
 #define PLAN_NAME_BYTES 64
@@ -36,20 +38,6 @@ struct plan_step {
 struct plan_hint {
     char *key;
     char *value;
-};
-
-/* One call. Indices count from 0 in the plan's lists. It moves `bytes` in `pieces` * `planes` pieces of the same length,
- * piece i of plane j at offset + j * plane_stride + i * stride. */
-struct plan_operation {
-    int64_t step;
-    int64_t call;
-    int64_t file;   /* -1: none */
-    int64_t offset; /* where in the file the data begins, also of calls that do not say so themselves; of a message: the peer */
-    int64_t bytes;
-    int64_t pieces;
-    int64_t stride;
-    int64_t planes;
-    int64_t plane_stride;
 };
 
 struct plan {

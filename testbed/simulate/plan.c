@@ -18,7 +18,7 @@
 #define MOST_PIECES (1 << 30)
 #define MOST_KEPT_BYTES ((size_t)256 << 20)
 
-static _Noreturn void refuse(const struct plan *plan, const char *what)
+static __attribute__((noreturn)) void refuse(const struct plan *plan, const char *what)
 {
     fail(EXIT_USAGE, "%s is not a plan of this version of ensio (%s): make it anew with ensio simulate", plan->path, what);
 }

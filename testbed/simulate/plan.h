@@ -8,6 +8,8 @@
 #ifndef ENSIO_SIMULATE_PLAN_H
 #define ENSIO_SIMULATE_PLAN_H
 
+#include "../plan_operation.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,19 +19,6 @@
 struct plan_step {
     char phase[PLAN_NAME_BYTES];
     long repetition;
-};
-
-/* One call: `bytes` in pieces x planes pieces of equal length; piece (j, i) begins at offset + j * plane_stride + i * stride. */
-struct plan_operation {
-    int64_t step;
-    int64_t call;
-    int64_t file; /* -1: none */
-    int64_t offset;
-    int64_t bytes;
-    int64_t pieces;
-    int64_t stride;
-    int64_t planes;
-    int64_t plane_stride;
 };
 
 struct plan {

@@ -6,7 +6,7 @@ extern uint8_t __start___sancov_cntrs[], __stop___sancov_cntrs[];
 
 size_t counter_bytes(void)
 {
-    return (size_t)(__stop___sancov_cntrs - __start___sancov_cntrs);
+    return (size_t)((uintptr_t)__stop___sancov_cntrs - (uintptr_t)__start___sancov_cntrs);
 }
 
 uint8_t *counters(void)
