@@ -11,6 +11,7 @@ import numpy as np
 from tabulate import tabulate
 
 from calibration.cases.drifts import DRIFTS, later_half
+from calibration.cases.many_calls import Chances, many_calls_coverage
 from calibration.cases.tail_cases import (
     INDEPENDENT,
     WITHIN,
@@ -20,13 +21,14 @@ from calibration.cases.tail_cases import (
     phased_coverage,
 )
 from calibration.cases.tail_tables import TABLES, ensembles_of, folder
+from ensembles.ensemble_of_run import IN_MEMORY
 from ensembles.statistics.sample import Sample
 from ensembles.statistics.slowest.backtest import backtest_of
 from ensembles.statistics.slowest.exchangeability import Calls
 
 RATIOS = (0.1, 1.0, 10.0, 100.0)
 STEPS = (0.25, 1.0, 4.0, 16.0)
-MANY_CALLS = (100_000, 1_000_000)
+MANY_CALLS = (100_000, 1_000_000, 100_000_000)
 _MANY = ("exponential", "log-normal, sd 1", "Pareto, alpha 3", "2 % slow, log-normal x 4")
 SEED = 20100604
 _HEADER = ("claim", "measured", "low, high", "median width", "refused", "goal", "met")
@@ -41,7 +43,7 @@ def main(quick: bool = False) -> None:
     print(f"{1.64 * (0.09 / trials) ** 0.5:.3f} (90 %)", flush=True)
     rows = independent_rows(trials, sizes, tuple(INDEPENDENT))
     if not quick:
-        rows += independent_rows(trials // 3, MANY_CALLS, _MANY)
+        rows += many_calls_rows(2 * trials)
     rows += phased_rows(trials, quick)
     drift_rows(20 if quick else 100)
     real_rows(quick)
@@ -61,6 +63,25 @@ def independent_rows(trials: int, sizes: tuple[int, ...], names: tuple[str, ...]
                     for ratio, count in zip(RATIOS, counts, strict=True)
                 ]
             )
+    return rows
+
+
+def many_calls_rows(trials: int) -> list[list[str]]:
+    """Independent calls, so many that they are drawn as what is known of them: counts, and the longest."""
+    rows = []
+    for calls in MANY_CALLS:
+        for exactly, known in ((True, "longest calls"), (False, "bins")):
+            if exactly and calls > IN_MEMORY:
+                continue
+            for name in _MANY:
+                found = many_calls_coverage(INDEPENDENT[name], calls, RATIOS, trials, SEED, exactly)
+                rows += _shown(
+                    [
+                        _row(f"{name}; n = {calls:,} by their {known}, N = {ratio:g} n", one, 0.87, 0.93)
+                        for ratio, one in zip(RATIOS, found, strict=True)
+                    ]
+                )
+                print(f"standard errors {', '.join(f'{one.error:.3f}' for one in found)}", flush=True)
     return rows
 
 
@@ -135,7 +156,7 @@ def _real_ensembles(quick: bool) -> Iterator[tuple[str, Calls]]:
         yield from ensembles_of(name)
 
 
-def _row(claim: str, count: Count, low: float, high: float) -> list[str]:
+def _row(claim: str, count: Count | Chances, low: float, high: float) -> list[str]:
     met = "yes" if count.trials and low <= count.coverage <= high else "no"
     sides = f"{count.below / max(count.trials, 1):.3f}, {count.above / max(count.trials, 1):.3f}"
     measured = f"{count.coverage:.3f}" if count.trials else "-"
