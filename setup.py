@@ -3,22 +3,26 @@
 It is optional: without a C compiler the package installs all the same, and NumPy does the work with
 equal results."""
 
+from collections.abc import Sequence
+
 from setuptools import Extension, setup
 
 INCLUDE = "libtrace/include"
+BINS, EVENT, JOBFILE = (f"{INCLUDE}/ensio/{name}.h" for name in ("bins", "event", "jobfile"))
+SHUFFLE = "ensembles/readers/shuffle.h"
 
 
-def compiled(module: str, *headers: str) -> Extension:
-    """A module in C that reads these headers of the recorder."""
+def compiled(module: str, *headers: str, libraries: Sequence[str] = ()) -> Extension:
+    """A module in C that reads these headers. Where a library is missing, so is the module."""
     return Extension(
         module,
         sources=[f"{module.replace('.', '/')}.c"],
-        depends=[f"{INCLUDE}/ensio/{header}" for header in headers],
+        depends=[*headers],
         include_dirs=[INCLUDE],
         define_macros=[("Py_LIMITED_API", "0x030B0000")],
         # Without contraction to fused operations the results are those of NumPy, to the last bit.
         extra_compile_args=["-std=c11", "-O3", "-ffp-contract=off"],
-        libraries=["m"],
+        libraries=["m", *libraries],
         py_limited_api=True,
         optional=True,
     )
@@ -26,10 +30,12 @@ def compiled(module: str, *headers: str) -> Extension:
 
 setup(
     ext_modules=[
-        compiled("ensembles.summaries._kernels", "bins.h"),
+        compiled("ensembles.summaries._kernels", BINS),
         compiled("ensembles.summaries._callsums"),
-        compiled("ensembles.readers._decode", "event.h", "jobfile.h"),
-        compiled("ensembles.readers._columns", "event.h"),
-        compiled("ensembles.structure._gaps", "bins.h"),
+        compiled("ensembles.readers._decode", EVENT, JOBFILE, SHUFFLE),
+        compiled("ensembles.readers._chunks", SHUFFLE, libraries=["deflate"]),
+        compiled("ensembles.readers._sorted"),
+        compiled("ensembles.readers._columns", EVENT),
+        compiled("ensembles.structure._gaps", BINS),
     ]
 )
