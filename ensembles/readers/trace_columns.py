@@ -50,7 +50,10 @@ class TraceColumns:
             if dataset.dtype != COLUMNS[name]:
                 raise ValueError(f"its column {name} has the type {dataset.dtype}")
         self._ordering = [name for name in _ORDER if name in self._datasets]
-        self._plain_gzip = [name for name, dataset in self._datasets.items() if _is_plain_gzip(dataset)]
+        # Of those that are stored as ours are, the rows of a chunk: h5py takes a while to tell.
+        self._plain_gzip = {
+            name: dataset.chunks[0] for name, dataset in self._datasets.items() if _is_plain_gzip(dataset)
+        }
         self._places: dict[str, list[tuple[int, int, int]]] = {}
         self._reader = ChunkReader(limits)
         self._descriptor = descriptor_of(next(iter(self._datasets.values())))
@@ -97,8 +100,7 @@ class TraceColumns:
         """What threads may read side by side, and its first row: the same rows of all columns, or, where there
         are not enough of these, single columns."""
         by_row: dict[int, list[Part]] = {}
-        for name in self._plain_gzip:
-            rows = self._datasets[name].chunks[0]
+        for name, rows in self._plain_gzip.items():
             if name not in self._places:
                 self._places[name] = _places(self._datasets[name])
             for first in range(low // rows * rows, high, rows):
