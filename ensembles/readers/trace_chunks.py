@@ -1,8 +1,8 @@
 """From chunks of a ``trace.h5`` as they lie in the file to columns.
 
-HDF5 deflates a chunk whose bytes it has shuffled before. Compiled code (with libdeflate) reads, inflates, puts
-together and checks several chunks without Python's lock; where there is none, ISA-L or zlib and NumPy do the
-same, with equal results. ``NATIVE`` tells which is in use.
+HDF5 deflates a chunk whose bytes it has shuffled before. Compiled code (with libdeflate) reads, inflates,
+puts together and checks several chunks without Python's lock; where there is none, ISA-L or zlib and NumPy do
+the same, with equal results. ``NATIVE`` tells which is in use.
 """
 
 from __future__ import annotations

@@ -97,8 +97,8 @@ class TraceColumns:
     def _work(
         self, low: int, high: int, out: dict[str, np.ndarray], zeroed: bool
     ) -> Iterator[tuple[int, list[Part]]]:
-        """What threads may read side by side, and its first row: the same rows of all columns, or, where there
-        are not enough of these, single columns."""
+        """What threads may read side by side, and its first row: the same rows of all columns, or single
+        columns, where there are not enough of these."""
         by_row: dict[int, list[Part]] = {}
         for name, rows in self._plain_gzip.items():
             if name not in self._places:

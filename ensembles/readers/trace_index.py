@@ -143,9 +143,7 @@ class TraceIndex:
         rank, start = columns.get("rank"), columns.get("start")
         first, last = np.searchsorted(self.row, [low, low + length - 1], "right") - 1
         begins = np.maximum(self.row[first : last + 1] - low, 0)
-        sound = start is None or (
-            start[0] == self.first_start[chunk] and start[-1] == self.last_start[chunk]
-        )
+        sound = start is None or (start[0] == self.first_start[chunk] and start[-1] == self.last_start[chunk])
         told = (rank, start, columns.get("duration"), begins, self.rank[first : last + 1])
         sound = sound and is_sorted(*told, int(self.max_end[chunk]))
         if not sound:

@@ -22,7 +22,8 @@ def one_by_one(rank, start, duration, begins, ranks, max_end) -> bool:
     for i in range(n):
         if rank is not None and rank[i] != expected[i]:
             return False
-        if rank is not None and start is not None and i and rank[i] == rank[i - 1] and start[i] < start[i - 1]:
+        goes_on = rank is not None and i > 0 and rank[i] == rank[i - 1]
+        if goes_on and start is not None and start[i] < start[i - 1]:
             return False
     return start is None or duration is None or max(map(int, start + duration)) == max_end
 
