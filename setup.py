@@ -3,19 +3,25 @@
 It is optional: without a C compiler the package installs all the same, and NumPy does the work with
 equal results."""
 
+from collections.abc import Sequence
+
 from setuptools import Extension, setup
 
 INCLUDE = "libtrace/include"
-HEADERS = ("ensembles/arrays.h", "ensembles/summaries/_kernels.h")
+BINS, EVENT, JOBFILE = (f"{INCLUDE}/ensio/{name}.h" for name in ("bins", "event", "jobfile"))
+ARRAYS, KERNELS, SHUFFLE = "ensembles/arrays.h", "ensembles/summaries/_kernels.h", "ensembles/readers/shuffle.h"
 
 
-def compiled(module: str, *headers: str, parts: tuple[str, ...] = ()) -> Extension:
-    """A module in C that reads these headers of the recorder; `parts`: other files beside its own."""
+def compiled(
+    module: str, *headers: str, parts: Sequence[str] = (), libraries: Sequence[str] = ()
+) -> Extension:
+    """A module in C that reads these headers; `parts`: other files beside its own. Where a library is missing,
+    so is the module."""
     folder, _, name = module.replace(".", "/").rpartition("/")
     return Extension(
         module,
         sources=[f"{folder}/{file}.c" for file in (name, *parts)],
-        depends=[*HEADERS, *(f"{INCLUDE}/ensio/{header}" for header in headers)],
+        depends=[*headers],
         include_dirs=[INCLUDE],
         define_macros=[("Py_LIMITED_API", "0x030B0000")],
         # Without contraction to fused operations the results are those of NumPy, to the last bit. Loops are
@@ -27,7 +33,7 @@ def compiled(module: str, *headers: str, parts: tuple[str, ...] = ()) -> Extensi
             "-falign-loops=32",
             "-fvisibility=hidden",
         ],
-        libraries=["m"],
+        libraries=["m", *libraries],
         py_limited_api=True,
         optional=True,
     )
@@ -35,10 +41,12 @@ def compiled(module: str, *headers: str, parts: tuple[str, ...] = ()) -> Extensi
 
 setup(
     ext_modules=[
-        compiled("ensembles.summaries._kernels", "bins.h", parts=("_spread", "_counts")),
-        compiled("ensembles.summaries._callsums"),
-        compiled("ensembles.readers._decode", "event.h", "jobfile.h"),
-        compiled("ensembles.readers._columns", "event.h"),
-        compiled("ensembles.structure._gaps", "bins.h"),
+        compiled("ensembles.summaries._kernels", BINS, ARRAYS, KERNELS, parts=("_spread", "_counts")),
+        compiled("ensembles.summaries._callsums", ARRAYS),
+        compiled("ensembles.readers._decode", EVENT, JOBFILE, SHUFFLE),
+        compiled("ensembles.readers._chunks", SHUFFLE, libraries=["deflate"]),
+        compiled("ensembles.readers._sorted"),
+        compiled("ensembles.readers._columns", EVENT),
+        compiled("ensembles.structure._gaps", BINS, ARRAYS),
     ]
 )

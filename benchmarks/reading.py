@@ -28,6 +28,7 @@ for path in sorted(os.scandir(run), key=lambda entry: entry.name):
         while file.readinto(buffer):
             pass
 """
+NEW_MEMORY = "numpy.empty(56 * events, 'u1').fill(1)"
 COLUMNS = "import ensembles; len(ensembles.open(run).events)"
 CHUNKS = "import ensembles; sum(map(len, ensembles.open(run).chunks()))"
 COLLECT = "from ensembles.collection import collect; collect(run, run + '.h5')"
@@ -46,6 +47,7 @@ STEPS = (
     ("ensio info", INFO, ""),
     ("ensio collect", COLLECT, ""),
     ("trace.h5 into columns", COLUMNS, ".h5"),
+    ("new memory for columns, filled once", NEW_MEMORY, ".h5"),
     ("trace.h5 in chunks", CHUNKS, ".h5"),
     ("one rank of trace.h5", RANK, ".h5"),
     ("one second of trace.h5", MOMENT, ".h5"),
@@ -54,13 +56,13 @@ STEPS = (
 )
 
 
-def measure(step: str, run: str) -> tuple[float, float, float]:
+def measure(step: str, run: str, events: int) -> tuple[float, float, float]:
     """Seconds by the clock and of the processor (best of some), and peak memory in MiB, of a step in a
     process of its own, imports left out."""
     program = (
         "import json, os, re, sys, time\n"
         "import numpy, ensembles.opening, ensembles.collection, ensembles.writers.tracefile, tabulate\n"
-        f"run = {run!r}\n"
+        f"run, events = {run!r}, {events}\n"
         "out = sys.stdout\n"
         "begin, used = time.perf_counter(), time.process_time()\n"
         f"{step}\n"
@@ -87,7 +89,7 @@ def main() -> None:
             synthetic_run(run, tasks, events)
             rows, baseline_s = [], 0.0
             for name, step, suffix in STEPS:
-                elapsed_s, used_s, peak_mib = measure(step, run + suffix)
+                elapsed_s, used_s, peak_mib = measure(step, run + suffix, tasks * events)
                 baseline_s = baseline_s or elapsed_s
                 rate = tasks * events / used_s / 1e6
                 times = (f"{elapsed_s:.2f}", f"{elapsed_s / baseline_s:.1f}", f"{used_s:.2f}", f"{rate:.1f}")

@@ -127,6 +127,7 @@ class Pass:
             if self.phases is not None:
                 chunk.told_by(partial(_told, self.phases.of(chunk), chunk.ordinal))
             yield self.selection.of(chunk)
+            del chunk  # so that the memory of its columns can take the next one
 
     def _chunks(self, run: Run, span: tuple[int, int] | None, flaws: Flaws) -> Iterator[Events]:
         if span is None:

@@ -7,6 +7,8 @@
 
 #include <ensio/jobfile.h>
 
+#include "shuffle.h"
+
 enum { START, DURATION, FILE_NUMBER, REQUESTED, MOVED, OFFSET, COLUMNS };
 
 struct column {
@@ -154,29 +156,6 @@ release_from:
     return result;
 }
 
-/* Undoes HDF5's shuffle for items of `width` bytes: byte k of item i is at k * items + i. */
-static void put_together(const uint8_t *restrict shuffled, Py_ssize_t items, Py_ssize_t first, Py_ssize_t count,
-                         int width, uint8_t *restrict out)
-{
-    const uint8_t *const from = shuffled + first;
-    if (width == 1) {
-        memcpy(out, from, (size_t)count);
-    } else if (width == 2) {
-        for (Py_ssize_t i = 0; i < count; i++) {
-            out[2 * i] = from[i];
-            out[2 * i + 1] = from[items + i];
-        }
-    } else if (width == 4) {
-        for (Py_ssize_t i = 0; i < count; i++)
-            for (int k = 0; k < 4; k++)
-                out[4 * i + k] = from[k * items + i];
-    } else {
-        for (Py_ssize_t i = 0; i < count; i++)
-            for (int k = 0; k < 8; k++)
-                out[8 * i + k] = from[k * items + i];
-    }
-}
-
 static PyObject *unshuffle(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -200,7 +179,7 @@ static PyObject *unshuffle(PyObject *module, PyObject *args)
         goto release_out;
     }
     Py_BEGIN_ALLOW_THREADS
-    put_together(from.buf, items, first, count, width, out.buf);
+    put_together(from.buf, (size_t)items, (size_t)first, (size_t)count, width, out.buf);
     Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
 release_out:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from ensembles.readers.layout import CONSTANTS
 from ensembles.readers.spool import Spool
 
 _MEETINGS = CONSTANTS["ENSIO_MEETINGS"]
+_EDGES = ("entered", "left")
 
 _READING_NS = 500
 """How much the readings that tie a process's ticks to the time of day may be off."""
@@ -128,29 +130,29 @@ class Alignment:
 
     def _meetings(self, where: str) -> dict[bytes, _Meeting]:
         """The times of each node at the barriers of ``begin`` or ``end``."""
-        readings: defaultdict[bytes, list[np.ndarray]] = defaultdict(list)
         launch = next((_launch(spool) for spool in self.spools if spool.head.rank == 0), b"")
-        for spool in self.spools:
-            if getattr(spool.head, f"{where}0_left") == 0:
-                continue
-            ticks = np.array(
-                [
-                    [getattr(spool.head, f"{where}{number}_{edge}") for number in range(_MEETINGS)]
-                    for edge in ("entered", "left")
-                ],
-                "u8",
-            )
-            if (
-                _launch(spool) == launch
-                and spool.head.rank >= 0
-                and _plausible(ticks, spool.head.first_ticks)
-            ):
-                elapsed = (ticks - np.uint64(spool.head.first_ticks)).astype("i8")
-                elapsed_ns = np.rint(elapsed * self.clocks.ns_per_tick(spool)).astype("i8")
-                readings[_host(spool)].append(spool.head.first_realtime_ns + elapsed_ns)
+        edges_of = attrgetter(*(f"{where}{number}_{edge}" for edge in _EDGES for number in range(_MEETINGS)))
+        met = [
+            spool
+            for spool in self.spools
+            if getattr(spool.head, f"{where}0_left") and spool.head.rank >= 0 and _launch(spool) == launch
+        ]
+        if not met:
+            return {}
+        ticks = np.array([edges_of(spool.head) for spool in met], "u8").reshape(len(met), 2, _MEETINGS)
+        kept = _plausible(ticks, np.array([spool.head.first_ticks for spool in met], "u8"))
+        met, ticks = [met[row] for row in np.flatnonzero(kept).tolist()], ticks[kept]
+        first_ticks = np.array([spool.head.first_ticks for spool in met], "u8")
+        ns_per_tick = np.array([self.clocks.ns_per_tick(spool) for spool in met])
+        elapsed = (ticks - first_ticks[:, None, None]).astype("i8")
+        elapsed_ns = np.rint(elapsed * ns_per_tick[:, None, None]).astype("i8")
+        begin_ns = np.array([spool.head.first_realtime_ns for spool in met], "i8")
+        times_ns = begin_ns[:, None, None] + elapsed_ns
+        rows: defaultdict[bytes, list[int]] = defaultdict(list)
+        for row, spool in enumerate(met):
+            rows[_host(spool)].append(row)
         return {
-            host: _Meeting(np.max([times[0] for times in all_], 0), np.min([times[1] for times in all_], 0))
-            for host, all_ in readings.items()
+            host: _Meeting(times_ns[mine, 0].max(0), times_ns[mine, 1].min(0)) for host, mine in rows.items()
         }
 
 
@@ -162,10 +164,10 @@ def _launch(spool: Spool) -> bytes:
     return spool.properties.get(b"launch", b"")
 
 
-def _plausible(ticks: np.ndarray, first_ticks: int) -> bool:
-    return bool(
-        (ticks[0] >= max(first_ticks, 1)).all() and (ticks[1] >= ticks[0]).all() and (ticks < 1 << 63).all()
-    )
+def _plausible(ticks: np.ndarray, first_ticks: np.ndarray) -> np.ndarray:
+    """Which processes came and left after they began, and before clocks end: bool, shape (processes,)."""
+    begun = (ticks[:, 0] >= np.maximum(first_ticks, 1)[:, None]).all(1)
+    return begun & (ticks[:, 1] >= ticks[:, 0]).all(1) & (ticks < 1 << 63).all((1, 2))
 
 
 def _offset(node: _Meeting, reference: _Meeting) -> _Offset:

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import os
-import zlib
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import h5py
 import numpy as np
 
 from ensembles.events import COLUMNS
-from ensembles.readers.coding import unshuffle
+from ensembles.readers.trace_chunks import ChunkReader, Limits, Part, check_limits
 from ensembles.readers.trace_index import TraceIndex
-from ensembles.readers.trace_parts import column_of
-
-try:
-    from isal import isal_zlib as _inflate
-except ImportError:  # no wheel for this processor
-    _inflate = zlib  # type: ignore[assignment]
-
-DAMAGE = (OSError, KeyError, ValueError, TypeError, RuntimeError, IndexError, zlib.error, _inflate.error)
-"""What HDF5, zlib and a missing part raise."""
+from ensembles.readers.trace_parts import column_of, descriptor_of
 
 THREADS = min(4, len(os.sched_getaffinity(0)))
 """Threads that compress and decompress; both let them run side by side."""
 
-Limits = Mapping[str, tuple[int, int]]
+_ORDER = ("rank", "start", "duration")
+"""Columns that the index is about."""
 
 
 class TraceColumns:
@@ -41,11 +33,13 @@ class TraceColumns:
 
     Attributes
     ----------
+    names : tuple of str
     length : int
         Number of rows.
     """
 
     def __init__(self, group: h5py.Group, names: Sequence[str], limits: Limits) -> None:
+        self.names = tuple(names)
         self._datasets = {name: column_of(group, name) for name in names}
         self._limits = limits
         lengths = {dataset.shape[0] for dataset in self._datasets.values()}
@@ -55,64 +49,85 @@ class TraceColumns:
         for name, dataset in self._datasets.items():
             if dataset.dtype != COLUMNS[name]:
                 raise ValueError(f"its column {name} has the type {dataset.dtype}")
-        self._last: dict[str, tuple[bytes, np.ndarray]] = {}
+        self._ordering = [name for name in _ORDER if name in self._datasets]
+        # Of those that are stored as ours are, the rows of a chunk: h5py takes a while to tell.
+        self._plain_gzip = {
+            name: dataset.chunks[0] for name, dataset in self._datasets.items() if _is_plain_gzip(dataset)
+        }
+        self._places: dict[str, list[tuple[int, int, int]]] = {}
+        self._reader = ChunkReader(limits)
+        self._descriptor = descriptor_of(next(iter(self._datasets.values())))
 
     def read(
-        self, low: int, high: int, pool: ThreadPoolExecutor, index: TraceIndex | None = None
+        self,
+        low: int,
+        high: int,
+        pool: ThreadPoolExecutor,
+        index: TraceIndex | None = None,
+        out: dict[str, np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Rows `low` to `high`; with an index, of whose chunks they must be, they are checked against it."""
-        out = {name: np.empty(high - low, COLUMNS[name]) for name in self._datasets}
-        jobs: list[Future[None]] = []
+        """Rows `low` to `high`; with an index, of whose chunks they must be, they are checked against it.
+
+        With `out` they come in its columns, which must be as long."""
+        zeroed = out is None
+        if out is None:
+            out = {name: np.zeros(high - low, COLUMNS[name]) for name in self._datasets}
+        checked: set[int] = set()
+        jobs = []
+        for first, parts in self._work(low, high, out, zeroed):
+            chunk = None if index is None else self._chunk_in(index, first, parts)
+            if index is None or chunk is None:
+                jobs.append(pool.submit(self._reader.read, self._descriptor, parts))
+            else:
+                checked.add(chunk)
+                jobs.append(pool.submit(self._read_checked, parts, index, chunk))
         for name, dataset in self._datasets.items():
-            limit = self._limits.get(name)
-            if not _is_plain_gzip(dataset):
+            if name not in self._plain_gzip:
                 dataset.read_direct(out[name], np.s_[low:high])
-                jobs.append(pool.submit(_check_limits, name, out[name], limit))
-                continue
-            rows = dataset.chunks[0]
+                jobs.append(pool.submit(check_limits, name, out[name], self._limits.get(name)))
+        for job in jobs:
+            job.result()
+        if index is not None and self._ordering:
+            for chunk in range(low // index.rows, -(-high // index.rows)):
+                if chunk not in checked:
+                    begin, end = chunk * index.rows - low, min((chunk + 1) * index.rows, high) - low
+                    index.check(chunk, {name: out[name][begin:end] for name in self._ordering})
+        return out
+
+    def _work(
+        self, low: int, high: int, out: dict[str, np.ndarray], zeroed: bool
+    ) -> Iterator[tuple[int, list[Part]]]:
+        """What threads may read side by side, and its first row: the same rows of all columns, or single
+        columns, where there are not enough of these."""
+        by_row: dict[int, list[Part]] = {}
+        for name, rows in self._plain_gzip.items():
+            if name not in self._places:
+                self._places[name] = _places(self._datasets[name])
             for first in range(low // rows * rows, high, rows):
-                mask, raw = dataset.id.read_direct_chunk((first,))
+                mask, position, stored_bytes = self._places[name][first // rows]
                 if mask:
                     raise ValueError(f"a part of its column {name} is stored without compression")
                 begin, end = max(first, low), min(first + rows, high)
                 place = out[name][begin - low : end - low]
-                jobs.append(pool.submit(self._decode, name, raw, rows, begin - first, place))
-        for job in jobs:
-            job.result()
-        if index is not None:
-            _check_order(index, out, low, high, pool)
-        return out
+                part = Part(name, position, stored_bytes, rows, begin - first, place, zeroed)
+                by_row.setdefault(first, []).append(part)
+        if len(by_row) >= THREADS:
+            return iter(by_row.items())
+        each = [(first, part) for first, parts in by_row.items() for part in parts]
+        each.sort(key=lambda one: -one[1].stored_bytes)
+        return ((first, [part]) for first, part in each)
 
-    def _decode(self, name: str, raw: bytes, rows: int, first: int, place: np.ndarray) -> None:
-        """Decompress a chunk, and put its rows from `first` on into `place`. Columns of a single value have
-        chunks that are alike to the last bit, and these are decompressed once."""
-        known = self._last.get(name)
-        if known is not None and known[0] == raw and len(known[1]) >= first + len(place):
-            place[:] = known[1][first : first + len(place)]
-            return
-        _decompress(raw, rows, first, place)
-        _check_limits(name, place, self._limits.get(name))
-        if first == 0 and len(raw) * 64 < place.nbytes:
-            self._last[name] = (raw, place.copy())
+    def _chunk_in(self, index: TraceIndex, first: int, parts: list[Part]) -> int | None:
+        """The chunk of the index that these parts are, with all columns that it is about."""
+        if not self._ordering or first % index.rows:
+            return None
+        whole = {part.name for part in parts if part.rows == index.rows and part.first == 0}
+        return first // index.rows if whole.issuperset(self._ordering) else None
 
-
-def _check_limits(name: str, values: np.ndarray, limits: tuple[int, int] | None) -> None:
-    if limits is None or not len(values):
-        return
-    least, most = limits
-    if values.max() > most or values.min() < least:
-        raise ValueError(f"its column {name} has values beyond {least} to {most}")
-
-
-def _check_order(
-    index: TraceIndex, columns: dict[str, np.ndarray], low: int, high: int, pool: ThreadPoolExecutor
-) -> None:
-    def check(chunk: int) -> None:
-        begin, end = chunk * index.rows - low, min((chunk + 1) * index.rows, high) - low
-        index.check(chunk, {name: column[begin:end] for name, column in columns.items()})
-
-    for _ in pool.map(check, range(low // index.rows, -(-high // index.rows))):
-        pass
+    def _read_checked(self, parts: list[Part], index: TraceIndex, chunk: int) -> None:
+        """Parts that are a chunk of the index, whose order is looked at while they are in the cache."""
+        self._reader.read(self._descriptor, parts)
+        index.check(chunk, {part.name: part.out for part in parts if part.name in self._ordering})
 
 
 def _is_plain_gzip(dataset: h5py.Dataset) -> bool:
@@ -123,17 +138,20 @@ def _is_plain_gzip(dataset: h5py.Dataset) -> bool:
         and dataset.shuffle
         and not dataset.fletcher32
         and dataset.scaleoffset is None
+        # Not every HDF5 tells where chunks lie, nor counts from the beginning of the file.
+        and hasattr(dataset.id, "chunk_iter")
+        and dataset.file.userblock_size == 0
     )
 
 
-def _decompress(raw: bytes, rows: int, first: int, place: np.ndarray) -> None:
-    """Decompress a chunk, and put its rows from `first` on into `place`, undoing HDF5's shuffle of bytes."""
-    width = place.itemsize
-    # Asked for one byte more than there is, it goes on to the checksum; the limit keeps bombs small.
-    decompressor = _inflate.decompressobj()
-    data = decompressor.decompress(raw, rows * width + 1)
-    if not decompressor.eof:
-        raise ValueError("its compressed data are damaged")
-    if len(data) != rows * width:
-        raise ValueError("its compressed data have another length than they are said to have")
-    unshuffle(data, first, place)
+def _places(dataset: h5py.Dataset) -> list[tuple[int, int, int]]:
+    """Of each chunk its filter mask, its position in the file and its length there; to ask for a single one
+    takes as long as to ask for all."""
+    rows = dataset.chunks[0]
+    places = [(0, 0, 0)] * dataset.id.get_num_chunks()
+
+    def tell(stored: h5py.h5d.StoreInfo) -> None:
+        places[stored.chunk_offset[0] // rows] = (stored.filter_mask, stored.byte_offset, stored.size)
+
+    dataset.id.chunk_iter(tell)
+    return places

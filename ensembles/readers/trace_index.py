@@ -13,6 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
+try:
+    from ensembles.readers import _sorted
+except ImportError:
+    _sorted = None  # type: ignore[assignment]
+
 Ranges = Sequence[tuple[int, int]]
 
 _MOST_ROWS = 1 << 24
@@ -134,25 +139,58 @@ class TraceIndex:
         ValueError
             They are not.
         """
-        sound, low = True, chunk * self.rows
+        low, length = chunk * self.rows, min(self.rows, self.length - chunk * self.rows)
         rank, start = columns.get("rank"), columns.get("start")
-        if rank is not None:
-            first, last = np.searchsorted(self.row, [low, low + len(rank) - 1], "right") - 1
-            begins = np.maximum(self.row[first : last + 1] - low, 0)
-            ends = np.append(begins[1:], len(rank)) - 1
-            steps = np.flatnonzero(rank[1:] != rank[:-1]) + 1
-            sound = np.array_equal(steps, begins[1:]) and np.array_equal(
-                rank[ends].astype(np.int64), self.rank[first : last + 1]
-            )
-        if sound and start is not None:
-            sound = start[0] == self.first_start[chunk] and start[-1] == self.last_start[chunk]
-            if sound and rank is not None:
-                falls = np.flatnonzero(start[1:] < start[:-1]) + 1
-                sound = bool((rank[falls] != rank[falls - 1]).all())
-            if sound and "duration" in columns:
-                sound = (start + columns["duration"]).max() == self.max_end[chunk]
+        first, last = np.searchsorted(self.row, [low, low + length - 1], "right") - 1
+        begins = np.maximum(self.row[first : last + 1] - low, 0)
+        sound = start is None or (start[0] == self.first_start[chunk] and start[-1] == self.last_start[chunk])
+        told = (rank, start, columns.get("duration"), begins, self.rank[first : last + 1])
+        sound = sound and is_sorted(*told, int(self.max_end[chunk]))
         if not sound:
             raise ValueError("its events are not sorted as its index says")
+
+
+def is_sorted(
+    rank: np.ndarray | None,
+    start: np.ndarray | None,
+    duration: np.ndarray | None,
+    begins: np.ndarray,
+    ranks: np.ndarray,
+    max_end: int,
+) -> bool:
+    """Whether rows are sorted as an index says, as far as columns are given.
+
+    Parameters
+    ----------
+    rank, start, duration : ndarray, shape (n,), or None
+    begins, ranks : ndarray of int64, shape (groups,)
+        The first row of each rank, from 0 on, and the rank.
+    max_end : int
+        The largest sum of a start and a duration.
+    """
+    if _sorted is None:
+        return numpy_is_sorted(rank, start, duration, begins, ranks, max_end)
+    return _sorted.is_sorted(rank, start, duration, begins, ranks, max_end)
+
+
+def numpy_is_sorted(
+    rank: np.ndarray | None,
+    start: np.ndarray | None,
+    duration: np.ndarray | None,
+    begins: np.ndarray,
+    ranks: np.ndarray,
+    max_end: int,
+) -> bool:
+    """`is_sorted` without compiled code."""
+    if rank is not None:
+        steps = np.flatnonzero(rank[1:] != rank[:-1]) + 1
+        if not np.array_equal(steps, begins[1:]) or not np.array_equal(rank[begins].astype(np.int64), ranks):
+            return False
+        if start is not None:
+            falls = np.flatnonzero(start[1:] < start[:-1]) + 1
+            if (rank[falls] == rank[falls - 1]).any():
+                return False
+    return start is None or duration is None or int((start + duration).max()) == max_end
 
 
 class IndexBuilder:

@@ -95,7 +95,7 @@ def texts_of(group: h5py.Group, name: str) -> list[str]:
     if h5py.check_string_dtype(dataset.dtype) is None:
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
     _check_size(dataset, name)
-    most_bytes = os.fstat(_descriptor(dataset)).st_size
+    most_bytes = os.fstat(descriptor_of(dataset)).st_size
     lengths = _lengths_of_texts(dataset)
     if lengths is not None and int(lengths.sum()) > most_bytes:
         raise ValueError(f"the texts of its column {name} are longer than the file")
@@ -137,7 +137,8 @@ def _check_size(dataset: h5py.Dataset, name: str) -> None:
         raise ValueError(f"its column {name} unpacks to {size:,} bytes from {stored_bytes:,}")
 
 
-def _descriptor(dataset: h5py.Dataset) -> int:
+def descriptor_of(dataset: h5py.Dataset) -> int:
+    """Of the open file in which a column lies."""
     return int(dataset.file.id.get_vfd_handle())
 
 
@@ -150,6 +151,6 @@ def _lengths_of_texts(dataset: h5py.Dataset) -> np.ndarray | None:
     if place is None or dataset.id.get_storage_size() != len(dataset) * _REFERENCE.itemsize:
         return None
     stored = os.pread(
-        _descriptor(dataset), len(dataset) * _REFERENCE.itemsize, place + dataset.file.userblock_size
+        descriptor_of(dataset), len(dataset) * _REFERENCE.itemsize, place + dataset.file.userblock_size
     )
     return np.frombuffer(stored, _REFERENCE)["length"].astype(np.int64)

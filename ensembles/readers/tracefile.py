@@ -14,15 +14,12 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
 from ensembles.readers.completion import NEEDED, CompletionOrder
+from ensembles.readers.decode import ReusedColumns
 from ensembles.readers.flaws import Flaws
 from ensembles.readers.limits import LIMITS, unsound
 from ensembles.readers.plugins import find_plugins
-from ensembles.readers.trace_columns import (
-    DAMAGE,
-    THREADS,
-    Limits,
-    TraceColumns,
-)
+from ensembles.readers.trace_chunks import DAMAGE, Limits
+from ensembles.readers.trace_columns import THREADS, TraceColumns
 from ensembles.readers.trace_index import Ranges, TraceIndex
 from ensembles.readers.trace_metadata import FORMAT, VERSION, number_of, read_metadata
 from ensembles.readers.trace_parts import group_of, has_part, numbers_of, texts_of, whole_column
@@ -59,20 +56,24 @@ class _Open(NamedTuple):
     index: TraceIndex
     pool: ThreadPoolExecutor
 
-    def read(self, low: int, high: int) -> dict[str, np.ndarray]:
-        """Rows of whole chunks of the index, checked."""
-        return self.columns.read(low, high, self.pool, self.index)
+    def read(self, low: int, high: int, out: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
+        """Rows of whole chunks of the index, checked; with `out` in its columns."""
+        return self.columns.read(low, high, self.pool, self.index, out)
 
     def runs(
         self, wanted: np.ndarray, max_events: int, sorting: CompletionOrder | None
     ) -> Iterator[dict[str, np.ndarray]]:
         """The chunks of the index that are wanted, about `max_events` at a time."""
-        index = self.index
-        for low, high, goes_on in index.runs_of(wanted, max(max_events // index.rows, 1)):
-            columns = self.read(low, high)
+        index, names = self.index, self.columns.names
+        most_chunks = max(max_events // index.rows, 1)
+        reused = ReusedColumns(min(most_chunks * index.rows, index.length), names)
+        for low, high, goes_on in index.runs_of(wanted, most_chunks):
+            taken = reused.taken()
+            columns = self.read(low, high, {name: taken[name][: high - low] for name in names})
             if sorting is not None:
                 columns = sorting.put(columns, index.key_of(high // index.rows) if goes_on else None)
             yield columns
+            del columns  # so that their memory can take the next ones
 
 
 class TraceFileSource:
@@ -140,8 +141,7 @@ class TraceFileSource:
         with self._opened(names) as trace:
             wanted = trace.index.chunks_with(ranks, times_ns)
             sorting = CompletionOrder() if _tell_order(names) else None
-            for columns in trace.runs(wanted, max_events, sorting):
-                yield from self._cut(columns, max_events)
+            yield from self._cut_all(trace.runs(wanted, max_events, sorting), max_events)
 
     def parts(
         self, most_parts: int, max_events: int, names: Sequence[str] | None = None
@@ -159,8 +159,12 @@ class TraceFileSource:
         with self._opened(names, threads=1) as trace:
             wanted = np.zeros(trace.index.chunks, bool)
             wanted[low:high] = True
-            for columns in trace.runs(wanted, max_events, None):
-                yield from self._cut(columns, max_events)
+            yield from self._cut_all(trace.runs(wanted, max_events, None), max_events)
+
+    def _cut_all(self, runs: Iterator[dict[str, np.ndarray]], max_events: int) -> Iterator[Events]:
+        for columns in runs:
+            yield from self._cut(columns, max_events)
+            del columns  # so that their memory can take the next ones
 
     def _cut(self, columns: dict[str, np.ndarray], max_events: int) -> Iterator[Events]:
         length = len(next(iter(columns.values())))
@@ -187,6 +191,7 @@ class TraceFileSource:
             for columns in trace.runs(trace.index.chunks_with([span], None), max_events, sorting):
                 begin, end = np.searchsorted(columns["rank"], [span[0], span[1] + 1]).tolist()
                 yield from self._cut({name: columns[name][begin:end] for name in asked}, max_events)
+                del columns
 
     def note_flaws(self, flaws: Flaws) -> None:
         """There are none: what was damaged was left out, and noted, when the file was made."""

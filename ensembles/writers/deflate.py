@@ -21,7 +21,7 @@ except ImportError:  # no wheel for this processor
 _HEAD = b"\x78\x01"
 _LAST_BLOCK = b"\x01\x00\x00\xff\xff"
 _STORED_BYTES = 0xFFFF
-_GAIN = 0.97
+_GAIN = 0.9
 """A plane that stays above this share of its length is stored."""
 
 

@@ -61,6 +61,27 @@ def same(events: en.Events, expected: en.Events) -> None:
         np.testing.assert_array_equal(getattr(events, name), getattr(expected, name), err_msg=name)
 
 
+@pytest.mark.parametrize("most", [300, ROWS, 3 * ROWS])
+@pytest.mark.parametrize("names", [None, ("rank", "start"), ("moved",)])
+def test_chunks_that_somebody_holds_are_not_written_over(trace: Path, most: int, names) -> None:
+    """The memory of chunks is used again, but only where nobody looks at it any more."""
+    source = TraceFileSource(str(trace))
+    held, columns = [], []
+    for number, chunk in enumerate(source.chunks(most, names)):
+        copies = {name: getattr(chunk, name).copy() for name in names or COLUMNS}
+        if number % 3 == 0:
+            held.append((chunk, copies))
+        elif number % 3 == 1:  # of one column only a view
+            columns.append((getattr(chunk, (names or ("duration",))[-1])[1:], copies))
+        del chunk
+    assert len(held) > 3
+    for chunk, copies in held:
+        for name, copy in copies.items():
+            np.testing.assert_array_equal(getattr(chunk, name), copy, err_msg=name)
+    for view, copies in columns:
+        np.testing.assert_array_equal(view, copies[(names or ("duration",))[-1]][1:])
+
+
 def test_a_rank_is_read_from_its_own_chunks(trace: Path, read: list[int]) -> None:
     found = en.open(trace).select(rank="3")
     low, high = 3 * EVENTS // ROWS, (4 * EVENTS - 1) // ROWS

@@ -1,0 +1,32 @@
+/* HDF5's shuffle undone: byte k of item i is at k * items + i. */
+#ifndef ENSIO_SHUFFLE_H
+#define ENSIO_SHUFFLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* `count` items of `width` bytes (1, 2, 4 or 8) from the item `first` on. */
+static inline void put_together(const uint8_t *restrict shuffled, size_t items, size_t first, size_t count, int width,
+                                uint8_t *restrict out)
+{
+    const uint8_t *const from = shuffled + first;
+    if (width == 1) {
+        memcpy(out, from, count);
+    } else if (width == 2) {
+        for (size_t i = 0; i < count; i++) {
+            out[2 * i] = from[i];
+            out[2 * i + 1] = from[items + i];
+        }
+    } else if (width == 4) {
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = 0; k < 4; k++)
+                out[4 * i + k] = from[k * items + i];
+    } else {
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = 0; k < 8; k++)
+                out[8 * i + k] = from[k * items + i];
+    }
+}
+
+#endif

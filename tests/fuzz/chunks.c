@@ -1,0 +1,130 @@
+/* chunks.c: any bytes as a chunk of a trace.h5, and any rows against any index. A chunk that was deflated here comes back. */
+#include "input.h"
+#include "python.h"
+
+#include <libdeflate.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+PyMODINIT_FUNC PyInit__chunks(void);
+PyMODINIT_FUNC PyInit__sorted(void);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const formats[] = {"B", "H", "I", "Q", "q"};
+static const size_t widths[] = {1, 2, 4, 8, 8};
+
+/* A file in memory with these bytes; it is used again. */
+static int file_with(const void *bytes, size_t length)
+{
+    static int descriptor = -1;
+    if (descriptor < 0)
+        descriptor = memfd_create("chunks", 0);
+    if (descriptor < 0 || ftruncate(descriptor, 0) != 0 || pwrite(descriptor, bytes, length, 0) != (ssize_t)length) {
+        perror("memfd");
+        abort();
+    }
+    return descriptor;
+}
+
+static size_t deflated(const uint8_t *plain, size_t length, uint8_t *out, size_t room)
+{
+    static struct libdeflate_compressor *machine;
+    if (!machine)
+        machine = libdeflate_alloc_compressor(1);
+    return libdeflate_zlib_compress(machine, plain, length, out, room);
+}
+
+/* One chunk, read twice with one workspace: the second time it may be remembered. */
+static void read_chunk(struct input *input)
+{
+    static PyObject *workspace_of, *read;
+    static uint8_t coded[1 << 16];
+    if (!read) {
+        workspace_of = fuzz_function(PyInit__chunks, "workspace");
+        read = fuzz_function(PyInit__chunks, "read_parts");
+    }
+    const unsigned kind = take_byte(input) % 5, choices = take_byte(input);
+    const size_t width = widths[kind];
+    const int sound = choices & 1, limited = choices & 2, zeroed = choices & 4;
+    uint64_t rows = take_number(input) % (1 << 20), first = take_number(input), count = take_number(input) % 512;
+    const int64_t least = (int64_t)take_number(input), most = (int64_t)take_number(input);
+    const uint64_t position = sound ? 0 : take_number(input) % (1ULL << 40), length = take_number(input);
+    const uint8_t *stored = input->at;
+    size_t bytes = (size_t)(input->end - input->at);
+    if (sound) {
+        rows = bytes / width % 1024;
+        bytes = deflated(input->at, rows * width, coded, sizeof coded);
+        stored = coded;
+    }
+    const int descriptor = file_with(stored, bytes);
+    struct fuzz_buffer out = fuzz_buffer_of(NULL, count * width, formats[kind]);
+    PyObject *const workspace = fuzz_call(workspace_of, PyTuple_New(0));
+    for (int time = 0; time < 2; time++) {
+        PyObject *limits = limited ? Py_BuildValue("LL", (long long)least, (long long)most) : NULL;
+        if (limited)
+            limits = Py_BuildValue("(N)", limits);
+        PyObject *const part =
+            Py_BuildValue("isiiLLLLOO", (int)(choices >> 4), "name", kind == 4, zeroed, (long long)position,
+                          (long long)(sound ? bytes : length), (long long)rows, (long long)first, out.view,
+                          limits ? PyTuple_GetItem(limits, 0) : Py_None);
+        memset(out.memory, zeroed ? 0 : 0xa5, count * width);
+        PyObject *const result = fuzz_call(read, Py_BuildValue("Oi(N)", workspace, descriptor, part));
+        for (size_t i = 0; result && sound && i < count * width; i++)
+            if (((uint8_t *)out.memory)[i] != input->at[i % width * rows + first + i / width]) {
+                fprintf(stderr, "byte %zu of %zu is another one\n", i, count * width);
+                abort();
+            }
+        Py_XDECREF(result);
+        Py_XDECREF(limits);
+    }
+    Py_DECREF(workspace);
+    fuzz_release(&out);
+}
+
+/* Rows in any order, and an index that may not fit them. */
+static void see_order(struct input *input)
+{
+    enum { MOST = 64 };
+    static PyObject *is_sorted;
+    if (!is_sorted)
+        is_sorted = fuzz_function(PyInit__sorted, "is_sorted");
+    uint32_t rank[MOST];
+    int64_t start[MOST], duration[MOST], begin[MOST], ranks[MOST];
+    const size_t count = take_byte(input) % MOST, groups = take_byte(input) % MOST;
+    const uint8_t left_out = take_byte(input);
+    const int64_t max_end = (int64_t)take_number(input);
+    for (size_t i = 0; i < groups; i++)
+        begin[i] = (int64_t)take_number(input), ranks[i] = (int64_t)take_number(input);
+    for (size_t i = 0; i < count; i++) {
+        rank[i] = (uint32_t)take_number(input);
+        start[i] = (int64_t)take_number(input), duration[i] = (int64_t)take_number(input);
+    }
+    struct fuzz_buffer arrays[5] = {fuzz_buffer_of(rank, 4 * count, "I"), fuzz_buffer_of(start, 8 * count, "q"),
+                                    fuzz_buffer_of(duration, 8 * count, "q"), fuzz_buffer_of(begin, 8 * groups, "q"),
+                                    fuzz_buffer_of(ranks, 8 * groups, "q")};
+    PyObject *const arguments = PyTuple_New(6);
+    for (int i = 0; i < 5; i++)
+        PyTuple_SetItem(arguments, i, Py_NewRef(i < 3 && left_out >> i & 1 ? Py_None : arrays[i].view));
+    PyTuple_SetItem(arguments, 5, PyLong_FromLongLong(max_end));
+    PyObject *const result = fuzz_call(is_sorted, arguments);
+    if (result == Py_True && !(left_out & 1))
+        for (size_t i = 1; i < count; i++)
+            if (rank[i] == rank[i - 1] && !(left_out & 2) && start[i] < start[i - 1]) {
+                fprintf(stderr, "row %zu starts before the one before it\n", i);
+                abort();
+            }
+    Py_XDECREF(result);
+    for (int i = 0; i < 5; i++)
+        fuzz_release(&arrays[i]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input input = {data, data + size};
+    if (take_byte(&input) % 4)
+        read_chunk(&input);
+    else
+        see_order(&input);
+    return 0;
+}

@@ -1,0 +1,98 @@
+"""Whether rows are sorted as an index says: compiled and in NumPy, against looking at them one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ensembles.readers.trace_index import _sorted, is_sorted, numpy_is_sorted
+
+BOTH = pytest.mark.parametrize("check", [is_sorted, numpy_is_sorted])
+
+
+def test_the_compiled_one_is_there() -> None:
+    assert _sorted is not None, "./dev setup"
+
+
+def one_by_one(rank, start, duration, begins, ranks, max_end) -> bool:
+    n = max(len(column) for column in (rank, start, duration) if column is not None)
+    expected = np.repeat(ranks, np.diff(np.append(begins, n)))
+    for i in range(n):
+        if rank is not None and rank[i] != expected[i]:
+            return False
+        goes_on = rank is not None and i > 0 and rank[i] == rank[i - 1]
+        if goes_on and start is not None and start[i] < start[i - 1]:
+            return False
+    return start is None or duration is None or max(map(int, start + duration)) == max_end
+
+
+@st.composite
+def told(draw: st.DrawFn):
+    """Sorted rows, and often one number that is not what it was."""
+    lengths = draw(st.lists(st.integers(1, 5), min_size=1, max_size=6))
+    n = sum(lengths)
+    ranks = np.cumsum(draw(st.lists(st.integers(1, 3), min_size=len(lengths), max_size=len(lengths)))) - 1
+    begins = np.cumsum([0, *lengths[:-1]])
+    rank = np.repeat(ranks, lengths).astype("u4")
+    start = np.array(draw(st.lists(st.integers(-5, 5), min_size=n, max_size=n)), "i8")
+    for low, length in zip(begins, lengths, strict=True):
+        start[low : low + length].sort()
+    duration = np.array(draw(st.lists(st.integers(0, 9), min_size=n, max_size=n)), "i8")
+    max_end = int((start + duration).max())
+    place, by = draw(st.integers(0, n - 1)), draw(st.integers(0, 2))
+    changed = draw(st.sampled_from(["", "rank", "start", "duration", "max_end"]))
+    if changed == "rank":
+        rank[place] += by
+    elif changed == "start":
+        start[place] -= by
+    elif changed == "duration":
+        duration[place] += by
+    elif changed == "max_end":
+        max_end += by
+    left_out = draw(st.sampled_from([(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]))
+    columns = [None if i in left_out else column for i, column in enumerate((rank, start, duration))]
+    return (*columns, begins.astype("i8"), ranks.astype("i8"), max_end)
+
+
+@BOTH
+@given(told=told())
+def test_it_is_what_looking_at_each_row_says(check, told) -> None:
+    assert check(*told) == one_by_one(*told)
+
+
+@BOTH
+@pytest.mark.parametrize("n", [1, 8191, 8192, 8193, 20_000])
+def test_one_row_out_of_order_is_seen_wherever_it_is(check, n: int) -> None:
+    """The compiled one goes through some rows at a time."""
+    start = np.arange(n, dtype="i8") * 3
+    rank, duration = np.full(n, 4, "u4"), np.full(n, 2, "i8")
+    index = (np.zeros(1, "i8"), np.full(1, 4, "i8"), int(start[-1]) + 2)
+    assert check(rank, start, duration, *index)
+    for place in {0, n // 2, n - 1, 8191 % n, 8192 % n}:
+        if place:
+            fallen = start.copy()
+            fallen[place] = fallen[place - 1] - 1
+            assert not check(rank, fallen, None, *index)
+        other = rank.copy()
+        other[place] = 5
+        assert not check(other, start, duration, *index)
+        longer = duration.copy()
+        longer[place] = 10**9
+        assert not check(rank, start, longer, *index)
+
+
+def test_ranks_that_no_row_can_have_are_not_sorted() -> None:
+    rank, start = np.zeros(3, "u4"), np.arange(3, dtype="i8")
+    for check in (is_sorted, numpy_is_sorted):
+        assert not check(rank, start, None, np.zeros(1, "i8"), np.array([1 << 32]), 0)
+        assert check(None, start, None, np.zeros(1, "i8"), np.array([1 << 32]), 0)
+
+
+@pytest.mark.parametrize("begins", [[1], [0, 0], [0, 3], [0, 2, 1], []])
+def test_an_index_that_does_not_fit_is_refused(begins: list[int]) -> None:
+    with pytest.raises(ValueError, match="does not fit"):
+        _sorted.is_sorted(
+            np.zeros(3, "u4"), None, None, np.array(begins, "i8"), np.arange(len(begins), dtype="i8"), 0
+        )
