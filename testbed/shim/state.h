@@ -14,7 +14,7 @@
 #include <signal.h>
 #include <stdint.h>
 
-#define SHIM_MAGIC UINT64_C(0x317366706f69736e)
+#define SHIM_MAGIC UINT64_C(0x327366706f69736e)
 #define SHIM_STATE_FILE "state"
 #define SHIM_RANKS 2048   /* slots that are the ranks' own, by their number */
 #define SHIM_CALLERS 4096 /* these, and those of threads and of processes that are no ranks */

@@ -7,21 +7,21 @@ import pytest
 
 import ensembles
 
-# Slow enough that what this machine needs for the calls themselves is lost in it, and that tasks which come
-# out of a barrier one after the other still meet as a burst at their node.
+# So slow that what this machine needs for the calls themselves is lost in it, and that tasks which come out of
+# a barrier one after the other still meet as a burst at their node, with other tests at work beside them.
 MODEL = """
 tasks_per_node = 4
-link_MB_per_s = 8
-stream_MB_per_s = 100
+link_MB_per_s = 2
+stream_MB_per_s = 25
 cache_MiB = 0
 page_cache_MiB = 0
 targets = 4
-target_MB_per_s = 100
-mds_op_ms = 5
+target_MB_per_s = 25
+mds_op_ms = 20
 readahead_KiB = 0
 request_noise = 0.05
 call_noise = 0.05
-gather_us = 100000
+gather_us = 400000
 [fault]
 node-serialisation = 1
 """
@@ -78,7 +78,7 @@ def disagreement(virtual: np.ndarray, real: np.ndarray) -> str:
 def test_medians_and_modes_agree(pattern, virtual, tmp_path):
     told = []
     # Where other work keeps the processors from the tasks, these are late for their bursts: another try.
-    for number in range(5):
+    for number in range(3):
         real = replayed(pattern, tmp_path / str(number))
         told += [
             f"try {number}, {op}: {found}"
