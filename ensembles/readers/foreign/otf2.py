@@ -142,7 +142,7 @@ class Otf2Import:
         counts: dict[str, int] = {}
         for kind, count, data in self._messages():
             if kind == link.DEFINITION_KIND:
-                self._definitions.add([os.fsdecode(word) for word in data.split(b"\0")[:-1]])
+                self._definitions.add([os.fsdecode(word) for word in bytes(data).split(b"\0")[:-1]])
             elif kind == link.ROWS_KIND:
                 rows = np.frombuffer(data, ROW, count)
                 for low in range(0, count, max_events):
@@ -248,7 +248,7 @@ class Otf2Import:
             }
         )
 
-    def _messages(self) -> Iterator[tuple[int, int, bytes]]:
+    def _messages(self) -> Iterator[tuple[int, int, bytes | bytearray]]:
         """What the program tells, to its end."""
         with (
             tempfile.TemporaryFile() as complaint,
@@ -261,6 +261,7 @@ class Otf2Import:
             ) as process,
         ):
             assert process.stdout is not None
+            link.widen(process.stdout)
             told_all, definition_bytes = False, 0
             try:
                 while (head := self._receive(process.stdout, link.HEAD.size)) is not None:
@@ -283,18 +284,19 @@ class Otf2Import:
                 reason = complaint.read(1000).decode("utf-8", "replace").strip().split("\n")[0]
                 raise self._damaged(reason or "the OTF2 library broke down on it")
 
-    def _receive(self, pipe: IO[bytes], size: int) -> bytes | None:
+    def _receive(self, pipe: IO[bytes], size: int) -> bytearray | None:
         """So many bytes; None: the program has ended."""
-        parts = bytearray()
+        data = bytearray(size)
+        room = memoryview(data)
         until = time.monotonic() + STANDSTILL_S
-        while len(parts) < size:
+        while room:
             if not select.select([pipe], [], [], max(until - time.monotonic(), 0))[0]:
                 raise self._damaged(f"the OTF2 library made no progress on it for {STANDSTILL_S:.0f} s")
-            part = os.read(pipe.fileno(), min(size - len(parts), 1 << 20))
-            if not part:
+            count = os.readv(pipe.fileno(), [room])
+            if not count:
                 return None
-            parts += part
-        return bytes(parts)
+            room = room[count:]
+        return data
 
     def _damaged(self, reason: str) -> EnsioError:
         return EnsioError(
