@@ -127,6 +127,7 @@ def _written_by(tool: str, run: Run, folder: str, ranks_per_location: int, path:
         ) as process,
     ):
         assert process.stdin is not None
+        link.widen(process.stdin)
         try:
             _tell(process.stdin, run, ranks_per_location)
             process.stdin.close()

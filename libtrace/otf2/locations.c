@@ -47,8 +47,8 @@ static void write_first(struct ensio_location *location, size_t count)
     for (size_t i = 0; i < count; i++) {
         const struct ensio_item *item = location->items + i;
         while (location->next_region < location->region_count && location->regions[location->next_region].start <= item->start)
-            ensio_write_item(location, location->regions + location->next_region++);
-        ensio_write_item(location, item);
+            ensio_pass_item(location, location->regions + location->next_region++);
+        ensio_pass_item(location, item);
     }
     held -= count;
     location->count -= count;
@@ -93,12 +93,26 @@ static void write_all(struct ensio_location *location)
     location->try_at = FIRST_TRY;
 }
 
-static void close_location(struct ensio_location *location)
+static void finish_location(struct ensio_location *location)
 {
     in_order(location);
     write_first(location, location->count);
     while (location->next_region < location->region_count)
-        ensio_write_item(location, location->regions + location->next_region++);
+        ensio_pass_item(location, location->regions + location->next_region++);
+    if (location->room > spare_room) {
+        free(spare);
+        spare = location->items;
+        spare_room = location->room;
+    } else
+        free(location->items);
+    free(location->regions);
+    ensio_pass_close(location);
+}
+
+/* What is done where records are written, and nothing of the location is needed any more. */
+void ensio_close_location(struct ensio_location *location)
+{
+    ensio_open_location(location);
     ensio_write_ends(location);
     if (ensio_written_count == written_room) {
         written_room = written_room ? 2 * written_room : 256;
@@ -113,13 +127,6 @@ static void close_location(struct ensio_location *location)
     if (!definitions)
         ensio_fail("the file of a location cannot be made");
     ensio_check(OTF2_Archive_CloseDefWriter(ensio_plan.archive, definitions), "write the definitions of a location");
-    if (location->room > spare_room) {
-        free(spare);
-        spare = location->items;
-        spare_room = location->room;
-    } else
-        free(location->items);
-    free(location->regions);
     free(location->stack);
     free(location->ends);
     free(location);
@@ -128,10 +135,10 @@ static void close_location(struct ensio_location *location)
 static void close_group(void)
 {
     for (size_t i = 0; i < current_count; i++)
-        close_location(current[i]);
+        finish_location(current[i]);
     current_count = 0;
     latest = NULL;
-    ensio_handles_of_next_ranks();
+    ensio_pass_next_ranks();
 }
 
 static struct ensio_location *location_of(uint32_t group, uint16_t thread)
@@ -153,9 +160,6 @@ static struct ensio_location *location_of(uint32_t group, uint16_t thread)
         spare = NULL;
         spare_room = 0;
     }
-    latest->writer = OTF2_Archive_GetEvtWriter(ensio_plan.archive, latest->id);
-    if (!latest->writer)
-        ensio_fail("the file of a location cannot be made");
     return current[current_count++] = latest;
 }
 

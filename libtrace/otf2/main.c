@@ -23,12 +23,12 @@ int main(int count, char **arguments)
         ensio_write_archive(arguments[2], arguments[3]);
         return 0;
     }
-    if (count == 4 && strcmp(arguments[1], "read") == 0) {
-        ensio_read_archive(arguments[2], arguments[3]);
+    if ((count == 4 || count == 5) && strcmp(arguments[1], "read") == 0) {
+        ensio_read_archive(arguments[2], arguments[3], count == 5 ? arguments[4] : "1");
         return 0;
     }
     fputs("usage: ensio-otf2 write FOLDER NAME <stream\n"
-          "       ensio-otf2 read ANCHOR.otf2 MOST_BYTES >stream\n"
+          "       ensio-otf2 read ANCHOR.otf2 MOST_BYTES [PROCESSES] >stream\n"
           "ensio export --to otf2 and ensembles.open use it; docs/formats.md says what streams hold\n",
           stderr);
     return 2;

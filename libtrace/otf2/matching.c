@@ -1,6 +1,7 @@
 /* matching.c: which begin belongs to the end of an operation: the same handle and the same number. In a location the latest
  * such begin is meant, for blocking operations all have the same number in some recorders. What has no begin in its location
- * is kept, and matched when all locations were read. */
+ * is kept, and matched when all locations were read: with what was found in other locations of the same process of the
+ * program, for what another did cannot be meant. */
 #include "reading.h"
 
 #include <stdlib.h>
@@ -11,12 +12,13 @@ static size_t open_count, open_room;
 
 struct found_end {
     uint64_t time, id, bytes;
-    uint32_t handle;
+    uint32_t group, handle;
     uint16_t error;
 };
 static struct ensio_operation *begins; /* left over, of all locations */
 static struct found_end *ends;
 static size_t begin_count, begin_room, end_count, end_room;
+static uint32_t group_here;
 
 static void *room_for(void *entries, size_t count, size_t *room, size_t bytes)
 {
@@ -73,7 +75,13 @@ void ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t 
             return;
         }
     ends = room_for(ends, end_count, &end_room, sizeof *ends);
-    ends[end_count++] = (struct found_end){time, id, bytes, handle, error};
+    ends[end_count++] = (struct found_end){time, id, bytes, group_here, handle, error};
+}
+
+/* The locations of a process are a group. */
+void ensio_operations_in_group(uint32_t group)
+{
+    group_here = group;
 }
 
 void ensio_operations_of_next_location(void)
@@ -85,25 +93,40 @@ void ensio_operations_of_next_location(void)
     open_count = 0;
 }
 
-static int by_handle(uint32_t handle, uint64_t id, uint64_t time, uint32_t other_handle, uint64_t other_id, uint64_t other_time)
+struct key {
+    uint32_t group, handle;
+    uint64_t id, time;
+};
+
+static struct key key_of_begin(const struct ensio_operation *begin)
 {
-    if (handle != other_handle)
-        return handle < other_handle ? -1 : 1;
-    if (id != other_id)
-        return id < other_id ? -1 : 1;
-    return time < other_time ? -1 : time > other_time;
+    return (struct key){ensio_archive.places[begin->row.location].group, begin->handle, begin->id, begin->time};
+}
+
+static struct key key_of_end(const struct found_end *end)
+{
+    return (struct key){end->group, end->handle, end->id, end->time};
+}
+
+static int compare_keys(struct key one, struct key other)
+{
+    if (one.group != other.group)
+        return one.group < other.group ? -1 : 1;
+    if (one.handle != other.handle)
+        return one.handle < other.handle ? -1 : 1;
+    if (one.id != other.id)
+        return one.id < other.id ? -1 : 1;
+    return one.time < other.time ? -1 : one.time > other.time;
 }
 
 static int compare_begins(const void *a, const void *b)
 {
-    const struct ensio_operation *one = a, *other = b;
-    return by_handle(one->handle, one->id, one->time, other->handle, other->id, other->time);
+    return compare_keys(key_of_begin(a), key_of_begin(b));
 }
 
 static int compare_ends(const void *a, const void *b)
 {
-    const struct found_end *one = a, *other = b;
-    return by_handle(one->handle, one->id, one->time, other->handle, other->id, other->time);
+    return compare_keys(key_of_end(a), key_of_end(b));
 }
 
 /* Of those of one handle and number, the first begin belongs to the first end after it. */
@@ -117,18 +140,20 @@ void ensio_match_across_locations(void)
     while (begin < begin_count && end < end_count) {
         struct ensio_operation *one = begins + begin;
         const struct found_end *other = ends + end;
-        if (one->handle == other->handle && one->id == other->id && one->time <= other->time) {
+        struct key of_begin = key_of_begin(one), of_end = key_of_end(other);
+        bool alike = of_begin.group == of_end.group && of_begin.handle == of_end.handle && of_begin.id == of_end.id;
+        if (alike && one->time <= other->time) {
             one->has_offset = true; /* whatever the position was */
             finish(one, other->time, other->bytes, other->error);
             begin++, end++;
-        } else if (by_handle(one->handle, one->id, one->time, other->handle, other->id, other->time) < 0) {
-            ensio_archive.never_complete++;
+        } else if (compare_keys(of_begin, of_end) < 0) {
+            ensio_archive.counts.never_complete++;
             begin++;
         } else {
-            ensio_archive.without_begin++;
+            ensio_archive.counts.without_begin++;
             end++;
         }
     }
-    ensio_archive.never_complete += begin_count - begin;
-    ensio_archive.without_begin += end_count - end;
+    ensio_archive.counts.never_complete += begin_count - begin;
+    ensio_archive.counts.without_begin += end_count - end;
 }

@@ -179,7 +179,7 @@ static OTF2_CallbackCode on_leave(OTF2_LocationRef location, OTF2_TimeStamp time
     for (size_t i = frame_count; i--;)
         if (frames[i].region == region) {
             while (frame_count > i + 1) {
-                ensio_archive.never_left++;
+                ensio_archive.counts.never_left++;
                 drop_frame();
             }
             put_frame(frames + i, time);
@@ -235,7 +235,7 @@ static OTF2_CallbackCode on_begin(OTF2_LocationRef location, OTF2_TimeStamp time
     struct ensio_attributes told;
     struct ensio_operation operation = {.time = time, .id = id, .handle = handle};
     if (!of.known || mode > OTF2_IO_OPERATION_MODE_FLUSH) {
-        ensio_archive.unknown_records++;
+        ensio_archive.counts.unknown_records++;
         return OTF2_CALLBACK_SUCCESS;
     }
     take_attributes(list, &told);
@@ -330,7 +330,7 @@ static OTF2_CallbackCode on_delete(OTF2_LocationRef location, OTF2_TimeStamp tim
 static OTF2_CallbackCode on_unknown(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list)
 {
     (void)location, (void)time, (void)at, (void)user, (void)list;
-    ensio_archive.unknown_records++;
+    ensio_archive.counts.unknown_records++;
     return OTF2_CALLBACK_SUCCESS;
 }
 
@@ -356,6 +356,7 @@ OTF2_EvtReaderCallbacks *ensio_event_callbacks(void)
 void ensio_begin_location(uint32_t index)
 {
     here = index;
+    ensio_operations_in_group(ensio_archive.places[index].group);
     frame_count = 0;
     calls_around = 0;
 }
@@ -363,7 +364,7 @@ void ensio_begin_location(uint32_t index)
 void ensio_end_location(void)
 {
     for (size_t i = 0; i < frame_count; i++)
-        ensio_archive.never_left += frames[i].meaning == ENSIO_A_CALL;
+        ensio_archive.counts.never_left += frames[i].meaning == ENSIO_A_CALL;
     frame_count = 0;
     ensio_operations_of_next_location();
     ensio_positions_of_next_location();

@@ -1,5 +1,5 @@
-/* reading.h: from an OTF2 archive, ours or another tool's, to rows. read.c goes through the archive, read_definitions.c
- * tells what there is, read_events.c makes rows of records, matching.c finds the begin to an operation's end, positions.c
+/* reading.h: from an OTF2 archive, ours or another tool's, to rows. read.c goes through the archive, readers.c with several
+ * processes, read_definitions.c tells what there is, read_events.c makes rows of records, matching.c finds the begin to an operation's end, positions.c
  * says where in its file an operation was. */
 #ifndef ENSIO_OTF2_READING_H
 #define ENSIO_OTF2_READING_H
@@ -46,7 +46,15 @@ struct ensio_attributes {
 struct ensio_place {
     uint64_t id, events; /* records, as the definition says */
     uint32_t group;
+    uint32_t reader; /* which process reads it */
     bool shares_handles; /* its group has other locations */
+};
+
+/* What is told at the end; each process counts its own. */
+struct ensio_counts {
+    uint64_t unknown_records, never_complete, never_left, without_begin, missing;
+    uint64_t read, mapped; /* locations; those of them that have definitions of their own */
+    uint64_t unmapped;     /* one that has none */
 };
 
 struct ensio_archive {
@@ -55,7 +63,8 @@ struct ensio_archive {
     uint64_t resolution, offset; /* ticks a second; time 0, in ticks */
     struct ensio_place *places;
     size_t place_count;
-    uint64_t unknown_definitions, unknown_records, never_complete, never_left, without_begin, missing;
+    uint64_t unknown_definitions;
+    struct ensio_counts counts;
 };
 extern struct ensio_archive ensio_archive;
 
@@ -86,6 +95,7 @@ void ensio_operation_begins(const struct ensio_operation *operation);
 void ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes, const struct ensio_attributes *told);
 uint8_t ensio_carried_by_operations(uint8_t depth);
 uint8_t ensio_operations_under_way(void);
+void ensio_operations_in_group(uint32_t group);
 void ensio_operations_of_next_location(void);
 void ensio_match_across_locations(void);
 
@@ -97,6 +107,12 @@ void ensio_position_shared(uint32_t of, uint32_t with);
 int64_t ensio_position_of(uint32_t handle, int64_t moved);
 void ensio_positions_of_next_location(void);
 
-void ensio_read_archive(const char *anchor, const char *most_bytes);
+/* Going through it. */
+#define ENSIO_MOST_READERS 64
+void ensio_read_archive(const char *anchor, const char *most_bytes, const char *readers);
+void ensio_read_share(uint32_t reader);
+void ensio_check_mappings(const struct ensio_counts *counts);
+uint32_t ensio_deal_locations(uint32_t readers);
+void ensio_read_side_by_side(uint32_t readers);
 
 #endif

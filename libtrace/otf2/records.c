@@ -212,8 +212,18 @@ static uint64_t time_of(int64_t since_origin, int64_t more)
     return time < 0 ? 0 : time > INT64_MAX ? INT64_MAX : (uint64_t)time;
 }
 
+void ensio_open_location(struct ensio_location *location)
+{
+    if (location->writer)
+        return;
+    location->writer = OTF2_Archive_GetEvtWriter(ensio_plan.archive, location->id);
+    if (!location->writer)
+        ensio_fail("the file of a location cannot be made");
+}
+
 void ensio_write_item(struct ensio_location *location, const struct ensio_item *item)
 {
+    ensio_open_location(location);
     const struct ensio_call *call = call_of(item->region);
     bool operation = call && has_paradigm(call) && moves_data(call);
     struct ensio_end end = {

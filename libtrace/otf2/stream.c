@@ -1,14 +1,17 @@
 #include "stream.h"
 
 #include <errno.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static char output[1 << 16];
 static size_t output_used;
+static sem_t *turn; /* to send, where several processes do */
 
 _Noreturn void ensio_fail(const char *format, ...)
 {
@@ -63,9 +66,24 @@ static void put(const void *data, size_t bytes)
 void ensio_send(uint32_t kind, uint32_t count, const void *data, uint64_t bytes)
 {
     struct ensio_message head = {kind, count, bytes};
+    while (turn && sem_wait(turn) != 0) {
+        /* interrupted */
+    }
     put(&head, sizeof head);
     if (bytes)
         put(data, bytes);
+    if (turn) {
+        ensio_flush();
+        sem_post(turn);
+    }
+}
+
+void ensio_share_output(void)
+{
+    ensio_flush(); /* what is here already is sent by one */
+    turn = mmap(NULL, sizeof *turn, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (turn == MAP_FAILED || sem_init(turn, 1, 1) != 0)
+        ensio_fail("processes cannot take turns");
 }
 
 /* How many bytes came before the end. */

@@ -73,6 +73,8 @@ struct ensio_otf2_row {
 /* Messages on standard input and output. What goes wrong ends the program (fail). */
 void ensio_send(uint32_t kind, uint32_t count, const void *data, uint64_t bytes);
 void ensio_flush(void);
+/* From now on processes that are forked send whole messages side by side. */
+void ensio_share_output(void);
 int ensio_receive_head(struct ensio_message *message);
 void ensio_receive(void *data, size_t bytes);
 /* The texts of a message, one behind the other, ended by a NUL in any case; to be freed. */

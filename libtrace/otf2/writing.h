@@ -1,5 +1,5 @@
 /* writing.h: from calls to an OTF2 archive. write.c hears what is told, locations.c puts the calls of each location in
- * order, records.c makes records of them, handles.c keeps the handles, definitions.c writes all definitions at the end. */
+ * order, passing.c hands them to the thread that writes, records.c makes records of them, handles.c keeps the handles, definitions.c writes all definitions at the end. */
 #ifndef ENSIO_OTF2_WRITING_H
 #define ENSIO_OTF2_WRITING_H
 
@@ -72,7 +72,7 @@ uint32_t ensio_handle_closed(uint32_t rank, uint32_t file, uint8_t paradigm);
 uint32_t ensio_handle_used(uint32_t rank, uint32_t file, uint8_t paradigm);
 void ensio_handles_of_next_ranks(void);
 
-/* A location while its calls come. */
+/* A location while its calls come. What records are made with is the writing thread's own. */
 struct ensio_end {
     uint64_t time, id;
     int64_t moved, offset;
@@ -85,13 +85,14 @@ struct ensio_location {
     uint64_t id;
     uint32_t group;
     uint16_t thread;
-    OTF2_EvtWriter *writer;
     struct ensio_item *items; /* by start */
     size_t count, room, shifted, try_at;
     int64_t outer_start; /* of the latest call that was in no other */
     bool has_outer, unsorted;
     struct ensio_item *regions;
     size_t region_count, region_room, next_region;
+
+    OTF2_EvtWriter *writer;
     struct ensio_end *stack; /* what lasts, outermost first */
     size_t stack_count, stack_room;
     struct ensio_end *ends; /* operations that go on after their call, a heap by time */
@@ -113,8 +114,17 @@ extern uint64_t ensio_first_time, ensio_last_time; /* of all records */
 void ensio_add(const struct ensio_item *item);
 void ensio_finish_locations(void);
 
+/* To the thread that writes: in this order, whatever is said. */
+void ensio_passing_begin(void);
+void ensio_pass_item(struct ensio_location *location, const struct ensio_item *item);
+void ensio_pass_close(struct ensio_location *location);
+void ensio_pass_next_ranks(void);
+void ensio_passing_finish(void);
+
 /* Records. */
 void ensio_records_begin(void);
+void ensio_open_location(struct ensio_location *location);
+void ensio_close_location(struct ensio_location *location);
 void ensio_write_item(struct ensio_location *location, const struct ensio_item *item);
 void ensio_write_ends(struct ensio_location *location);
 uint64_t ensio_late_calls(void);

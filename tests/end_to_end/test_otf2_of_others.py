@@ -190,3 +190,47 @@ def test_an_archive_of_the_python_bindings(tmp_path):
     assert set(writes.moved.tolist()) == {60}
     assert set(writes.requested.tolist()) == {64}
     assert len(run.select(op="open")) == len(run.select(op="close")) == 3
+
+
+def test_an_end_in_another_process_is_not_that_of_an_operation(tmp_path):
+    """Processes have handles and numbers in common where they open a file together."""
+    import otf2
+    from otf2.enums import (
+        IoOperationFlag,
+        IoOperationMode,
+        IoParadigmClass,
+        IoParadigmFlag,
+        LocationGroupType,
+    )
+
+    with otf2.writer.open(str(tmp_path / "archive"), timer_resolution=1_000_000_000) as trace:
+        root = trace.definitions.system_tree_node("machine")
+        paradigm = trace.definitions.io_paradigm(
+            "MPI-IO", "MPI I/O", IoParadigmClass.PARALLEL, IoParadigmFlag.NONE
+        )
+        file = trace.definitions.io_regular_file("/data/x", scope=root)
+        handle = trace.definitions.io_handle("x", file=file, io_paradigm=paradigm)
+        for rank in range(2):
+            group = trace.definitions.location_group(
+                f"rank {rank}", system_tree_parent=root, location_group_type=LocationGroupType.PROCESS
+            )
+            threads = [trace.definitions.location(name, group=group) for name in ("main", "helper")]
+            begins, ends = (trace.event_writer_from_location(thread) for thread in threads)
+            if rank == 0:
+                begins.io_operation_begin(
+                    100, handle, IoOperationMode.WRITE, IoOperationFlag.NON_BLOCKING, 64, 5
+                )
+            else:
+                begins.io_operation_begin(
+                    150, handle, IoOperationMode.WRITE, IoOperationFlag.NON_BLOCKING, 32, 5
+                )
+                ends.io_operation_complete(200, handle, 32, 5)
+                ends.io_operation_complete(300, handle, 64, 5)
+    run = ensembles.open(tmp_path / "archive")
+    assert (run.events.rank.tolist(), run.events.moved.tolist(), run.events.duration.tolist()) == (
+        [1],
+        [32],
+        [50],
+    )
+    assert sum("1 operations were begun and have no end" in note for note in run.notes) == 1
+    assert sum("1 operations end without a begin" in note for note in run.notes) == 1

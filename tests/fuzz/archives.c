@@ -55,7 +55,7 @@ static _Noreturn void read_in_child(const uint8_t *data, size_t size, const char
     if (!make_archive(data, size, folder))
         fuzz_exit(0);
     snprintf(anchor, sizeof anchor, "%s/traces.otf2", folder);
-    ensio_read_archive(anchor, "0");
+    ensio_read_archive(anchor, "0", "1");
     fuzz_exit(0);
 }
 

@@ -1,7 +1,7 @@
 """Reads OTF2 archives, those of ``ensio export`` and those of other tools, by way of ``ensio-otf2``.
 
-Libotf2 ends its process, or does worse, where an archive is damaged: so the archive is read by a process
-of its own, in bounded memory, and one that makes no progress is given up.
+Libotf2 ends its process, or does worse, where an archive is damaged: so the archive is read by processes
+of their own, in bounded memory, and where they make no progress they are given up.
 """
 
 from __future__ import annotations
@@ -55,10 +55,14 @@ NO_NUMBER = 0xFFFFFFFF
 NO_THREAD = 0xFFFF
 
 MOST_MEMORY_BYTES = 2 << 30
-"""Of the process that reads: what definitions may take."""
+"""Of the processes that read: what definitions may take."""
 
 MOST_DEFINITION_BYTES = 1 << 30
 _MOST_MESSAGE_BYTES = 64 << 20
+
+MOST_PROCESSES = min(8, len(os.sched_getaffinity(0)))
+"""Of ``ensio-otf2``, which take turns at telling what each reads of the archive. More than eight tell more
+than one Python takes in."""
 
 STANDSTILL_S = 60.0
 """A process that tells nothing for so long has met damage that it does not get out of."""
@@ -128,7 +132,7 @@ class Otf2Import:
         self.metadata = RunMetadata(0, 0, 0, (), [""], [], [])
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
-        """Columns of at most `max_events` calls, location by location.
+        """Columns of at most `max_events` calls, location by location; blocks of several ranks may take turns.
 
         Raises
         ------
@@ -138,7 +142,7 @@ class Otf2Import:
         counts: dict[str, int] = {}
         for kind, count, data in self._messages():
             if kind == link.DEFINITION_KIND:
-                self._definitions.add([os.fsdecode(word) for word in data.split(b"\0")[:-1]])
+                self._definitions.add([os.fsdecode(word) for word in bytes(data).split(b"\0")[:-1]])
             elif kind == link.ROWS_KIND:
                 rows = np.frombuffer(data, ROW, count)
                 for low in range(0, count, max_events):
@@ -155,7 +159,10 @@ class Otf2Import:
         if not self._regions:
             return RegionTable.empty()
         columns = {name: np.concatenate([part[name] for part in self._regions]) for name in self._regions[0]}
-        return RegionTable(columns, self._definitions.region_names)
+        by_rank = np.argsort(columns["rank"], kind="stable")  # whichever process was the first to tell
+        return RegionTable(
+            {name: column[by_rank] for name, column in columns.items()}, self._definitions.region_names
+        )
 
     def summary(self) -> CellSummary | None:
         """None: it follows from the calls."""
@@ -241,12 +248,12 @@ class Otf2Import:
             }
         )
 
-    def _messages(self) -> Iterator[tuple[int, int, bytes]]:
+    def _messages(self) -> Iterator[tuple[int, int, bytes | bytearray]]:
         """What the program tells, to its end."""
         with (
             tempfile.TemporaryFile() as complaint,
             subprocess.Popen(
-                [self._program, "read", self._anchor, str(MOST_MEMORY_BYTES)],
+                [self._program, "read", self._anchor, str(MOST_MEMORY_BYTES), str(MOST_PROCESSES)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=complaint,
@@ -254,6 +261,7 @@ class Otf2Import:
             ) as process,
         ):
             assert process.stdout is not None
+            link.widen(process.stdout)
             told_all, definition_bytes = False, 0
             try:
                 while (head := self._receive(process.stdout, link.HEAD.size)) is not None:
@@ -276,18 +284,19 @@ class Otf2Import:
                 reason = complaint.read(1000).decode("utf-8", "replace").strip().split("\n")[0]
                 raise self._damaged(reason or "the OTF2 library broke down on it")
 
-    def _receive(self, pipe: IO[bytes], size: int) -> bytes | None:
+    def _receive(self, pipe: IO[bytes], size: int) -> bytearray | None:
         """So many bytes; None: the program has ended."""
-        parts = bytearray()
+        data = bytearray(size)
+        room = memoryview(data)
         until = time.monotonic() + STANDSTILL_S
-        while len(parts) < size:
+        while room:
             if not select.select([pipe], [], [], max(until - time.monotonic(), 0))[0]:
                 raise self._damaged(f"the OTF2 library made no progress on it for {STANDSTILL_S:.0f} s")
-            part = os.read(pipe.fileno(), min(size - len(parts), 1 << 20))
-            if not part:
+            count = os.readv(pipe.fileno(), [room])
+            if not count:
                 return None
-            parts += part
-        return bytes(parts)
+            room = room[count:]
+        return data
 
     def _damaged(self, reason: str) -> EnsioError:
         return EnsioError(
