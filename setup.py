@@ -8,12 +8,12 @@ from setuptools import Extension, setup
 INCLUDE = "libtrace/include"
 
 
-def compiled(module: str, *headers: str) -> Extension:
-    """A module in C that reads these headers of the recorder."""
+def compiled(module: str, *headers: str, beside: tuple[str, ...] = ()) -> Extension:
+    """A module in C that reads these headers of the recorder, and those that lie beside it."""
     return Extension(
         module,
         sources=[f"{module.replace('.', '/')}.c"],
-        depends=[f"{INCLUDE}/ensio/{header}" for header in headers],
+        depends=[*(f"{INCLUDE}/ensio/{header}" for header in headers), *beside],
         include_dirs=[INCLUDE],
         define_macros=[("Py_LIMITED_API", "0x030B0000")],
         # Without contraction to fused operations the results are those of NumPy, to the last bit.
@@ -31,5 +31,6 @@ setup(
         compiled("ensembles.readers._decode", "event.h", "jobfile.h"),
         compiled("ensembles.readers._columns", "event.h"),
         compiled("ensembles.structure._gaps", "bins.h"),
+        compiled("ensembles.structure._strides", beside=("ensembles/structure/_streams.h",)),
     ]
 )
