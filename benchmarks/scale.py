@@ -31,6 +31,7 @@ EVENTS_PER_TASK = 156_250
 COMMANDS: dict[str, tuple[str, ...]] = {
     "info": (),
     "report": (),
+    "diagnose": (),
     "rate": (),
     "phases": (),
     "ordinals": ("--op", "write"),

@@ -9,6 +9,7 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
+from bokeh.document import Document
 from bokeh.embed import components
 from bokeh.resources import Resources
 from jinja2 import Environment
@@ -206,6 +207,15 @@ def _page_of_run(run: Any) -> str:
     return report_html(run, summaries, shown, examination.of(gathered))
 
 
+def _embedded(pictures: dict[str, Any]) -> tuple[str, dict[str, str]]:
+    document = Document()
+    # Otherwise everything that all pictures are made of is looked for again with each of them.
+    with document.models.freeze():
+        for picture in pictures.values():
+            document.add_root(picture)
+    return components(pictures)
+
+
 def report_html(
     run: Any, summaries: Summaries, shown: Sequence[Shown] = (), diagnosis: Diagnosis | None = None
 ) -> str:
@@ -227,7 +237,7 @@ def report_html(
     if summaries.events != 0:
         pictures["trace"] = trace_diagram(summaries.raster, x_range=x_range)
         pictures["rate"] = rate(summaries.rate, x_range=x_range)
-    script, divisions = components(pictures)
+    script, divisions = _embedded(pictures)
     library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
     template = files("ensembles.viz").joinpath("report.html").read_text(encoding="utf-8")
     return (
