@@ -246,8 +246,8 @@ static int put_rows(job *job, uint32_t rank)
         const int goes_on = k && run->file == run[-1].file && run->layer == run[-1].layer;
         number = goes_on ? number + 1 : 0;
         uint16_t position = (uint16_t)(1 + run->taken);
-        for (Py_ssize_t at = run->first; at >= 0; at = job->reads.items[at].next) {
-            const one_read *const read = &job->reads.items[at].read;
+        for (Py_ssize_t next = run->first; next >= 0; next = job->reads.items[next].next, position++) {
+            const one_read *const read = &job->reads.items[next].read;
             const Py_ssize_t index = ADDED(job->rows);
             if (index < 0)
                 return -1;
@@ -265,7 +265,7 @@ static int put_rows(job *job, uint32_t rank)
                                            .ordinal = read->ordinal,
                                            .calls = read->calls,
                                            .call = read->call,
-                                           .position = position++,
+                                           .position = position,
                                            .layer = run->layer,
                                            .interleaved = 2 * run->mixed >= (run->late > 1 ? run->late : 1)};
         }
