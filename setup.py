@@ -48,5 +48,6 @@ setup(
         compiled("ensembles.readers._sorted"),
         compiled("ensembles.readers._columns", EVENT),
         compiled("ensembles.structure._gaps", BINS, ARRAYS),
+        compiled("ensembles.structure._strides", "ensembles/structure/_streams.h"),
     ]
 )

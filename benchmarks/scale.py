@@ -20,9 +20,11 @@ from pathlib import Path
 from tabulate import tabulate
 
 import ensembles
+from ensembles.diagnosis.diagnose import Examination
 from ensembles.gathering import Here, Processes
 from ensembles.structure.ordinals_of_run import Operations
 from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.together import Together
 from ensembles.viz.report import Summaries
 from ensembles.writers.synthetic import synthetic_run
 
@@ -31,6 +33,7 @@ EVENTS_PER_TASK = 156_250
 COMMANDS: dict[str, tuple[str, ...]] = {
     "info": (),
     "report": (),
+    "diagnose": (),
     "rate": (),
     "phases": (),
     "ordinals": ("--op", "write"),
@@ -55,6 +58,12 @@ class Timed:
         self.summary.add(chunk)
         self.used_s[os.getpid()] = time.process_time() - self._begin
 
+    def finish(self) -> None:
+        """All events of a part were added."""
+        if hasattr(self.summary, "finish"):
+            self.summary.finish()
+        self.used_s[os.getpid()] = time.process_time() - self._begin
+
     def merge(self, other: Timed) -> None:
         """Add those of other ranks."""
         self.summary.merge(other.summary)
@@ -62,8 +71,12 @@ class Timed:
             self.used_s[pid] = self.used_s.get(pid, 0.0) + used_s
 
 
-def summaries_of(run) -> Summaries:
-    """Those of a report."""
+def summaries_of(run) -> Together:
+    """Those of a report, and what findings stand on."""
+    return Together((_tables_and_pictures, Examination(run).make), run)
+
+
+def _tables_and_pictures(run) -> Summaries:
     return Summaries.empty(run.tasks)
 
 

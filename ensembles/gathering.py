@@ -47,7 +47,8 @@ class Summary(Protocol):
     """What can be filled from parts of a run.
 
     One that has to see its events otherwise than as they come has a method ``prepared(chunks, budget, path)``
-    beside these, which is given all chunks of its part and gives those that are added.
+    beside these, which is given all chunks of its part and gives those that are added. One that holds events
+    back has a method ``finish()``, which is called when all of its part were added.
     """
 
     def add(self, chunk: Events) -> None:
@@ -109,6 +110,8 @@ class Pass:
                 if unchecked >= _CHECKED_EVENTS:
                     self.budget.check(self.path)
                     unchecked = 0
+            if hasattr(summary, "finish"):
+                summary.finish()
             self.budget.check(self.path)
         except MemoryError as error:
             raise self.budget.exceeded(self.path) from error

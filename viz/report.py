@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
+from bokeh.document import Document
 from bokeh.embed import components
 from bokeh.resources import Resources
 from jinja2 import Environment
 
 from ensembles import __version__
-from ensembles.diagnosis.diagnose import diagnose
+from ensembles.diagnosis.diagnose import Examination
+from ensembles.diagnosis.finding import Diagnosis
+from ensembles.diagnosis.gathered import Gathered
 from ensembles.errors import EnsioError
 from ensembles.events import Events
 from ensembles.summaries.calltable import CallTable
@@ -24,11 +28,12 @@ from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
+from ensembles.summaries.together import Together
 from ensembles.viz.figures import time_range
 from ensembles.viz.histogram import histogram
 from ensembles.viz.moments import moments
 from ensembles.viz.rate import rate
-from ensembles.viz.report_ensembles import shown_ensembles
+from ensembles.viz.report_ensembles import Shown, shown_ensembles
 from ensembles.viz.report_tables import call_colours, call_table, facts, headline, missing, size_tables
 from ensembles.viz.trace_diagram import trace_diagram
 from ensembles.writers.wholefile import whole_file
@@ -102,9 +107,19 @@ class Summaries:
     def of_run(cls, run: Any) -> Summaries:
         """Those of a run: where its events are not all calls, what the recorder's own summary tells of
         all."""
-        if run.has_all_events:
-            return run.gather(_of_no_events, _COLUMNS)
-        shown = run.gather(_OverTime)
+        return cls.with_examination(run, Examination(run, ()))[0]
+
+    @classmethod
+    def with_examination(cls, run: Any, examination: Examination) -> tuple[Summaries, Gathered]:
+        """As `of_run`, and in the same pass what is to be examined."""
+        of_all = run.has_all_events
+        columns = {*_COLUMNS, *examination.columns} if of_all else None
+        makes = (_of_no_events if of_all else _OverTime, examination.make)
+        found, gathered = run.gather(partial(Together, makes), columns).each
+        return found if of_all else cls._beside_recorded(run, found), gathered
+
+    @classmethod
+    def _beside_recorded(cls, run: Any, shown: _OverTime) -> Summaries:
         cells = run.summary
         sizes, classes = sizes_of(cells)
         table, totals = table_of(cells, run.files), totals_of(cells)
@@ -176,34 +191,53 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
     try:
         # A place that cannot be written to is found out before the work is done, not after it.
         with whole_file(path) as temporary:
-            summaries = Summaries.of_run(run) if chunks is None else Summaries.of(chunks, run.tasks)
-            page = report_html(run, summaries, whole_run=chunks is None).encode("utf-8", "replace")
+            page = _page_of_run(run) if chunks is None else report_html(run, Summaries.of(chunks, run.tasks))
             with open(temporary, "wb") as file:
-                return file.write(page)
+                return file.write(page.encode("utf-8", "replace"))
     except OSError as error:
         sentence = f"{path} cannot be written ({error.strerror}): choose another place with -o"
         raise EnsioError(sentence) from error
 
 
-def report_html(run: Any, summaries: Summaries, whole_run: bool = True) -> str:
+def _page_of_run(run: Any) -> str:
+    examination = Examination(run)
+    summaries, gathered = Summaries.with_examination(run, examination)
+    # The ensembles come first: phases, which findings may name, are found in one pass with them.
+    shown = shown_ensembles(run, summaries.table)
+    return report_html(run, summaries, shown, examination.of(gathered))
+
+
+def _embedded(pictures: dict[str, Any]) -> tuple[str, dict[str, str]]:
+    document = Document()
+    # Otherwise everything that all pictures are made of is looked for again with each of them.
+    with document.models.freeze():
+        for picture in pictures.values():
+            document.add_root(picture)
+    return components(pictures)
+
+
+def report_html(
+    run: Any, summaries: Summaries, shown: Sequence[Shown] = (), diagnosis: Diagnosis | None = None
+) -> str:
     """The page as text.
 
     Parameters
     ----------
     run : Run
     summaries : Summaries
-    whole_run : bool
-        They are of all its calls: then modes and tails are shown, too.
+    shown : sequence of Shown
+        Ensembles; and
+    diagnosis : Diagnosis or None
+        What is known only where the summaries are of all calls.
     """
     x_range = time_range(*summaries.raster.extent_ns)
-    shown = shown_ensembles(run, summaries.table) if whole_run else []
     pictures: dict[str, Any] = {"histogram": histogram(summaries.histogram)}
     for number, ensemble in enumerate(shown):
         pictures |= {f"{name}_{number}": figure for name, figure in ensemble.pictures.items()}
     if summaries.events != 0:
         pictures["trace"] = trace_diagram(summaries.raster, x_range=x_range)
         pictures["rate"] = rate(summaries.rate, x_range=x_range)
-    script, divisions = components(pictures)
+    script, divisions = _embedded(pictures)
     library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
     template = files("ensembles.viz").joinpath("report.html").read_text(encoding="utf-8")
     return (
@@ -219,7 +253,7 @@ def report_html(run: Any, summaries: Summaries, whole_run: bool = True) -> str:
             calls=call_table(summaries),
             missing=missing(run, summaries),
             single_calls=summaries.events != 0,
-            diagnosis=diagnose(run) if whole_run else None,
+            diagnosis=diagnosis,
             sizes=size_tables(summaries.sizes, summaries.size_classes),
             ensembles=shown,
             moments=moments((summaries.moments, summaries.histogram)),

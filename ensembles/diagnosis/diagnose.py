@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,35 +37,61 @@ def diagnose(run: Run, rules: Sequence[Rule] = RULES) -> Diagnosis:
     EnsioError
         The run cannot be read, or more memory is needed than there may be.
     """
-    refused: dict[str, str] = {}
-    wanted = []
-    for rule in rules:
-        try:
-            rule.preconditions(run)
-            wanted.append(rule)
-        except CannotSay as reason:
-            refused[rule.ID] = str(reason)
-    needs = {name: need for rule in wanted for name, need in rule.NEEDS.items()}
-    findings: list[Finding] = []
-    notes = list(run.notes)
-    if needs:
-        columns = {column for need in needs.values() for column in need.columns} | {"rank"}
-        gathered = run.gather(partial(Gathered, needs), columns)
+    examination = Examination(run, rules)
+    return examination.of(run.gather(examination.make, examination.columns) if examination.columns else None)
+
+
+class Examination:
+    """What rules ask of a run, for who makes a pass over its events anyway.
+
+    Parameters
+    ----------
+    run : Run
+    rules : sequence of Rule
+
+    Attributes
+    ----------
+    make : callable
+        Run → an empty summary, which is filled in the pass.
+    columns : frozenset of str
+        Columns of events that it needs; none: there is nothing to ask of the events.
+    """
+
+    def __init__(self, run: Run, rules: Sequence[Rule] = RULES) -> None:
+        self._run, self._rules = run, rules
+        self._refused: dict[str, str] = {}
+        self._wanted: list[Rule] = []
+        for rule in rules:
+            try:
+                rule.preconditions(run)
+                self._wanted.append(rule)
+            except CannotSay as reason:
+                self._refused[rule.ID] = str(reason)
+        needs = {name: need for rule in self._wanted for name, need in rule.NEEDS.items()}
+        self.make: Callable[[Run], Gathered] = partial(Gathered, needs)
+        columns = frozenset(column for need in needs.values() for column in need.columns)
+        self.columns = columns | {"rank"} if needs else columns
+
+    def of(self, gathered: Gathered | None) -> Diagnosis:
+        """What the rules say to what was gathered; None: nothing was, as they ask for nothing."""
+        run, refused = self._run, dict(self._refused)
+        findings: list[Finding] = []
         notes = list(run.notes)
-        if gathered.left_out:
+        if gathered is not None and gathered.left_out:
             notes.append(
                 f"{gathered.left_out:,} tasks made more calls than may be held at once, and the order of "
                 "their calls was not looked at: give more memory (--memory)"
             )
-        for rule in wanted:
+        summaries = {} if gathered is None else gathered.summaries
+        for rule in self._wanted:
             try:
-                findings += rule.examine(run, {name: gathered.summaries[name] for name in rule.NEEDS})
+                findings += rule.examine(run, {name: summaries[name] for name in rule.NEEDS})
             except CannotSay as reason:
                 refused[rule.ID] = str(reason)
-    return Diagnosis(
-        run=run.path,
-        findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),
-        examined=tuple(rule.ID for rule in rules if rule.ID not in refused),
-        not_examined=tuple(NotExamined(name, reason) for name, reason in refused.items()),
-        notes=tuple(notes),
-    )
+        return Diagnosis(
+            run=run.path,
+            findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),
+            examined=tuple(rule.ID for rule in self._rules if rule.ID not in refused),
+            not_examined=tuple(NotExamined(name, reason) for name, reason in refused.items()),
+            notes=tuple(notes),
+        )

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ensembles.events import Events
+from ensembles.structure.held_ranks import HeldRanks
 
 if TYPE_CHECKING:
-    from ensembles.budget import Budget
     from ensembles.diagnosis.rule import Need
     from ensembles.run import Run
 
 
-class Piece(NamedTuple):
-    """Events, and whether they are all calls of their tasks."""
-
-    events: Events
-    whole: bool
-
-
 class Gathered:
-    """Summaries by name, filled together.
+    """Summaries by name, filled together: each with the events as they come, or with those of whole tasks.
 
     Parameters
     ----------
@@ -40,73 +31,34 @@ class Gathered:
     def __init__(self, needs: Mapping[str, Need], run: Run) -> None:
         self.summaries: dict[str, Any] = {name: need.make(run) for name, need in needs.items()}
         self.left_out = 0
-        self._last_left_out = -1
+        whole = {name for name, each in self.summaries.items() if getattr(each, "whole_ranks", False)}
+        self._of_ranks = [self.summaries[name] for name in whole]
+        self._of_chunks = [self.summaries[name] for name in self.summaries.keys() - whole]
+        columns = {column for name in whole for column in needs[name].columns}
+        self._held = HeldRanks(columns, run.budget.held_events) if whole else None
 
-    def prepared(self, chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Piece]:
-        """The events of a pass, those of a task together as far as memory allows."""
-        for piece in whole_ranks(chunks, budget.held_events):
-            if not piece.whole:
-                rank = int(piece.events.rank[0])
-                self.left_out += rank != self._last_left_out
-                self._last_left_out = rank
-            yield piece
-
-    def add(self, piece: Piece) -> None:
+    def add(self, chunk: Events) -> None:
         """Add events to the summaries."""
-        for summary in self.summaries.values():
-            if piece.whole or not getattr(summary, "whole_ranks", False):
-                summary.add(piece.events)
+        for summary in self._of_chunks:
+            summary.add(chunk)
+        if self._held is not None:
+            self._add_ranks(self._held.added(chunk))
+
+    def finish(self) -> None:
+        """All events were added."""
+        if self._held is not None:
+            self._add_ranks(self._held.rest())
+            self.left_out += self._held.left_out
+            self._held = None
+
+    def _add_ranks(self, pieces: Iterator[Events]) -> None:
+        for piece in pieces:
+            for summary in self._of_ranks:
+                summary.add(piece)
+            del piece  # so that its memory can take the next one
 
     def merge(self, other: Gathered) -> None:
         """Add those of other ranks."""
         self.left_out += other.left_out
         for name, summary in self.summaries.items():
             summary.merge(other.summaries[name])
-
-
-def whole_ranks(chunks: Iterator[Events], most_events: int) -> Iterator[Piece]:
-    """The same events, cut so that no task is in two pieces, unless it has more than `most_events`.
-
-    Parameters
-    ----------
-    chunks : iterator of Events
-        In the order of ranks.
-    most_events : int
-    """
-    held: list[Events] = []
-    too_many: int | None = None  # the rank that is given in pieces
-    for chunk in chunks:
-        if not len(chunk):
-            continue
-        current = int(held[0].rank[0]) if held else too_many
-        begin = 0 if current is None else int(np.searchsorted(chunk.rank, current, side="right"))
-        if begin and too_many is not None:
-            yield Piece(chunk.part(0, begin), whole=False)
-        elif begin:
-            held.append(chunk.part(0, begin))
-            if sum(map(len, held)) > most_events:
-                too_many = current
-                yield from (Piece(part, whole=False) for part in held)
-                held = []
-        if begin == len(chunk):
-            continue
-        if held:
-            yield Piece(_joined(held), whole=True)
-        too_many = None
-        last = int(np.searchsorted(chunk.rank, chunk.rank[-1]))
-        if last > begin:
-            yield Piece(chunk.part(begin, last), whole=True)
-        held = [chunk.part(max(last, begin), len(chunk))]
-    if held:
-        yield Piece(_joined(held), whole=True)
-
-
-def _joined(parts: list[Events]) -> Events:
-    """Events with the columns that their parts have."""
-    if len(parts) == 1:
-        return parts[0]
-    names = [name for name in parts[0].__slots__ if hasattr(parts[0], name) and not name.startswith("_")]
-    columns = {
-        n: np.concatenate([getattr(p, n) for p in parts]) for n in names if n not in ("calls", "files")
-    }
-    return Events.partly(columns, parts[0].calls, parts[0].files)

@@ -164,9 +164,14 @@ class ReusedColumns:
 
     def taken(self) -> dict[str, np.ndarray]:
         """Columns whose values are not set yet."""
-        if not self._last or any(holders != _ONLY_HERE for holders in _holders(self._last)):
+        if not self._last or held_elsewhere(self._last):
             self._last = empty_columns(self._length, self._names)
         return self._last
+
+
+def held_elsewhere(columns: dict[str, np.ndarray]) -> bool:
+    """Whether somebody else than who has this dictionary holds one of its columns, or a view of one."""
+    return any(holders != _ONLY_HERE for holders in _holders(columns))
 
 
 def _holders(columns: dict[str, np.ndarray]) -> list[int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ensembles.events import OPS, Events
+from ensembles.events import OPS, Call, Events, of_calls
 
 LAYERS = ("posix", "stdio", "mpiio", "hdf5")
 """From the file system up; others count as the last."""
@@ -12,6 +14,13 @@ LAYERS = ("posix", "stdio", "mpiio", "hdf5")
 _STREAM = ("rank", "layer", "file", "lane")
 
 Columns = dict[str, np.ndarray]
+
+
+@of_calls
+def layer_of_calls(calls: Sequence[Call]) -> np.ndarray:
+    """Index into `LAYERS` of each call's layer: uint8, shape (len(calls),)."""
+    last = len(LAYERS) - 1
+    return np.array([LAYERS.index(call.layer) if call.layer in LAYERS else last for call in calls], np.uint8)
 
 
 def reads_of(events: Events) -> Columns:
@@ -34,13 +43,12 @@ def reads_of(events: Events) -> Columns:
     is_write = (op == OPS.index("write")) & (moved > 0) & ((events.carried[order] & 2) == 0)
     written = np.cumsum(np.where(is_write, moved, 0))
     writing = np.cumsum(np.where(is_write, events.duration[order], 0))
-    layer_of_call = [LAYERS.index(c.layer) if c.layer in LAYERS else len(LAYERS) - 1 for c in events.calls]
     mine = np.flatnonzero((op == OPS.index("read")) & (moved > 0) & (events.offset[order] >= 0))
     at = order[mine]
     reads: Columns = {
         "rank": events.rank[at],
         "file": events.file[at],
-        "layer": np.array(layer_of_call or [0], np.uint8)[events.call[at]],
+        "layer": layer_of_calls(events.calls)[events.call[at]],
         "call": events.call[at],
         "lane": events.thread[at].astype(np.int64),
         "start_ns": events.start[at],
@@ -97,7 +105,7 @@ def _better(found: Columns, reads: Columns, several: np.ndarray, group: np.ndarr
     chosen = np.flatnonzero(several[group])
     some = {name: values[chosen] for name, values in reads.items()}
     some["lane"] = np.zeros(len(chosen), np.int64)
-    back = np.lexsort((some["start_ns"], group[chosen]))
+    back = np.lexsort((some["ordinal"], group[chosen]))
     together = _runs({name: values[back] for name, values in some.items()}, least)
     together["group"] = group[chosen][back][together["row"]]
     apart_reads = np.bincount(found["group"], minlength=len(several))
@@ -141,6 +149,7 @@ def _runs(reads: Columns, least_reads: int) -> Columns:
     found["position_in_run"] = place
     found["begun_before"] = taken[run].astype(np.int64)
     found["begin"] = reads["start_ns"][low][run]
+    found["number"] = run
     return found
 
 
@@ -164,9 +173,9 @@ def _without_cuts(reads: Columns) -> Columns:
 
 def _numbered(found: Columns) -> Columns:
     """Runs numbered by time within their rank, layer and file."""
-    found = _sorted(found, ("position_in_run", "lane", "begin", "file", "layer", "rank"))
+    found = _sorted(found, ("position_in_run", "number", "lane", "begin", "file", "layer", "rank"))
     first = _is_first(found, ("rank", "layer", "file"))
-    number = np.cumsum(_is_first(found, ("rank", "layer", "file", "begin", "lane"))) - 1
+    number = np.cumsum(_is_first(found, ("rank", "layer", "file", "begin", "lane", "number"))) - 1
     begin = np.flatnonzero(first)
     found["run"] = number - np.repeat(number[begin], np.diff(np.append(begin, len(number))))
     return found

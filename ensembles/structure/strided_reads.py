@@ -14,48 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.events import OPS, Events
-from ensembles.structure.read_streams import LAYERS, reads_of, runs_of
+from ensembles.events import Events
+from ensembles.structure.strided_runs import COLUMNS, MOST_POSITIONS, ROW, strides_of
+
+__all__ = ["COLUMNS", "MOST_POSITIONS", "ROW", "StridedReads"]
 
 MOST_ROWS = 1 << 18
 """Reads that are held; of more, those of some tasks, chosen by chance."""
-
-MOST_POSITIONS = 64
-"""Reads of a run that are held one by one; those that follow are added up in one row more."""
-
-LEAST_READS = 4
-"""Shorter runs are left out."""
-
-COLUMNS = ("rank", "thread", "call", "depth", "carried", "file", "offset", "moved", "start", "duration")
-"""Columns of events that are needed."""
-
-ROW = np.dtype(
-    [
-        ("rank", "u4"),
-        ("file", "u4"),
-        ("layer", "u1"),
-        ("call", "u2"),
-        ("run", "u4"),
-        ("reads", "u4"),
-        ("position", "u2"),
-        ("ordinal", "u4"),
-        ("interleaved", "?"),
-        ("calls", "u4"),
-        ("start_ns", "i8"),
-        ("end_ns", "i8"),
-        ("duration_ns", "i8"),
-        ("bytes", "i8"),
-        ("stride_bytes", "i8"),
-        ("written_bytes", "i8"),
-        ("writing_ns", "i8"),
-    ]
-)
-"""A row a read. ``run``: which strided run of its task, layer and file by time, from 0; ``reads``: of the
-run; ``position``: in the run, from 1, and `MOST_POSITIONS` + 1 for the sum of those that follow; ``ordinal``:
-which read of its task, layer and file; ``written_bytes``, ``writing_ns``: by the task since the read
-before."""
-
-_WRITTEN_SHARE = 1 / 16
 
 
 class StridedReads:
@@ -69,7 +34,8 @@ class StridedReads:
         Reads that moved bytes and are in no other read, and those of them whose place in the file is known
         (in some layer: then the reads inside them count).
     bytes_by_layer : dict of (int, int) to int
-        Bytes read of each file through each layer (index into `LAYERS`), where the place is known.
+        Bytes read of each file through each layer (index into `read_streams.LAYERS`), where the place is
+        known.
     io_time_ns, read_time_ns : int
         Time in outermost calls that are no waiting, and in reads among them.
     first_ns, last_ns : int or None
@@ -95,23 +61,18 @@ class StridedReads:
         """Add all calls of some tasks."""
         if not len(events):
             return
-        op = events.op
-        end = events.end
-        low, high = int(events.start.min()), int(end.max())
-        self.first_ns = low if self.first_ns is None else min(self.first_ns, low)
-        self.last_ns = high if self.last_ns is None else max(self.last_ns, high)
-        outer = (events.depth == 0) & (op != OPS.index("wait"))
-        is_read = (op == OPS.index("read")) & (events.moved > 0)
-        self.io_time_ns += int(events.duration[outer].sum())
-        self.read_time_ns += int(events.duration[outer & is_read].sum())
-        alone = is_read & ((events.carried & 1) == 0)
-        self.reads += int(np.count_nonzero(alone))
-        self.reads_with_offset += int(np.count_nonzero(alone & (events.offset >= 0)))
-        reads = reads_of(events)
-        self._count_bytes(reads)
-        rows = runs_of(reads, LEAST_READS)
-        if len(rows["rank"]):
-            self._keep(_table_of(rows))
+        found = strides_of(events)
+        first, last = found.first_ns, found.last_ns
+        self.first_ns = first if self.first_ns is None else min(self.first_ns, first)
+        self.last_ns = last if self.last_ns is None else max(self.last_ns, last)
+        self.reads += found.reads
+        self.reads_with_offset += found.reads_with_offset
+        self.io_time_ns += found.io_time_ns
+        self.read_time_ns += found.read_time_ns
+        for count, file, layer in found.bytes.tolist():
+            self.bytes_by_layer[file, layer] = self.bytes_by_layer.get((file, layer), 0) + count
+        if len(found.rows):
+            self._keep(found.rows)
 
     def merge(self, other: StridedReads) -> None:
         """Add those of other tasks."""
@@ -156,14 +117,6 @@ class StridedReads:
         wanted = np.array([layer_of.get(file, 0) for file in files.tolist()], np.uint8)
         return rows[rows["layer"] == wanted[where.reshape(-1)]] if len(rows) else rows
 
-    def _count_bytes(self, reads: dict[str, np.ndarray]) -> None:
-        code = reads["file"].astype(np.int64) * len(LAYERS) + reads["layer"]
-        codes, where = np.unique(code, return_inverse=True)
-        sums = np.bincount(where.reshape(-1), reads["bytes"], minlength=len(codes))
-        for number, count in zip(codes.tolist(), sums.tolist(), strict=True):
-            key = divmod(number, len(LAYERS))
-            self.bytes_by_layer[key] = self.bytes_by_layer.get(key, 0) + int(count)
-
     def _keep(self, rows: np.ndarray) -> None:
         self._parts.append(rows)
         self._held += len(rows)
@@ -190,25 +143,3 @@ def _lot_of(rank: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return (x ^ (x >> np.uint64(31))) / 2.0**64
-
-
-def _table_of(reads: dict[str, np.ndarray]) -> np.ndarray:
-    """Rows of the reads of strided runs, those beyond `MOST_POSITIONS` added up."""
-    new = reads["position_in_run"] == 0
-    run = np.cumsum(new) - 1
-    count = np.bincount(run)
-    late = reads["position_in_run"] >= 3
-    mixed = reads["written_bytes"] >= _WRITTEN_SHARE * reads["bytes"]
-    of_run = np.bincount(run, late & mixed) >= 0.5 * np.maximum(np.bincount(run, late), 1)
-    place = np.minimum(reads["position_in_run"], MOST_POSITIONS)
-    first = np.flatnonzero(np.diff(run * (MOST_POSITIONS + 1) + place, prepend=-1))
-    rows = np.empty(len(first), ROW)
-    for name in ("rank", "file", "layer", "call", "run", "ordinal", "start_ns", "stride_bytes"):
-        rows[name] = reads[name][first]
-    for name in ("calls", "duration_ns", "bytes", "written_bytes", "writing_ns"):
-        rows[name] = np.add.reduceat(reads[name], first)
-    rows["end_ns"] = np.maximum.reduceat(reads["end_ns"], first)
-    rows["reads"] = count[run[first]]
-    rows["position"] = place[first] + 1 + reads["begun_before"][first]
-    rows["interleaved"] = of_run[run[first]]
-    return rows

@@ -12,7 +12,8 @@ from matrices import FileSystem, Matrices, run_matrices, write_run
 
 import ensembles as en
 from ensembles.collection import collect
-from ensembles.viz.report import write_report
+from ensembles.diagnosis.diagnose import Examination
+from ensembles.viz.report import Summaries, write_report
 
 FAULTY = FileSystem(fault=1.0)
 
@@ -117,6 +118,20 @@ def test_memory_that_does_not_hold_a_task_leaves_it_out_and_says_so(tmp_path, mo
     found = en.diagnose(en.open(folder))
     assert found.findings == ()
     assert any(note.startswith("6 tasks made more calls") for note in found.notes)
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_findings_of_the_pass_of_a_report_are_those_of_a_pass_of_their_own(faulty, workers):
+    run = en.open(faulty, workers=workers)
+    examination = Examination(run)
+    summaries, gathered = Summaries.with_examination(run, examination)
+    expected = en.diagnose(en.open(faulty))
+    assert len(expected.findings) == 1
+    assert examination.of(gathered).to_json() == expected.to_json()
+    alone = Summaries.of_run(en.open(faulty))
+    assert {call: each.count for call, each in summaries.table.totals.items()} == {
+        call: each.count for call, each in alone.table.totals.items()
+    }
 
 
 def test_the_report_has_the_findings_and_a_healthy_one_no_such_section(faulty, healthy, tmp_path):

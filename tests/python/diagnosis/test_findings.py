@@ -20,9 +20,10 @@ from ensembles.diagnosis.finding import (
     spans_of,
     spans_text,
 )
-from ensembles.diagnosis.gathered import whole_ranks
 from ensembles.diagnosis.rule import CannotSay, Need
 from ensembles.events import Events
+from ensembles.structure import held_ranks
+from ensembles.structure.held_ranks import HeldRanks
 
 
 def test_confidence_is_lost_by_doubt_and_gone_with_a_check_that_fails():
@@ -53,30 +54,57 @@ def test_spans_hold_all_numbers_and_are_few():
     assert all(any(low <= number <= high for low, high in spans) for number in numbers)
 
 
-def pieces_of(sizes: list[int], chunk: int, most: int) -> list[tuple[list[int], bool]]:
+def pieces_of(
+    sizes: list[int], chunk: int, most: int, enough: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[list[int]], int]:
+    """The ranks in each piece, and how many were left out."""
+    monkeypatch.setattr(held_ranks, "ENOUGH", enough)
     rank = np.repeat(np.arange(len(sizes)), sizes)
-    columns = {"rank": rank, "start": np.arange(len(rank))}
+    columns = {"rank": rank, "start": np.arange(len(rank)), "call": np.zeros(len(rank))}
     events = Events.partly(columns, (), [""])
-    chunks = (events.part(low, min(low + chunk, len(rank))) for low in range(0, len(rank), chunk))
-    return [(piece.events.rank.tolist(), piece.whole) for piece in whole_ranks(chunks, most)]
+    held, pieces = HeldRanks((), most), []
+    for low in range(0, len(rank), chunk):
+        pieces += held.added(events.part(low, min(low + chunk, len(rank))))
+    pieces += held.rest()
+    # They were kept, so nothing of them may have been used again.
+    for piece in pieces:
+        np.testing.assert_array_equal(rank[piece.start], piece.rank)
+    assert not any(hasattr(piece, "call") for piece in pieces)
+    return [piece.rank.tolist() for piece in pieces], held.left_out
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 100])
-def test_calls_of_a_task_come_together_whatever_the_chunks(chunk):
+@pytest.mark.parametrize("enough", [1, 4, 100])
+def test_calls_of_a_task_come_together_whatever_the_chunks(chunk, enough, monkeypatch):
     sizes = [3, 1, 8, 2, 2, 5]
-    pieces = pieces_of(sizes, chunk, most=50)
-    assert all(whole for _, whole in pieces)
-    assert [rank for ranks, _ in pieces for rank in ranks] == np.repeat(np.arange(6), sizes).tolist()
+    pieces, left_out = pieces_of(sizes, chunk, 50, enough, monkeypatch)
+    assert left_out == 0
+    assert [rank for ranks in pieces for rank in ranks] == np.repeat(np.arange(6), sizes).tolist()
     for rank in range(6):
-        assert sum(rank in ranks for ranks, _ in pieces) == 1
+        assert sum(rank in ranks for ranks in pieces) == 1
+    assert all(len(ranks) >= enough for ranks in pieces[:-1])
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5])
-def test_a_task_that_does_not_fit_comes_in_pieces_and_the_others_whole(chunk):
-    sizes = [3, 20, 4]
-    pieces = pieces_of(sizes, chunk, most=6)
-    assert [rank for ranks, _ in pieces for rank in ranks] == np.repeat(np.arange(3), sizes).tolist()
-    assert {rank for ranks, whole in pieces if not whole for rank in ranks} == {1}
+@pytest.mark.parametrize("enough", [1, 100])
+def test_a_task_that_does_not_fit_is_left_out_and_the_others_are_whole(chunk, enough, monkeypatch):
+    pieces, left_out = pieces_of([3, 20, 4, 12, 12, 2, 30], chunk, 6, enough, monkeypatch)
+    assert [rank for piece in pieces for rank in piece] == [0] * 3 + [2] * 4 + [5] * 2
+    assert left_out == 4
+
+
+def test_memory_is_used_again_unless_somebody_keeps_it(monkeypatch):
+    monkeypatch.setattr(held_ranks, "ENOUGH", 1)
+    held, places, kept = HeldRanks((), 100), [], []
+    for rank in range(6):
+        chunk = Events.partly({"rank": np.full(5, rank), "start": np.full(5, rank)}, (), [""])
+        for piece in held.added(chunk):
+            places.append(piece.start.ctypes.data)
+            kept += [piece.start] if rank == 3 else []
+            del piece
+    assert len(places) == 5
+    assert len(set(places)) == 2
+    assert kept[0].tolist() == [2] * 5
 
 
 class _Count:

@@ -1,0 +1,106 @@
+"""Puts the calls of each task together, where they come in chunks: in memory that is used again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from ensembles.events import COLUMNS, Call, Events
+from ensembles.readers.decode import empty_columns, held_elsewhere
+
+ENOUGH = 1 << 15
+"""Events that are given at a time, or a few more: fewer would cost more calls, and more would not stay in the
+processor's cache."""
+
+
+class HeldRanks:
+    """Gives the events of chunks again, so that all of a task are given at once.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Columns that the given events have; ``rank`` and ``start`` they have anyway.
+    most_events : int
+        Tasks with more are left out.
+
+    Attributes
+    ----------
+    left_out : int
+        How many of these there were.
+    """
+
+    def __init__(self, names: Iterable[str], most_events: int) -> None:
+        self.left_out = 0
+        self._names = tuple(name for name in COLUMNS if name in {*names, "rank", "start"})
+        self._most_events = most_events
+        self._columns: dict[str, np.ndarray] = {}
+        self._room = self._count = 0
+        self._begin = 0
+        """Where the calls of the last task begin: there may be more of it."""
+        self._too_large: int | None = None
+        self._calls: Sequence[Call] = ()
+        self._files: Sequence[str] = ("",)
+
+    def added(self, chunk: Events) -> Iterator[Events]:
+        """Add events, which come in the order of ranks.
+
+        Yields
+        ------
+        Events
+            All calls of some tasks. Their memory is used again, unless somebody keeps a column of them.
+        """
+        if not len(chunk):
+            return
+        low, high, last = 0, len(chunk), int(chunk.rank[-1])
+        if self._too_large is not None:
+            low = int(np.searchsorted(chunk.rank, self._too_large, side="right"))
+            if low == high:
+                return
+            self._too_large = None
+        if not self._count or int(self._columns["rank"][self._count - 1]) != last:
+            self._begin = self._count + max(int(np.searchsorted(chunk.rank, last)) - low, 0)
+        self._append(chunk, low)
+        self._calls, self._files = chunk.calls, chunk.files
+        too_large = self._count - self._begin > self._most_events
+        if self._begin >= ENOUGH or (too_large and self._begin):
+            yield self._first(self._begin)
+            self._keep_from(self._begin)
+        if too_large:
+            self.left_out += 1
+            self._too_large, self._count, self._begin = last, 0, 0
+
+    def rest(self) -> Iterator[Events]:
+        """The last tasks, when there are no more chunks; the memory is given back."""
+        if self._count:
+            yield self._first(self._count)
+        self._columns, self._room, self._count, self._begin = {}, 0, 0, 0
+
+    def _first(self, count: int) -> Events:
+        columns = {name: self._columns[name][:count] for name in self._names}
+        return Events.partly(columns, self._calls, self._files)
+
+    def _append(self, chunk: Events, low: int) -> None:
+        count = self._count + len(chunk) - low
+        if count > self._room:
+            self._room = max(2 * self._room, count, 2 * ENOUGH)
+            self._renew(0, self._count)
+        for name in self._names:
+            self._columns[name][self._count : count] = getattr(chunk, name)[low:]
+        self._count = count
+
+    def _keep_from(self, begin: int) -> None:
+        """What lies behind comes to the front."""
+        if held_elsewhere(self._columns):
+            self._renew(begin, self._count)
+        else:
+            for column in self._columns.values():
+                column[: self._count - begin] = column[begin : self._count]
+        self._count -= begin
+        self._begin -= begin
+
+    def _renew(self, low: int, high: int) -> None:
+        """Other memory, with the events between these places at its front."""
+        before, self._columns = self._columns, empty_columns(self._room, self._names)
+        for name in self._names if before else ():
+            self._columns[name][: high - low] = before[name][low:high]
