@@ -4,9 +4,9 @@ HDF5 would follow links into other files, take a column's data from them, give z
 written, and unpack a few bytes into any number. Here a part is what lies in the file itself, and what is read
 as a whole takes memory in proportion to the file.
 
-Nor does its library come back from all damage: of an empty text of variable length that lost its number it does
-not. So only structures with checksums are given to it (`ensembles.readers.trace_headers`), and no such texts,
-for they lie in the global heap, which has none.
+Nor does its library come back from all damage: from an empty text of variable length that lost its number it
+does not. So only structures with checksums are given to it (`ensembles.readers.trace_headers`), and no such
+texts, for they lie in the global heap, which has none.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from ensembles.readers.trace_columns import (
     Limits,
     TraceColumns,
 )
-from ensembles.readers.trace_index import Ranges, TraceIndex
 from ensembles.readers.trace_headers import check_superblock
+from ensembles.readers.trace_index import Ranges, TraceIndex
 from ensembles.readers.trace_metadata import FORMAT, VERSION, number_of, read_metadata
 from ensembles.readers.trace_parts import attribute_of, group_of, has_part, numbers_of, texts_of, whole_column
 from ensembles.regiontable import COLUMNS as REGION_COLUMNS

@@ -73,7 +73,7 @@ class RegionTimes:
 
 
 def _totals(table: RegionTable, key: np.ndarray, number: np.ndarray, length: int) -> list[RegionTotals]:
-    """What follows from the table alone: of phases and regions by their number in the order of their start."""
+    """What follows from the table alone; phases and regions by their number."""
     count = np.bincount(number, minlength=length)
     ended = np.bincount(number[table.ended != 0], minlength=length)
     time_ns = np.zeros(length, np.int64)
@@ -91,8 +91,8 @@ def _totals(table: RegionTable, key: np.ndarray, number: np.ndarray, length: int
 
 
 class CallsOfSpans:
-    """Sums over the calls that start in spans of time which have numbers; spans of one number that overlap in a
-    rank are one. It takes as long as there are spans and calls, however many numbers there are.
+    """Sums over the calls that start in spans of time which have numbers; spans of one number that overlap in
+    a rank are one. It takes as long as there are spans and calls, however many numbers there are.
 
     Parameters
     ----------

@@ -50,11 +50,10 @@ def describe(dataset: h5py.Dataset, unit: str, meaning: str) -> None:
     put_text(dataset, "meaning", meaning)
 
 
-def _created(
-    group: h5py.Group, name: str, length: int, dtype: np.dtype, item_bytes: int
-) -> h5py.Dataset:
+def _created(group: h5py.Group, name: str, length: int, dtype: np.dtype, item_bytes: int) -> h5py.Dataset:
     if length == 0:  # which cannot have chunks
         return group.create_dataset(name, (0,), dtype)
     rows = min(length, max(_CHUNK_BYTES // item_bytes, 1))
-    packing = {"compression": "gzip", "compression_opts": 1} if length * item_bytes > _COMPRESSED_BYTES else {}
+    packed = length * item_bytes > _COMPRESSED_BYTES
+    packing = {"compression": "gzip", "compression_opts": 1} if packed else {}
     return group.create_dataset(name, (length,), dtype, chunks=(rows,), fletcher32=True, **packing)

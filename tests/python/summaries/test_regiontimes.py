@@ -33,8 +33,10 @@ def some_regions(random: np.random.Generator, count: int, names: int, ranks: int
 
 
 @settings(max_examples=150, deadline=None)
-@given(seed=st.integers(0, 2**32), regions=st.integers(0, 60), names=st.integers(1, 8), ranks=st.integers(1, 4))
-def test_totals_are_those_of_every_call_and_region(seed: int, regions: int, names: int, ranks: int) -> None:
+@given(
+    seed=st.integers(0, 2**32), regions=st.integers(0, 60), names=st.integers(1, 8), ranks=st.integers(1, 4)
+)
+def test_totals_are_those_of_all_calls_and_regions(seed: int, regions: int, names: int, ranks: int) -> None:
     random = np.random.default_rng(seed)
     table, events = some_regions(random, regions, names, ranks, 100), some_events(random, 200, ranks + 1, 120)
     times = RegionTimes(table)
@@ -64,7 +66,7 @@ def test_totals_are_those_of_every_call_and_region(seed: int, regions: int, name
 
 
 def test_tens_of_thousands_of_names_add_up() -> None:
-    """Of a program whose functions are all traced, or a trace that says so: no work for each pair of name and call."""
+    """Of a program whose functions are all traced: no work for each pair of name and call."""
     random = np.random.default_rng(1)
     table, events = some_regions(random, 100_000, 50_000, 4, 1 << 30), some_events(random, 10_000, 4, 1 << 30)
     times = RegionTimes(table)
