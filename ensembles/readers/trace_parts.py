@@ -28,6 +28,9 @@ _ALWAYS_READ_BYTES = 1 << 26
 _MOST_RATIO = 64
 """A column that is read as a whole has at most so many bytes, or so many times those that are stored."""
 
+_MOST_TEXT_RATIO = 256
+"""The same of texts, each of which is counted once; their lengths are not, which are those of the longest."""
+
 _MOST_ATTRIBUTE_BYTES = 1 << 24
 
 
@@ -97,15 +100,18 @@ def texts_of(group: h5py.Group, name: str) -> list[str]:
     kind = h5py.check_string_dtype(dataset.dtype)
     if kind is None or kind.length is None:
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
-    most_bytes = max(_ALWAYS_READ_BYTES, _MOST_RATIO * dataset.id.get_storage_size())
+    most_bytes = max(_ALWAYS_READ_BYTES, _MOST_TEXT_RATIO * dataset.id.get_storage_size())
     at_a_time = dataset.chunks[0] if dataset.chunks else max(_MOST_CHUNK_BYTES // kind.length, 1)
+    known: dict[bytes, str] = {}  # one of a million tasks has the command of all others
     texts: list[str] = []
     for first in range(0, len(dataset), at_a_time):
-        some = dataset[first : first + at_a_time].tolist()
-        most_bytes -= sum(map(len, some)) + len(some)
-        if most_bytes < 0:
+        for text in dataset[first : first + at_a_time].tolist():
+            if text not in known:
+                known[text] = os.fsdecode(text)
+                most_bytes -= len(text)
+            texts.append(known[text])
+        if most_bytes < 8 * len(texts):
             raise ValueError(f"its column {name} unpacks to much more than is stored of it")
-        texts += map(os.fsdecode, some)
     return texts
 
 

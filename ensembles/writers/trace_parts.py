@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import h5py
 import numpy as np
 
 _CHUNK_BYTES = 1 << 18
-_COMPRESSED_BYTES = 1 << 10
-"""Shorter columns would hardly become shorter."""
+_PACKED_BYTES = 1 << 10
+"""Shorter columns of texts would hardly become shorter."""
 
 
 def put_text(thing: h5py.Group | h5py.Dataset, name: str, text: str) -> None:
@@ -37,7 +38,8 @@ def put_texts(group: h5py.Group, name: str, texts: Sequence[str], meaning: str) 
     coded = [os.fsencode(text) for text in texts]
     width = max(map(len, coded), default=0) or 1
     kind = h5py.string_dtype("utf-8", width)
-    dataset = _created(group, name, len(coded), kind, width)
+    packing = {"compression": "gzip", "compression_opts": 1} if len(coded) * width > _PACKED_BYTES else {}
+    dataset = _created(group, name, len(coded), kind, width, **packing)
     put_text(dataset, "meaning", meaning)
     rows = dataset.chunks[0] if dataset.chunks else 1
     for first in range(0, len(coded), rows):
@@ -50,10 +52,10 @@ def describe(dataset: h5py.Dataset, unit: str, meaning: str) -> None:
     put_text(dataset, "meaning", meaning)
 
 
-def _created(group: h5py.Group, name: str, length: int, dtype: np.dtype, item_bytes: int) -> h5py.Dataset:
+def _created(
+    group: h5py.Group, name: str, length: int, dtype: np.dtype, item_bytes: int, **packing: Any
+) -> h5py.Dataset:
     if length == 0:  # which cannot have chunks
         return group.create_dataset(name, (0,), dtype)
     rows = min(length, max(_CHUNK_BYTES // item_bytes, 1))
-    packed = length * item_bytes > _COMPRESSED_BYTES
-    packing = {"compression": "gzip", "compression_opts": 1} if packed else {}
     return group.create_dataset(name, (length,), dtype, chunks=(rows,), fletcher32=True, **packing)

@@ -18,7 +18,9 @@ from made_spools import made_events, spool
 
 from ensembles.collection import collect
 from ensembles.errors import EnsioError
+from ensembles.readers.trace_parts import texts_of
 from ensembles.readers.tracefile import TraceFileSource
+from ensembles.writers.trace_parts import put_texts
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 from bounded import MOST_MORE_BYTES, MOST_S, command
@@ -78,16 +80,15 @@ def zeros_without_end(file: h5py.File) -> None:
         pids.id.write_direct_chunk((first,), packed)
 
 
-def one_long_text_many_times(file: h5py.File) -> None:
+def long_texts_of_nothing(file: h5py.File) -> None:
     """Texts of a MiB that unpack from a KiB each."""
     del file["files"]
-    text, count = b"x" * (1 << 20), 4000
+    length, count = 1 << 20, 300
     files = file.create_dataset(
-        "files", (count,), h5py.string_dtype("utf-8", len(text)), chunks=(1,), compression="gzip"
+        "files", (count,), h5py.string_dtype("utf-8", length), chunks=(1,), compression="gzip"
     )
-    packed = zlib.compress(text, 9)
     for row in range(count):
-        files.id.write_direct_chunk((row,), packed)
+        files.id.write_direct_chunk((row,), zlib.compress((b"%d" % row).ljust(length, b"x"), 1))
 
 
 def texts_of_variable_length(file: h5py.File) -> None:
@@ -125,7 +126,7 @@ HOSTILE = {
     "bytes of another file": data_of_the_other,
     "a view of another file": view_of_the_other,
     "zeros without end": zeros_without_end,
-    "one long text many times": one_long_text_many_times,
+    "long texts of nothing": long_texts_of_nothing,
     "texts of variable length": texts_of_variable_length,
     "a text of variable length": a_text_of_variable_length,
     "an attribute of many numbers": an_attribute_of_many_numbers,
@@ -143,6 +144,18 @@ def test_what_leads_out_of_the_file_or_of_memory_is_refused(tmp_path: Path, whol
     code, told = command(tmp_path, "phases" if "view" in kind or "bytes" in kind else "info", str(path))
     assert (code, told.count("\n")) == (2, 1), told
     assert told.startswith(f"ensio: {path} is not a whole trace.h5")
+
+
+def test_a_text_that_is_said_many_times_is_held_once(tmp_path: Path, whole: Path) -> None:
+    """A thousand tasks of one long command, which unpack from next to nothing, are no bomb."""
+    path = tmp_path / "trace.h5"
+    with h5py.File(path, "w", libver="v110") as file:
+        put_texts(file, "commands", ["./program " + "x" * 100_000] * 1000, "of each task")
+    assert path.stat().st_size < 1_000_000
+    with h5py.File(path) as file:
+        texts = texts_of(file, "commands")
+    assert len(texts) == 1000
+    assert set(texts) == {"./program " + "x" * 100_000}
 
 
 def test_groups_that_hold_themselves_are_not_followed(tmp_path: Path, whole: Path) -> None:
