@@ -88,7 +88,7 @@ def long_texts_of_nothing(file: h5py.File) -> None:
         "files", (count,), h5py.string_dtype("utf-8", length), chunks=(1,), compression="gzip"
     )
     for row in range(count):
-        files.id.write_direct_chunk((row,), zlib.compress((b"%d" % row).ljust(length, b"x"), 1))
+        files.id.write_direct_chunk((row,), zlib.compress((b"%d" % row).ljust(length, b"x"), 9))
 
 
 def texts_of_variable_length(file: h5py.File) -> None:
