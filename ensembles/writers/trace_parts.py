@@ -37,13 +37,13 @@ def put_texts(group: h5py.Group, name: str, texts: Sequence[str], meaning: str) 
     """A column of texts, as long as the longest of them."""
     coded = [os.fsencode(text) for text in texts]
     width = max(map(len, coded), default=0) or 1
-    kind = h5py.string_dtype("utf-8", width)
     packing = {"compression": "gzip", "compression_opts": 1} if len(coded) * width > _PACKED_BYTES else {}
-    dataset = _created(group, name, len(coded), kind, width, **packing)
+    dataset = _created(group, name, len(coded), _text_type(width), width + 1, **packing)
     put_text(dataset, "meaning", meaning)
     rows = dataset.chunks[0] if dataset.chunks else 1
     for first in range(0, len(coded), rows):
-        dataset[first : first + rows] = np.array(coded[first : first + rows], kind)
+        some = coded[first : first + rows]
+        dataset[first : first + rows] = np.array(some, h5py.string_dtype("utf-8", width))
 
 
 def describe(dataset: h5py.Dataset, unit: str, meaning: str) -> None:
@@ -52,8 +52,21 @@ def describe(dataset: h5py.Dataset, unit: str, meaning: str) -> None:
     put_text(dataset, "meaning", meaning)
 
 
+def _text_type(width: int) -> h5py.Datatype:
+    """Texts that end with a zero: of those that are padded, h5dump prints the zeros."""
+    kind = h5py.h5t.C_S1.copy()
+    kind.set_size(width + 1)
+    kind.set_cset(h5py.h5t.CSET_UTF8)
+    return h5py.Datatype(kind)
+
+
 def _created(
-    group: h5py.Group, name: str, length: int, dtype: np.dtype, item_bytes: int, **packing: Any
+    group: h5py.Group,
+    name: str,
+    length: int,
+    dtype: np.dtype | h5py.Datatype,
+    item_bytes: int,
+    **packing: Any,
 ) -> h5py.Dataset:
     if length == 0:  # which cannot have chunks
         return group.create_dataset(name, (0,), dtype)
