@@ -9,14 +9,15 @@ from setuptools import Extension, setup
 
 INCLUDE = "libtrace/include"
 BINS, EVENT, JOBFILE = (f"{INCLUDE}/ensio/{name}.h" for name in ("bins", "event", "jobfile"))
-ARRAYS, KERNELS, SHUFFLE = "ensembles/arrays.h", "ensembles/summaries/_kernels.h", "ensembles/readers/shuffle.h"
+ARRAYS, KERNELS = "ensembles/arrays.h", "ensembles/summaries/_kernels.h"
+SHUFFLE = "ensembles/readers/shuffle.h"
 
 
 def compiled(
     module: str, *headers: str, parts: Sequence[str] = (), libraries: Sequence[str] = ()
 ) -> Extension:
-    """A module in C that reads these headers; `parts`: other files beside its own. Where a library is missing,
-    so is the module."""
+    """A module in C that reads these headers; `parts`: other files beside its own. Where a library is
+    missing, so is the module."""
     folder, _, name = module.replace(".", "/").rpartition("/")
     return Extension(
         module,

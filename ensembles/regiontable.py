@@ -144,6 +144,10 @@ class Spans:
                 inside[low:high] = (at >= 0) & (time[low:high] < ends[at])
         return inside
 
+    def joined(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rank, start and end of each span, by rank and start."""
+        return np.repeat(self._ranks, np.diff(self._first)), self._start, self._end
+
     def _of(self, rank: int) -> slice | None:
         """Where the spans of a rank are; None: it has none."""
         at = int(np.searchsorted(self._ranks, rank))

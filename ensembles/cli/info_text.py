@@ -134,13 +134,14 @@ def _transfers(information: dict[str, Any]) -> str:
 
 
 def _call_table(information: dict[str, Any]) -> str:
+    all_s = max(_all_time_s(information), 1e-30)
     rows = [
         (
             name,
             f"{call['count']:,}",
             bytes_text(call["bytes"]) if call["op"] in ("read", "write") else "",
             seconds_text(call["time_s"]),
-            f"{call['time_s'] / max(_all_time_s(information), 1e-30):.1%}",
+            f"{call['time_s'] / all_s:.1%}",
             seconds_text(call["time_s"] / call["count"]),
             "" if call["max_s"] is None else seconds_text(call["max_s"]),
             f"{call['errors']:,}" if call["errors"] else "",

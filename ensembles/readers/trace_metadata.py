@@ -12,10 +12,10 @@ import h5py
 from ensembles.events import OPS, Call
 from ensembles.metadata import Mount, Process, RunMetadata
 from ensembles.readers.limits import LATEST_NS
-from ensembles.readers.trace_parts import group_of, numbers_of, rows_of, texts_of
+from ensembles.readers.trace_parts import attribute_of, group_of, numbers_of, rows_of, texts_of
 
 FORMAT = "ensio trace"
-VERSION = 3
+VERSION = 4
 TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude", "user", "uid", "libc", "mpi")
 
 _MOST_TASKS = 1 << 25
@@ -24,7 +24,7 @@ _MOST_THREADS = 1 << 40
 
 def number_of(file: h5py.File, name: str, most: int) -> int:
     """An attribute that is a whole number from 0 to `most`."""
-    number = operator.index(file.attrs[name])
+    number = operator.index(attribute_of(file, name))
     if not 0 <= number <= most:
         raise ValueError(f"its attribute {name} is {number}")
     return number
@@ -36,7 +36,7 @@ def read_metadata(file: h5py.File) -> RunMetadata:
     names, layers, ops = (texts_of(calls, part) for part in ("name", "layer", "op"))
     if not set(ops) <= set(OPS):
         raise ValueError("its calls have unknown kinds of operations")
-    text = {name: os.fsdecode(file.attrs[name]) for name in TEXT_ATTRIBUTES}
+    text = {name: os.fsdecode(attribute_of(file, name)) for name in TEXT_ATTRIBUTES}
     facts: dict[str, dict[str, str]] = {}
     for path, key, value in rows_of(group_of(file, "file_facts"), "path", "key", "value"):
         facts.setdefault(path, {})[key] = value
@@ -54,7 +54,7 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         processes=_read_processes(group_of(file, "processes")),
         notes=texts_of(file, "notes"),
         hosts=texts_of(file, "hosts"),
-        clock_error_s=float(file.attrs["clock_error_s"]) if "clock_error_s" in file.attrs else None,
+        clock_error_s=float(attribute_of(file, "clock_error_s")) if "clock_error_s" in file.attrs else None,
         environment=dict(rows_of(group_of(file, "environment"), "name", "value")),
         mounts=mounts,
         file_facts=facts,

@@ -3,6 +3,10 @@
 HDF5 would follow links into other files, take a column's data from them, give zeros for what was never
 written, and unpack a few bytes into any number. Here a part is what lies in the file itself, and what is read
 as a whole takes memory in proportion to the file.
+
+Nor does its library come back from all damage: from an empty text of variable length that lost its number it
+does not. So only structures with checksums are given to it (`ensembles.readers.trace_headers`), and no such
+texts, for they lie in the global heap, which has none.
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ from typing import Any
 import h5py
 import numpy as np
 
+from ensembles.readers.trace_headers import is_header
+
 _DEFLATE_RATIO = 1032
 """No deflated data become longer than this many times their length."""
 
@@ -22,11 +28,10 @@ _ALWAYS_READ_BYTES = 1 << 26
 _MOST_RATIO = 64
 """A column that is read as a whole has at most so many bytes, or so many times those that are stored."""
 
-_ROWS_AT_A_TIME = 64
-"""Of texts whose lengths are not known beforehand."""
+_MOST_TEXT_RATIO = 256
+"""The same of texts, each of which is counted once; their lengths are not, which are those of the longest."""
 
-_REFERENCE = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
-"""How HDF5 stores one of the texts of a column: it lies elsewhere in the file."""
+_MOST_ATTRIBUTE_BYTES = 1 << 24
 
 
 def has_part(parent: h5py.Group, name: str) -> bool:
@@ -75,7 +80,7 @@ def column_of(group: h5py.Group, name: str) -> h5py.Dataset:
         whole = dataset.id.get_num_chunks() == -(-length // dataset.chunks[0])
         if dataset.compression == "gzip":
             whole &= _DEFLATE_RATIO * stored_bytes >= length * dataset.dtype.itemsize
-    if not whole:
+    if not whole or stored_bytes > os.fstat(descriptor_of(dataset)).st_size:
         raise ValueError(f"a part of its column {name} is missing")
     return dataset
 
@@ -90,23 +95,23 @@ def whole_column(group: h5py.Group, name: str) -> np.ndarray:
 
 
 def texts_of(group: h5py.Group, name: str) -> list[str]:
-    """A column of texts."""
+    """A column of texts of a fixed length."""
     dataset = column_of(group, name)
-    if h5py.check_string_dtype(dataset.dtype) is None:
+    kind = h5py.check_string_dtype(dataset.dtype)
+    if kind is None or kind.length is None:
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
-    _check_size(dataset, name)
-    most_bytes = os.fstat(descriptor_of(dataset)).st_size
-    lengths = _lengths_of_texts(dataset)
-    if lengths is not None and int(lengths.sum()) > most_bytes:
-        raise ValueError(f"the texts of its column {name} are longer than the file")
-    at_a_time = len(dataset) if lengths is not None else _ROWS_AT_A_TIME
+    most_bytes = max(_ALWAYS_READ_BYTES, _MOST_TEXT_RATIO * dataset.id.get_storage_size())
+    at_a_time = dataset.chunks[0] if dataset.chunks else max(_MOST_CHUNK_BYTES // kind.length, 1)
+    known: dict[bytes, str] = {}  # one of a million tasks has the command of all others
     texts: list[str] = []
-    for first in range(0, len(dataset), max(at_a_time, 1)):
-        some = [os.fsdecode(text) for text in dataset[first : first + at_a_time]]
-        most_bytes -= sum(map(len, some)) if lengths is None else 0
-        if most_bytes < 0:
-            raise ValueError(f"the texts of its column {name} are longer than the file")
-        texts += some
+    for first in range(0, len(dataset), at_a_time):
+        for text in dataset[first : first + at_a_time].tolist():
+            if text not in known:
+                known[text] = os.fsdecode(text)
+                most_bytes -= len(text)
+            texts.append(known[text])
+        if most_bytes < 8 * len(texts):
+            raise ValueError(f"its column {name} unpacks to much more than is stored of it")
     return texts
 
 
@@ -123,11 +128,33 @@ def numbers_of(group: h5py.Group, name: str) -> Any:
     return whole_column(group, name)
 
 
+def attribute_of(parent: h5py.Group, name: str) -> Any:
+    """An attribute that is one number or one text (bytes).
+
+    Raises
+    ------
+    KeyError
+        There is none.
+    ValueError
+        It is something else.
+    """
+    attribute = h5py.h5a.open(parent.id, name.encode())
+    kind = attribute.get_type()
+    plain = isinstance(kind, (h5py.h5t.TypeIntegerID, h5py.h5t.TypeFloatID)) or (
+        isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str()
+    )
+    if not plain or attribute.shape != () or kind.get_size() > _MOST_ATTRIBUTE_BYTES:
+        raise ValueError(f"its attribute {name} is neither a number nor a text of a fixed length")
+    return parent.attrs[name]
+
+
 def _own(parent: h5py.Group, name: str) -> Any:
     if not has_part(parent, name):
         raise KeyError(f"{name} is missing")
     if not lies_here(parent, name):
         raise ValueError(f"{name} in it is a link to somewhere else")
+    if not is_header(descriptor_of(parent), parent.id.links.get_info(name.encode()).u):
+        raise ValueError(f"the header of {name} in it has no checksum")
     return parent[name]
 
 
@@ -137,20 +164,6 @@ def _check_size(dataset: h5py.Dataset, name: str) -> None:
         raise ValueError(f"its column {name} unpacks to {size:,} bytes from {stored_bytes:,}")
 
 
-def descriptor_of(dataset: h5py.Dataset) -> int:
-    """Of the open file in which a column lies."""
-    return int(dataset.file.id.get_vfd_handle())
-
-
-def _lengths_of_texts(dataset: h5py.Dataset) -> np.ndarray | None:
-    """Bytes of each text, before any is read, for many may be one and the same long one; None: the references
-    are packed."""
-    if not dataset.dtype.hasobject:
-        return np.full(len(dataset), dataset.dtype.itemsize)
-    place = dataset.id.get_offset()
-    if place is None or dataset.id.get_storage_size() != len(dataset) * _REFERENCE.itemsize:
-        return None
-    stored = os.pread(
-        descriptor_of(dataset), len(dataset) * _REFERENCE.itemsize, place + dataset.file.userblock_size
-    )
-    return np.frombuffer(stored, _REFERENCE)["length"].astype(np.int64)
+def descriptor_of(part: h5py.Group | h5py.Dataset) -> int:
+    """Of the open file in which it lies."""
+    return int(part.file.id.get_vfd_handle())

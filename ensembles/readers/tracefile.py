@@ -20,9 +20,10 @@ from ensembles.readers.limits import LIMITS, unsound
 from ensembles.readers.plugins import find_plugins
 from ensembles.readers.trace_chunks import DAMAGE, Limits
 from ensembles.readers.trace_columns import THREADS, TraceColumns
+from ensembles.readers.trace_headers import check_superblock
 from ensembles.readers.trace_index import Ranges, TraceIndex
 from ensembles.readers.trace_metadata import FORMAT, VERSION, number_of, read_metadata
-from ensembles.readers.trace_parts import group_of, has_part, numbers_of, texts_of, whole_column
+from ensembles.readers.trace_parts import attribute_of, group_of, has_part, numbers_of, texts_of, whole_column
 from ensembles.regiontable import COLUMNS as REGION_COLUMNS
 from ensembles.regiontable import KINDS, RegionTable
 from ensembles.summaries.cells import ARRAYS, CellSummary
@@ -38,12 +39,15 @@ _MOST_CHUNK_ROWS = 1 << 24
 
 
 @contextmanager
-def damage_told(path: str) -> Iterator[None]:
-    """Tell whatever HDF5, zlib or a missing part complains about in one sentence."""
+def _opened(path: str) -> Iterator[h5py.File]:
+    """The file; whatever HDF5, zlib or a missing part complains about is told in one sentence."""
     try:
-        yield
+        check_superblock(path)
+        with h5py.File(path, "r") as file:
+            yield file
     except DAMAGE as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        told = str(error.args[0] if isinstance(error, KeyError) and error.args else error).strip()
+        reason = told.splitlines()[0] if told else type(error).__name__
         raise EnsioError(
             f"{path} is not a whole trace.h5 of ensio ({reason}): make it again with ensio collect"
         ) from error
@@ -96,8 +100,8 @@ class TraceFileSource:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        with damage_told(path), h5py.File(path, "r") as file:
-            if file.attrs.get("format") != FORMAT:
+        with _opened(path) as file:
+            if "format" not in file.attrs or attribute_of(file, "format") != FORMAT.encode():
                 raise ValueError("it is an HDF5 file of something else")
             version = number_of(file, "version", 1 << 31)
             if version != VERSION:
@@ -117,7 +121,7 @@ class TraceFileSource:
     @property
     def slots(self) -> int:
         """Number of events."""
-        with damage_told(self.path), h5py.File(self.path, "r") as file:
+        with _opened(self.path) as file:
             return TraceColumns(group_of(file, "events"), ("duration",), {}).length
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
@@ -220,7 +224,7 @@ class TraceFileSource:
 
     def regions(self) -> RegionTable:
         """The phases and regions that the program named."""
-        with damage_told(self.path), h5py.File(self.path, "r") as file:
+        with _opened(self.path) as file:
             if not has_part(file, "regions"):  # written before there were any
                 return RegionTable.empty()
             group = group_of(file, "regions")
@@ -234,7 +238,7 @@ class TraceFileSource:
 
     def summary(self) -> CellSummary | None:
         """What all calls add up to; None: the recorder kept no summary."""
-        with damage_told(self.path), h5py.File(self.path, "r") as file:
+        with _opened(self.path) as file:
             if not has_part(file, "summary"):
                 return None
             group = group_of(file, "summary")
@@ -243,7 +247,7 @@ class TraceFileSource:
 
     def ranks(self) -> RankTable | None:
         """What the calls of each rank add up to; None: the recorder kept no summary, or none by ranks."""
-        with damage_told(self.path), h5py.File(self.path, "r") as file:
+        with _opened(self.path) as file:
             if not has_part(file, "ranks"):
                 return None
             group = group_of(file, "ranks")
@@ -261,7 +265,7 @@ class TraceFileSource:
 
     @contextmanager
     def _opened(self, names: Iterable[str] | None = None, threads: int = THREADS) -> Iterator[_Open]:
-        with damage_told(self.path), h5py.File(self.path, "r") as file, ThreadPoolExecutor(threads) as pool:
+        with _opened(self.path) as file, ThreadPoolExecutor(threads) as pool:
             events = group_of(file, "events")
             find_plugins(events, self.path)
             columns = TraceColumns(events, tuple(COLUMNS) if names is None else tuple(names), self._limits)

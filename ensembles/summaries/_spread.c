@@ -24,6 +24,12 @@ typedef struct {
     int64_t rows, cells;
 } spread_job;
 
+/* Beyond 64 bits (8 PiB in one cell, which only forged events move) it is NumPy's sum. */
+static inline int64_t wrapped(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
 /* Whether an event fits into `out`. Of time itself, each ns is where it was. */
 static inline int spread_event(const spread_job *job, int64_t start, int64_t duration, int64_t row, int64_t amount,
                                int is_time)
@@ -41,10 +47,10 @@ static inline int spread_event(const spread_job *job, int64_t start, int64_t dur
     for (; cell < last; cell++) {
         const int64_t elapsed = ((job->first + cell + 1) * ((int64_t)1 << level)) - start;
         const int64_t now = is_time ? elapsed : used(amount, elapsed, duration);
-        out[cell] += now - before;
+        out[cell] = wrapped(out[cell], now - before);
         before = now;
     }
-    out[last] += amount - before;
+    out[last] = wrapped(out[last], amount - before);
     return 1;
 }
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from ensembles.events import OPS, Events, op_of_calls
-from ensembles.regiontable import KINDS, RegionTable
+from ensembles.regiontable import KINDS, RegionTable, Spans
 
 
 @dataclass(slots=True)
@@ -45,18 +46,15 @@ class RegionTimes:
     """
 
     def __init__(self, table: RegionTable) -> None:
-        self.totals: list[RegionTotals] = []
-        self._spans = []
-        keys = table.name.astype(np.int64) * len(KINDS) + table.kind
-        found = np.unique(keys)
-        earliest = [int(table.start[keys == key].min()) for key in found]
-        for key in found[np.argsort(earliest, kind="stable")]:
-            part = table[keys == key]
-            kind, name = KINDS[key % len(KINDS)], table.names[key // len(KINDS)]
-            ended = int(np.count_nonzero(part.ended))
-            tasks, time_ns = len(np.unique(part.rank)), int(part.duration.sum())
-            self.totals.append(RegionTotals(kind, name, len(part), tasks, len(part) - ended, time_ns))
-            self._spans.append(part.spans())
+        key = table.name.astype(np.int64) * len(KINDS) + table.kind
+        order = np.argsort(key, kind="stable")
+        found, first = np.unique(key[order], return_index=True)
+        earliest = np.minimum.reduceat(table.start[order], first) if len(found) else first
+        place = np.empty(len(found), np.int64)
+        place[np.argsort(earliest, kind="stable")] = np.arange(len(found))
+        number = place[np.searchsorted(found, key)]
+        self.totals = _totals(table, key, number, len(found))
+        self._calls_of = CallsOfSpans(number, table)
 
     def add(self, chunk: Events) -> None:
         """Add the calls of a chunk to the phases and regions that they started in."""
@@ -64,10 +62,75 @@ class RegionTimes:
             return
         is_io = op_of_calls(chunk.calls)[chunk.call] != OPS.index("wait")
         calls = chunk[is_io & (chunk.depth == 0)]
-        for totals, spans in zip(self.totals, self._spans, strict=True):
-            totals.io_time_ns += int(calls.duration[spans.hold(calls.rank, calls.start)].sum())
+        times_ns = self._calls_of.sums(calls.rank, calls.start, calls.duration)
+        for number in np.flatnonzero(times_ns).tolist():
+            self.totals[number].io_time_ns += int(times_ns[number])
 
     def merge(self, other: RegionTimes) -> None:
         """Add the calls that another one of the same table holds."""
         for mine, theirs in zip(self.totals, other.totals, strict=True):
             mine.io_time_ns += theirs.io_time_ns
+
+
+def _totals(table: RegionTable, key: np.ndarray, number: np.ndarray, length: int) -> list[RegionTotals]:
+    """What follows from the table alone; phases and regions by their number."""
+    count = np.bincount(number, minlength=length)
+    ended = np.bincount(number[table.ended != 0], minlength=length)
+    time_ns = np.zeros(length, np.int64)
+    np.add.at(time_ns, number, table.duration)
+    pairs = np.unique(np.stack([number, table.rank.astype(np.int64)], axis=1), axis=0)
+    tasks = np.bincount(pairs[:, 0], minlength=length)
+    key_of = np.zeros(length, np.int64)
+    key_of[number] = key
+    return [
+        RegionTotals(KINDS[key % len(KINDS)], table.names[key // len(KINDS)], n, of_tasks, n - whole, time)
+        for key, n, whole, of_tasks, time in zip(
+            *(column.tolist() for column in (key_of, count, ended, tasks, time_ns)), strict=True
+        )
+    ]
+
+
+class CallsOfSpans:
+    """Sums over the calls that start in spans of time which have numbers; spans of one number that overlap in
+    a rank are one. It takes as long as there are spans and calls, however many numbers there are.
+
+    Parameters
+    ----------
+    number : ndarray of int64, shape (n,)
+        From 0 on.
+    table : RegionTable
+        Of n spans.
+    """
+
+    def __init__(self, number: np.ndarray, table: RegionTable) -> None:
+        self._length = int(number.max()) + 1 if len(number) else 0
+        ranks, rank = np.unique(table.rank, return_inverse=True)
+        group = number * max(len(ranks), 1) + rank
+        group, start, end = Spans(group, table.start, table.start + table.duration).joined()
+        order = np.lexsort((start, group % max(len(ranks), 1)))
+        self._ranks = ranks
+        self._number, self._start, self._end = (group // max(len(ranks), 1))[order], start[order], end[order]
+        self._first = np.searchsorted((group % max(len(ranks), 1))[order], np.arange(len(ranks) + 1))
+        self._reach = self._end.copy()
+        """How far the spans of a rank have reached so far."""
+        for low, high in pairwise(self._first.tolist()):
+            np.maximum.accumulate(self._end[low:high], out=self._reach[low:high])
+
+    def sums(self, rank: np.ndarray, start: np.ndarray, amount: np.ndarray) -> np.ndarray:
+        """Of amounts of calls those that start in spans of each number: int64, shape (numbers,)."""
+        sums = np.zeros(self._length, np.int64)
+        order = np.lexsort((start, rank))
+        rank, start = rank[order], start[order]
+        before = np.concatenate([[0], np.cumsum(amount[order], dtype=np.int64)])
+        edges = np.flatnonzero(np.diff(rank.astype(np.int64))) + 1
+        for low, high in pairwise([0, *edges.tolist(), len(rank)]):
+            at = int(np.searchsorted(self._ranks, rank[low])) if high > low else len(self._ranks)
+            if at == len(self._ranks) or self._ranks[at] != rank[low]:
+                continue
+            begin, end = int(self._first[at]), int(self._first[at + 1])
+            mine = start[low:high]
+            end = begin + int(np.searchsorted(self._start[begin:end], mine[-1], side="right"))
+            begin += int(np.searchsorted(self._reach[begin:end], mine[0], side="right"))
+            from_, to = (low + np.searchsorted(mine, edge[begin:end]) for edge in (self._start, self._end))
+            np.add.at(sums, self._number[begin:end], before[to] - before[from_])
+        return sums

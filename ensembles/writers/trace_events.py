@@ -19,6 +19,7 @@ from ensembles.readers.trace_index import IndexBuilder, TraceIndex
 from ensembles.writers.deflate import ColumnDeflater
 from ensembles.writers.filters import GZIP, Filter
 from ensembles.writers.sorted_rows import sorted_blocks
+from ensembles.writers.trace_parts import describe, put_column, put_text
 
 CHUNK_ROWS = 1 << 17
 
@@ -76,7 +77,7 @@ def _create_column(group: h5py.Group, name: str, rows: int, compression: Filter)
     dataset = group.create_dataset(
         name, shape=(0,), maxshape=(None,), dtype=COLUMNS[name], chunks=(rows,), **compression.options()
     )
-    dataset.attrs["unit"], dataset.attrs["meaning"] = COLUMN_MEANINGS[name]
+    describe(dataset, *COLUMN_MEANINGS[name])
     return dataset
 
 
@@ -121,7 +122,6 @@ def _plain(
 
 def _write_index(group: h5py.Group, index: TraceIndex) -> None:
     group.attrs["rows"] = index.rows
-    group.attrs["meaning"] = "where ranks and times lie among the events; a chunk is `rows` rows"
+    put_text(group, "meaning", "where ranks and times lie among the events; a chunk is `rows` rows")
     for name, (unit, meaning) in INDEX_MEANINGS.items():
-        dataset = group.create_dataset(name, data=getattr(index, name), dtype="i8")
-        dataset.attrs["unit"], dataset.attrs["meaning"] = unit, meaning
+        put_column(group, name, getattr(index, name), unit, meaning)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -12,8 +11,8 @@ import numpy as np
 
 from ensembles.metadata import Process, RunMetadata
 from ensembles.readers.trace_metadata import FORMAT, TEXT_ATTRIBUTES, VERSION
+from ensembles.writers.trace_parts import put_column, put_text, put_texts
 
-_TEXT = h5py.string_dtype("utf-8")
 _PROCESS_UNITS = {"start_unix_ns": "ns since 1970-01-01 UTC", "end_unix_ns": "ns since 1970-01-01 UTC"}
 
 
@@ -31,7 +30,7 @@ def write_metadata(
     made_from : mapping of str to (int, int)
         Name of each file it was read from → its size in bytes and time of change in ns.
     """
-    file.attrs["format"] = FORMAT
+    put_text(file, "format", FORMAT)
     file.attrs["version"] = VERSION
     file.attrs["complete"] = np.uint8(complete)
     file.attrs["tasks"] = metadata.tasks
@@ -40,20 +39,20 @@ def write_metadata(
     if metadata.clock_error_s is not None:
         file.attrs["clock_error_s"] = metadata.clock_error_s
     for name in TEXT_ATTRIBUTES:
-        file.attrs.create(name, os.fsencode(getattr(metadata, name)), dtype=_TEXT)
+        put_text(file, name, getattr(metadata, name))
     calls = file.create_group("calls")
     for part in ("name", "layer", "op"):
-        write_texts(calls, part, [getattr(call, part) for call in metadata.calls], f"{part} of each call")
-    write_texts(file, "files", metadata.files, "absolute paths; the first: none or unknown")
-    write_texts(file, "hosts", metadata.hosts, "nodes")
-    write_texts(file, "notes", metadata.notes, "what is partial or doubtful about this run")
+        put_texts(calls, part, [getattr(call, part) for call in metadata.calls], f"{part} of each call")
+    put_texts(file, "files", metadata.files, "absolute paths; the first: none or unknown")
+    put_texts(file, "hosts", metadata.hosts, "nodes")
+    put_texts(file, "notes", metadata.notes, "what is partial or doubtful about this run")
     _write_processes(file.create_group("processes"), metadata.processes)
     _write_facts(file, metadata)
     spools = file.create_group("spools")
     identities = list(made_from.values())
-    write_texts(spools, "name", list(made_from), "files that this one was made from")
-    write_numbers(spools, "bytes", [size for size, _ in identities], "bytes")
-    write_numbers(spools, "mtime_ns", [changed for _, changed in identities], "ns since 1970-01-01 UTC")
+    put_texts(spools, "name", list(made_from), "files that this one was made from")
+    _put_numbers(spools, "bytes", [size for size, _ in identities], "bytes")
+    _put_numbers(spools, "mtime_ns", [changed for _, changed in identities], "ns since 1970-01-01 UTC")
 
 
 def _write_facts(file: h5py.File, metadata: RunMetadata) -> None:
@@ -64,12 +63,12 @@ def _write_facts(file: h5py.File, metadata: RunMetadata) -> None:
     _write_rows(file.create_group("environment"), ("name", "value"), list(metadata.environment.items()))
     table = file.create_group("mounts")
     _write_rows(table, ("host", "point", "type", "source"), texts)
-    write_numbers(table, "block_bytes", [mount.block_bytes for _, mount in mounts], "bytes")
+    _put_numbers(table, "block_bytes", [mount.block_bytes for _, mount in mounts], "bytes")
 
 
 def _write_rows(group: h5py.Group, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for place, name in enumerate(names):
-        write_texts(group, name, [row[place] for row in rows], f"{name} in each row")
+        put_texts(group, name, [row[place] for row in rows], f"{name} in each row")
 
 
 def _write_processes(group: h5py.Group, processes: Sequence[Process]) -> None:
@@ -77,19 +76,12 @@ def _write_processes(group: h5py.Group, processes: Sequence[Process]) -> None:
         values: list[Any] = [getattr(process, field.name) for process in processes]
         if field.name == "command":
             commands = ["\x1f".join(words) for words in values]
-            write_texts(group, "command", commands, "words parted by the byte 0x1f")
+            put_texts(group, "command", commands, "words parted by the byte 0x1f")
         elif field.type == "str":
-            write_texts(group, field.name, values, f"{field.name} of each process")
+            put_texts(group, field.name, values, f"{field.name} of each process")
         else:
-            write_numbers(group, field.name, values, _PROCESS_UNITS.get(field.name, ""))
+            _put_numbers(group, field.name, values, _PROCESS_UNITS.get(field.name, ""))
 
 
-def write_texts(group: h5py.Group, name: str, texts: Sequence[str], meaning: str) -> None:
-    """A column of texts."""
-    data = np.array([os.fsencode(text) for text in texts], dtype=object)
-    group.create_dataset(name, data=data, dtype=_TEXT).attrs["meaning"] = meaning
-
-
-def write_numbers(group: h5py.Group, name: str, values: Sequence[int], unit: str) -> None:
-    """A column of whole numbers."""
-    group.create_dataset(name, data=np.array(values, dtype=np.int64)).attrs["unit"] = unit
+def _put_numbers(group: h5py.Group, name: str, values: Sequence[int], unit: str) -> None:
+    put_column(group, name, np.array(values, dtype=np.int64), unit)

@@ -22,7 +22,8 @@ from ensembles.summaries.ranktable import RankTable
 from ensembles.writers.filters import GZIP, Filter
 from ensembles.writers.lasting import LastingFile
 from ensembles.writers.trace_events import write_events
-from ensembles.writers.trace_metadata import write_metadata, write_texts
+from ensembles.writers.trace_metadata import write_metadata
+from ensembles.writers.trace_parts import put_column, put_texts
 from ensembles.writers.wholefile import whole_file
 
 
@@ -81,7 +82,7 @@ def _created(path: str) -> Iterator[h5py.File]:
     """A new HDF5 file; one plain OSError if not all of it could be written."""
     written = LastingFile(path)
     try:
-        with written, h5py.File(written, "w", libver=("earliest", "v110")) as file:
+        with written, h5py.File(written, "w", libver=("v110", "v110")) as file:
             yield file
     except (OSError, RuntimeError) as error:
         # Where something was lost, HDF5 may stumble over it later, with reasons of its own.
@@ -104,11 +105,10 @@ def _errno_of(error: BaseException | None) -> int:
 
 def _write_arrays(group: h5py.Group, arrays: dict[str, np.ndarray]) -> None:
     for name, column in arrays.items():
-        group.create_dataset(name, data=column, chunks=(len(column),) if len(column) else None)
+        put_column(group, name, column)
 
 
 def _write_regions(group: h5py.Group, regions: RegionTable) -> None:
-    write_texts(group, "names", regions.names, "names of phases and regions")
+    put_texts(group, "names", regions.names, "names of phases and regions")
     for name, column in regions.columns.items():
-        dataset = group.create_dataset(name, data=column)
-        dataset.attrs["unit"], dataset.attrs["meaning"] = REGION_MEANINGS[name]
+        put_column(group, name, column, *REGION_MEANINGS[name])

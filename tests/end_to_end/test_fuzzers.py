@@ -9,7 +9,7 @@ import pytest
 from places import BUILD, ROOT
 
 CORPUS = ROOT / "tests/fuzz/corpus"
-RUNS = {"blocks": 2000, "chunks": 4000, "columns": 4000, "archives": 100}
+RUNS = {"blocks": 2000, "chunks": 4000, "columns": 4000, "sums": 4000, "archives": 100}
 """Inputs of a short run. An archive costs a process and its files; the others, microseconds."""
 
 

@@ -7,8 +7,9 @@ import pytest
 
 import ensembles
 
-# So slow that what this machine needs for the calls themselves is lost in it, and that tasks which come out of
-# a barrier one after the other still meet as a burst at their node, with other tests at work beside them.
+# So slow that what this machine needs for the calls themselves is lost in it, and that tasks which come
+# out of a barrier one after the other still meet as a burst at their node, with other tests at work beside
+# them.
 MODEL = """
 tasks_per_node = 4
 link_MB_per_s = 2

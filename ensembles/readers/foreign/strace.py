@@ -17,7 +17,14 @@ from ensembles.errors import EnsioError
 from ensembles.metadata import RunMetadata
 from ensembles.readers.foreign.functions import function_of
 from ensembles.readers.foreign.names import CallTable, FileTable, Numbers, Tasks, TracedProcess
-from ensembles.readers.foreign.strace_calls import BIRTHS, FOLLOWED, Result, split_result, time_ns
+from ensembles.readers.foreign.strace_calls import (
+    BIRTHS,
+    FOLLOWED,
+    Result,
+    bounded_number,
+    split_result,
+    time_ns,
+)
 from ensembles.readers.foreign.strace_effects import Call, Thread, carried_out
 from ensembles.readers.foreign.strace_files import Descriptors, Folder
 from ensembles.readers.foreign.strace_lines import TextLines
@@ -90,9 +97,9 @@ class StraceImport:
                 told = _FLAGS.search(match[6])
                 flags[parent] = told[1] if told else ""
             born = _BORN.search(line)
-            if born and int(born[1]):
-                self._births.setdefault(int(born[1]), deque()).append(
-                    (int(parent), flags.get(parent) or flags.get("0", ""))
+            if born and bounded_number(born[1]):
+                self._births.setdefault(bounded_number(born[1]), deque()).append(
+                    (bounded_number(parent), flags.get(parent) or flags.get("0", ""))
                 )
         return origin
 
@@ -148,7 +155,7 @@ class StraceImport:
                 self._alone = next(iter(self._threads))
             # A child is followed a little later than it is born.
             return self._alone if self._alone in self._threads else 0
-        pid = int(told)
+        pid = bounded_number(told)
         if pid not in self._threads and 0 in self._threads and not self._births.get(pid):
             self._unnamed = self._threads[pid] = self._threads.pop(0)
             self._unnamed.process.pid = self._alone = pid

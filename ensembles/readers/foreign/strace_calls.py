@@ -83,6 +83,8 @@ _LETTERS = {
     b"b": b"\b",
     b"e": b"\x1b",
 }
+_MOST_DIGITS = 64
+_BEYOND = 1 << 200
 _LARGEST = (1 << 63) - 1
 LATEST_NS = 1 << 62
 _UNIT_NS = [10 ** max(9 - digits, 0) for digits in range(10)]
@@ -103,6 +105,13 @@ def unescaped(text: str) -> str:
     return os.fsdecode(_ESCAPE.sub(plain, raw) if b"\\" in raw else raw)
 
 
+def bounded_number(text: str, base: int = 10) -> int:
+    """A whole number, or a huge one where there are thousands of digits, which Python's `int` refuses."""
+    if len(text) > _MOST_DIGITS:
+        return -_BEYOND if text.startswith("-") else _BEYOND
+    return int(text, base)
+
+
 class Result:
     """What a call returned.
 
@@ -121,7 +130,7 @@ class Result:
 
     def __init__(self, match: re.Match[str]) -> None:
         value, path, error, seconds, fraction = match.groups()
-        self.value = None if value == "?" else max(min(int(value, 0), _LARGEST), -1 - _LARGEST)
+        self.value = None if value == "?" else max(min(bounded_number(value, 0), _LARGEST), -1 - _LARGEST)
         self.path = path
         self.errno = 0
         if self.value is not None and self.value < 0:
@@ -132,7 +141,7 @@ class Result:
 
 def time_ns(seconds: str, fraction: str) -> int:
     """Seconds and the digits behind their point as ns; at most `LATEST_NS`."""
-    return min(int(seconds) * 1_000_000_000 + int(fraction) * _UNIT_NS[len(fraction)], LATEST_NS)
+    return min(bounded_number(seconds) * 1_000_000_000 + int(fraction) * _UNIT_NS[len(fraction)], LATEST_NS)
 
 
 def split_result(text: str) -> tuple[str, Result] | None:
@@ -154,7 +163,7 @@ def descriptor(arguments: str, begin: int = 0) -> tuple[int | None, str | None, 
     match = _DESCRIPTOR.match(arguments, begin)
     if not match:
         return None
-    number = None if match[1] == "AT_FDCWD" else int(match[1])
+    number = None if match[1] == "AT_FDCWD" else bounded_number(match[1])
     if number == -100:
         number = None
     return number, match[2], match.end()
@@ -199,6 +208,6 @@ def number_at(arguments: str, place: int) -> int:
 
 def _number(word: str, otherwise: int = 0) -> int:
     try:
-        return max(min(int(word, 0), _LARGEST), -1)
+        return max(min(bounded_number(word, 0), _LARGEST), -1)
     except ValueError:
         return otherwise

@@ -19,6 +19,7 @@ from ensembles.readers.foreign.strace_calls import (
     TWO_DESCRIPTORS,
     WRITING,
     Result,
+    bounded_number,
     descriptor,
     number_at,
     size_and_offset,
@@ -230,7 +231,7 @@ def _mapping(thread: Thread, arguments: str, failed: bool) -> Told | Literal["no
     if path == NO_FILE:
         return "no file"
     try:
-        offset = min(int(words[-1], 0), _LARGEST)
+        offset = max(min(bounded_number(words[-1], 0), _LARGEST), -1)
     except ValueError:
         offset = -1
     return path, offset, number_at(arguments, 1), -1 if failed else 0
@@ -239,7 +240,7 @@ def _mapping(thread: Thread, arguments: str, failed: bool) -> Told | Literal["no
 def _no_files(thread: Thread, arguments: str, value: int) -> None:
     closed_by_exec = "CLOEXEC" in arguments
     pair = _PAIR.search(arguments)
-    numbers = [int(pair[1]), int(pair[2])] if pair else [value]
+    numbers = [bounded_number(pair[1]), bounded_number(pair[2])] if pair else [value]
     for number in numbers:
         thread.descriptors.put(number, OpenFile(NO_FILE), closed_by_exec)
 
@@ -278,6 +279,7 @@ def _life(thread: Thread, name: str, arguments: str, result: Result) -> None:
     elif name == "close_range":
         match = _RANGE.match(arguments)
         if match and "CLOSE_RANGE_CLOEXEC" not in arguments:
-            table.close_range(int(match[1]), 1 << 32 if match[2] == "~0U" else int(match[2]))
+            last = 1 << 32 if match[2] == "~0U" else bounded_number(match[2])
+            table.close_range(bounded_number(match[1]), last)
     elif name == "unshare" and "CLONE_FILES" in arguments:
         thread.descriptors = table.copy()

@@ -373,3 +373,32 @@ def test_damaged_texts_are_read_or_refused_but_never_crash(tmp_path_factory, dat
     assert len(run.events) <= 8
     assert np.all(run.events.duration >= 0)
     assert np.all(run.events.file < len(run.files))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "7 1700000001.000000 write(3, \"x\", {n}) = {n} <0.000010>",
+        "{n} 1700000001.000000 write(3, \"x\", 1) = 1 <0.000010>",
+        "7 {n}.000000 write(3, \"x\", 1) = 1 <0.000010>",
+        "7 1700000001.000000 write(3, \"x\", 1) = 1 <{n}.000010>",
+        "7 1700000001.000000 write({n}, \"x\", 1) = 1 <0.000010>",
+        "7 1700000001.000000 dup2(3, {n}) = {n} <0.000010>",
+        "7 1700000001.000000 pipe([{n}, {n}]) = 0 <0.000010>",
+        "7 1700000001.000000 close_range({n}, {n}, 0) = 0 <0.000010>",
+        "7 1700000001.000000 lseek(3, {n}, SEEK_SET) = {n} <0.000010>",
+        "7 1700000001.000000 pwrite64(3, \"x\", {n}, {n}) = {n} <0.000010>",
+        "7 1700000001.000000 mmap(NULL, {n}, PROT_READ, MAP_SHARED, 3, {n}) = {n} <0.000010>",
+        "7 1700000001.000000 openat({n}, \"f\", O_RDONLY) = 4 <0.000010>",
+        "7 1700000001.000000 clone(child_stack=NULL, flags=SIGCHLD) = {n} <0.000010>",
+        "7 1700000001.000000 fcntl(3, F_DUPFD, {n}) = {n} <0.000010>",
+    ],
+)  # fmt: skip
+def test_numbers_of_thousands_of_digits_are_bounded(tmp_path, line):
+    """Python's int refuses them; where a sign is, they are negative."""
+    path = tmp_path / "text"
+    first = '7 1700000000.000000 openat(AT_FDCWD, "/d/f", O_RDWR) = 3 <0.000010>\n'
+    for number in ("9" * 5000, "-" + "9" * 5000, "0x" + "f" * 5000, "0" * 5000):
+        path.write_text(first * 3 + line.replace("{n}", number) + "\n" + first.replace("= 3", "= 5"))
+        run = ensembles.open(path)
+        assert run.summary.count >= 4

@@ -74,7 +74,7 @@ def test_in_a_trace_file(tmp_path, capsys):
     collect(str(tmp_path))
     path = tmp_path / "trace.h5"
     assert "does not know" not in info(path, capsys)
-    with h5py.File(path, "r+") as file:
+    with h5py.File(path, "r+", libver="v110") as file:
         file["weather"] = np.arange(5)
         file["events/temperature"] = np.zeros(2 * EVENTS)
     assert len(ensembles.open(path).events) == 2 * EVENTS

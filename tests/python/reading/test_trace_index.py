@@ -245,7 +245,7 @@ def test_an_index_that_lies_is_refused_when_its_events_are_read(
 ) -> None:
     path = tmp_path / "trace.h5"
     shutil.copy(trace, path)
-    with h5py.File(path, "r+") as file:
+    with h5py.File(path, "r+", libver="v110") as file:
         LIES[kind](file)
     for reading in (lambda run: len(run.events), lambda run: sum(map(len, run.chunks(100)))):
         with pytest.raises(en.EnsioError, match=r"trace\.h5 is not a whole trace\.h5") as caught:
@@ -276,7 +276,7 @@ def test_whatever_the_index_says_a_slice_is_right_or_refused(
     expected = Selection.parse(**filters).of(en.open(trace).events)
     path = tmp_path_factory.mktemp("lie") / "trace.h5"
     shutil.copy(trace, path)
-    with h5py.File(path, "r+") as file:
+    with h5py.File(path, "r+", libver="v110") as file:
         values = file["index"][name][:]
         values[int(place * len(values))] += by
         file["index"][name][:] = values

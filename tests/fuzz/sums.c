@@ -1,0 +1,284 @@
+/* sums.c: windows of events read from a file, and what chunks add up to: any events, any numbers. The first byte says which. What
+ * columns.c tries is not tried again here. */
+#include "input.h"
+#include "python.h"
+
+#include <ensio/bins.h>
+#include <ensio/event.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+PyMODINIT_FUNC PyInit__columns(void);
+PyMODINIT_FUNC PyInit__callsums(void);
+PyMODINIT_FUNC PyInit__kernels(void);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define LARGEST_TICKS (1LL << 55)
+#define MOST_MOVED (1LL << 50)
+#define MOST_CALLS 8
+#define MOST_EVENTS 256
+#define COLUMNS 12
+
+#define HOLDS(condition) \
+    do { \
+        if (!(condition)) { \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition); \
+            abort(); \
+        } \
+    } while (0)
+
+static PyObject *call(PyObject *(*module)(void), const char *name, PyObject **kept, PyObject *arguments)
+{
+    if (!*kept)
+        *kept = fuzz_function(module, name);
+    return fuzz_call(*kept, arguments);
+}
+
+static PyObject *tuple_of(struct fuzz_buffer *buffers, int count)
+{
+    PyObject *tuple = PyTuple_New(count);
+    for (int i = 0; i < count; i++)
+        PyTuple_SetItem(tuple, i, Py_NewRef(buffers[i].view));
+    return tuple;
+}
+
+static void release_all(struct fuzz_buffer *buffers, int count)
+{
+    for (int i = 0; i < count; i++)
+        fuzz_release(&buffers[i]);
+}
+
+static const char *const formats[COLUMNS] = {"I", "H", "H", "B", "B", "I", "q", "Q", "q", "H", "q", "q"};
+static const size_t widths[COLUMNS] = {4, 2, 2, 1, 1, 4, 8, 8, 8, 2, 8, 8};
+
+static void make_columns(struct fuzz_buffer *columns, size_t count)
+{
+    for (int i = 0; i < COLUMNS; i++)
+        columns[i] = fuzz_buffer_of(NULL, count * widths[i], formats[i]);
+}
+
+/* A window of a spool, of which the rest of the input is the file: what is read is what `decode` makes of the completed events. */
+static void window(struct input *input)
+{
+    static PyObject *reads, *decodes;
+    const size_t from = take_byte(input), buffered = take_byte(input) % 16, columns_room = take_byte(input) % 64;
+    const size_t position = take_byte(input) % 32, room = take_byte(input) % 64, slots = take_number(input) % (1ULL << 40);
+    const int64_t most_ticks = (int64_t)(take_number(input) % (LARGEST_TICKS + 1));
+    const uint64_t first_ticks = take_number(input);
+    const size_t bytes = (size_t)(input->end - input->at);
+    int file = memfd_create("window", MFD_CLOEXEC);
+    HOLDS(file >= 0 && write(file, input->at, bytes) == (ssize_t)bytes);
+    struct fuzz_buffer numbers[3] = {fuzz_buffer_of(NULL, buffered * sizeof(struct ensio_event), "B"),
+                                     fuzz_buffer_of((const uint16_t[]){0, 1, 2, 3}, 8, "H"),
+                                     fuzz_buffer_of((const uint32_t[]){0, 1, 2}, 12, "I")};
+    struct fuzz_buffer columns[COLUMNS], expected[COLUMNS];
+    make_columns(columns, columns_room);
+    PyObject *told = Py_BuildValue("(KdLLLII)", (unsigned long long)first_ticks, 0.7, 1LL << 60, (long long)most_ticks, MOST_MOVED, 7U, 3U);
+    PyObject *result = call(PyInit__columns, "read_window", &reads,
+                            Py_BuildValue("iLnnnOOONO", file, (long long)from, (Py_ssize_t)slots, (Py_ssize_t)position,
+                                          (Py_ssize_t)room, numbers[0].view, numbers[1].view, numbers[2].view,
+                                          tuple_of(columns, COLUMNS), told));
+    Py_ssize_t read = 0, events = 0, left = 0, unknown_calls, unknown_files;
+    if (result) {
+        HOLDS(PyArg_ParseTuple(result, "nnnnn", &read, &events, &left, &unknown_calls, &unknown_files));
+        HOLDS(events >= 0 && left >= 0 && (size_t)events <= room && (size_t)left <= buffered && (size_t)read <= slots);
+        HOLDS(events + left <= read && from + (size_t)read * sizeof(struct ensio_event) <= (read ? bytes : from));
+        struct ensio_event *whole = calloc((size_t)read + 1, sizeof *whole);
+        Py_ssize_t completed = 0;
+        for (Py_ssize_t i = 0; i < read; i++) {
+            memcpy(&whole[completed], input->at + from + (size_t)i * sizeof *whole, sizeof *whole);
+            completed += whole[completed].call != 0;
+        }
+        HOLDS(completed == events + left);
+        struct fuzz_buffer raw = fuzz_buffer_of(whole, (size_t)events * sizeof *whole, "B");
+        make_columns(expected, (size_t)events);
+        PyObject *again = call(PyInit__columns, "decode", &decodes,
+                               Py_BuildValue("OOONO", raw.view, numbers[1].view, numbers[2].view, tuple_of(expected, COLUMNS), told));
+        HOLDS(again && again != Py_None);
+        for (int i = 0; i < COLUMNS; i++) {
+            HOLDS(memcmp(columns[i].memory + position * widths[i], expected[i].memory, (size_t)events * widths[i]) == 0);
+            for (size_t k = 0; k < columns_room * widths[i]; k++) /* nothing is written where no event was asked for */
+                HOLDS((k >= position * widths[i] && k < (position + room) * widths[i]) || !columns[i].memory[k]);
+        }
+        Py_DECREF(again);
+        fuzz_release(&raw);
+        release_all(expected, COLUMNS);
+        free(whole);
+        Py_DECREF(result);
+    }
+    Py_DECREF(told);
+    release_all(columns, COLUMNS);
+    release_all(numbers, 3);
+    close(file);
+}
+
+/* The columns of any calls: of numbers that no call has as well. */
+struct chunk {
+    size_t count;
+    uint16_t call[MOST_EVENTS];
+    uint32_t rank[MOST_EVENTS];
+    uint64_t requested[MOST_EVENTS];
+    int64_t start[MOST_EVENTS], duration[MOST_EVENTS], moved[MOST_EVENTS];
+    uint8_t depth[MOST_EVENTS], carried[MOST_EVENTS];
+};
+
+static struct chunk *some_chunk(struct input *input, size_t calls)
+{
+    static struct chunk chunk;
+    for (chunk.count = 0; chunk.count < MOST_EVENTS && input->at < input->end; chunk.count++) {
+        size_t i = chunk.count;
+        chunk.call[i] = (uint16_t)(take_byte(input) % (calls + 1 + (calls == 0)));
+        chunk.call[i] = chunk.call[i] == calls && take_byte(input) ? 0 : chunk.call[i];
+        chunk.rank[i] = (uint32_t)take_number(input);
+        chunk.requested[i] = take_number(input);
+        chunk.start[i] = (int64_t)(take_number(input) % (1ULL << 62));
+        chunk.duration[i] = (int64_t)(take_number(input) % (1ULL << 53)); /* sums stay below 64 bits */
+        chunk.moved[i] = (int64_t)(take_number(input) % (MOST_MOVED + 1)) - 1;
+        chunk.depth[i] = take_byte(input) % 3;
+        chunk.carried[i] = take_byte(input) % 4;
+    }
+    return &chunk;
+}
+
+static void sum_calls(struct input *input)
+{
+    static PyObject *sums_calls, *sums_powers;
+    const size_t calls = take_byte(input) % (MOST_CALLS + 1);
+    uint8_t bits[MOST_CALLS];
+    double mean[MOST_CALLS];
+    for (size_t i = 0; i < calls; i++)
+        bits[i] = take_byte(input) % 3, mean[i] = (double)(take_number(input) % (1ULL << 53));
+    struct chunk *chunk = some_chunk(input, calls);
+    const size_t n = chunk->count;
+    struct fuzz_buffer arrays[9] = {
+        fuzz_buffer_of(chunk->call, 2 * n, "H"), fuzz_buffer_of(chunk->start, 8 * n, "q"),
+        fuzz_buffer_of(chunk->duration, 8 * n, "q"), fuzz_buffer_of(chunk->moved, 8 * n, "q"),
+        fuzz_buffer_of(chunk->depth, n, "B"), fuzz_buffer_of(chunk->carried, n, "B"),
+        fuzz_buffer_of(bits, calls, "B"), fuzz_buffer_of(NULL, 8 * 7 * calls, "q"), fuzz_buffer_of(NULL, 24, "q")};
+    PyObject *result = call(PyInit__callsums, "sum_calls", &sums_calls, tuple_of(arrays, 9));
+    int64_t known = 0, found[3] = {0}, wanted[3] = {0};
+    for (size_t i = 0; i < n; i++) {
+        known += chunk->call[i] < calls;
+        wanted[0]++, wanted[1] += chunk->moved[i] < 0, wanted[2] += chunk->duration[i];
+    }
+    for (size_t i = 0; i < calls; i++) {
+        const int64_t *row = (int64_t *)arrays[7].memory + 7 * i;
+        found[0] += row[0], found[1] += row[1], found[2] += row[4];
+    }
+    HOLDS(!result == (known < (int64_t)n));
+    HOLDS(!result || memcmp(found, wanted, sizeof found) == 0);
+    Py_XDECREF(result);
+    struct fuzz_buffer powers[4] = {arrays[0], arrays[2], fuzz_buffer_of(mean, 8 * calls, "d"), fuzz_buffer_of(NULL, 24 * calls, "d")};
+    result = call(PyInit__callsums, "sum_powers", &sums_powers, tuple_of(powers, 4));
+    HOLDS(!result == (known < (int64_t)n));
+    for (size_t i = 0; i < calls; i++)
+        HOLDS(((double *)powers[3].memory)[3 * i] >= 0 && ((double *)powers[3].memory)[3 * i + 2] >= 0);
+    Py_XDECREF(result);
+    release_all(powers + 2, 2);
+    release_all(arrays, 9);
+}
+
+static void count_sizes(struct input *input)
+{
+    static PyObject *counts, *marks;
+    const size_t calls = take_byte(input) % (MOST_CALLS + 1), seen = take_byte(input);
+    uint8_t layer_of[MOST_CALLS];
+    for (size_t i = 0; i < calls; i++)
+        layer_of[i] = take_byte(input) % 4 ? take_byte(input) % 3 : 255;
+    struct chunk *chunk = some_chunk(input, calls);
+    const size_t n = chunk->count;
+    struct fuzz_buffer arrays[6] = {
+        fuzz_buffer_of(chunk->call, 2 * n, "H"), fuzz_buffer_of(chunk->requested, 8 * n, "Q"), fuzz_buffer_of(NULL, n, "B"),
+        fuzz_buffer_of(NULL, 8 * n, "Q"), fuzz_buffer_of(NULL, 8 * n, "q"), fuzz_buffer_of(layer_of, calls, "B")};
+    PyObject *result = call(PyInit__callsums, "count_sizes", &counts, tuple_of(arrays, 6));
+    if (result) {
+        const size_t found = PyLong_AsSize_t(result);
+        int64_t all = 0, wanted = 0;
+        HOLDS(found <= n);
+        for (size_t i = 0; i < found; i++)
+            all += ((int64_t *)arrays[4].memory)[i];
+        for (size_t i = 0; i < n; i++)
+            wanted += layer_of[chunk->call[i]] != 255;
+        HOLDS(all == wanted);
+    }
+    Py_XDECREF(result);
+    release_all(arrays, 6);
+    struct fuzz_buffer marked[2] = {fuzz_buffer_of(chunk->rank, 4 * n, "I"), fuzz_buffer_of(NULL, seen, "B")};
+    result = call(PyInit__callsums, "mark", &marks, tuple_of(marked, 2));
+    for (size_t i = 0; result && i < n; i++)
+        HOLDS(chunk->rank[i] < seen && marked[1].memory[chunk->rank[i]] == 1);
+    Py_XDECREF(result);
+    release_all(marked, 2);
+}
+
+static void spread_calls(struct input *input)
+{
+    static PyObject *spreads;
+    const size_t calls = take_byte(input) % (MOST_CALLS + 1), rows = take_byte(input) % 4, cells = 1 + take_byte(input) % 64;
+    const int level = take_byte(input) % 64, shift = take_byte(input) % 64;
+    const uint8_t given = take_byte(input);
+    const long long in_row = (long long)take_number(input);
+    const int64_t first = (int64_t)(take_number(input) % (1ULL << 62)) >> (level % 63);
+    int32_t row_of[MOST_CALLS];
+    uint8_t bits[MOST_CALLS];
+    for (size_t i = 0; i < calls; i++)
+        row_of[i] = (int32_t)take_byte(input) % 6 - 1, bits[i] = take_byte(input) % 3;
+    struct chunk *chunk = some_chunk(input, calls);
+    const size_t n = chunk->count;
+    struct fuzz_buffer arrays[10] = {
+        fuzz_buffer_of(chunk->start, 8 * n, "q"),   fuzz_buffer_of(chunk->duration, 8 * n, "q"),
+        fuzz_buffer_of(chunk->call, 2 * n, "H"),    fuzz_buffer_of(row_of, 4 * calls, "i"),
+        fuzz_buffer_of(chunk->rank, 4 * n, "I"),    fuzz_buffer_of(chunk->depth, n, "B"),
+        fuzz_buffer_of(chunk->moved, 8 * n, "q"),   fuzz_buffer_of(chunk->carried, n, "B"),
+        fuzz_buffer_of(bits, calls, "B"),           fuzz_buffer_of(NULL, 8 * rows * cells, "q")};
+    PyObject *views[10];
+    for (int i = 0; i < 10; i++)
+        views[i] = arrays[i].view;
+    if (given & 1)
+        views[4] = Py_None;
+    if (given & 2)
+        views[5] = Py_None;
+    if (given & 4)
+        views[6] = views[7] = views[8] = Py_None;
+    if (given & 8)
+        views[9] = Py_None;
+    PyObject *result = call(PyInit__kernels, "spread_calls", &spreads,
+                            Py_BuildValue("OOOOOLOOOOiiLOL", views[0], views[1], views[2], views[3], views[4], in_row, views[5],
+                                          views[6], views[7], views[8], shift, level, (long long)first, views[9], (long long)cells));
+    Py_XDECREF(result);
+    release_all(arrays, 10);
+}
+
+static void count_seconds(struct input *input)
+{
+    static PyObject *counts;
+    double limit, seconds[MOST_EVENTS];
+    uint64_t word = take_word(input);
+    memcpy(&limit, &word, sizeof limit);
+    size_t n = 0;
+    for (; n < MOST_EVENTS && input->at < input->end; n++) {
+        word = take_word(input);
+        memcpy(&seconds[n], &word, sizeof word);
+    }
+    struct fuzz_buffer arrays[3] = {fuzz_buffer_of(seconds, 8 * n, "d"), fuzz_buffer_of(NULL, 8 * ENSIO_BIN_COUNT, "q"),
+                                    fuzz_buffer_of(NULL, 40, "d")};
+    PyObject *result = call(PyInit__kernels, "count_seconds", &counts,
+                            Py_BuildValue("OdOO", arrays[0].view, limit, arrays[1].view, arrays[2].view));
+    if (result && PyLong_AsLong(result) < 0) {
+        int64_t all = 0;
+        for (size_t i = 0; i < ENSIO_BIN_COUNT; i++)
+            all += ((int64_t *)arrays[1].memory)[i];
+        HOLDS(all == (int64_t)n);
+    }
+    Py_XDECREF(result);
+    release_all(arrays, 3);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static void (*const all[])(struct input *) = {window, sum_calls, count_sizes, spread_calls, count_seconds};
+    struct input input = {data, data + size};
+    all[take_byte(&input) % (sizeof all / sizeof *all)](&input);
+    return 0;
+}
