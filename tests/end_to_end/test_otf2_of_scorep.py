@@ -1,5 +1,5 @@
-"""An archive that Score-P 8.4 itself recorded of `programs/recorded_by_scorep.c` on two ranks: what is read is what
-otf2-print shows of it, record by record, and what the program does."""
+"""An archive that Score-P 8.4 itself recorded of `programs/recorded_by_scorep.c` on two ranks: what is
+read is what otf2-print shows of it, record by record, and what the program does."""
 
 import os
 import re

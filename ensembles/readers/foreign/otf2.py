@@ -134,7 +134,7 @@ class Otf2Import:
         self.metadata = RunMetadata(0, 0, 0, (), [""], [], [])
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
-        """Columns of at most `max_events` calls, location by location; blocks of several ranks may take turns.
+        """Columns of at most `max_events` calls, location by location; blocks of ranks may take turns.
 
         Raises
         ------

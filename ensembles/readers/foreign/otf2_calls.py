@@ -89,7 +89,7 @@ class Calls:
 
     @staticmethod
     def _lacks_operation(kind: int, call: Call) -> bool:
-        """Whether rows of this kind should have had an operation in them: the ends of split collectives have none."""
+        """Whether such rows should have had an operation in them; ends of split collectives have none."""
         return kind == _CALL_ROW and call.op in ("read", "write") and not call.name.endswith("_end")
 
     def _other(self, key: int) -> int:
