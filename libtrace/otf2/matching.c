@@ -34,12 +34,13 @@ void ensio_operation_begins(const struct ensio_operation *operation)
     open_here[open_count++] = *operation;
 }
 
-/* What operations of this location that are around a call of this depth count, of the bytes in it. */
+/* What operations of this location count, of the bytes of a call of this depth: those that are around it, and what MPI does
+ * in the background counts of any call that is inside of another. */
 uint8_t ensio_carried_by_operations(uint8_t depth)
 {
     uint8_t carried = 0;
     for (size_t i = open_count > 16 ? open_count - 16 : 0; i < open_count; i++)
-        if (!open_here[i].non_blocking && open_here[i].row.depth < depth)
+        if ((!open_here[i].non_blocking && open_here[i].row.depth < depth) || (open_here[i].carries_all && depth))
             carried |= open_here[i].row.kind == ENSIO_OTF2_ROW_READ ? 1 : open_here[i].row.kind == ENSIO_OTF2_ROW_WRITE ? 2 : 0;
     return carried;
 }
@@ -52,15 +53,28 @@ uint8_t ensio_operations_under_way(void)
     return (uint8_t)count;
 }
 
+/* Score-P knows of no bytes of fsync or scanf, whether they fail or not; where it knows how many were asked for, no number of
+ * bytes moved says that the call failed. */
+static bool cannot_say(const struct ensio_operation *operation, uint64_t bytes)
+{
+    if (ensio_archive.ours || bytes <= INT64_MAX)
+        return false;
+    return bytes != OTF2_UNDEFINED_UINT64 || !operation->says_bytes;
+}
+
 static void finish(struct ensio_operation *operation, uint64_t time, uint64_t bytes, uint16_t error)
 {
     struct ensio_otf2_row *row = &operation->row;
-    row->moved = (int64_t)bytes; /* OTF2's undefined number is -1 too */
+    bool is_unknown = !error && cannot_say(operation, bytes);
+    row->moved = is_unknown ? 0 : (int64_t)bytes; /* OTF2's undefined number is -1 too */
+    ensio_archive.counts.without_bytes += is_unknown && row->kind != ENSIO_OTF2_ROW_FLUSH;
     row->error = error;
     if (!operation->has_duration)
         row->duration = ensio_ns_between(operation->time, time);
     if (!operation->has_offset && !ensio_archive.ours && row->kind != ENSIO_OTF2_ROW_FLUSH)
         row->offset = ensio_position_of(operation->handle, row->moved);
+    if (is_unknown && !operation->has_offset && row->kind != ENSIO_OTF2_ROW_FLUSH)
+        ensio_position_set(operation->handle, -1);
     ensio_put_row(row);
 }
 

@@ -1,6 +1,7 @@
 /* positions.c: where in its file an operation is, where no attribute says it: at the position of its handle, which moves
  * with what is read and written. That is only known where the handle was made in the same location, and no other location
- * uses it: those run side by side, and locations are read one by one. */
+ * of its process uses it: those run side by side, and locations are read one by one. Other processes have positions of their
+ * own, also where they and this one have a handle's number in common. */
 #include "reading.h"
 
 #include <stdlib.h>
@@ -8,17 +9,27 @@
 
 /* By handle; a number below 0: not known. Duplicates have one position. */
 static struct handle_state {
-    uint32_t seen_in; /* 1 + index of the location that uses it; ENSIO_UNDEFINED_INDEX: several do */
-    uint32_t known_in; /* 1 + index of the location in which its position is known */
+    uint32_t seen_in;  /* 1 + index of the location that used it last, in the first look */
+    uint32_t asked_in; /* location for which is_shared was found out */
+    uint32_t known_in; /* location in which its position is known */
     uint32_t position; /* place in the table of positions */
+    bool is_shared;
 } *states;
 static size_t state_room;
 static int64_t *positions;
-static uint32_t position_count, position_room, here = 1;
+static uint32_t position_count, position_room, here, group_here;
+
+/* Handles by the group of locations that uses them: one entry for each of its locations, then those that several use. */
+struct use {
+    uint32_t group, handle;
+};
+static struct use *uses;
+static size_t use_count, use_room;
+static bool all_are_shared;
 
 #define MOST_PASSES 64
 static struct pair {
-    uint32_t old, new;
+    uint32_t group, old, new;
 } *pairs;
 static size_t pair_count, pair_room;
 
@@ -37,11 +48,36 @@ static struct handle_state *state_of(uint32_t handle)
     return states + handle;
 }
 
+static void add_use(struct use use)
+{
+    if (use_count == use_room) {
+        use_room = use_room ? 2 * use_room : 256;
+        uses = ensio_more(uses, use_room * sizeof *uses);
+    }
+    uses[use_count++] = use;
+}
+
+static int compare_uses(const void *a, const void *b)
+{
+    const struct use *one = a, *other = b;
+    if (one->group != other->group)
+        return one->group < other->group ? -1 : 1;
+    return one->handle < other->handle ? -1 : one->handle > other->handle;
+}
+
+static bool is_shared(uint32_t group, uint32_t handle)
+{
+    struct use use = {group, handle};
+    return all_are_shared || (use_count && bsearch(&use, uses, use_count, sizeof use, compare_uses));
+}
+
 static void seen(const uint32_t *index, uint32_t handle)
 {
     struct handle_state *state = state_of(handle);
-    if (state && state->seen_in != *index + 1)
-        state->seen_in = state->seen_in ? ENSIO_UNDEFINED_INDEX : *index + 1;
+    if (state && state->seen_in != *index + 1) {
+        state->seen_in = *index + 1;
+        add_use((struct use){ensio_archive.places[*index].group, handle});
+    }
 }
 
 static OTF2_CallbackCode on_operation(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
@@ -80,31 +116,51 @@ static OTF2_CallbackCode on_duplicate(OTF2_LocationRef location, OTF2_TimeStamp 
         pair_room = pair_room ? 2 * pair_room : 64;
         pairs = ensio_more(pairs, pair_room * sizeof *pairs);
     }
-    pairs[pair_count++] = (struct pair){old, new};
+    if (state_of(old) && state_of(new))
+        pairs[pair_count++] = (struct pair){ensio_archive.places[*(const uint32_t *)user].group, old, new};
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static bool make_alike(const struct pair *pair)
+/* Of all uses, those that are there more than once: once each. */
+static void keep_shared(void)
 {
-    state_of(pair->old); /* which may move the table */
-    struct handle_state *new = state_of(pair->new), *old = state_of(pair->old);
-    if (!old || !new || old->seen_in == new->seen_in)
-        return false;
-    old->seen_in = new->seen_in = ENSIO_UNDEFINED_INDEX;
-    return true;
+    size_t kept = 0;
+    if (use_count)
+        qsort(uses, use_count, sizeof *uses, compare_uses);
+    for (size_t i = 1; i < use_count; i++)
+        if (compare_uses(uses + i, uses + i - 1) == 0 && (!kept || compare_uses(uses + i, uses + kept - 1) != 0))
+            uses[kept++] = uses[i];
+    use_count = kept;
 }
 
 /* Duplicates have one position: what other locations do with the one moves the other. */
 void ensio_sharing_known(void)
 {
     bool changed = true;
+    keep_shared();
     for (unsigned pass = 0; changed && pass < MOST_PASSES; pass++) {
-        changed = false;
-        for (size_t i = 0; i < pair_count; i++)
-            changed |= make_alike(pairs + i);
+        size_t before = use_count;
+        struct use *more = NULL;
+        size_t count = 0, room = 0;
+        for (size_t i = 0; i < pair_count; i++) {
+            const struct pair *pair = pairs + i;
+            bool old = is_shared(pair->group, pair->old), new = is_shared(pair->group, pair->new);
+            if (old == new)
+                continue;
+            if (count == room) {
+                room = room ? 2 * room : 64;
+                more = ensio_more(more, room * sizeof *more);
+            }
+            more[count++] = (struct use){pair->group, old ? pair->new : pair->old};
+        }
+        for (size_t i = 0; i < count; i++)
+            add_use(more[i]);
+        free(more);
+        if (use_count)
+            qsort(uses, use_count, sizeof *uses, compare_uses);
+        changed = use_count != before;
     }
-    for (size_t i = 0; changed && i < state_room; i++) /* chains that no program makes */
-        states[i].seen_in = ENSIO_UNDEFINED_INDEX;
+    all_are_shared = changed; /* chains that no program makes */
     free(pairs);
 }
 
@@ -125,7 +181,13 @@ static bool usable(uint32_t handle, struct handle_state **state)
 {
     struct ensio_file_of of = ensio_file_of_handle(handle);
     *state = of.known && of.has_positions ? state_of(handle) : NULL;
-    return *state && (*state)->seen_in != ENSIO_UNDEFINED_INDEX;
+    if (!*state)
+        return false;
+    if ((*state)->asked_in != here) {
+        (*state)->asked_in = here;
+        (*state)->is_shared = is_shared(group_here, handle);
+    }
+    return !(*state)->is_shared;
 }
 
 void ensio_position_set(uint32_t handle, int64_t position)
@@ -167,9 +229,9 @@ int64_t ensio_position_of(uint32_t handle, int64_t moved)
     return before;
 }
 
-/* Handles of another task have other numbers, or are those that all tasks of a communicator open, each with its position. */
-void ensio_positions_of_next_location(void)
+void ensio_positions_in_group(uint32_t group)
 {
     here++;
     position_count = 0;
+    group_here = group;
 }

@@ -191,6 +191,7 @@ static void tell_counts(void)
         {"never left", ensio_archive.counts.never_left},
         {"without begin", ensio_archive.counts.without_begin},
         {"missing", ensio_archive.counts.missing},
+        {"without bytes", ensio_archive.counts.without_bytes},
     };
     char texts[512];
     size_t bytes = 0, each = sizeof counts / sizeof *counts;

@@ -196,11 +196,17 @@ static OTF2_CallbackCode on_location(void *user, OTF2_LocationRef self, OTF2_Str
     return tell();
 }
 
-static bool is_mpi_wait(OTF2_RegionRole role, OTF2_Paradigm paradigm)
+/* MPI's waiting, and what it does with files: Score-P tells MPI_Wait and MPI_File_set_view by no role of their own. What only
+ * starts or prepares a transfer (MPI_Isend, MPI_Send_init) has the role of the transfer, but does not wait. */
+static bool is_call_of_mpi(OTF2_RegionRole role, const char *name)
 {
-    return paradigm == OTF2_PARADIGM_MPI
-           && (role == OTF2_REGION_ROLE_BARRIER || role == OTF2_REGION_ROLE_POINT2POINT
-               || (role >= OTF2_REGION_ROLE_COLL_ONE2ALL && role <= OTF2_REGION_ROLE_COLL_OTHER));
+    size_t length = strlen(name);
+    if (strncmp(name, "MPI_Wait", 8) == 0 || strncmp(name, "MPI_File_", 9) == 0)
+        return true;
+    if (strncmp(name, "MPI_I", 5) == 0 || (length > 5 && strcmp(name + length - 5, "_init") == 0))
+        return false;
+    return role == OTF2_REGION_ROLE_BARRIER || role == OTF2_REGION_ROLE_POINT2POINT
+           || (role >= OTF2_REGION_ROLE_COLL_ONE2ALL && role <= OTF2_REGION_ROLE_COLL_OTHER);
 }
 
 static OTF2_CallbackCode on_region(void *user, OTF2_RegionRef self, OTF2_StringRef name, OTF2_StringRef canonical,
@@ -209,7 +215,8 @@ static OTF2_CallbackCode on_region(void *user, OTF2_RegionRef self, OTF2_StringR
 {
     (void)user, (void)canonical, (void)flags, (void)source, (void)begin, (void)end;
     uint8_t meaning = ENSIO_NOTHING;
-    if (role == OTF2_REGION_ROLE_FILE_IO || role == OTF2_REGION_ROLE_FILE_IO_METADATA || is_mpi_wait(role, paradigm)
+    if (role == OTF2_REGION_ROLE_FILE_IO || role == OTF2_REGION_ROLE_FILE_IO_METADATA
+        || (paradigm == OTF2_PARADIGM_MPI && is_call_of_mpi(role, text_of(name)))
         || strncmp(text_of(description), "ensio call ", 11) == 0)
         meaning = ENSIO_A_CALL;
     else if (paradigm == OTF2_PARADIGM_USER)

@@ -243,6 +243,8 @@ static OTF2_CallbackCode on_begin(OTF2_LocationRef location, OTF2_TimeStamp time
     operation.non_blocking = flags & OTF2_IO_OPERATION_FLAG_NON_BLOCKING;
     operation.has_duration = frame && has(&frame->told, ENSIO_TOLD_DURATION);
     operation.has_offset = has(&told, ENSIO_TOLD_OFFSET);
+    operation.says_bytes = bytes != OTF2_UNDEFINED_UINT64;
+    operation.carries_all = operation.non_blocking && !of.has_positions;
     operation.row.kind = mode == OTF2_IO_OPERATION_MODE_READ    ? ENSIO_OTF2_ROW_READ
                          : mode == OTF2_IO_OPERATION_MODE_WRITE ? ENSIO_OTF2_ROW_WRITE
                                                                 : ENSIO_OTF2_ROW_FLUSH;
@@ -357,6 +359,7 @@ void ensio_begin_location(uint32_t index)
 {
     here = index;
     ensio_operations_in_group(ensio_archive.places[index].group);
+    ensio_positions_in_group(ensio_archive.places[index].group);
     frame_count = 0;
     calls_around = 0;
 }
@@ -367,5 +370,4 @@ void ensio_end_location(void)
         ensio_archive.counts.never_left += frames[i].meaning == ENSIO_A_CALL;
     frame_count = 0;
     ensio_operations_of_next_location();
-    ensio_positions_of_next_location();
 }

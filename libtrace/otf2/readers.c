@@ -93,6 +93,7 @@ static void add_counts(struct ensio_counts *all, const struct ensio_counts *more
     all->never_left += more->never_left;
     all->without_begin += more->without_begin;
     all->missing += more->missing;
+    all->without_bytes += more->without_bytes;
     all->read += more->read;
     all->mapped += more->mapped;
     if (more->mapped < more->read)

@@ -52,7 +52,7 @@ struct ensio_place {
 
 /* What is told at the end; each process counts its own. */
 struct ensio_counts {
-    uint64_t unknown_records, never_complete, never_left, without_begin, missing;
+    uint64_t unknown_records, never_complete, never_left, without_begin, missing, without_bytes;
     uint64_t read, mapped; /* locations; those of them that have definitions of their own */
     uint64_t unmapped;     /* one that has none */
 };
@@ -89,6 +89,8 @@ struct ensio_operation {
     uint64_t time, id;
     uint32_t handle;
     bool non_blocking, has_duration, has_offset;
+    bool says_bytes;   /* how many are asked for */
+    bool carries_all; /* what calls inside of others do while it is under way: it is MPI's, and MPI does it when it likes */
     struct ensio_otf2_row row;
 };
 void ensio_operation_begins(const struct ensio_operation *operation);
@@ -105,7 +107,7 @@ void ensio_sharing_known(void);
 void ensio_position_set(uint32_t handle, int64_t position); /* -1: not known */
 void ensio_position_shared(uint32_t of, uint32_t with);
 int64_t ensio_position_of(uint32_t handle, int64_t moved);
-void ensio_positions_of_next_location(void);
+void ensio_positions_in_group(uint32_t group); /* and in the next of its locations */
 
 /* Going through it. */
 #define ENSIO_MOST_READERS 64

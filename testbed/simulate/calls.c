@@ -69,7 +69,8 @@ void enter_call(struct simulation *simulation, struct task *task, int64_t now_ns
         hdf5_metadata_place(simulation, &operation, step, &offset, &bytes);
     else if (step->recorded == RECORDED_H5Awrite)
         bytes = operation.bytes ? operation.bytes : HDF5_ATTRIBUTE_BYTES;
-    else if (step->recorded == RECORDED_fread || step->recorded == RECORDED_fwrite)
+    else if (step->recorded == RECORDED_fread || step->recorded == RECORDED_fwrite ||
+             (op == OP_wait && step->recorded != RECORDED_MPI_Waitall))
         bytes = operation.bytes; /* where a stream stands is not recorded */
     else if (op == OP_read || op == OP_write)
         offset = data_offset(simulation, &operation), bytes = operation.bytes;
@@ -77,8 +78,6 @@ void enter_call(struct simulation *simulation, struct task *task, int64_t now_ns
         offset = operation.offset;
     else if (step->recorded == RECORDED_MPI_File_set_size)
         offset = operation.bytes;
-    else if (op == OP_wait && step->recorded != RECORDED_MPI_Waitall)
-        bytes = operation.bytes;
     enter(task, now_ns, step->recorded, offset, bytes);
 }
 

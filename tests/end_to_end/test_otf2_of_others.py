@@ -234,3 +234,35 @@ def test_an_end_in_another_process_is_not_that_of_an_operation(tmp_path):
     )
     assert sum("1 operations were begun and have no end" in note for note in run.notes) == 1
     assert sum("1 operations end without a begin" in note for note in run.notes) == 1
+
+
+def test_positions_are_those_of_a_process_that_has_handles_in_common_with_others(tmp_path):
+    """Two threads of the first process use a file and a duplicate, of the second one thread alone."""
+    import otf2
+    from otf2.enums import IoAccessMode, IoOperationMode, IoParadigmClass, IoParadigmFlag, LocationGroupType
+
+    with otf2.writer.open(str(tmp_path / "archive"), timer_resolution=1_000_000_000) as trace:
+        root = trace.definitions.system_tree_node("machine")
+        paradigm = trace.definitions.io_paradigm(
+            "POSIX", "POSIX I/O", IoParadigmClass.SERIAL, IoParadigmFlag.OS
+        )
+        file = trace.definitions.io_regular_file("/data/x", scope=root)
+        first, copy = (trace.definitions.io_handle(name, file=file, io_paradigm=paradigm) for name in "xy")
+        for rank in range(2):
+            group = trace.definitions.location_group(
+                f"rank {rank}", system_tree_parent=root, location_group_type=LocationGroupType.PROCESS
+            )
+            threads = [trace.definitions.location(name, group=group) for name in ("main", "helper")]
+            main, helper = (trace.event_writer_from_location(thread) for thread in threads)
+            main.io_create_handle(1000, first, IoAccessMode.READ_WRITE, 0, 0)
+            main.io_duplicate_handle(1100, first, copy, 0)
+            for time, writer, handle in ((2000, main, first), (3000, helper if rank == 0 else main, copy)):
+                writer.io_operation_begin(time, handle, IoOperationMode.WRITE, 0, 64, 0)
+                writer.io_operation_complete(time + 10, handle, 64, 0)
+    writes = ensembles.open(tmp_path / "archive").select(op="write")
+    assert list(zip(writes.rank.tolist(), writes.offset.tolist(), strict=True)) == [
+        (0, -1),
+        (0, -1),
+        (1, 0),
+        (1, 64),
+    ]

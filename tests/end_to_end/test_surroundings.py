@@ -54,9 +54,9 @@ def test_user_without_a_name_is_known_by_number(preload):
     done = subprocess.run(["setpriv", "--reuid=54321", "true"], capture_output=True)
     if done.returncode != 0:
         pytest.skip(f"another user's number cannot be taken here: {done.stderr.decode().strip()}")
-    preload.run.parent.chmod(0o755)
-    for parent in preload.run.parents[:3]:
-        parent.chmod(0o755)
+    for parent in preload.run.parents:
+        if not parent.stat().st_mode & 1:  # pytest keeps its folders to their owner
+            parent.chmod(0o755)
     preload.run.mkdir(mode=0o700)
     os.chown(preload.run, 54321, 54321)
     environment = {

@@ -74,6 +74,8 @@ _COUNTED = {
     "never left": "calls were entered and not left: they are left out",
     "missing": "records that its definitions promise are not there: the calls in them are missing",
     "without begin": "operations end without a begin: they are left out",
+    "without bytes": "reads and writes do not say how many bytes were asked for or moved (Score-P's of scanf "
+    "do not): they count none, and offsets behind them are not known",
 }
 
 
@@ -179,6 +181,10 @@ class Otf2Import:
         for name, count in counts.items():
             if count and name in _COUNTED:
                 self.metadata.note(f"{self._anchor}: {count:,} {_COUNTED[name]}")
+        if calls.without_operation:
+            told = "reads and writes were recorded without their bytes and their file"
+            doing = "(Score-P does so for sockets, pipes and what was opened unseen): they count no bytes"
+            self.metadata.note(f"{self._anchor}: {calls.without_operation:,} {told} {doing}")
         if self._impossible:
             told = "regions have times that no clock shows: they are left out"
             self.metadata.note(f"{self._anchor}: {self._impossible:,} {told}")

@@ -35,7 +35,7 @@ _OPS = (
     ("close", re.compile(r"f?close(dir)?|MPI_File_close|H5[A-Z]close")),
     ("seek", re.compile(r".*(seek|tell).*|rewind|f[gs]etpos(64)?")),
     ("sync", re.compile(r".*(sync|flush).*")),
-    ("read", re.compile(r".*read.*|f?getc|f?gets|f?scanf")),
+    ("read", re.compile(r".*read(?!dir|link).*|f?getc|f?gets|f?scanf")),
     ("write", re.compile(r".*write.*|f?putc|f?puts|f?printf")),
 )
 
@@ -47,6 +47,8 @@ class Calls:
     ----------
     known : list of Call
         What the column ``call`` indexes; the first is unknown.
+    without_operation : int
+        Reads and writes so far of which nothing but the region was recorded.
     """
 
     def __init__(self, definitions: Definitions) -> None:
@@ -55,6 +57,7 @@ class Calls:
         self._places: dict[Call, int] = {self.known[0]: 0}
         self._ours = self._our_calls()
         self._others: dict[int, int] = {}
+        self.without_operation = 0
 
     def _our_calls(self) -> np.ndarray | None:
         """The call of each region, where regions are ours: then they stand in the order of the dictionary."""
@@ -78,8 +81,16 @@ class Calls:
             inside = region < len(self._ours)
             return np.where(inside, self._ours[np.where(inside, region, 0)], 0).astype("u2")
         key = region.astype("u8") << 16 | rows["paradigm"].astype("u8") << 8 | rows["kind"]
-        unique, place = np.unique(key, return_inverse=True)
-        return np.array([self._other(number) for number in unique.tolist()], "u2")[place]
+        unique, place, counts = np.unique(key, return_inverse=True, return_counts=True)
+        others = [self._other(number) for number in unique.tolist()]
+        for number, other, count in zip(unique.tolist(), others, counts.tolist(), strict=True):
+            self.without_operation += count * self._lacks_operation(number & 0xFF, self.known[other])
+        return np.array(others, "u2")[place]
+
+    @staticmethod
+    def _lacks_operation(kind: int, call: Call) -> bool:
+        """Whether such rows should have had an operation in them; ends of split collectives have none."""
+        return kind == _CALL_ROW and call.op in ("read", "write") and not call.name.endswith("_end")
 
     def _other(self, key: int) -> int:
         if key not in self._others:
@@ -98,17 +109,17 @@ class Calls:
         layer = LAYERS.get(told, told.lower()) if told else _layer_of(name, role)
         if kind < _CALL_ROW:
             return Call(name or f"{told or 'I/O'} {_NAMES_OF_ROWS[kind]}", layer, OPS_OF_ROWS[kind])
-        if role not in _IO_ROLES:
+        if layer == "mpisync":
             return Call(name, layer, "wait")
         return Call(name, layer, next((op for op, names in _OPS if names.fullmatch(name)), "meta"))
 
 
 def _layer_of(name: str, role: int) -> str:
     """The layer of a function that was recorded without any I/O record."""
+    if name.startswith("MPI_File_"):
+        return "mpiio"
     if role not in _IO_ROLES:
         return "mpisync"
-    if name.startswith("MPI_"):
-        return "mpiio"
     if re.match(r"H5[A-Z]", name):
         return "hdf5"
     return "stdio" if _STREAMS.fullmatch(name) else "posix"
