@@ -20,6 +20,7 @@ static double exponential(double x)
     double quotient[TERMS + 1], term = 1, sum = 1;
 #pragma GCC unroll 18
     for (int i = 1; i <= TERMS; i++) {
+        /* cppcheck-suppress uninitvar ; the half of i was set before */
         quotient[i] = i % 2 ? x / i : quotient[i / 2] * 0.5;
         term *= quotient[i];
         if (term < 0x1p-54)

@@ -172,8 +172,11 @@ static void sum_calls(struct input *input)
     struct fuzz_buffer powers[4] = {arrays[0], arrays[2], fuzz_buffer_of(mean, 8 * calls, "d"), fuzz_buffer_of(NULL, 24 * calls, "d")};
     result = call(PyInit__callsums, "sum_powers", &sums_powers, tuple_of(powers, 4));
     HOLDS(!result == (known < (int64_t)n));
-    for (size_t i = 0; i < calls; i++)
-        HOLDS(((double *)powers[3].memory)[3 * i] >= 0 && ((double *)powers[3].memory)[3 * i + 2] >= 0);
+    for (size_t i = 0; i < calls; i++) {
+        double power[3];
+        memcpy(power, powers[3].memory + i * sizeof power, sizeof power);
+        HOLDS(power[0] >= 0 && power[2] >= 0);
+    }
     Py_XDECREF(result);
     release_all(powers + 2, 2);
     release_all(arrays, 9);
