@@ -347,6 +347,12 @@ static int get_arrays(Py_buffer *views, int *held, PyObject *args)
     return 0;
 }
 
+/* Of no items there is no memory. */
+static PyObject *bytes_of(const void *items, Py_ssize_t bytes)
+{
+    return PyBytes_FromStringAndSize(bytes ? items : "", bytes);
+}
+
 static PyObject *strided_reads(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -383,10 +389,8 @@ static PyObject *strided_reads(PyObject *module, PyObject *args)
     if (status != 0)
         PyErr_NoMemory();
     else
-        result = Py_BuildValue("y#y#", (char *)(job.rows.count ? job.rows.items : (row *)&job), /* never NULL */
-                               job.rows.count * (Py_ssize_t)sizeof(row),
-                               (char *)(job.bytes.count ? job.bytes.items : (file_bytes *)&job),
-                               job.bytes.count * (Py_ssize_t)sizeof(file_bytes));
+        result = Py_BuildValue("NN", bytes_of(job.rows.items, job.rows.count * (Py_ssize_t)sizeof(row)),
+                               bytes_of(job.bytes.items, job.bytes.count * (Py_ssize_t)sizeof(file_bytes)));
     free(job.groups.items);
     free(job.streams.items);
     free(job.runs.items);
