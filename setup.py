@@ -10,7 +10,7 @@ from setuptools import Extension, setup
 INCLUDE = "libtrace/include"
 BINS, EVENT, JOBFILE = (f"{INCLUDE}/ensio/{name}.h" for name in ("bins", "event", "jobfile"))
 ARRAYS, KERNELS = "ensembles/arrays.h", "ensembles/summaries/_kernels.h"
-SHUFFLE = "ensembles/readers/shuffle.h"
+PROCESSORS, SHUFFLE = "ensembles/processors.h", "ensembles/readers/shuffle.h"
 
 
 def compiled(
@@ -45,10 +45,10 @@ setup(
         compiled("ensembles.summaries._kernels", BINS, ARRAYS, KERNELS, parts=("_spread", "_counts")),
         compiled("ensembles.summaries._callsums", ARRAYS),
         compiled("ensembles.readers._decode", EVENT, JOBFILE, SHUFFLE),
-        compiled("ensembles.readers._chunks", SHUFFLE, libraries=["deflate"]),
-        compiled("ensembles.readers._sorted"),
+        compiled("ensembles.readers._chunks", PROCESSORS, SHUFFLE, libraries=["deflate"]),
+        compiled("ensembles.readers._sorted", PROCESSORS),
         compiled("ensembles.readers._columns", EVENT),
         compiled("ensembles.structure._gaps", BINS, ARRAYS),
-        compiled("ensembles.structure._strides", "ensembles/structure/_streams.h"),
+        compiled("ensembles.structure._strides", PROCESSORS, "ensembles/structure/_streams.h"),
     ]
 )

@@ -10,14 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../processors.h"
 #include "shuffle.h"
-
-/* One build, and of each loop the version for the processor that it runs on. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
-#else
-#define FOR_EACH_PROCESSOR
-#endif
 
 enum {
     MOST_COLUMNS = 16,

@@ -5,12 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* One build, and of each loop the version for the processor that it runs on. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
-#else
-#define FOR_EACH_PROCESSOR
-#endif
+#include "../processors.h"
 
 /* What `is_sorted` is told, as arrays. */
 enum { RANK, START, DURATION, BEGIN, RANKS, ARRAYS };

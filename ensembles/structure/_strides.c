@@ -1,13 +1,7 @@
 /* The strided reads of tasks, in one loop over their calls. strided_runs.py documents the functions, and has the same in NumPy;
  * results are equal to the last bit. */
+#include "../processors.h"
 #include "_streams.h"
-
-/* One build, and of each loop the version for the processor that it runs on. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
-#else
-#define FOR_EACH_PROCESSOR
-#endif
 
 enum { RANK, THREAD, CALL, DEPTH, CARRIED, FILE_NUMBER, OFFSET, MOVED, START, DURATION, COLUMNS };
 enum { KIND = COLUMNS, LAYER, SUMS, ORDER, ARRAYS };

@@ -1,0 +1,12 @@
+/* Loops that are built for several processors. */
+#ifndef ENSIO_PROCESSORS_H
+#define ENSIO_PROCESSORS_H
+
+/* One build, and of each loop the version for the processor that it runs on. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
+#else
+#define FOR_EACH_PROCESSOR
+#endif
+
+#endif
