@@ -10,6 +10,7 @@
 
 #include <aio.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 
 /* One layout serves both names. */
@@ -26,12 +27,11 @@ enum {
 typedef int state_of(const struct aiocb *block);
 ENSIO_REAL_DECLARE(int, aio_error, (const struct aiocb *block))
 
-/* Before a submission; a request on a file that is left out is not followed. (aio_fsync may be refused before anybody has looked
- * at the block that it was given.) */
+/* Before a submission; a request on a file that is left out is not followed. */
 static int begin(struct ensio_thread *thread, const struct aiocb *request, uint16_t call, int64_t offset, uint64_t bytes,
                  uint64_t start)
 {
-    const uint32_t number = request ? ensio_descriptor(request->aio_fildes) : ENSIO_LEFT_OUT;
+    const uint32_t number = ensio_descriptor(request->aio_fildes);
     if (number <= ENSIO_LEFT_OUT) {
         thread->excluded_calls++;
         return 0;
@@ -73,11 +73,11 @@ static void look(const struct aiocb *block, state_of *state, uint64_t now)
         ensio_request_completed(request, now);
 }
 
-#define SUBMIT(call, symbol, parameters, arguments, bytes, offset) \
+#define SUBMIT_SOUND(call, symbol, parameters, arguments, bytes, offset, sound) \
     ENSIO_WRAPPER(int, symbol, parameters) \
     { \
         struct ensio_thread *thread = &ensio_thread; \
-        if (ENSIO_UNLIKELY(!ensio_ready(thread)) || \
+        if (!(sound) || ENSIO_UNLIKELY(!ensio_ready(thread)) || \
             !begin(thread, request, CALL_##call, (offset), (uint64_t)(bytes), ensio_ticks())) \
             return ENSIO_REAL(symbol) arguments; \
         const int result = ENSIO_REAL(symbol) arguments; \
@@ -88,6 +88,12 @@ static void look(const struct aiocb *block, state_of *state, uint64_t now)
         } \
         return result; \
     }
+
+#define SUBMIT(call, symbol, parameters, arguments, bytes, offset) \
+    SUBMIT_SOUND(call, symbol, parameters, arguments, bytes, offset, 1)
+
+#define SUBMIT_SYNC(call, symbol) \
+    SUBMIT_SOUND(call, symbol, (int how, struct aiocb *request), (how, request), 0, -1, how == O_SYNC || how == O_DSYNC)
 
 /* A list that is neither to be waited for nor not is refused before anybody looks at it. */
 #define SUBMIT_LIST(reading, writing, symbol) \

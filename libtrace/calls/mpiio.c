@@ -153,7 +153,7 @@ ENSIO_WRAPPER(int, MPI_File_delete, (const char *path, uintptr_t info))
         return result; \
     }
 
-ON_FILE(close, (uintptr_t *file), (file), *file, ensio_mpiio_forget(*file), 0, -1)
+ON_FILE(close, (uintptr_t *file), (file), file ? *file : 0, if (file) ensio_mpiio_forget(*file), 0, -1)
 ON_FILE(set_view,
         (uintptr_t file, int64_t displacement, uintptr_t etype, uintptr_t filetype, const char *representation, uintptr_t info),
         (file, displacement, etype, filetype, representation, info), file, (void)0,

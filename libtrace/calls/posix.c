@@ -3,6 +3,7 @@
 #include <core/life.h>
 #include <core/recorder.h>
 #include <layers/aio.h>
+#include <layers/pointers.h>
 #include <layers/posix.h>
 
 #include "calls.h"
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -76,7 +78,7 @@ enum {
         return result; \
     }
 
-#define ON_PATH(call, symbol, type, parameters, arguments, folder, path, bytes_) \
+#define ON_PATH(call, symbol, type, parameters, arguments, folder, path) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
         struct ensio_thread *thread = &ensio_thread; \
@@ -84,7 +86,30 @@ enum {
             return ENSIO_REAL(symbol) arguments; \
         type result; \
         TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
-        ensio_on_path(thread, CALL_##call, folder, path, (uint64_t)(bytes_), ERRNO, start, duration); \
+        ensio_on_path(thread, CALL_##call, folder, path, ENSIO_LONGEST_PATH, ERRNO, start, duration); \
+        return result; \
+    }
+
+/* Where the result takes the place of the path, a copy of this is kept. It lies on the stack only where it is needed, for that of a
+ * signal handler may be small. */
+#define ON_PATH_INTO(call, symbol, type, parameters, arguments, folder, path, room) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol) arguments; \
+        const char *kept = path; \
+        uint32_t most = ensio_path_before(path, to); \
+        if (ENSIO_UNLIKELY(ensio_path_in_result(path, to, room))) { \
+            const int64_t length = ensio_path_length(path, ENSIO_LONGEST_PATH, 0); \
+            char *const copy = __builtin_alloca((size_t)length + 2); \
+            kept = length < 0 ? NULL : memcpy(copy, path, (size_t)length); \
+            copy[length < 0 ? 0 : length] = '\0'; \
+            most = ENSIO_LONGEST_PATH; \
+        } \
+        type result; \
+        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        ensio_on_path(thread, CALL_##call, folder, kept, most, ERRNO, start, duration); \
         return result; \
     }
 
@@ -92,9 +117,9 @@ enum {
     ENSIO_MAY_BE_MISSING(type, symbol, parameters) \
     ON_FILE(call, symbol, type, parameters, arguments, bytes, offset, error)
 
-#define OLD_ON_PATH(call, symbol, type, parameters, arguments, folder, path, bytes) \
+#define OLD_ON_PATH_INTO(call, symbol, type, parameters, arguments, folder, path, room) \
     ENSIO_MAY_BE_MISSING(type, symbol, parameters) \
-    ON_PATH(call, symbol, type, parameters, arguments, folder, path, bytes)
+    ON_PATH_INTO(call, symbol, type, parameters, arguments, folder, path, room)
 
 #define SEEK(call, symbol, type) \
     ENSIO_WRAPPER(type, symbol, (int fd, type to, int whence)) \

@@ -3,6 +3,7 @@
  * What libc does under them (open, read, write) no wrapper sees, except in C++'s streams and in static libraries of the
  * program's own. A stream's lock, buffer and orientation are left alone. */
 #include <core/life.h>
+#include <layers/pointers.h>
 #include <layers/posix.h>
 #include <layers/stdio.h>
 
@@ -36,11 +37,14 @@ enum {
     RECORDED_OR_RETURN(open_file, ensio_stream_descriptor(stream), real); \
     (void)open_file
 
-#define TRANSFER(call, symbol, type, parameters, arguments, stream, bytes_, moved_, failed) \
+#define TRANSFER(call, symbol, type, parameters, arguments, stream, untouched, before, bytes_, moved_, failed) \
     ENSIO_REAL_DECLARE(type, symbol, parameters) \
     static inline type recorded_##symbol parameters \
     { \
+        if (untouched) \
+            return ENSIO_REAL(symbol) arguments; \
         RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol) arguments); \
+        before; \
         type result; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
         const uint64_t bytes = (uint64_t)(bytes_); \
@@ -54,10 +58,22 @@ enum {
     }
 
 #define READ(call, symbol, type, parameters, arguments, stream, bytes, moved) \
-    TRANSFER(call, symbol, type, parameters, arguments, stream, bytes, moved, ensio_read_failed(stream))
+    TRANSFER(call, symbol, type, parameters, arguments, stream, 0, (void)0, bytes, moved, ensio_read_failed(stream))
 
 #define WRITE(call, symbol, type, parameters, arguments, stream, bytes, moved) \
-    TRANSFER(call, symbol, type, parameters, arguments, stream, bytes, moved, -(int64_t)errno)
+    TRANSFER(call, symbol, type, parameters, arguments, stream, 0, (void)0, bytes, moved, -(int64_t)errno)
+
+/* Where there is nothing to move, the C library does not look at the stream, which may be none. */
+#define NOT_LOOKED_AT (ENSIO_UNLIKELY(size * count == 0) && !ensio_readable(stream))
+#define READ_ITEMS(call, symbol, parameters, arguments) \
+    TRANSFER(call, symbol, size_t, parameters, arguments, stream, NOT_LOOKED_AT, (void)0, ITEMS, ITEMS_MOVED, ensio_read_failed(stream))
+#define WRITE_ITEMS(call, symbol, parameters, arguments) \
+    TRANSFER(call, symbol, size_t, parameters, arguments, stream, NOT_LOOKED_AT, (void)0, ITEMS, ITEMS_MOVED, -(int64_t)errno)
+
+/* A text that lies in the stream's buffer need not be there any more after the call. */
+#define WRITE_TEXT(call, symbol, parameters, arguments, stream, more) \
+    TRANSFER(call, symbol, int, parameters, arguments, stream, 0, const size_t length = strlen(text) + (more), length, ALL_MOVED, \
+             -(int64_t)errno)
 
 #define VARIADIC(symbol, twin, parameters, arguments) \
     ENSIO_WRAPPER(int, symbol, parameters) \

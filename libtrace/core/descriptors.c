@@ -33,10 +33,11 @@ static const char *path_in_kernel(int fd)
     return path_buffer[0] == '/' ? path_buffer : NULL;
 }
 
-const char *ensio_absolute_path(int folder, const char *path)
+const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes)
 {
+    const char *const end = path + bytes;
     struct ensio_string whole = ensio_string_in(path_buffer, sizeof path_buffer);
-    if (*path != '/') {
+    if (!bytes || *path != '/') {
         long length = folder == AT_FDCWD ? ENSIO_RAW(SYS_getcwd, path_buffer, ENSIO_PATH_ROOM) - 1
                       : path_in_kernel(folder) ? (long)strlen(path_buffer)
                                                : 0;
@@ -46,15 +47,16 @@ const char *ensio_absolute_path(int folder, const char *path)
         }
         whole.length = (uint32_t)length;
     }
-    while (*path) {
+    while (path < end) {
         if (*path == '/') {
             path++;
             continue;
         }
-        uint32_t part = (uint32_t)strcspn(path, "/");
+        const char *slash = memchr(path, '/', (size_t)(end - path));
+        uint32_t part = (uint32_t)((slash ? slash : end) - path);
         if (part != 1 || *path != '.') {
             if (!whole.length || whole.text[whole.length - 1] != '/')
-                ensio_add(&whole, "/");
+                ensio_add_bytes(&whole, "/", 1);
             ensio_add_bytes(&whole, path, part);
         }
         path += part;

@@ -63,9 +63,9 @@ void ensio_descriptors_shared(void);
 /* Sees to it that the files of all descriptors are in this process's spool. */
 void ensio_descriptors_store_files(void);
 
-/* Writes the absolute path that a program means by `path` relative to a folder's descriptor. The text lies in a buffer that
- * the next call uses again. */
-const char *ensio_absolute_path(int folder, const char *path);
+/* Writes the absolute path that a program means by the `bytes` at `path`, relative to a folder's descriptor. The text lies in a
+ * buffer that the next call uses again. */
+const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes);
 
 /* The position at which a call on an open file moved `moved` bytes, without an offset of its own; moves the position on. */
 int64_t ensio_position_slow(int fd, struct ensio_open_file *open_file, int64_t moved);

@@ -50,7 +50,7 @@ static inline void ensio_io_wait_begin(struct ensio_io_wait *wait, int count, en
                                        void **statuses, int fortran)
 {
     wait->claimed = NULL;
-    if (ENSIO_UNLIKELY(ensio_io_pending))
+    if (ENSIO_UNLIKELY(ensio_io_pending) && requests)
         ensio_io_claim(wait, count, which, requests, statuses, fortran);
 }
 

@@ -1,6 +1,7 @@
 #include "mpiio.h"
 
 #include "mpi_answers.h"
+#include "pointers.h"
 
 #include <core/descriptors.h>
 #include <core/files.h>
@@ -167,11 +168,18 @@ static const char *without_driver(const char *path)
     return path;
 }
 
-/* The number of the file that the program means by `path`; 0 and `left_out` set where its calls are left out. */
-static uint32_t number_of(const char *path, int *left_out)
+/* The number of the file that the program means by `path`; 0 and `left_out` set where its calls are left out, and 0 where the call
+ * failed without having looked at the path. */
+static uint32_t number_of(const char *path, int result, int *left_out)
 {
+    const int64_t length = ensio_path_length(path, ENSIO_LONGEST_PATH, result == 0);
+    *left_out = 0;
+    if (length < 0)
+        return 0;
+    const char *const end = path + length;
+    path = without_driver(path);
     struct ensio_held held = ensio_lock();
-    const char *absolute = ensio_absolute_path(AT_FDCWD, without_driver(path));
+    const char *absolute = ensio_absolute_path(AT_FDCWD, path, (uint32_t)(end - path));
     *left_out = ensio_listed(absolute, ensio_settings.exclude);
     const uint32_t number = *left_out ? 0 : ensio_file_number(absolute);
     ensio_unlock(held);
@@ -196,7 +204,7 @@ void ensio_mpiio_opened(struct ensio_thread *thread, uintptr_t comm, const char 
                         uintptr_t handle, int result, uint64_t start, uint64_t duration)
 {
     int left_out;
-    const uint32_t file = number_of(path, &left_out);
+    const uint32_t file = number_of(path, result, &left_out);
     if (result == 0) {
         struct ensio_held held = ensio_lock();
         add((struct open_file){.handle = handle,
@@ -215,6 +223,6 @@ void ensio_mpiio_opened(struct ensio_thread *thread, uintptr_t comm, const char 
 void ensio_mpiio_deleted(struct ensio_thread *thread, const char *path, int result, uint64_t start, uint64_t duration)
 {
     int left_out;
-    const uint32_t file = number_of(path, &left_out);
+    const uint32_t file = number_of(path, result, &left_out);
     store_on_path(thread, CALL_MPI_File_delete, file, left_out, result, start, duration);
 }

@@ -1,14 +1,16 @@
 #include "posix.h"
 
+#include "pointers.h"
+
 #include <core/descriptors.h>
 #include <core/files.h>
 #include <core/life.h>
 #include <core/lock.h>
-#include <core/raw.h>
 #include <core/settings.h>
 #include <core/text.h>
 
-#include <string.h>
+#include <errno.h>
+#include <fcntl.h>
 
 uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved)
 {
@@ -21,26 +23,19 @@ uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved)
     return bytes < (uint64_t)moved || bytes > INT64_MAX ? (uint64_t)moved : bytes;
 }
 
-/* Whether the kernel can read a path that a call failed on: some arguments it refuses before it looks at the path. */
-static int cannot_be_read(const char *path, int error)
-{
-    return error == EFAULT || (error == EINVAL && ENSIO_RAW(SYS_faccessat, AT_FDCWD, path, F_OK) == -EFAULT);
-}
-
 void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const char *path, int flags, int result,
                   uint64_t start, uint64_t duration)
 {
-    int error = errno;
-    if (result < 0 && ENSIO_UNLIKELY(cannot_be_read(path, error))) {
-        errno = error;
+    const int error = errno;
+    const int64_t length = ensio_path_length(path, ENSIO_LONGEST_PATH, result >= 0);
+    if (ENSIO_UNLIKELY(length < 0))
         return;
-    }
     if (!ensio_own_memory()) {
         ensio_spawned();
         return;
     }
     struct ensio_held held = ensio_lock();
-    const char *absolute = ensio_absolute_path(folder, path);
+    const char *absolute = ensio_absolute_path(folder, path, (uint32_t)length);
     int recorded = !ensio_listed(absolute, ensio_settings.exclude);
     uint32_t file = 0;
     if (result >= 0) {
@@ -57,20 +52,23 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
         thread->excluded_calls++;
 }
 
-void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const char *path, uint64_t bytes, int error,
+void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const char *path, uint32_t most, int error,
                    uint64_t start, uint64_t duration)
 {
-    if (!path || !ensio_own_memory())
+    if ((!path && error) || !ensio_own_memory())
         return;
-    if (error && ENSIO_UNLIKELY(cannot_be_read(path, error))) {
-        errno = error;
+    if (error && error != EFAULT) /* there was no result */
+        most = ENSIO_LONGEST_PATH;
+    const int64_t length = path ? ensio_path_length(path, most, !error) : 0;
+    if (ENSIO_UNLIKELY(length < 0))
         return;
-    }
     uint32_t file = 0;
-    int recorded;
-    if (*path || folder == AT_FDCWD) {
+    int recorded = 1;
+    if (ENSIO_UNLIKELY(length == most && most < ENSIO_LONGEST_PATH)) {
+        /* The result has been written over the rest of the path. */
+    } else if (length || folder == AT_FDCWD) {
         struct ensio_held held = ensio_lock();
-        const char *absolute = ensio_absolute_path(folder, path);
+        const char *absolute = ensio_absolute_path(folder, path ? path : "", (uint32_t)length);
         recorded = !ensio_listed(absolute, ensio_settings.exclude);
         file = recorded ? ensio_file_number(absolute) : 0;
         ensio_unlock(held);
@@ -80,7 +78,7 @@ void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const
         file = recorded ? ensio_open_files[number].file : 0;
     }
     if (recorded)
-        ensio_store(thread, call, file, -1, bytes, -(int64_t)error, start, duration);
+        ensio_store(thread, call, file, -1, 0, -(int64_t)error, start, duration);
     else
         thread->excluded_calls++;
 }

@@ -14,8 +14,9 @@ uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved)
 void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const char *path, int flags, int result,
                   uint64_t start, uint64_t duration);
 
-/* After a call on a path. `error`: the call's errno, 0: it did not fail. An empty path means the folder's descriptor itself. */
-void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const char *path, uint64_t bytes, int error,
+/* After a call on a path. `most`: so many bytes of it are as they were before the call; of one that goes on, the name is lost.
+ * `error`: the call's errno, 0: it did not fail. An empty path, or none, means the folder's descriptor itself. */
+void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const char *path, uint32_t most, int error,
                    uint64_t start, uint64_t duration);
 
 /* Where a call that was given the address of an offset began; ENSIO_HERE where it was given none. `other`: a descriptor whose

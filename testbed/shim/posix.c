@@ -121,7 +121,7 @@ static struct shim_ticket begin_on_file(int fd, int call, int op)
         return result; \
     }
 
-#define ON_PATH(call, symbol, type, parameters, arguments, folder, path, bytes) \
+#define ON_PATH(call, symbol, type, parameters, arguments, folder, path) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
         const struct shim_ticket ticket = shim_begin_on_path(folder, path, PFS_META); \
@@ -133,8 +133,8 @@ static struct shim_ticket begin_on_file(int fd, int call, int op)
 #define OLD_ON_FILE(call, symbol, type, parameters, arguments, bytes, offset, error) \
     ON_FILE(call, symbol, type, parameters, arguments, bytes, offset, error)
 
-#define OLD_ON_PATH(call, symbol, type, parameters, arguments, folder, path, bytes) \
-    ON_PATH(call, symbol, type, parameters, arguments, folder, path, bytes)
+#define OLD_ON_PATH_INTO(call, symbol, type, parameters, arguments, folder, path, room) \
+    ON_PATH(call, symbol, type, parameters, arguments, folder, path)
 
 #define OPEN(call, symbol, parameters, arguments, folder, path, flags) \
     ENSIO_WRAPPER(int, symbol, parameters) \
