@@ -8,6 +8,7 @@
 #include <layers/stdio.h>
 
 #include "calls.h"
+#include "other_tracers.h"
 #include "recording.h"
 #include "wrapping.h"
 
@@ -169,9 +170,18 @@ enum {
         return result; \
     }
 
-#define ON_STREAM(call, symbol, type, parameters, arguments, stream, bytes, offset_, failed_) \
+#define ON_STREAM(call, symbol, type, parameters, arguments, stream, bytes, offset, failed) \
+    ON_STREAM_UNLESS(0, call, symbol, type, parameters, arguments, stream, bytes, offset, failed)
+
+#define TELL(call, symbol, type, parameters, arguments, stream, bytes, offset, failed) \
+    ON_STREAM_UNLESS(ensio_tracer_tells(__builtin_return_address(0)), call, symbol, type, parameters, arguments, stream, \
+                     bytes, offset, failed)
+
+#define ON_STREAM_UNLESS(unless, call, symbol, type, parameters, arguments, stream, bytes, offset_, failed_) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
+        if (unless) \
+            return ENSIO_REAL(symbol) arguments; \
         RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol) arguments); \
         type result; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
@@ -224,5 +234,6 @@ void ensio_stdio_resolve(void)
 #define SYMBOL(symbol) (void)ENSIO_REAL(symbol);
 #define OLD_SYMBOL(symbol) (void)real_##symbol; /* looked for at its first call */
 #include "stdio.def"
+    ensio_other_tracers_find();
 #endif
 }

@@ -25,11 +25,16 @@ static inline void *ensio_bound(void **real, const char *symbol)
     return *real;
 }
 
+/* Another tool that stands before us for MPI_X calls PMPI_X: the same wrappers, compiled once more under these names. */
+#ifdef ENSIO_PROFILING_NAMES
+#define ENSIO_LINK_NAME(symbol) "P" #symbol
+#else
 #define ENSIO_LINK_NAME(symbol) #symbol
+#endif
 #define ENSIO_REAL_DECLARE(type, symbol, parameters) \
     typedef type ensio_type_##symbol parameters; \
     static void *real_##symbol;
-#define ENSIO_REAL(symbol) ((ensio_type_##symbol *)ensio_bound(&real_##symbol, #symbol))
+#define ENSIO_REAL(symbol) ((ensio_type_##symbol *)ensio_bound(&real_##symbol, ENSIO_LINK_NAME(symbol)))
 #define ENSIO_MAY_BE_MISSING(type, symbol, parameters)
 
 #else

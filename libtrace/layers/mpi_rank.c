@@ -59,27 +59,43 @@ void ensio_finalize_store(void)
     if (!ensio_finalize_is_stored) \
         ensio_store(thread, CALL_MPI_##call_, 0, -1, 0, -(int64_t)(result ? EIO : 0), start, duration)
 
-ENSIO_WRAPPER(int, MPI_Init, (int *count, char ***arguments))
-{
-    ensio_everyone_call();
-    RECORDED(Init, ENSIO_REAL(MPI_Init)(count, arguments));
-    ensio_ask_rank(result);
-    return result;
-}
+/* Before a tool that calls PMPI_X the outer wrapper of the two is the one that records, behind such a tool the only one. */
+#define INIT(symbol) \
+    ENSIO_WRAPPER(int, symbol, (int *count, char ***arguments)) \
+    { \
+        ensio_everyone_call(); \
+        RECORDED(Init, ENSIO_REAL(symbol)(count, arguments)); \
+        ensio_ask_rank(result); \
+        return result; \
+    }
 
-ENSIO_WRAPPER(int, MPI_Init_thread, (int *count, char ***arguments, int required, int *provided))
-{
-    ensio_everyone_call();
-    RECORDED(Init_thread, ENSIO_REAL(MPI_Init_thread)(count, arguments, required, provided));
-    ensio_ask_rank(result);
-    return result;
-}
+#define INIT_THREAD(symbol) \
+    ENSIO_WRAPPER(int, symbol, (int *count, char ***arguments, int required, int *provided)) \
+    { \
+        ensio_everyone_call(); \
+        RECORDED(Init_thread, ENSIO_REAL(symbol)(count, arguments, required, provided)); \
+        ensio_ask_rank(result); \
+        return result; \
+    }
 
-ENSIO_WRAPPER(int, MPI_Finalize, (void))
-{
-    if (ensio_io_pending && !ensio_mpi_inside(ENSIO_MPI_FRAME) && ensio_ready(&ensio_thread))
-        ensio_io_give_up(&ensio_thread);
-    ensio_finalize_start = ensio_ticks();
-    RECORDED(Finalize, ENSIO_REAL(MPI_Finalize)());
-    return result;
-}
+#define FINALIZE(symbol) \
+    ENSIO_WRAPPER(int, symbol, (void)) \
+    { \
+        if (!ensio_mpi_inside(ENSIO_MPI_FRAME)) { \
+            if (ensio_io_pending && ensio_ready(&ensio_thread)) \
+                ensio_io_give_up(&ensio_thread); \
+            ensio_finalize_start = ensio_ticks(); \
+        } \
+        RECORDED(Finalize, ENSIO_REAL(symbol)()); \
+        return result; \
+    }
+
+INIT(MPI_Init)
+INIT_THREAD(MPI_Init_thread)
+FINALIZE(MPI_Finalize)
+
+#ifdef ENSIO_PRELOAD
+INIT(PMPI_Init)
+INIT_THREAD(PMPI_Init_thread)
+FINALIZE(PMPI_Finalize)
+#endif
