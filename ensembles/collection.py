@@ -29,8 +29,8 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
 
     A ``trace.h5`` is used if all processes had ended when it was written and every spool and job file still
     there is one of those it was made from, unchanged. Otherwise the spools are read; if all their processes
-    have ended, there is no ``trace.h5`` yet and the run is not too large (`AUTOMATIC_EVENTS`), it is written
-    on the way, where that is possible.
+    have ended, there is no ``trace.h5`` yet, the run is not too large (`AUTOMATIC_EVENTS`) and the directory
+    belongs to this user, it is written on the way, where that is possible.
 
     Raises
     ------
@@ -47,11 +47,13 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
     wanted = wanted and not any(
         process.dropped_events > process.lost_calls for process in source.metadata.processes
     )
-    if wanted and not os.path.lexists(trace_path) and os.access(path, os.W_OK):
+    if wanted and not os.path.lexists(trace_path) and _is_ours(path):
+        from ensembles.writers.readership import readership_of
         from ensembles.writers.tracefile import write_trace_file
+        from ensembles.writers.wholefile import Interfered
 
-        with suppress(OSError):
-            write_trace_file(source, trace_path, private=True)
+        with suppress(OSError, Interfered):
+            write_trace_file(source, trace_path, readership_of(path), follow=False)
     return source
 
 
@@ -71,6 +73,11 @@ def _stored_run(trace_path: str, spools: Sequence[str]) -> TraceFileSource | Non
     if not spools or (stored.complete and _unchanged(spools, stored.spools)):
         return stored
     return None
+
+
+def _is_ours(directory: str) -> bool:
+    """Whether files that nobody asked for may be made there: not in a run of another user, even by root."""
+    return os.access(directory, os.W_OK) and os.stat(directory).st_uid == os.geteuid()
 
 
 def _unchanged(paths: Sequence[str], known: dict[str, tuple[int, int]]) -> bool:
@@ -105,6 +112,7 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
         There is no run in the directory, or the file cannot be written.
     """
     from ensembles.writers.filters import FILTERS
+    from ensembles.writers.readership import readership_of
     from ensembles.writers.tracefile import write_trace_file
 
     if not os.path.isdir(directory):
@@ -112,6 +120,7 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
     path = output if output is not None else os.path.join(directory, TRACE_FILE)
     source = open_run_directory(directory)
     try:
-        return path, write_trace_file(source, path, output is None, FILTERS[compression])
+        readers = readership_of(directory)
+        return path, write_trace_file(source, path, readers, FILTERS[compression], follow=output is not None)
     except OSError as error:
         raise EnsioError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -14,6 +14,9 @@ from ensembles.readers.spoolsource import SpoolSource
 
 SUFFIX = ".spool"
 
+RECORDS = (SUFFIX, jobfile.SUFFIX)
+"""How the names of files end that hold what was recorded."""
+
 
 def open_spool(path: str) -> SpoolSource:
     """A single spool as a run.
@@ -108,7 +111,7 @@ def record_paths(directory: str) -> list[str]:
     """
     try:
         with os.scandir(directory) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.endswith((SUFFIX, jobfile.SUFFIX)))
+            names = sorted(entry.name for entry in entries if entry.name.endswith(RECORDS))
     except OSError as error:
         raise EnsioError(f"{directory} cannot be read: {error.strerror}") from error
     names.sort(key=lambda name: name.endswith(jobfile.SUFFIX))

@@ -116,7 +116,7 @@ def _write(output: Path, text: Text, metadata: RunMetadata, path: Path) -> None:
     else:
         source = ImportedSource(str(path), SimulatedTrace(output, text, metadata))
     try:
-        write_trace_file(source, str(path), private=True)
+        write_trace_file(source, str(path), follow=False)
     except OSError as error:
         raise EnsioError(f"{path} cannot be written: {error.strerror or error}") from error
 
