@@ -8,13 +8,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ensembles.errors import EnsioError
-from ensembles.readers.rundirectory import lies_elsewhere, open_run_directory, record_paths
+from ensembles.readers.below import told_run_directory_at
+from ensembles.readers.owners import Chosen
+from ensembles.readers.rundirectory import TRACE_FILE, chosen_records, lies_elsewhere, open_run_directory
 from ensembles.readers.spoolsource import SpoolSource, identity
 
 if TYPE_CHECKING:
     from ensembles.readers.tracefile import TraceFileSource
-
-TRACE_FILE = "trace.h5"
 
 AUTOMATIC_EVENTS = 1 << 22
 """Runs with more room for events than this are put into ``trace.h5`` only by ``ensio collect``.
@@ -38,7 +38,7 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
         There is no run in the directory, or it cannot be read.
     """
     trace_path = os.path.join(path, TRACE_FILE)
-    stored = _stored_run(trace_path, record_paths(path))
+    stored = _stored_run(trace_path, chosen_records(path))
     if stored is not None:
         return stored
     source = open_run_directory(path)
@@ -57,11 +57,12 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
     return source
 
 
-def _stored_run(trace_path: str, spools: Sequence[str]) -> TraceFileSource | None:
-    """The ``trace.h5`` if it is to be read in place of these spools."""
+def _stored_run(trace_path: str, records: Chosen) -> TraceFileSource | None:
+    """The ``trace.h5`` if it is to be read in place of these spools and job files."""
     # A pipe of this name would keep us waiting.
-    if not os.path.isfile(trace_path):
+    if not os.path.isfile(trace_path) or not records.includes(trace_path):
         return None
+    spools = records.paths
     from ensembles.readers.tracefile import TraceFileSource
 
     try:
@@ -117,6 +118,7 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
 
     if not os.path.isdir(directory):
         raise EnsioError(f"{directory} is not a run directory: name the directory that holds the spools")
+    directory = told_run_directory_at(directory)
     path = output if output is not None else os.path.join(directory, TRACE_FILE)
     source = open_run_directory(directory)
     try:
