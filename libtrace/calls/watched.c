@@ -9,12 +9,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -138,6 +141,14 @@ static void made(int fd)
             ensio_forget(0, 2); \
         errno = error; \
         return result; \
+    }
+
+#define RIGHTS(symbol, type, parameters, arguments) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) \
+            ensio_rights_end(); \
+        return ENSIO_REAL(symbol) arguments; \
     }
 
 #define END(symbol, parameters, arguments) \

@@ -2,6 +2,7 @@
 
 #include "raw.h"
 #include "run_directory.h"
+#include "spool.h"
 #include "text.h"
 
 #include <calls/calls.h>
@@ -86,15 +87,12 @@ static const char *shown(const char *path)
 static void add_command(void)
 {
     char command[256], line[LINE_ROOM];
-    int fd = ensio_raw_open("/proc/self/cmdline", O_RDONLY, 0);
-    long length = fd < 0 ? 0 : ENSIO_RAW(SYS_read, fd, command, sizeof command - 1);
-    if (fd >= 0)
-        ensio_raw_close(fd);
-    command[length > 0 ? length : 0] = '\0';
-    for (long i = 0; i + 1 < length; i++)
-        if (!command[i] || command[i] == '\n')
-            command[i] = ' ';
-    snprintf(line, sizeof line, "# command   : %.80s%s\n", command, length > 80 ? " ..." : "");
+    struct ensio_string shown_command = ensio_string_in(command, sizeof command);
+    ensio_add(&shown_command, ensio_spool_command());
+    for (char *at = command; *at; at++)
+        if (*at == '\x1f' || *at == '\n')
+            *at = ' ';
+    snprintf(line, sizeof line, "# command   : %.80s%s\n", command, shown_command.length > 80 ? " ..." : "");
     add("%s", line);
 }
 

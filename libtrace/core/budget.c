@@ -3,20 +3,31 @@
 #include "raw.h"
 #include "run_directory.h"
 #include "settings.h"
-#include "spool.h"
+#include "space.h"
 #include "text.h"
+#include "unshared.h"
 
 #include <ensio/event.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define COUNTER_BYTES 4096
+#define SHARE_OF_FREE 10 /* without ENSIO_MAX_BYTES, a run takes a tenth of what is free on a node when it begins, ... */
+#define FLOOR_SHARE 20   /* and it leaves a twentieth of the file system free, */
+#define FLOOR_BYTES (1ULL << 30) /* or so much, if that is less */
 
 static uint64_t most = UINT64_MAX, most_on_node = UINT64_MAX, taken;
+static int is_set; /* by ENSIO_MAX_BYTES */
 
-/* What all processes of the run on this node have taken, in a file of the run directory that they have mapped: one addition, no
+/* What all processes of the run on this node have taken, in a file beside their spools that they have mapped: one addition, no
  * lock that a killed process could leave behind. */
-static uint64_t *taken_on_node;
+struct counter {
+    uint64_t taken;
+    uint64_t most;  /* a share of what was free when the first process began */
+    uint64_t users; /* processes that have begun and not ended */
+};
+static struct counter of_this_process, *on_node;
+static int is_user;
 
 /* A size such as 64MiB, up to `end`; 0: none. */
 static uint64_t size_of(const char *text, const char *end)
@@ -43,26 +54,76 @@ void ensio_budget_read(const char *text)
     if (process && node) {
         most = process;
         most_on_node = node;
+        is_set = 1;
     } else {
         ensio_say("ENSIO_MAX_BYTES is \"", text, "\", which is no size or two, such as 64MiB or 64MiB,1GiB; it is ignored.\n");
     }
 }
 
-static void map_counter(void)
+static struct ensio_string counter_path(char *buffer, uint32_t room)
 {
-    char name[ENSIO_PATH_ROOM];
-    struct ensio_string path = ensio_string_in(name, sizeof name);
-    ensio_add(&path, ensio_run_directory);
+    struct ensio_string path = ensio_string_in(buffer, room);
+    ensio_add(&path, ensio_spool_directory);
     ensio_add(&path, "/.");
     ensio_add_name(&path, ensio_settings.host);
     ensio_add(&path, ".taken");
-    int fd = path.full ? -1 : ensio_open_aside(name, O_RDWR | O_CREAT | O_NOFOLLOW);
+    return path;
+}
+
+/* Another user who can write to the folder may have laid a file of this name there, and could cut it short under us. */
+static int is_ours_alone(int fd)
+{
+    struct stat found;
+    return ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 1 &&
+           found.st_uid == (uid_t)syscall(SYS_geteuid) && !(found.st_mode & 077);
+}
+
+static struct counter *map_counter(void)
+{
+    static char name[ENSIO_PATH_ROOM];
+    const struct ensio_string path = counter_path(name, sizeof name);
+    int fd = path.full ? -1 : ensio_unshared_open(name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    struct counter *mapped = NULL;
     if (fd < 0)
-        return;
-    /* Where space can be reserved by writing zeros only, these must not go over a count that is there. */
-    if (ensio_reserve(fd, sizeof *taken_on_node, COUNTER_BYTES - sizeof *taken_on_node) == 0)
-        taken_on_node = ensio_raw_map(COUNTER_BYTES, MAP_SHARED, fd, 0);
+        return NULL;
+    if (is_ours_alone(fd) && ENSIO_RAW(SYS_ftruncate, fd, COUNTER_BYTES) == 0)
+        mapped = ensio_raw_map(COUNTER_BYTES, MAP_SHARED, fd, 0);
     ensio_raw_close(fd);
+    if (mapped && ensio_raw_populate(mapped, COUNTER_BYTES) != 0) {
+        ensio_raw_unmap(mapped, COUNTER_BYTES);
+        return NULL;
+    }
+    return mapped;
+}
+
+void ensio_budget_begin(void)
+{
+    struct ensio_space space;
+    uint64_t none = 0;
+    taken = 0;
+    if (!on_node) /* a forked child has it from its parent */
+        on_node = map_counter();
+    if (!on_node)
+        on_node = &of_this_process;
+    ensio_space_begin();
+    const uint64_t share = ensio_space_ask(&space) == 0 ? space.free / SHARE_OF_FREE + 1 : UINT64_MAX;
+    __atomic_compare_exchange_n(&on_node->most, &none, share, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&on_node->users, 1, __ATOMIC_RELAXED);
+    is_user = 1;
+    if (!is_set)
+        most_on_node = on_node->most;
+}
+
+void ensio_budget_end(void)
+{
+    static char name[ENSIO_PATH_ROOM];
+    if (!is_user)
+        return;
+    is_user = 0;
+    if (__atomic_sub_fetch(&on_node->users, 1, __ATOMIC_RELAXED) == 0 && on_node != &of_this_process) {
+        counter_path(name, sizeof name);
+        ENSIO_RAW(SYS_unlinkat, AT_FDCWD, name, 0);
+    }
 }
 
 static uint64_t left(uint64_t used, uint64_t limit)
@@ -70,21 +131,31 @@ static uint64_t left(uint64_t used, uint64_t limit)
     return used < limit ? limit - used : 0;
 }
 
-uint64_t ensio_budget_take(uint64_t bytes, int must)
+static uint64_t left_above_floor(void)
 {
-    if (most_on_node != UINT64_MAX && !taken_on_node)
-        map_counter();
-    uint64_t room = left(taken, most), on_node = UINT64_MAX;
-    if (most_on_node != UINT64_MAX)
-        on_node = taken_on_node ? left(__atomic_load_n(taken_on_node, __ATOMIC_RELAXED), most_on_node) : 0;
-    room = room < on_node ? room : on_node;
-    if (bytes > room && !must)
-        bytes = room / ENSIO_WINDOW_UNIT_BYTES * ENSIO_WINDOW_UNIT_BYTES;
+    struct ensio_space space;
+    if (ensio_space_ask(&space) != 0)
+        return UINT64_MAX;
+    const uint64_t share = space.total / FLOOR_SHARE;
+    return left(share < FLOOR_BYTES ? share : FLOOR_BYTES, space.free);
+}
+
+uint64_t ensio_budget_take(uint64_t bytes, int must, uint32_t *reason)
+{
+    if (!must) {
+        const uint64_t own = left(taken, most), node = left(__atomic_load_n(&on_node->taken, __ATOMIC_RELAXED), most_on_node);
+        const uint64_t allowed = own < node ? own : node, on_disk = left_above_floor();
+        const uint64_t room = allowed < on_disk ? allowed : on_disk;
+        *reason = allowed < on_disk ? ENSIO_DROPPED_BUDGET : ENSIO_DROPPED_FLOOR;
+        if (bytes > room)
+            bytes = room / ENSIO_WINDOW_UNIT_BYTES * ENSIO_WINDOW_UNIT_BYTES;
+    }
     if (!bytes)
         return 0;
     taken += bytes;
-    if (taken_on_node && __atomic_add_fetch(taken_on_node, bytes, __ATOMIC_RELAXED) > most_on_node && !must) {
+    if (__atomic_add_fetch(&on_node->taken, bytes, __ATOMIC_RELAXED) > most_on_node && !must) {
         ensio_budget_give_back(bytes); /* others were quicker */
+        *reason = ENSIO_DROPPED_BUDGET;
         return 0;
     }
     return bytes;
@@ -93,11 +164,5 @@ uint64_t ensio_budget_take(uint64_t bytes, int must)
 void ensio_budget_give_back(uint64_t bytes)
 {
     taken -= bytes;
-    if (taken_on_node)
-        __atomic_fetch_sub(taken_on_node, bytes, __ATOMIC_RELAXED);
-}
-
-void ensio_budget_forget(void)
-{
-    taken = 0;
+    __atomic_fetch_sub(&on_node->taken, bytes, __ATOMIC_RELAXED);
 }

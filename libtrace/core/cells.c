@@ -7,6 +7,8 @@
 #define MOST_CELLS 1024
 #define MOST_BLOCKS 8192
 #define SLOTS (4 * MOST_CELLS)
+#define MOST_WINDOWS 128 /* of cells: a dozen hold as many as there may be, and each collection begins anew */
+#define CELLS_FOR_ALL 12
 #define FIRST_WINDOW_BYTES 16384
 #define NEXT_WINDOW_BYTES 65536
 #define BLOCK_BYTES (ENSIO_BLOCK_BINS * sizeof(uint64_t))
@@ -22,28 +24,54 @@ static uint32_t blocks_before; /* of cells that were closed: numbers go on behin
 static struct ensio_window *cell_window, *block_window;
 static uint32_t blocks_in_window;
 
+static struct ensio_window *cell_windows[MOST_WINDOWS]; /* of this spool */
+static uint32_t cell_window_count;
+
+static struct ensio_window *new_cell_window(uint64_t bytes)
+{
+    if (cell_window_count == MOST_WINDOWS)
+        return NULL;
+    struct ensio_window *window = ensio_window_make(ENSIO_WINDOW_CELLS, bytes);
+    if (window)
+        cell_windows[cell_window_count++] = window;
+    return window;
+}
+
+static struct ensio_cell *cells_of(struct ensio_window *window)
+{
+    return (struct ensio_cell *)(void *)((char *)window + ENSIO_WINDOW_HEADER_BYTES);
+}
+
+void ensio_cells_each(void (*each)(const struct ensio_cell *cell, void *state), void *state)
+{
+    for (uint32_t w = 0; w < cell_window_count; w++)
+        for (uint32_t i = 0; i < cell_windows[w]->summarised; i++)
+            each(cells_of(cell_windows[w]) + i, state);
+}
+
 int ensio_cells_begin(void)
 {
     if (!cell_window)
-        cell_window = ensio_window_make(ENSIO_WINDOW_CELLS, FIRST_WINDOW_BYTES);
+        cell_window = new_cell_window(FIRST_WINDOW_BYTES);
     if (cell_window && !block_window)
         block_window = ensio_window_make(ENSIO_WINDOW_BINS, FIRST_WINDOW_BYTES);
     return block_window ? 0 : -1;
 }
 
-/* Windows stay mapped as long as the process lives. */
-static struct ensio_cell *new_cell(void)
+/* Windows stay mapped as long as the process lives. The last cells of each are for classes that take in all calls of a function: where
+ * no other window can be had, these still count every call. */
+static struct ensio_cell *new_cell(uint32_t level)
 {
     if (ensio_cells_begin() != 0)
         return NULL;
-    uint64_t room = (cell_window->bytes - ENSIO_WINDOW_HEADER_BYTES) / sizeof(struct ensio_cell);
-    if (cell_window->summarised >= room) {
-        struct ensio_window *more = ensio_window_make(ENSIO_WINDOW_CELLS, NEXT_WINDOW_BYTES);
-        if (!more)
+    const uint64_t room = (cell_window->bytes - ENSIO_WINDOW_HEADER_BYTES) / sizeof(struct ensio_cell);
+    if (cell_window->summarised + CELLS_FOR_ALL >= room) {
+        struct ensio_window *more = new_cell_window(NEXT_WINDOW_BYTES);
+        if (!more && (level < 2 || cell_window->summarised >= room))
             return NULL;
-        cell_window = more;
+        cell_window = more ? more : cell_window;
     }
-    return (struct ensio_cell *)(void *)((char *)cell_window + ENSIO_WINDOW_HEADER_BYTES) + cell_window->summarised++;
+    return cells_of(cell_window) + cell_window->summarised++;
 }
 
 static uint64_t *new_block(void)
@@ -74,7 +102,7 @@ static uint16_t *slot_for(uint32_t key)
 
 static struct ensio_place *make(uint16_t *slot, uint32_t key, uint32_t level)
 {
-    struct ensio_cell *cell = cell_count < cells_for[level] ? new_cell() : NULL;
+    struct ensio_cell *cell = cell_count < cells_for[level] ? new_cell(level) : NULL;
     if (!cell)
         return NULL;
     cell->size_class = (uint8_t)(key >> 8);
@@ -143,6 +171,7 @@ void ensio_cells_close(void)
 void ensio_cells_forget(void)
 {
     begin_anew(0);
+    cell_window_count = 0;
     block_window = NULL;
     blocks_in_window = 0;
 }

@@ -33,6 +33,9 @@ uint64_t *ensio_cell_octave(struct ensio_place **place, uint32_t octave);
 /* What the summary holds goes into a job file: calls that follow get cells of their own, in windows of their own. */
 void ensio_cells_close(void);
 
+/* All cells that this spool has, those that were closed too. */
+void ensio_cells_each(void (*each)(const struct ensio_cell *cell, void *state), void *state);
+
 /* The spool is another process's. */
 void ensio_cells_forget(void);
 

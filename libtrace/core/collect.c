@@ -100,6 +100,11 @@ static int keep_contents(void)
     return 0;
 }
 
+static int64_t take_contents(void *unused)
+{
+    return find_windows() == 0 && keep_contents() == 0 ? 0 : -ENOMEM;
+}
+
 int ensio_collect_begin(void)
 {
     struct ensio_held held = ensio_lock();
@@ -111,13 +116,12 @@ int ensio_collect_begin(void)
         ensio_window_fold(&ensio_thread, 0);
         ensio_fold_others(ensio_thread.fold);
         ensio_spool_touch();
+        ensio_losses_store();
         state->head = *ensio_spool;
         if (ensio_collection_has_summary())
             ensio_cells_close();
-        state->spool_fd = begun = ensio_spool_open(O_RDONLY | O_NOFOLLOW);
+        begun = (int)ensio_collection_read_by(take_contents, NULL);
     }
-    if (begun >= 0)
-        begun = find_windows() == 0 && keep_contents() == 0 ? 0 : -ENOMEM;
     ensio_unlock(held);
     if (begun != 0)
         return begun;
@@ -198,15 +202,25 @@ static int take_bytes(struct ensio_job_window *window)
     return 1;
 }
 
-const uint8_t *ensio_collect_piece(uint32_t *length)
+static int64_t take_piece(void *unused)
 {
-    piece_used = 0;
-    first_unplaced = state->data.used / sizeof(struct ensio_job_data);
     while (next_window < ensio_collection_windows() && piece_used < ENSIO_PIECE_BYTES && !state->failed) {
         struct ensio_job_window *window = ensio_collection_window(next_window);
         const int taken = window->window.kind == ENSIO_WINDOW_EVENTS ? take_events(window) : take_bytes(window);
         state->failed |= taken < 0;
         next_window += taken == 0;
+    }
+    return 0;
+}
+
+const uint8_t *ensio_collect_piece(uint32_t *length)
+{
+    piece_used = 0;
+    first_unplaced = state->data.used / sizeof(struct ensio_job_data);
+    if (next_window < ensio_collection_windows()) {
+        struct ensio_held held = ensio_lock();
+        state->failed |= ensio_collection_read_by(take_piece, NULL) != 0;
+        ensio_unlock(held);
     }
     *length = state->failed ? 0 : piece_used;
     return state->work->piece;
@@ -226,9 +240,6 @@ void ensio_collect_end(int written)
     if (state->work)
         ensio_raw_unmap(state->work, sizeof(struct ensio_work));
     state->work = NULL;
-    if (state->spool_fd >= 0)
-        ensio_raw_close(state->spool_fd);
-    state->spool_fd = -1;
     ensio_array_free(&state->texts);
     ensio_array_free(&state->data);
     ensio_array_free(&state->record);

@@ -2,6 +2,7 @@
 
 #include "collection.h"
 #include "files.h"
+#include "lock.h"
 
 #include <string.h>
 
@@ -158,13 +159,25 @@ static int add_to_row(const struct ensio_cell *cell)
     return 0;
 }
 
+struct contents {
+    struct ensio_array cells, blocks;
+};
+
+static int64_t read_summary(void *given)
+{
+    struct contents *read = given;
+    const int failed = read_windows(ENSIO_WINDOW_CELLS, sizeof(struct ensio_cell), &read->cells);
+    return failed ? failed : read_windows(ENSIO_WINDOW_BINS, ENSIO_BLOCK_BINS * sizeof(uint64_t), &read->blocks);
+}
+
 int ensio_collect_summary(struct ensio_joint *joint, const struct ensio_clock_line *line)
 {
-    struct ensio_array cells = {0}, blocks = {0};
+    struct contents read = {0};
     struct known_file known = {0};
-    int failed = read_windows(ENSIO_WINDOW_CELLS, sizeof(struct ensio_cell), &cells);
-    if (!failed)
-        failed = read_windows(ENSIO_WINDOW_BINS, ENSIO_BLOCK_BINS * sizeof(uint64_t), &blocks);
+    struct ensio_held held = ensio_lock();
+    int failed = (int)ensio_collection_read_by(read_summary, &read);
+    ensio_unlock(held);
+    struct ensio_array cells = read.cells, blocks = read.blocks;
     for (uint64_t i = 0; i < cells.used / sizeof(struct ensio_cell) && !failed; i++) {
         const struct ensio_cell *cell = (const struct ensio_cell *)(void *)cells.bytes + i;
         if (!cell->call || !cell->count)

@@ -1,8 +1,32 @@
 #include "collection.h"
 #include "raw.h"
 #include "spool.h"
+#include "unshared.h"
 
 static struct ensio_collection *const state = &ensio_collection;
+
+struct reading {
+    int64_t (*what)(void *state);
+    void *state;
+};
+
+static int64_t read_by(void *given)
+{
+    const struct reading *reading = given;
+    state->spool_fd = ensio_spool_open();
+    if (state->spool_fd < 0)
+        return state->spool_fd;
+    const int64_t result = reading->what(reading->state);
+    ensio_raw_close(state->spool_fd);
+    state->spool_fd = -1;
+    return result;
+}
+
+int64_t ensio_collection_read_by(int64_t (*what)(void *state), void *given)
+{
+    struct reading reading = {what, given};
+    return ensio_unshared(read_by, &reading);
+}
 
 int64_t ensio_collection_read(void *to, uint64_t bytes, uint64_t position)
 {
@@ -64,7 +88,7 @@ static int is_more_summary(const struct ensio_job_window *now)
            now->position >= ensio_collection.head.allocated_bytes;
 }
 
-static int unchanged(void)
+static int64_t is_unchanged(void *unused)
 {
     uint64_t texts_now = ensio_spool->text_bytes, next = 0;
     for (uint64_t position = ENSIO_SPOOL_BYTES; position < ensio_spool->allocated_bytes;) {
@@ -98,10 +122,5 @@ int ensio_collected(void)
         ensio_spool->lost_calls != state->head.lost_calls ||
         ensio_spool->unrecorded_children != state->head.unrecorded_children)
         return 0;
-    state->spool_fd = ensio_spool_open(O_RDONLY | O_NOFOLLOW);
-    const int whole = state->spool_fd >= 0 && unchanged();
-    if (state->spool_fd >= 0)
-        ensio_raw_close(state->spool_fd);
-    state->spool_fd = -1;
-    return whole;
+    return ensio_collection_read_by(is_unchanged, NULL) == 1;
 }

@@ -51,6 +51,9 @@ static inline uint64_t ensio_collection_windows(void)
     return ensio_collection.windows.used / sizeof(struct ensio_job_window);
 }
 
+/* Opens the spool, lets `what` read it, and closes it: what that returns, or minus an errno. The caller holds the lock. */
+int64_t ensio_collection_read_by(int64_t (*what)(void *state), void *state);
+
 /* Reads as much of the spool as there is. */
 int64_t ensio_collection_read(void *to, uint64_t bytes, uint64_t position);
 

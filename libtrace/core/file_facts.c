@@ -5,11 +5,14 @@
 #include "spool.h"
 #include "surroundings.h"
 #include "text.h"
+#include "unshared.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
 
-#define MOST_MOUNTS 32 /* whose files are asked about */
+#define MOST_MOUNTS 64 /* of the node that are remembered, and whose files are asked about */
+#define MOST_READINGS 32 /* of the table of mounts, for those that came later */
 #define POINT_ROOM 256
 #define MOST_LAYOUT_BYTES 65536
 #define KEPT_LAYOUT_BYTES 4096 /* its header, and the targets of the first stripes */
@@ -17,6 +20,7 @@
 static struct mount {
     uint64_t id;
     int is_lustre;
+    int is_known; /* its block size is stored */
     char point[POINT_ROOM];
 } mounts[MOST_MOUNTS];
 static uint32_t mount_count;
@@ -35,18 +39,44 @@ static int mount_of(int fd, uint64_t *id)
     return 0;
 }
 
-static int is_this_mount(const struct ensio_mount *seen, void *state)
+static struct mount *mount_by(uint64_t id)
 {
-    struct mount *wanted = state;
-    char digits[24];
-    struct ensio_string id = ensio_string_in(digits, sizeof digits);
-    ensio_add_number(&id, wanted->id);
+    for (uint32_t i = 0; i < mount_count; i++)
+        if (mounts[i].id == id)
+            return &mounts[i];
+    return NULL;
+}
+
+static struct mount *add_mount(uint64_t id)
+{
+    if (mount_count == MOST_MOUNTS)
+        return NULL;
+    mounts[mount_count].id = id;
+    return &mounts[mount_count++];
+}
+
+static int remember_mount(const struct ensio_mount *seen, void *unused)
+{
+    const uint64_t id = strtoull(seen->id, NULL, 10);
     const size_t length = strlen(seen->point);
-    if (strcmp(seen->id, digits) != 0 || length >= sizeof wanted->point)
-        return 0;
-    memcpy(wanted->point, seen->point, length + 1);
-    wanted->is_lustre = strcmp(seen->type, "lustre") == 0;
-    return 1;
+    struct mount *mount = length < POINT_ROOM && !mount_by(id) ? add_mount(id) : NULL;
+    if (mount) {
+        memcpy(mount->point, seen->point, length + 1);
+        mount->is_lustre = strcmp(seen->type, "lustre") == 0;
+    }
+    return mount_count == MOST_MOUNTS;
+}
+
+static int64_t read_mounts(void *unused)
+{
+    ensio_each_mount(remember_mount, NULL);
+    return 0;
+}
+
+void ensio_file_facts_begin(void)
+{
+    if (!mount_count)
+        read_mounts(NULL);
 }
 
 /* statfs asks all of Lustre's servers; its files are striped each in its own way anyhow. */
@@ -68,20 +98,25 @@ static void store_block_size(int fd, const struct mount *mount)
     ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, block.length);
 }
 
+/* A mount that is nowhere in the table stays without a name, so that the table is read once for it. */
 static const struct mount *known_mount(int fd)
 {
+    static uint32_t readings;
     uint64_t id;
     if (!mount_of(fd, &id))
         return NULL;
-    for (uint32_t i = 0; i < mount_count; i++)
-        if (mounts[i].id == id)
-            return &mounts[i];
-    if (mount_count == MOST_MOUNTS)
-        return NULL;
-    struct mount *mount = &mounts[mount_count++];
-    mount->id = id;
-    ensio_each_mount(is_this_mount, mount);
-    store_block_size(fd, mount);
+    struct mount *mount = mount_by(id);
+    if (!mount && readings < MOST_READINGS) {
+        readings++;
+        ensio_unshared(read_mounts, NULL);
+        mount = mount_by(id);
+        if (!mount)
+            mount = add_mount(id);
+    }
+    if (mount && !mount->is_known) {
+        mount->is_known = 1;
+        store_block_size(fd, mount);
+    }
     return mount;
 }
 

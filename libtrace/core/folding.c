@@ -80,7 +80,7 @@ static void settle(struct ensio_fold *fold, const struct ensio_event *event, int
     if (slow < 0)
         ensio_spool_lose();
     else if (lost)
-        __atomic_fetch_add(&ensio_spool->dropped_events, 1, __ATOMIC_RELAXED);
+        ensio_spool_drop();
 }
 
 /* A kill meets each event before or after it was added, or while it is: `folding` tells that. */

@@ -16,6 +16,7 @@
 #include "spool.h"
 #include "text.h"
 #include "thread.h"
+#include "unshared.h"
 #include "windows.h"
 
 #include <calls/calls.h>
@@ -105,7 +106,7 @@ void ensio_process_map(void)
         ensio_raw_unmap(page, sizeof *page);
 }
 
-static void begin_first(void)
+static int64_t begin_first(void *unused)
 {
     begun = 1;
     ensio_calls_resolve();
@@ -115,7 +116,7 @@ static void begin_first(void)
         ensio_settings.off = 1;
 #endif
     if (ensio_settings.off)
-        return;
+        return 0;
     if (ensio_settings.layers)
         ensio_calls_choose(ensio_settings.layers);
     ensio_clock_choose();
@@ -123,11 +124,12 @@ static void begin_first(void)
     int joined = ensio_run_directory_join();
     if (joined != 0) {
         say_why_not(joined);
-        return;
+        return 0;
     }
     ensio_banner_begin();
     ensio_threads_begin();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    return 0;
 }
 
 /* AddressSanitizer calls the C library while it sets itself up, and must not be called itself then, by whatever function it stands
@@ -146,7 +148,7 @@ int ensio_begin(void)
     if (!begun && too_early())
         return 0;
     if (!begun) {
-        begin_first();
+        ensio_unshared(begin_first, NULL);
     } else if (!ensio_process->generation) { /* a forked child: it makes a spool when it has something to record */
         parents_spool = ensio_spool;
         ensio_spool_forget();
@@ -175,7 +177,7 @@ void ensio_end(void)
         if (unneeded && ensio_spool_remove() == 0)
             ensio_thread_leave();
         else
-            ensio_spool_end();
+            ensio_spool_end(ENSIO_STATE_ENDED);
     }
     ensio_unlock(held);
 }
@@ -193,10 +195,8 @@ int ensio_hand_over(void)
         return 0;
     struct ensio_held held = ensio_lock();
     const int running = ensio_spool && ensio_spool->state == ENSIO_STATE_RUNNING;
-    if (running) {
-        ensio_spool_touch();
-        __atomic_store_n(&ensio_spool->state, ENSIO_STATE_REPLACED, __ATOMIC_RELEASE);
-    }
+    if (running)
+        ensio_spool_end(ENSIO_STATE_REPLACED);
     ensio_unlock(held);
     return running;
 }
@@ -205,6 +205,14 @@ void ensio_take_back(void)
 {
     if (ensio_own_memory())
         __atomic_store_n(&ensio_spool->state, ENSIO_STATE_RUNNING, __ATOMIC_RELEASE);
+}
+
+void ensio_rights_end(void)
+{
+    struct ensio_held held = ensio_lock();
+    if (ensio_own_memory() && ensio_recording() == 0)
+        ensio_spool_prepare_for_less();
+    ensio_unlock(held);
 }
 
 int ensio_own_memory(void)

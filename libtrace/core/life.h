@@ -25,6 +25,10 @@ void ensio_spawned(void);
 int ensio_hand_over(void);
 void ensio_take_back(void);
 
+/* The program is about to give up rights, or to change its root or user: a spool is made now if there is none yet, for later it may
+ * not be possible. */
+void ensio_rights_end(void);
+
 /* Whether this is the process that the state in memory belongs to: not so between vfork and exec. */
 int ensio_own_memory(void);
 

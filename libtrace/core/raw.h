@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ENSIO_RAW(...) ensio_raw_result(syscall(__VA_ARGS__))
@@ -56,6 +57,28 @@ static inline void *ensio_raw_memory(uint64_t bytes)
 static inline void ensio_raw_unmap(void *at, uint64_t bytes)
 {
     syscall(SYS_munmap, at, bytes);
+}
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
+#endif
+
+/* Gives pages of a mapped file their place on disk and in memory: 0, or minus an errno. Without it, a store to a page for which the
+ * disk has no room would be a SIGBUS. Where the kernel cannot do it in one call, each page is touched by a call that
+ * returns EFAULT instead; the pages hold zeros. */
+static inline int ensio_raw_populate(void *at, uint64_t bytes)
+{
+    struct timespec *page;
+    const long done = ENSIO_RAW(SYS_madvise, at, bytes, MADV_POPULATE_WRITE);
+    if (done != -EINVAL && done != -ENOSYS)
+        return done == -EFAULT ? -ENOSPC : (int)done;
+    for (uint64_t offset = 0; offset < bytes; offset += 4096) {
+        page = (struct timespec *)(void *)((char *)at + offset);
+        if (ENSIO_RAW(SYS_clock_gettime, CLOCK_MONOTONIC, page) != 0)
+            return -ENOSPC;
+        *page = (struct timespec){0};
+    }
+    return 0;
 }
 
 static inline uint32_t ensio_raw_pid(void)

@@ -48,6 +48,10 @@ static int make_folder(const char *path, unsigned mode)
     struct stat found;
     if (made != -EEXIST)
         return (int)made;
+    /* A link is followed if nobody else can have laid it. */
+    made = ENSIO_RAW(SYS_newfstatat, AT_FDCWD, path, &found, AT_SYMLINK_NOFOLLOW);
+    if (!made && S_ISLNK(found.st_mode) && found.st_uid && found.st_uid != (uid_t)syscall(SYS_geteuid))
+        return -EPERM;
     made = ENSIO_RAW(SYS_newfstatat, AT_FDCWD, path, &found, 0);
     return made ? (int)made : S_ISDIR(found.st_mode) ? 0 : -ENOTDIR;
 }

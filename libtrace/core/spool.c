@@ -2,101 +2,206 @@
 
 #include "budget.h"
 #include "clock.h"
+#include "file_facts.h"
 #include "raw.h"
 #include "run_directory.h"
 #include "settings.h"
 #include "surroundings.h"
 #include "text.h"
+#include "unshared.h"
 
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 
 struct ensio_spool *ensio_spool;
+struct ensio_losses *ensio_losses;
 uint32_t ensio_spool_number;
 
 static char spool_path[ENSIO_PATH_ROOM];
 static struct ensio_window *text_window; /* where text entries go when the first window is full */
+static uint64_t made_bytes[ENSIO_WINDOW_MARKS + 1]; /* of all windows of a kind */
+static int text_is_essential;
+static uint32_t drop_reason;             /* ENSIO_DROPPED_...: why there was no window for events when one was last asked for */
+
+/* Of texts and of phases and regions, so much is stored whatever the budget is. */
+#define EXEMPT_TEXT_BYTES (192 << 10)
+#define EXEMPT_MARKS_BYTES (256 << 10)
 
 #define LARGE_PAGE_BYTES (2 << 20)
 #define TEXT_WINDOW_BYTES 65536
 
+/* The file is longer than what lies in it: windows are mapped and filled without a descriptor, which needs a file that is long
+ * enough. What is not used yet is a hole. Of its length, the summary's part is not for events. */
+#define FIRST_LENGTH_BYTES (16ULL << 20)
+#define MOST_GROWTH_BYTES (1ULL << 30)
+#define SUMMARY_BYTES (4ULL << 20)
+#define LEAST_RESERVED_BYTES (128ULL << 10)
+
+#ifndef BCACHEFS_SUPER_MAGIC
+#define BCACHEFS_SUPER_MAGIC 0xca451a4e
+#endif
+#define ZFS_SUPER_MAGIC 0x2fc12fc1
+
 #define REFUSED_TIMES 64                    /* as long as the refusal took */
 #define LONGEST_REFUSAL_TICKS (1ULL << 31) /* about a second */
+
+static struct {
+    uint64_t length;
+    int is_reserved; /* there is a place on disk for all of it: its file system writes every change of a page to a new place */
+    dev_t device;
+    ino_t inode;
+    char *end; /* a page of it, mapped behind the last window: mappings of further windows grow out of it. It is never touched */
+} file;
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit)
 {
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* Space that is not reserved would be missed only when a page is touched, as SIGBUS. Where the file system cannot
- * reserve, writing zeros does it. */
-long ensio_reserve(int fd, uint64_t offset, uint64_t bytes)
+static uint64_t page_bytes(void)
 {
-    struct rlimit limit;
-    if (ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 && offset + bytes > limit.rlim_cur)
-        return -EFBIG; /* going over it would raise SIGXFSZ in the program */
-    long result = ENSIO_RAW(SYS_fallocate, fd, 0, offset, bytes);
-    static const char zeros[16384];
-    if (result != -EOPNOTSUPP && result != -ENOSYS)
-        return result;
-    for (uint64_t done = 0; done < bytes; done += (uint64_t)result) {
-        uint64_t left = bytes - done;
-        result = ENSIO_RAW(SYS_pwrite64, fd, zeros, left < sizeof zeros ? left : sizeof zeros, offset + done);
-        if (result <= 0)
-            return result ? result : -ENOSPC;
-    }
-    return 0;
+    return getauxval(AT_PAGESZ);
 }
 
-/* Opens a file of the recorder's at a descriptor above the standard ones. A program whose standard output is closed must go on to find it
- * closed: while the file is open, the places below are held by a descriptor that cannot be written to. */
-int ensio_open_aside(const char *path, int flags)
+/* Going over it would raise SIGXFSZ in the program. */
+static uint64_t longest_file(void)
 {
-    int below[3], count = 0, fd;
-    while (count < 3 && (below[count] = ensio_raw_open("/", O_PATH, 0)) >= 0 && below[count] < 3)
-        count++;
-    if (count < 3 && below[count] >= 3)
-        ensio_raw_close(below[count]);
-    fd = ensio_raw_open(path, flags, 0600);
-    while (count > 0)
-        ensio_raw_close(below[--count]);
-    return fd;
+    struct rlimit limit;
+    if (ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || limit.rlim_cur > INT64_MAX)
+        return INT64_MAX;
+    return limit.rlim_cur / page_bytes() * page_bytes();
 }
 
 /* File systems that write every change of a page to a new place (btrfs) need space for it, which at a quota's end there is not:
- * SIGBUS. They can be told to leave a file's pages where they are; others refuse, and do so anyway. */
+ * SIGBUS. They can be told to leave a file's pages where they are; others refuse, and do so anyway. Even then a place has to be
+ * reserved for all pages at once, so that the last of them does not take what the change of another one needs. */
 static void keep_in_place(int fd)
 {
     unsigned flags = 0;
+    struct statfs system;
+    file.is_reserved = ENSIO_RAW(SYS_fstatfs, fd, &system) == 0 &&
+                       (system.f_type == BTRFS_SUPER_MAGIC || system.f_type == BCACHEFS_SUPER_MAGIC || system.f_type == ZFS_SUPER_MAGIC);
     if (ENSIO_RAW(SYS_ioctl, fd, FS_IOC_GETFLAGS, &flags) == 0 && !(flags & FS_NOCOW_FL)) {
         flags |= FS_NOCOW_FL;
         ENSIO_RAW(SYS_ioctl, fd, FS_IOC_SETFLAGS, &flags);
     }
 }
 
-/* The descriptor is closed again at once: the program may close or replace any descriptor that it finds, and must not find
- * one that it did not open. */
-static void *map_part(int fd, uint64_t offset, uint64_t bytes)
+/* Makes the file longer, or shorter: 0, or minus an errno. Of a quota, as much again has to be there, and is left: at its very end a
+ * changed page waits until others are written. */
+static int64_t give_length(int fd, uint64_t length)
 {
-    long reserved = ensio_reserve(fd, offset, bytes);
-    if (reserved < 0)
-        return NULL;
-    void *mapped = ensio_raw_map(bytes, MAP_SHARED, fd, offset);
-    if (mapped && bytes >= LARGE_PAGE_BYTES)
-        madvise(mapped, bytes, MADV_HUGEPAGE); /* a wish: refused, the window works as well */
-    return mapped;
+    const int64_t reserved = file.is_reserved && length > file.length ? ENSIO_RAW(SYS_fallocate, fd, 0, 0, 2 * length) : 0;
+    if (reserved && reserved != -EOPNOTSUPP)
+        return reserved;
+    return ENSIO_RAW(SYS_ftruncate, fd, length);
 }
+
+/* As long as it can be had. What is reserved counts as used, so it is less. */
+static int64_t give_first_length(int fd, uint64_t least)
+{
+    const uint64_t most = longest_file(), wanted = file.is_reserved ? SUMMARY_BYTES : FIRST_LENGTH_BYTES;
+    uint64_t length = wanted < most ? wanted : most;
+    int64_t done = length < least ? -EFBIG : give_length(fd, length);
+    while (done && file.is_reserved && length / 2 >= LEAST_RESERVED_BYTES)
+        done = give_length(fd, length /= 2);
+    if (!done)
+        file.length = length;
+    return done;
+}
+
+/* Gives the new file its length and maps its first window, with a page behind it: the window, or NULL with the reason in `error`. */
+static struct ensio_spool *map_first(int fd, int64_t *error)
+{
+    const uint64_t bytes = ENSIO_SPOOL_BYTES + page_bytes();
+    struct stat found;
+    file.length = 0;
+    *error = give_first_length(fd, bytes);
+    if (!*error)
+        *error = ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH);
+    if (*error)
+        return NULL;
+    file.device = found.st_dev;
+    file.inode = found.st_ino;
+    char *mapped = ensio_raw_map(bytes, MAP_SHARED, fd, 0);
+    *error = mapped ? ensio_raw_populate(mapped, ENSIO_SPOOL_BYTES) : -ENOMEM;
+    if (mapped && *error)
+        ensio_raw_unmap(mapped, bytes);
+    if (*error)
+        return NULL;
+    file.end = mapped + ENSIO_SPOOL_BYTES;
+    return (struct ensio_spool *)(void *)mapped;
+}
+
+/* Changes the length of the file, if it is still the one of its name. */
+static int64_t set_length(void *length)
+{
+    struct stat found;
+    int fd = ensio_unshared_open(spool_path, O_RDWR | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return fd;
+    int64_t done = ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH);
+    if (!done && (found.st_dev != file.device || found.st_ino != file.inode))
+        done = -ENOENT;
+    if (!done)
+        done = give_length(fd, *(const uint64_t *)length);
+    ensio_raw_close(fd);
+    return done;
+}
+
+/* Sees to it that the file is this long: 0, or minus an errno. It grows by as much as it has, so that this is seldom to be done. */
+static int64_t lengthen(uint64_t least)
+{
+    const uint64_t most = longest_file(), step = file.is_reserved ? SUMMARY_BYTES : MOST_GROWTH_BYTES;
+    const uint64_t more = file.length < step ? file.length : step;
+    uint64_t length = file.length + more > least ? file.length + more : round_up(least, page_bytes());
+    if (least <= file.length)
+        return 0;
+    length = length < most ? length : most;
+    int64_t done = length < least ? -EFBIG : ensio_unshared(set_length, &length);
+    if (done && file.is_reserved && length > least) {
+        length = round_up(least, page_bytes());
+        done = ensio_unshared(set_length, &length);
+    }
+    if (!done)
+        file.length = length;
+    return done;
+}
+
+/* Maps the next part of the file, behind `skipped` bytes; its first pages get their place on disk. */
+static void *map_next(uint64_t skipped, uint64_t bytes, uint64_t populated, int64_t *error)
+{
+    const uint64_t page = page_bytes(), all = skipped + bytes + page;
+    char *grown = mremap(file.end, page, all, MREMAP_MAYMOVE);
+    *error = grown == MAP_FAILED ? -ENOMEM : 0;
+    if (*error)
+        return NULL;
+    char *part = grown + skipped;
+    if (bytes >= LARGE_PAGE_BYTES)
+        madvise(part, bytes, MADV_HUGEPAGE); /* a wish: refused, the window works as well */
+    *error = ensio_raw_populate(part, populated);
+    file.end = *error ? grown : part + bytes;
+    if (*error)
+        ensio_raw_unmap(grown + page, all - page);
+    else if (skipped)
+        ensio_raw_unmap(grown, skipped);
+    return *error ? NULL : part;
+}
+
+static char command[16384]; /* words with \x1f between them */
 
 static void store_properties(void)
 {
     static char text[32768];
-    static char number[24], command[16384], folder[ENSIO_PATH_ROOM]; /* a signal handler's stack may be small */
+    static char number[24], folder[ENSIO_PATH_ROOM]; /* a signal handler's stack may be small */
     struct ensio_string all = ensio_string_in(text, sizeof text), start = ensio_string_in(number, sizeof number);
     ensio_add_number(&start, ensio_clock_ns(CLOCK_REALTIME));
-    int fd = ensio_raw_open("/proc/self/cmdline", O_RDONLY, 0);
+    int fd = ensio_unshared_open("/proc/self/cmdline", O_RDONLY, 0);
     long length = fd < 0 ? 0 : ENSIO_RAW(SYS_read, fd, command, sizeof command - 1);
     if (fd >= 0)
         ensio_raw_close(fd);
@@ -122,7 +227,7 @@ static void store_properties(void)
     ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, all.length);
 }
 
-int ensio_spool_make(void)
+static int64_t make(void *unused)
 {
     uint32_t pid = ensio_raw_pid();
     struct ensio_string path = ensio_string_in(spool_path, sizeof spool_path);
@@ -136,21 +241,22 @@ int ensio_spool_make(void)
     ensio_add(&path, ".spool");
     if (path.full)
         return -ENAMETOOLONG;
-    int fd = ensio_open_aside(spool_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
+    int fd = ensio_unshared_open(spool_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (fd < 0)
         return fd;
     keep_in_place(fd);
     struct ensio_clock_reading now = ensio_clock_read();
-    struct ensio_spool *head = map_part(fd, 0, ENSIO_SPOOL_BYTES);
+    int64_t error;
+    struct ensio_spool *head = map_first(fd, &error);
     ensio_raw_close(fd);
-    int pointed = head ? ensio_run_directory_point_to(spool_path) : -ENOSPC;
-    if (pointed) {
+    if (!error)
+        error = ensio_run_directory_point_to(spool_path);
+    if (error) {
         if (head)
-            ensio_raw_unmap(head, ENSIO_SPOOL_BYTES);
+            ensio_raw_unmap(head, ENSIO_SPOOL_BYTES + page_bytes());
         ENSIO_RAW(SYS_unlinkat, AT_FDCWD, spool_path, 0);
-        return pointed;
+        return error;
     }
-    ensio_budget_take(ENSIO_SPOOL_BYTES, 1);
     *head = (struct ensio_spool){
         .version = ENSIO_SPOOL_VERSION,
         .event_bytes = sizeof(struct ensio_event),
@@ -164,13 +270,24 @@ int ensio_spool_make(void)
         .last = now,
     };
     ensio_spool = head;
+    ensio_losses = (struct ensio_losses *)(void *)((char *)head + ENSIO_SPOOL_LOSSES_BYTES);
     ensio_spool_number++;
     text_window = NULL;
+    memset(made_bytes, 0, sizeof made_bytes);
+    uint32_t reason;
+    ensio_budget_begin();
+    ensio_budget_take(ENSIO_SPOOL_BYTES, 1, &reason);
     store_properties();
     ensio_surroundings_store();
+    ensio_file_facts_begin();
     ensio_spool_touch();
     __atomic_store_n(&head->magic, ENSIO_SPOOL_MAGIC, __ATOMIC_RELEASE);
     return 0;
+}
+
+int ensio_spool_make(void)
+{
+    return (int)ensio_unshared(make, NULL);
 }
 
 const char *ensio_spool_name(void)
@@ -178,11 +295,17 @@ const char *ensio_spool_name(void)
     return ensio_base_name(spool_path);
 }
 
+const char *ensio_spool_command(void)
+{
+    return command;
+}
+
 int ensio_spool_remove(void)
 {
     const long removed = ENSIO_RAW(SYS_unlinkat, AT_FDCWD, spool_path, 0);
     if (removed == 0) {
         ensio_run_directory_unpoint(spool_path);
+        ensio_budget_end();
         ensio_spool_forget();
     }
     return (int)removed;
@@ -192,16 +315,21 @@ void ensio_spool_forget(void)
 {
     ensio_spool = NULL;
     text_window = NULL;
-    ensio_budget_forget();
 }
 
-int ensio_spool_open(int flags)
+int ensio_spool_open(void)
 {
-    return ensio_open_aside(spool_path, flags | O_NOFOLLOW);
+    return ensio_unshared_open(spool_path, O_RDONLY | O_NOFOLLOW, 0);
+}
+
+/* What a process may still do that has the right to: later it may not. */
+void ensio_spool_prepare_for_less(void)
+{
+    lengthen(file.length + (file.is_reserved ? SUMMARY_BYTES : MOST_GROWTH_BYTES));
 }
 
 /* Where there was no space for a kind of window, it is not asked for again for a while: a file system whose quota is spent may
- * take long to refuse, and the program must not spend its time on that. Texts are always tried: events point to them. */
+ * take long to refuse, and the program must not spend its time on that. */
 static struct {
     uint64_t bytes, until;
 } refused[ENSIO_WINDOW_MARKS + 1];
@@ -210,36 +338,80 @@ static void refuse_for_a_while(uint16_t kind, uint64_t bytes, uint64_t asked)
 {
     const uint64_t now = ensio_ticks(), pause = REFUSED_TIMES * (now - asked);
     refused[kind].bytes = bytes;
-    if (kind != ENSIO_WINDOW_TEXT)
-        refused[kind].until = now + (pause < LONGEST_REFUSAL_TICKS ? pause : LONGEST_REFUSAL_TICKS);
+    refused[kind].until = now + (pause < LONGEST_REFUSAL_TICKS ? pause : LONGEST_REFUSAL_TICKS);
 }
 
-struct ensio_window *ensio_window_make(uint16_t kind, uint64_t bytes)
+static uint32_t reason_of(int64_t error)
 {
-    const uint64_t asked = ensio_ticks(), wanted = bytes;
-    if (asked < refused[kind].until && wanted >= refused[kind].bytes)
+    switch (-error) {
+    case EFBIG:
+        return ENSIO_DROPPED_FILE_SIZE;
+    case ENOSPC:
+    case EDQUOT:
+        return ENSIO_DROPPED_FULL;
+    case ENOMEM:
+    case EAGAIN:
+        return ENSIO_DROPPED_MEMORY;
+    default:
+        return ENSIO_DROPPED_UNREACHABLE;
+    }
+}
+
+/* Without these windows a call is not in the summary, or its file has no name: they are small, and made whatever the budget is. */
+static int is_exempt(uint16_t kind)
+{
+    if (kind == ENSIO_WINDOW_TEXT)
+        return text_is_essential || made_bytes[kind] < EXEMPT_TEXT_BYTES;
+    if (kind == ENSIO_WINDOW_MARKS)
+        return made_bytes[kind] < EXEMPT_MARKS_BYTES;
+    return kind != ENSIO_WINDOW_EVENTS;
+}
+
+struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t populated)
+{
+    const uint64_t asked = ensio_ticks(), wanted = bytes, most = longest_file();
+    if (asked < refused[kind].until && wanted >= refused[kind].bytes && !text_is_essential)
         return NULL;
-    bytes = ensio_budget_take(round_up(bytes, getauxval(AT_PAGESZ)), kind != ENSIO_WINDOW_EVENTS);
-    int fd = bytes ? ensio_open_aside(spool_path, O_RDWR | O_NOFOLLOW) : -1;
-    if (fd < 0) {
-        ensio_budget_give_back(bytes);
+    const int exempt = is_exempt(kind);
+    uint32_t *reason = kind == ENSIO_WINDOW_EVENTS || kind == ENSIO_WINDOW_MARKS ? &drop_reason : &(uint32_t){0};
+    bytes = ensio_budget_take(round_up(bytes, page_bytes()), exempt, reason);
+    if (!bytes) {
+        refuse_for_a_while(kind, wanted, asked);
         return NULL;
     }
-    uint64_t offset = ensio_spool->allocated_bytes;
-    if (bytes >= LARGE_PAGE_BYTES)
-        offset = round_up(offset, LARGE_PAGE_BYTES); /* readers pass over the hole */
-    struct ensio_window *window = map_part(fd, offset, bytes);
-    ensio_raw_close(fd);
+    const uint64_t behind = ensio_spool->allocated_bytes;
+    const uint64_t offset = bytes >= LARGE_PAGE_BYTES ? round_up(behind, LARGE_PAGE_BYTES) : behind; /* readers pass over the hole */
+    const uint64_t length = file.is_reserved ? file.length : most, spared = exempt ? 0 : length / 4;
+    int64_t error = lengthen(offset + bytes + page_bytes() + (spared < SUMMARY_BYTES ? spared : SUMMARY_BYTES));
+    struct ensio_window *window = NULL;
+    if (!error)
+        window = map_next(offset - behind, bytes, populated < bytes ? populated : bytes, &error);
     if (!window) {
+        *reason = reason_of(error);
         ensio_budget_give_back(bytes);
         refuse_for_a_while(kind, wanted, asked);
         return NULL;
     }
+    made_bytes[kind] += bytes;
     window->kind = kind;
     window->bytes = bytes;
     __atomic_store_n(&window->magic, ENSIO_WINDOW_MAGIC, __ATOMIC_RELEASE);
     __atomic_store_n(&ensio_spool->allocated_bytes, offset + bytes, __ATOMIC_RELEASE);
     return window;
+}
+
+struct ensio_window *ensio_window_make(uint16_t kind, uint64_t bytes)
+{
+    return ensio_window_begin(kind, bytes, bytes);
+}
+
+int ensio_window_populate(struct ensio_window *window, uint64_t from, uint64_t to)
+{
+    const uint64_t first = round_up(from, page_bytes()), end = round_up(to, page_bytes());
+    const int64_t error = first < end ? ensio_raw_populate((char *)window + first, end - first) : 0;
+    if (error)
+        drop_reason = reason_of(error);
+    return (int)error;
 }
 
 /* Puts an entry behind those that a window has, if there is room. */
@@ -270,7 +442,7 @@ int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t leng
                                     text) == 0)
             return 0;
         struct ensio_window *next =
-            ensio_window_make(ENSIO_WINDOW_TEXT, TEXT_WINDOW_BYTES + length);
+            ensio_window_make(ENSIO_WINDOW_TEXT, (text_is_essential ? 1 : TEXT_WINDOW_BYTES) + length);
         if (!next)
             return -1;
         if (text_window)
@@ -280,9 +452,38 @@ int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t leng
     return -1;
 }
 
-void ensio_spool_lose(void)
+int ensio_text_store_essential(uint16_t kind, uint32_t id, const char *text, uint32_t length)
+{
+    text_is_essential = 1;
+    const int stored = ensio_text_store(kind, id, text, length);
+    text_is_essential = 0;
+    return stored;
+}
+
+void ensio_spool_drop(void)
 {
     __atomic_fetch_add(&ensio_spool->dropped_events, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&ensio_losses->dropped_for[drop_reason], 1, __ATOMIC_RELAXED);
+}
+
+void ensio_losses_store(void)
+{
+    char text[512];
+    struct ensio_string losses = ensio_string_in(text, sizeof text);
+    ensio_add(&losses, "losses=");
+    ensio_add_number(&losses, ensio_losses->calls_on_other_paths);
+    for (uint32_t reason = 0; reason < ENSIO_DROP_REASONS; reason++) {
+        ensio_add(&losses, " ");
+        ensio_add_number(&losses, ensio_losses->dropped_for[reason]);
+    }
+    ensio_add_bytes(&losses, "", 1);
+    if (ensio_losses->calls_on_other_paths || ensio_spool->dropped_events)
+        ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, losses.length);
+}
+
+void ensio_spool_lose(void)
+{
+    ensio_spool_drop();
     __atomic_fetch_add(&ensio_spool->lost_calls, 1, __ATOMIC_RELAXED);
 }
 
@@ -293,8 +494,13 @@ void ensio_spool_touch(void)
     __atomic_store_n(&ensio_spool->last_is_spare, into_spare, __ATOMIC_RELEASE);
 }
 
-void ensio_spool_end(void)
+/* The file gets the length of what is in it. A window that a thread may still need makes it longer again. */
+void ensio_spool_end(uint32_t state)
 {
+    uint64_t length = ensio_spool->allocated_bytes;
     ensio_spool_touch();
-    __atomic_store_n(&ensio_spool->state, ENSIO_STATE_ENDED, __ATOMIC_RELEASE);
+    __atomic_store_n(&ensio_spool->state, state, __ATOMIC_RELEASE);
+    if (file.length != length && ensio_unshared(set_length, &length) == 0)
+        file.length = length;
+    ensio_budget_end();
 }

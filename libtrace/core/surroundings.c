@@ -3,6 +3,7 @@
 #include "raw.h"
 #include "spool.h"
 #include "text.h"
+#include "unshared.h"
 
 #include <gnu/libc-version.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static void each_line(const char *path, int (*each)(char *line, void *state), vo
 {
     static char buffer[LINE_ROOM];
     size_t held = 0;
-    int fd = ensio_raw_open(path, O_RDONLY, 0), stop = 0;
+    int fd = ensio_unshared_open(path, O_RDONLY, 0), stop = 0;
     if (fd < 0)
         return;
     for (long got; !stop && (got = ENSIO_RAW(SYS_read, fd, buffer + held, sizeof buffer - held)) > 0;) {
@@ -75,8 +76,9 @@ static int mount_line(char *line, void *state)
 {
     struct each_mount *given = state;
     struct ensio_mount mount = {.id = next_word(&line)};
-    for (int skipped = 0; skipped < 3; skipped++)
-        next_word(&line);
+    next_word(&line);
+    mount.device = next_word(&line);
+    next_word(&line);
     mount.point = next_word(&line);
     while (*line && strcmp(next_word(&line), "-") != 0)
         ;

@@ -1,9 +1,9 @@
 #include "totals.h"
 
+#include "cells.h"
 #include "clock.h"
 #include "files.h"
 #include "folding.h"
-#include "raw.h"
 #include "spool.h"
 #include "windows.h"
 
@@ -23,8 +23,9 @@ static uint64_t to_ns(const struct pass *pass, uint64_t ticks)
     return (uint64_t)((double)ticks * pass->ns_per_tick + 0.5);
 }
 
-static void add_cell(struct pass *pass, const struct ensio_cell *cell)
+static void add_cell(const struct ensio_cell *cell, void *state)
 {
+    struct pass *pass = state;
     struct ensio_sums *sum = &pass->totals->sum;
     const uint8_t op = cell->call < ENSIO_CALLS ? ensio_call_ops[cell->call] : ENSIO_OP_NONE;
     if (op == ENSIO_OP_NONE || !cell->count)
@@ -47,36 +48,6 @@ static void add_cell(struct pass *pass, const struct ensio_cell *cell)
         pass->first = cell->first_start;
     if (cell->last_end > pass->last)
         pass->last = cell->last_end;
-}
-
-static void add_window(struct pass *pass, int fd, uint64_t position, const struct ensio_window *head)
-{
-    char *mapped = ensio_raw_map(head->bytes, MAP_SHARED, fd, position);
-    if (!mapped)
-        return;
-    const struct ensio_cell *cell = (const struct ensio_cell *)(const void *)(mapped + ENSIO_WINDOW_HEADER_BYTES);
-    const uint64_t room = (head->bytes - ENSIO_WINDOW_HEADER_BYTES) / sizeof *cell;
-    for (uint64_t i = 0; i < room && i < head->summarised; i++)
-        add_cell(pass, &cell[i]);
-    ensio_raw_unmap(mapped, head->bytes);
-}
-
-static int add_windows(struct pass *pass)
-{
-    int fd = ensio_spool_open(O_RDWR | O_NOFOLLOW);
-    if (fd < 0)
-        return -1;
-    struct ensio_window head;
-    for (uint64_t at = ENSIO_SPOOL_BYTES; at < ensio_spool->allocated_bytes;) {
-        if (ENSIO_RAW(SYS_pread64, fd, &head, sizeof head, at) != sizeof head)
-            break;
-        const int sound = head.magic == ENSIO_WINDOW_MAGIC && head.bytes >= ENSIO_WINDOW_UNIT_BYTES;
-        if (sound && head.kind == ENSIO_WINDOW_CELLS)
-            add_window(pass, fd, at, &head);
-        at += sound ? head.bytes : ENSIO_WINDOW_UNIT_BYTES;
-    }
-    ensio_raw_close(fd);
-    return 0;
 }
 
 static void note_slowest(struct pass *pass, const struct ensio_clock_reading *first)
@@ -104,7 +75,7 @@ int ensio_totals(struct ensio_totals *totals)
     const struct ensio_clock_reading first = ensio_spool->first, now = ensio_clock_read();
     if (now.ticks > first.ticks && ensio_clock_kind == ENSIO_CLOCK_TSC)
         pass.ns_per_tick = (double)(now.monotonic_ns - first.monotonic_ns) / (double)(now.ticks - first.ticks);
-    const int added = add_windows(&pass);
+    ensio_cells_each(add_cell, &pass);
     totals->begin_unix_ns = first.realtime_ns;
     totals->sum.tasks = 1;
     totals->most.wall_ns = now.monotonic_ns - first.monotonic_ns;
@@ -116,5 +87,5 @@ int ensio_totals(struct ensio_totals *totals)
         totals->last_unix_ns = first.realtime_ns + to_ns(&pass, pass.last - first.ticks);
         note_slowest(&pass, &first);
     }
-    return added;
+    return 0;
 }

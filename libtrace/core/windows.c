@@ -125,6 +125,18 @@ static uint64_t next_size(uint64_t before, uint64_t largest)
     return bytes < largest ? bytes : largest;
 }
 
+/* Slots that are filled before the window is looked at again, from `first` on. */
+static uint32_t part_end(uint32_t first, uint32_t slots)
+{
+    return slots - first < PART_EVENTS ? slots : first + PART_EVENTS;
+}
+
+/* From the start of a window to the end of its slots before this one. */
+static uint64_t end_of(uint32_t slot)
+{
+    return ENSIO_WINDOW_HEADER_BYTES + (uint64_t)slot * sizeof(struct ensio_event);
+}
+
 static struct ensio_window *events_window(struct ensio_fold *fold)
 {
     if (ensio_settings.mode != ENSIO_TRACE || (fold->events_due && ensio_ticks() < fold->events_due))
@@ -138,7 +150,7 @@ static struct ensio_window *events_window(struct ensio_fold *fold)
     uint64_t others = mapped_bytes - (fold->window && !is_scratch(fold->window) ? fold->window->bytes : 0);
     if (bytes > LARGEST_SMALL_BYTES && others + bytes > MAPPED_BYTES + ensio_fold_count() * MAPPED_BYTES_OF_THREAD)
         bytes = LARGEST_SMALL_BYTES;
-    struct ensio_window *window = ensio_window_make(ENSIO_WINDOW_EVENTS, bytes);
+    struct ensio_window *window = ensio_window_begin(ENSIO_WINDOW_EVENTS, bytes, end_of(part_end(0, UINT32_MAX)));
     fold->events_due = window ? 0 : ensio_ticks() + RETRY_TICKS;
     if (window) {
         fold->events_bytes = window->bytes;
@@ -159,7 +171,7 @@ static void use(struct ensio_thread *thread, struct ensio_window *window, uint32
     thread->window = thread->fold->window = window;
     thread->slots = ensio_window_events(window);
     thread->next = first;
-    thread->capacity = slots - first < PART_EVENTS ? slots : first + PART_EVENTS;
+    thread->capacity = part_end(first, slots);
 }
 
 /* Gives the thread slots to fill: 0, or -1 where there is no space. `whole`: all events of its window are in the summary, and
@@ -168,8 +180,10 @@ static int make_room(struct ensio_thread *thread, int whole, int interrupted)
 {
     struct ensio_fold *fold = thread->fold;
     struct ensio_window *old = thread->window;
-    if (old && !is_scratch(old) && thread->capacity < ensio_window_slots(old)) {
-        use(thread, old, thread->capacity);
+    const uint32_t used = thread->capacity;
+    if (old && !is_scratch(old) && used < ensio_window_slots(old) &&
+        ensio_window_populate(old, end_of(used), end_of(part_end(used, ensio_window_slots(old)))) == 0) {
+        use(thread, old, used);
         return 0;
     }
     struct ensio_window *window = events_window(fold);

@@ -1,11 +1,13 @@
 #include "everyone.h"
 
 #include <core/clock.h>
+#include <core/lock.h>
 #include <core/raw.h>
 #include <core/recorder.h>
 #include <core/run_directory.h>
 #include <core/settings.h>
 #include <core/text.h>
+#include <core/unshared.h>
 
 #include <dirent.h>
 #include <string.h>
@@ -71,6 +73,14 @@ static void decide(const char *answer)
     ENSIO_RAW(SYS_symlinkat, answer, AT_FDCWD, link_of(-1));
 }
 
+static int64_t open_folder(void *unused)
+{
+    int fd = ensio_unshared_open(meeting.folder, O_RDONLY | O_DIRECTORY, 0);
+    if (fd >= 0)
+        ensio_raw_close(fd);
+    return 0;
+}
+
 /* Sleeps a little longer each time. Opening the folder makes a network file system ask its server for what is new. */
 static void pause_between_looks(uint64_t *pause_ns)
 {
@@ -78,17 +88,17 @@ static void pause_between_looks(uint64_t *pause_ns)
     syscall(SYS_nanosleep, &pause, NULL);
     if (*pause_ns < 20000000)
         *pause_ns *= 2;
-    int fd = ensio_raw_open(meeting.folder, O_RDONLY | O_DIRECTORY, 0);
-    if (fd >= 0)
-        ensio_raw_close(fd);
+    struct ensio_held held = ensio_lock();
+    ensio_unshared(open_folder, NULL);
+    ensio_unlock(held);
 }
 
 /* Whether the run directory holds a spool for every rank at least: if not, some are not recorded, and need not be waited
  * for. It is no more than a hint, for other processes have spools as well. */
-static int may_be_complete(void)
+static int64_t is_full(void *unused)
 {
     char entries[4096] __attribute__((aligned(8)));
-    int spools = 0, fd = ensio_raw_open(ensio_run_directory, O_RDONLY | O_DIRECTORY, 0);
+    int spools = 0, fd = ensio_unshared_open(ensio_run_directory, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0)
         return 0;
     for (long got; (got = ENSIO_RAW(SYS_getdents64, fd, entries, sizeof entries)) > 0;) {
@@ -101,6 +111,14 @@ static int may_be_complete(void)
     }
     ensio_raw_close(fd);
     return spools >= meeting.tasks;
+}
+
+static int may_be_complete(void)
+{
+    struct ensio_held held = ensio_lock();
+    const int64_t full = ensio_unshared(is_full, NULL);
+    ensio_unlock(held);
+    return full > 0;
 }
 
 static uint64_t patience_ns(uint64_t at_least, uint64_t a_rank)

@@ -10,7 +10,7 @@ struct ensio_gather {
     uintptr_t node, leaders; /* communicators; `leaders` only in a leader */
     int rank, tasks;         /* in MPI_COMM_WORLD */
     int node_rank, node_tasks;
-    int fd;                  /* of the file; only in a leader */
+    const char *path;        /* of the file; NULL: there is none. Only in a leader */
     uint64_t end;            /* of the file as it has grown; only in a leader */
     int error;               /* the first that this rank met, as an errno */
     int64_t *numbers;        /* room for some numbers of each rank of the node; only in a leader */
@@ -30,7 +30,10 @@ void ensio_gather_leaders(const struct ensio_gather *all, int *rank, int *size);
  * rank 0 come first. Returns where this rank's bytes begin. What fails is noted in `error` of the rank where it does. */
 uint64_t ensio_gather_append(struct ensio_gather *all, const void *bytes, uint32_t length);
 
-/* Writes all of this at a place in a file: 0, or an errno. */
-int ensio_write_at(int fd, const void *bytes, uint64_t length, uint64_t position);
+/* Makes an empty file that was not there before: 0, or an errno. */
+int ensio_gather_make(const char *path);
+
+/* Writes all of this at a place in the file; `last`: nothing follows, and the disk has it all then. 0, or an errno. */
+int ensio_gather_write(const struct ensio_gather *all, const void *bytes, uint64_t length, uint64_t position, int last);
 
 #endif

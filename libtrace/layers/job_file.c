@@ -40,20 +40,15 @@ static int open_file(struct ensio_gather *all)
     uint64_t number = ensio_clock_ns(CLOCK_REALTIME) * 1000U + ensio_raw_pid() % 1000U;
     if (all->rank == 0) {
         name_file(temporary, TEMPORARY, number, "");
-        all->fd = ensio_raw_open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-        if (all->fd < 0)
-            all->error = -all->fd;
+        all->error = ensio_gather_make(temporary);
     }
     if (ENSIO_PMPI(Bcast)(&number, 1, all->mpi->uint64, 0, all->mpi->world) != 0)
         all->error = EIO;
     if (ensio_gather_most(all, all->error) != 0)
         return 0;
-    if (all->node_rank == 0 && all->rank != 0) {
+    if (all->node_rank == 0 && all->rank != 0)
         name_file(temporary, TEMPORARY, number, "");
-        all->fd = ensio_raw_open(temporary, O_WRONLY | O_NOFOLLOW, 0);
-        if (all->fd < 0)
-            all->error = -all->fd;
-    }
+    all->path = all->node_rank == 0 && !all->error ? temporary : NULL;
     all->end = sizeof(struct ensio_job);
     return ensio_gather_most(all, all->error) == 0;
 }
@@ -108,7 +103,7 @@ static int write_records(struct ensio_gather *all, struct ensio_job *head)
         head->bytes = all->end;
         head->records = records;
         head->shared_bytes = shared_bytes;
-        all->error = ensio_write_at(all->fd, head, sizeof *head, 0);
+        all->error = ensio_gather_write(all, head, sizeof *head, 0, 0);
     }
     if (shared)
         ensio_raw_unmap(shared, ENSIO_SHARED_BYTES);
@@ -132,16 +127,12 @@ static int rename_file(void)
     return (int)-result;
 }
 
-/* Space that is missing after all, or a disk that fails, shows when the system has to write: before anything relies on it. */
-static void close_file(struct ensio_gather *all)
+/* What this leader has written is on disk before anything relies on it. */
+static void finish_file(struct ensio_gather *all)
 {
-    if (all->fd < 0)
-        return;
-    const long result = all->error ? 0 : ENSIO_RAW(SYS_fsync, all->fd);
-    if (result < 0 && result != -EINVAL)
-        all->error = (int)-result;
-    ensio_raw_close(all->fd);
-    all->fd = -1;
+    if (all->path && !all->error)
+        all->error = ensio_gather_write(all, NULL, 0, 0, 1);
+    all->path = NULL;
 }
 
 static int write_file(struct ensio_gather *all)
@@ -153,7 +144,7 @@ static int write_file(struct ensio_gather *all)
         .spool_version = ENSIO_SPOOL_VERSION,
     };
     int whole = open_file(all) && write_events(all) && ensio_reduce(all, &head) && write_records(all, &head);
-    close_file(all);
+    finish_file(all);
     whole = ensio_gather_most(all, !whole || all->error) == 0;
     if (all->rank == 0 && whole)
         all->error = rename_file();

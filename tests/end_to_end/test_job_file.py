@@ -222,7 +222,7 @@ def small_disk(job):
 def test_full_disk_leaves_the_spools_and_one_sentence(job, small_disk):
     job.run = small_disk / "run"
     job.run.mkdir()
-    run(job, "shared", "20000", "fill")
+    run(job, "shared", "20000", "fill", ENSIO_MAX_BYTES="1GiB")
     assert not list(job.run.glob("job*"))
     opened = ensembles.open(job.run)
     assert len(opened.events) == TASKS * 40_002

@@ -14,10 +14,10 @@ CALLS = 40_000
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 1 MiB."""
+    """A file system of 4 MiB."""
     folder = tmp_path / "small"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", folder], capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", folder], capture_output=True)
     if mounted.returncode:
         pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode().strip()}")
     yield folder

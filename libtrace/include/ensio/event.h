@@ -19,6 +19,7 @@
 #define ENSIO_WINDOW_MAGIC 0x4e495745U /* the bytes "EWIN" */
 #define ENSIO_WINDOW_UNIT_BYTES 4096
 #define ENSIO_SPOOL_BYTES 65536      /* length of the first window */
+#define ENSIO_SPOOL_LOSSES_BYTES 2048 /* from the start of the first window to struct ensio_losses */
 #define ENSIO_SPOOL_TEXT_BYTES 4096  /* from the start of the first window to its first text entry */
 #define ENSIO_WINDOW_HEADER_BYTES 64 /* from the start of any other window to its first event or text entry */
 
@@ -55,6 +56,16 @@
 #define ENSIO_STATE_RUNNING 0  /* still running, or killed */
 #define ENSIO_STATE_ENDED 1    /* the process ended in order, its recording is whole */
 #define ENSIO_STATE_REPLACED 2 /* it went on as another program (exec), or as a child (daemon): its recording is whole */
+
+/* Why calls are not among the events. */
+#define ENSIO_DROPPED_UNKNOWN 0
+#define ENSIO_DROPPED_BUDGET 1      /* ENSIO_MAX_BYTES, or without it a tenth of what was free on the node, was used up */
+#define ENSIO_DROPPED_FLOOR 2       /* less than a twentieth of the file system, and less than 1 GiB, was free */
+#define ENSIO_DROPPED_FULL 3        /* the file system or a quota was full */
+#define ENSIO_DROPPED_FILE_SIZE 4   /* the process's limit on the size of files */
+#define ENSIO_DROPPED_UNREACHABLE 5 /* the spool was gone or could not be opened any more */
+#define ENSIO_DROPPED_MEMORY 6      /* the process's limits on memory */
+#define ENSIO_DROP_REASONS 8
 
 /* Clocks in which ticks are counted. */
 #define ENSIO_CLOCK_TSC 1       /* invariant time-stamp counter */
@@ -116,6 +127,12 @@ struct ensio_spool {
     uint32_t reserved; /* 0 */
     struct ensio_meeting begin[ENSIO_MEETINGS]; /* in MPI_Init, where the job has several nodes and all ranks are recorded */
     struct ensio_meeting end[ENSIO_MEETINGS];   /* in MPI_Finalize */
+};
+
+/* What is missing, and why: in the first window, at ENSIO_SPOOL_LOSSES_BYTES. All 0 in spools of recorders that did not note it. */
+struct ensio_losses {
+    uint64_t dropped_for[ENSIO_DROP_REASONS]; /* dropped_events by reason */
+    uint64_t calls_on_other_paths; /* calls that name a path beyond those that a process keeps */
 };
 
 /* The head of every other window. */
