@@ -8,13 +8,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ensembles.errors import EnsioError
-from ensembles.readers.rundirectory import lies_elsewhere, open_run_directory, record_paths
+from ensembles.readers.below import told_run_directory_at
+from ensembles.readers.owners import Chosen
+from ensembles.readers.rundirectory import TRACE_FILE, chosen_records, lies_elsewhere, open_run_directory
 from ensembles.readers.spoolsource import SpoolSource, identity
 
 if TYPE_CHECKING:
     from ensembles.readers.tracefile import TraceFileSource
-
-TRACE_FILE = "trace.h5"
 
 AUTOMATIC_EVENTS = 1 << 22
 """Runs with more room for events than this are put into ``trace.h5`` only by ``ensio collect``.
@@ -29,8 +29,8 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
 
     A ``trace.h5`` is used if all processes had ended when it was written and every spool and job file still
     there is one of those it was made from, unchanged. Otherwise the spools are read; if all their processes
-    have ended, there is no ``trace.h5`` yet and the run is not too large (`AUTOMATIC_EVENTS`), it is written
-    on the way, where that is possible.
+    have ended, there is no ``trace.h5`` yet, the run is not too large (`AUTOMATIC_EVENTS`) and the directory
+    belongs to this user, it is written on the way, where that is possible.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
         There is no run in the directory, or it cannot be read.
     """
     trace_path = os.path.join(path, TRACE_FILE)
-    stored = _stored_run(trace_path, record_paths(path))
+    stored = _stored_run(trace_path, chosen_records(path))
     if stored is not None:
         return stored
     source = open_run_directory(path)
@@ -47,19 +47,22 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
     wanted = wanted and not any(
         process.dropped_events > process.lost_calls for process in source.metadata.processes
     )
-    if wanted and not os.path.lexists(trace_path) and os.access(path, os.W_OK):
+    if wanted and not os.path.lexists(trace_path) and _is_ours(path):
+        from ensembles.writers.readership import readership_of
         from ensembles.writers.tracefile import write_trace_file
+        from ensembles.writers.wholefile import Interfered
 
-        with suppress(OSError):
-            write_trace_file(source, trace_path, private=True)
+        with suppress(OSError, Interfered):
+            write_trace_file(source, trace_path, readership_of(path), follow=False)
     return source
 
 
-def _stored_run(trace_path: str, spools: Sequence[str]) -> TraceFileSource | None:
-    """The ``trace.h5`` if it is to be read in place of these spools."""
+def _stored_run(trace_path: str, records: Chosen) -> TraceFileSource | None:
+    """The ``trace.h5`` if it is to be read in place of these spools and job files."""
     # A pipe of this name would keep us waiting.
-    if not os.path.isfile(trace_path):
+    if not os.path.isfile(trace_path) or not records.includes(trace_path):
         return None
+    spools = records.paths
     from ensembles.readers.tracefile import TraceFileSource
 
     try:
@@ -71,6 +74,11 @@ def _stored_run(trace_path: str, spools: Sequence[str]) -> TraceFileSource | Non
     if not spools or (stored.complete and _unchanged(spools, stored.spools)):
         return stored
     return None
+
+
+def _is_ours(directory: str) -> bool:
+    """Whether files that nobody asked for may be made there: not in a run of another user, even by root."""
+    return os.access(directory, os.W_OK) and os.stat(directory).st_uid == os.geteuid()
 
 
 def _unchanged(paths: Sequence[str], known: dict[str, tuple[int, int]]) -> bool:
@@ -105,13 +113,16 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
         There is no run in the directory, or the file cannot be written.
     """
     from ensembles.writers.filters import FILTERS
+    from ensembles.writers.readership import readership_of
     from ensembles.writers.tracefile import write_trace_file
 
     if not os.path.isdir(directory):
         raise EnsioError(f"{directory} is not a run directory: name the directory that holds the spools")
+    directory = told_run_directory_at(directory)
     path = output if output is not None else os.path.join(directory, TRACE_FILE)
     source = open_run_directory(directory)
     try:
-        return path, write_trace_file(source, path, output is None, FILTERS[compression])
+        readers = readership_of(directory)
+        return path, write_trace_file(source, path, readers, FILTERS[compression], follow=output is not None)
     except OSError as error:
         raise EnsioError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -10,6 +10,7 @@ from ensembles.budget import Budget
 from ensembles.collection import open_directory
 from ensembles.errors import EnsioError
 from ensembles.gathering import Workers, workers_of
+from ensembles.readers.below import told_run_directory_at
 from ensembles.readers.foreign.formats import BEGINNING_BYTES, format_of
 from ensembles.readers.foreign.importing import ImportedSource
 from ensembles.readers.jobfile import MAGIC
@@ -23,7 +24,9 @@ def open(
     path: str | os.PathLike[str], workers: int | str | Workers | None = None, memory_bytes: int | None = None
 ) -> Run:
     """Open what was recorded, recognised by content: a run directory, a spool, a job file, a ``trace.h5``, or
-    another tool's trace (`ensembles.readers.foreign`).
+    another tool's trace (`ensembles.readers.foreign`). Of a folder that holds no record but one run directory
+    (``ensio-*``), this run is opened, and a message says so (logger ``ensembles``; by default on standard
+    error).
 
     Parameters
     ----------
@@ -38,7 +41,7 @@ def open(
     Raises
     ------
     EnsioError
-        There is nothing at `path`, or it is none of these, or it cannot be read.
+        There is nothing at `path`, or it is none of these, or it cannot be read, or it holds several runs.
     """
     budget = Budget.default() if memory_bytes is None else Budget(memory_bytes)
     run = _read(os.fspath(path), budget)
@@ -48,7 +51,10 @@ def open(
 
 def _read(path: str, budget: Budget) -> Run:
     if os.path.isdir(path):
-        return _foreign(path, None, budget) or Run(path, open_directory(path))
+        foreign = _foreign(path, None, budget)
+        if foreign is None:
+            path = told_run_directory_at(path)
+        return foreign or Run(path, open_directory(path))
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise EnsioError(f"{path} is neither a directory nor a file: name a run directory or a trace.h5")

@@ -36,6 +36,7 @@ from ensembles.viz.rate import rate
 from ensembles.viz.report_ensembles import Shown, shown_ensembles
 from ensembles.viz.report_tables import call_colours, call_table, facts, headline, missing, size_tables
 from ensembles.viz.trace_diagram import trace_diagram
+from ensembles.writers.readership import readership_of
 from ensembles.writers.wholefile import whole_file
 
 _COLUMNS = ("rank", "thread", "call", "depth", "carried", "file", "requested", "moved", "start", "duration")
@@ -190,9 +191,9 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
         )
     try:
         # A place that cannot be written to is found out before the work is done, not after it.
-        with whole_file(path) as temporary:
+        with whole_file(path, readership_of(run.path)) as descriptor:
             page = _page_of_run(run) if chunks is None else report_html(run, Summaries.of(chunks, run.tasks))
-            with open(temporary, "wb") as file:
+            with open(descriptor, "wb", closefd=False) as file:
                 return file.write(page.encode("utf-8", "replace"))
     except OSError as error:
         sentence = f"{path} cannot be written ({error.strerror}): choose another place with -o"

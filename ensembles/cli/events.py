@@ -12,6 +12,7 @@ from ensembles.cli.arguments import add_limit, add_output, add_run
 from ensembles.cli.filters import add_filter_arguments, selection_of
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
+from ensembles.writers.readership import readership_of
 from ensembles.writers.wholefile import whole_file
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ def execute(args: argparse.Namespace) -> int:
         )
     selection = selection_of(args).for_run(run)
     limit = TABLE_LIMIT if args.limit is None and args.format == "table" else args.limit
-    with _destination(args.output) as (stream, path):
-        more = _write(run, selection, _writer(args.format, stream, path), limit)
+    with _destination(args.output, args.format, run) as stream:
+        more = _write(run, selection, _writer(args.format, stream), limit)
     if more:
         tell(f"{more:,} more events are not shown: see --limit")
     if run.mode == "tail":
@@ -78,29 +79,31 @@ def _write(run: Run, selection: Selection, writer: Any, limit: int | None) -> in
     return found - written
 
 
-def _writer(kind: str, stream: Any, path: str | None) -> Any:
+def _writer(kind: str, stream: Any) -> Any:
     if kind == "parquet":
-        if path is None:
-            raise EnsioError("Parquet is not written to standard output: name a file with -o FILE")
         from ensembles.writers.parquet import ParquetWriter
 
-        return ParquetWriter(path)
+        return ParquetWriter(stream)
     from ensembles.writers.text import CsvWriter, JsonLinesWriter, TableWriter
 
     return {"table": TableWriter, "csv": CsvWriter, "jsonl": JsonLinesWriter}[kind](stream)
 
 
 @contextmanager
-def _destination(output: str | None) -> Iterator[tuple[Any, str | None]]:
+def _destination(output: str | None, kind: str, run: Run) -> Iterator[Any]:
     """Standard output, or a file under a temporary name, which becomes `output` when it is whole."""
     if output is None:
-        yield sys.stdout, None
+        if kind == "parquet":
+            raise EnsioError("Parquet is not written to standard output: name a file with -o FILE")
+        yield sys.stdout
         return
+    text: dict[str, Any] = {"mode": "w", "encoding": "utf-8", "errors": _PATHS, "newline": ""}
+    how = {"mode": "wb"} if kind == "parquet" else text
     try:
         with (
-            whole_file(output) as path,
-            open(path, "w", encoding="utf-8", errors=_PATHS, newline="") as stream,
+            whole_file(output, readership_of(run.path)) as descriptor,
+            open(descriptor, closefd=False, **how) as stream,
         ):
-            yield stream, path
+            yield stream
     except OSError as error:
         raise EnsioError(f"{output} cannot be written: {error.strerror or error}") from error

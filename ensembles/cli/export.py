@@ -14,6 +14,7 @@ from ensembles.cli.export_otf2 import add_otf2_arguments, export_otf2
 from ensembles.cli.filters import FILTERS, add_filter_arguments, selection_of
 from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
+from ensembles.writers.readership import Readership, readership_of
 from ensembles.writers.wholefile import whole_file
 
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ class _Task:
     words: str
     path: str
     ranks_per_location: int
+
+    @property
+    def readers(self) -> Readership:
+        """Who may read what is written."""
+        return readership_of(self.run.path)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -141,27 +147,27 @@ def _to_hdf5(task: _Task) -> int:
     from ensembles.writers.tracefile import write_trace_file
 
     source = Extract(task.run, task.selection, task.words) if task.words else task.run.source
-    return write_trace_file(source, task.path)
+    return write_trace_file(source, task.path, task.readers)
 
 
 def _to_parquet(task: _Task) -> int:
     from ensembles.writers.parquet import ParquetWriter
 
-    with whole_file(task.path) as path:
-        return _written(task, ParquetWriter(path, task.about))
+    with whole_file(task.path, task.readers) as descriptor, open(descriptor, "wb", closefd=False) as file:
+        return _written(task, ParquetWriter(file, task.about))
 
 
 def _to_csv(task: _Task) -> int:
     from ensembles.writers.text import CsvWriter
 
-    with whole_file(task.path) as path, _text(path) as stream:
+    with whole_file(task.path, task.readers) as descriptor, _text(descriptor) as stream:
         return _written(task, CsvWriter(stream))
 
 
 def _to_perfetto(task: _Task) -> int:
     from ensembles.writers.perfetto import PerfettoWriter
 
-    with whole_file(task.path) as path, _text(path) as stream:
+    with whole_file(task.path, task.readers) as descriptor, _text(descriptor) as stream:
         return _written(task, PerfettoWriter(stream, task.run.tasks, task.run.processes, task.about))
 
 
@@ -171,9 +177,9 @@ def _to_otf2(task: _Task) -> int:
     return export_otf2(task.run, task.path, task.ranks_per_location)
 
 
-def _text(path: str) -> Any:
+def _text(descriptor: int) -> Any:
     """A file of text, in which paths that are no UTF-8 stand byte for byte."""
-    return open(path, "w", encoding="utf-8", errors="surrogateescape", newline="")
+    return open(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="", closefd=False)
 
 
 def _written(task: _Task, writer: Any) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ensembles.cli.arguments import add_new_run_directory
 from ensembles.cli.streams import tell
+from ensembles.elf import interpreter_of
 from ensembles.errors import EnsioError
 from ensembles.recorder import prefixes
 from ensembles.run_directory import new_run_directory, shown
@@ -56,6 +57,8 @@ _NOT_FOUND = 127
 _NOT_EXECUTABLE = 126
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_LOADERS = ("ld-", "ld.so", "ld64.")
+_LINK_AGAIN = "link it again with ensio-cc (and glibc) to record it"
 _SHELLS = frozenset(["sh", "bash", "dash", "ash", "busybox", "ksh", "ksh93", "mksh", "zsh"])
 
 
@@ -85,6 +88,12 @@ def execute(args: argparse.Namespace) -> int:
     library = find_preload_library()
     if "/" not in command[0] and not shutil.which(command[0]):
         return _cannot_start(command[0], "is not on PATH", _NOT_FOUND)
+    static = check_loader(command[0])
+    if static:
+        tell(
+            f"note: {command[0]} is linked statically: the preload library sees no call of it, only those of "
+            f"other programs that it starts; {_LINK_AGAIN}"
+        )
     was_there = args.output is not None and os.path.isdir(args.output)
     directory = new_run_directory(args.output, program_name(command))
     try:
@@ -98,8 +107,31 @@ def execute(args: argparse.Namespace) -> int:
         if isinstance(error, FileNotFoundError):
             return _cannot_start(command[0], "does not exist", _NOT_FOUND)
         return _cannot_start(command[0], f"cannot be started: {error.strerror}", _NOT_EXECUTABLE)
-    _tell_outcome(directory)
+    _tell_outcome(directory, f"{command[0]} is linked statically: {_LINK_AGAIN}" if static else "")
     return status
+
+
+def check_loader(program: str) -> bool:
+    """Whether a program is linked statically, and does not have the recorder in it.
+
+    What is a script, or is started by another program, cannot be known.
+
+    Raises
+    ------
+    EnsioError
+        The program would not start under the preload library, for its C library is musl.
+    """
+    path = shutil.which(program)
+    interpreter = None if path is None else interpreter_of(path)
+    if path is None or interpreter is None:
+        return False
+    loader = os.path.basename(interpreter or path)
+    if loader.startswith("ld-musl"):
+        raise EnsioError(
+            f"{program} is linked with the C library musl ({loader}), and would not start under the preload "
+            "library, which is for glibc: build it with glibc, for example by gcc in place of musl-gcc"
+        )
+    return not interpreter and not loader.startswith(_LOADERS) and not _has_in_it(path, b"\0ENSIO_DISABLE\0")
 
 
 def find_preload_library() -> Path:
@@ -180,14 +212,15 @@ def checks_addresses(command: Sequence[str]) -> bool:
 
     That library's name is a string in such a program. A program that has it for other reasons loses nothing.
     """
-    return any(_names_address_sanitizer(path) for word in command if (path := shutil.which(word)))
+    return any(_has_in_it(path, b"\0libasan.so") for word in command if (path := shutil.which(word)))
 
 
-def _names_address_sanitizer(path: str) -> bool:
+def _has_in_it(path: str, text: bytes) -> bool:
+    """Whether a program contains a string."""
     with suppress(OSError, ValueError), open(path, "rb") as file:
         if file.read(4) == b"\x7fELF":
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                return content.find(b"\0libasan.so") >= 0
+                return content.find(text) >= 0
     return False
 
 
@@ -257,7 +290,8 @@ def _cannot_start(program: str, problem: str, status: int) -> int:
     return status
 
 
-def _tell_outcome(directory: Path) -> None:
+def _tell_outcome(directory: Path, why_nothing: str) -> None:
+    """Say where the record is; or if there is none, why, as far as that is known."""
     try:
         place = shown(directory)
         recorded = any(directory.iterdir())
@@ -266,6 +300,8 @@ def _tell_outcome(directory: Path) -> None:
         return
     if recorded:
         sentence = f"recorded in {place}: look at it with ensio info {shlex.quote(place)}"
+    elif why_nothing:
+        sentence = f"nothing was recorded in {place}: {why_nothing}"
     else:
         sentence = (
             f"nothing was recorded in {place}: either the program used no file, or it is a shell or "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from ensembles.patterns.expressions import CONSTANTS, Expression, parse
 from ensembles.patterns.lines import Lines
 from ensembles.patterns.pattern import PHASE, REPETITION, File, Operation, Pattern, Phase
 from ensembles.patterns.tables import Place, Tables
+from ensembles.toml_files import read_toml
 
 RESERVED_NAMES = ("rank", "repetition", "call", *CONSTANTS)
 
@@ -57,22 +57,7 @@ def read_pattern(path: Path, layer: str | None = None) -> Pattern:
 
 
 def _read(path: Path) -> tuple[_Reader, dict[str, Any]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise EnsioError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise EnsioError(f"{path}: is not a text file in UTF-8") from None
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise EnsioError(f"{path}: is not TOML: {error}") from None
-    except RecursionError:
-        raise EnsioError(
-            f"{path}: is nested too deeply for a pattern: write it with fewer brackets"
-        ) from None
-    except ValueError:  # Python converts no number of thousands of digits
-        raise EnsioError(f"{path}: holds a number with too many digits: write a smaller one") from None
+    text, content = read_toml(path)
     return _Reader(path, Lines(text)), content
 
 

@@ -9,10 +9,17 @@ from collections.abc import Sequence
 from ensembles.errors import EnsioError
 from ensembles.readers import jobfile
 from ensembles.readers.notes import few
+from ensembles.readers.owners import Chosen, choose
 from ensembles.readers.spool import Spool, read_spool
 from ensembles.readers.spoolsource import SpoolSource
 
 SUFFIX = ".spool"
+
+TRACE_FILE = "trace.h5"
+"""The file that readers make in a run directory."""
+
+RECORDS = (SUFFIX, jobfile.SUFFIX)
+"""How the names of files end that hold what was recorded."""
 
 
 def open_spool(path: str) -> SpoolSource:
@@ -50,7 +57,8 @@ def open_run_directory(path: str) -> SpoolSource:
     """
     spools: dict[str, Spool] = {}
     collected: dict[str, Spool] = {}
-    failures, paths = [], record_paths(path)
+    failures: list[tuple[str, str]] = []
+    paths, _, foreign = chosen_records(path)
     elsewhere = [record_path for record_path in paths if lies_elsewhere(record_path)]
     for record_path in paths:
         if record_path in elsewhere:
@@ -68,7 +76,7 @@ def open_run_directory(path: str) -> SpoolSource:
         for place, sentence in failures
         if os.path.basename(place) not in collected or os.path.lexists(place)
     ]
-    sentences += _notes_on_other_nodes(elsewhere, path)
+    sentences = [*foreign, *sentences, *_notes_on_other_nodes(elsewhere, path)]
     for name in collected.keys() & spools.keys():
         spools[name].leave_to(collected[name])
     everything = list((collected | spools).values())
@@ -76,7 +84,8 @@ def open_run_directory(path: str) -> SpoolSource:
         if len(sentences) == 1:
             raise EnsioError(sentences[0])
         if sentences:
-            raise EnsioError(f"none of the {len(paths)} spools in {path} can be read: {sentences[0]}")
+            count = len(record_paths(path))
+            raise EnsioError(f"none of the {count} spools in {path} can be read: {sentences[0]}")
         raise EnsioError(f"{path} is not a run directory: there is no spool in it")
     return SpoolSource(everything, few(sentences, "spools cannot be read"))
 
@@ -98,6 +107,20 @@ def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
     ]
 
 
+def chosen_records(directory: str) -> Chosen:
+    """`record_paths` without files of other users that were put beside them (`ensembles.readers.owners`).
+
+    Raises
+    ------
+    EnsioError
+        The directory cannot be read.
+    """
+    try:
+        return choose(directory, record_paths(directory))
+    except OSError as error:
+        raise EnsioError(f"{directory} cannot be read: {error.strerror}") from error
+
+
 def record_paths(directory: str) -> list[str]:
     """The spools and then the job files in a directory, each by their names, sorted.
 
@@ -108,7 +131,7 @@ def record_paths(directory: str) -> list[str]:
     """
     try:
         with os.scandir(directory) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.endswith((SUFFIX, jobfile.SUFFIX)))
+            names = sorted(entry.name for entry in entries if entry.name.endswith(RECORDS))
     except OSError as error:
         raise EnsioError(f"{directory} cannot be read: {error.strerror}") from error
     names.sort(key=lambda name: name.endswith(jobfile.SUFFIX))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from ensembles.errors import EnsioError
 from ensembles.patterns.lines import Lines
 from ensembles.recorder import prefixes
 from ensembles.simulation.program import Setting, known_settings
+from ensembles.toml_files import read_toml
 
 FAULT = "fault"
 
@@ -104,15 +104,7 @@ def read_model(name: str, faults: Iterable[str] = ()) -> Model:
         There is no such model, or a key, a number or a fault in it makes no sense.
     """
     path = find_model(name)
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-        raise EnsioError(f"{path}: the model cannot be read: {reason}") from error
-    try:
-        keys = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise EnsioError(f"{path}: is no TOML: {error}") from None
+    text, keys = read_toml(path)
     known = known_settings()
     parameters, strengths = _checked(path, keys, Lines(text), known)
     for fault in faults:

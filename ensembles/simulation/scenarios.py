@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from ensembles.patterns.tables import Tables
 from ensembles.recorder import prefixes
 from ensembles.simulation.models import read_model
 from ensembles.simulation.simulate import Result, simulate
+from ensembles.toml_files import read_toml
 
 TRUTH_FILE = "truth.json"
 
@@ -114,13 +114,7 @@ def read_scenario(path: Path) -> Scenario:
     EnsioError
         A key is wrong or missing; names the file and the line.
     """
-    try:
-        text = path.read_text("utf-8")
-        content = tomllib.loads(text)
-    except OSError as error:
-        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise EnsioError(f"{path}: is no TOML: {error}") from None
+    text, content = read_toml(path)
     tables = Tables(path, Lines(text))
     tables.keys(content, (), ("title", "pattern", "model"), ("cause", "parameters", "planted", "fault"))
     texts = {

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ensembles.collection import TRACE_FILE
 from ensembles.errors import EnsioError
 from ensembles.metadata import Mount, Process, RunMetadata
 from ensembles.patterns import Plan
+from ensembles.readers.rundirectory import TRACE_FILE
 from ensembles.simulation.models import Model
 from ensembles.simulation.output import SimulatedProfile, SimulatedTrace, Text, phase_starts_ns
 from ensembles.simulation.program import program, run_program
@@ -116,7 +116,7 @@ def _write(output: Path, text: Text, metadata: RunMetadata, path: Path) -> None:
     else:
         source = ImportedSource(str(path), SimulatedTrace(output, text, metadata))
     try:
-        write_trace_file(source, str(path), private=True)
+        write_trace_file(source, str(path), follow=False)
     except OSError as error:
         raise EnsioError(f"{path} cannot be written: {error.strerror or error}") from error
 

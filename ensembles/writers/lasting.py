@@ -12,7 +12,12 @@ import os
 
 
 class LastingFile(io.RawIOBase):
-    """A new file, for h5py.
+    """A new, empty file, for h5py.
+
+    Parameters
+    ----------
+    descriptor : int
+        Open for reading and writing; the caller closes it.
 
     Attributes
     ----------
@@ -20,9 +25,9 @@ class LastingFile(io.RawIOBase):
         The first one. What was written after it is lost.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, descriptor: int) -> None:
         super().__init__()
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        self._descriptor = descriptor
         self._position = 0
         self._length = 0
         self.error: OSError | None = None
@@ -70,12 +75,3 @@ class LastingFile(io.RawIOBase):
             self.error = error
         self._length = size
         return size
-
-    def close(self) -> None:
-        """Close it. Some file systems tell only now that there was no room."""
-        if not self.closed:
-            try:
-                os.close(self._descriptor)
-            except OSError as error:
-                self.error = self.error or error
-        super().close()

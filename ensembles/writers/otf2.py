@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -18,6 +18,8 @@ from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Call
 from ensembles.regiontable import COLUMNS as REGION_COLUMNS
 from ensembles.run import Run
+from ensembles.writers.readership import readership_of
+from ensembles.writers.wholefile import whole_folder
 
 PARADIGMS = {"posix": "POSIX", "stdio": "ISOC", "mpiio": "MPI-IO", "hdf5": "HDF5"}
 """Names that OTF2 has for our layers. Other layers go by their own; waiting in MPI is no I/O."""
@@ -102,28 +104,26 @@ def write_otf2(run: Run, path: str, ranks_per_location: int = 1) -> Written:
     if os.path.lexists(path):
         raise EnsioError(f"{path} is there already: name a folder that does not exist yet")
     try:
-        temporary = tempfile.mkdtemp(prefix=".ensio-", suffix=".part", dir=os.path.dirname(path) or ".")
+        with whole_folder(path, readership_of(run.path)) as folder:
+            told = _written_by(tool, run, folder, ranks_per_location, path)
     except OSError as error:
         raise EnsioError(f"{path} cannot be made: {error.strerror or error}") from error
-    try:
-        told = _written_by(tool, run, temporary, ranks_per_location, path)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o777 & ~mask)
-        os.rename(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
     anchor = os.path.join(path, f"{NAME}.otf2")
     return Written(anchor, told["locations"], told["handles"], told["late"])
 
 
-def _written_by(tool: str, run: Run, folder: str, ranks_per_location: int, path: str) -> dict[str, int]:
+def _written_by(tool: str, run: Run, folder: int, ranks_per_location: int, path: str) -> dict[str, int]:
+    allowed = stat.S_IMODE(os.fstat(folder).st_mode)
     with (
         tempfile.TemporaryFile() as answer,
         tempfile.TemporaryFile() as complaint,
         subprocess.Popen(
-            [tool, "write", folder, NAME], stdin=subprocess.PIPE, stdout=answer, stderr=complaint
+            [tool, "write", f"/proc/self/fd/{folder}", NAME],
+            stdin=subprocess.PIPE,
+            stdout=answer,
+            stderr=complaint,
+            pass_fds=[folder],
+            umask=0o777 & ~allowed,
         ) as process,
     ):
         assert process.stdin is not None

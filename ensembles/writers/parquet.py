@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,8 @@ class ParquetWriter:
 
     Parameters
     ----------
-    path : str
+    file : file object
+        Binary; it stays open.
     about : dict, optional
         Facts of the run, which go into the metadata of the file, each as JSON under its name with ``ensio.``
         before it. Units and meanings of columns are metadata of these.
@@ -33,7 +34,7 @@ class ParquetWriter:
         The file cannot be written.
     """
 
-    def __init__(self, path: str, about: dict[str, Any] | None = None) -> None:
+    def __init__(self, file: IO[bytes], about: dict[str, Any] | None = None) -> None:
         try:
             import pyarrow.parquet
         except ImportError as error:
@@ -47,7 +48,7 @@ class ParquetWriter:
         fields = [pyarrow.field(name, dtype, metadata=_meaning(name)) for name, dtype in types.items()]
         facts = {f"ensio.{name}": json.dumps(fact) for name, fact in (about or {}).items()}
         self._schema = pyarrow.schema(fields, facts)
-        self._writer = pyarrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+        self._writer = pyarrow.parquet.ParquetWriter(file, self._schema, compression="zstd")
 
     def write(self, events: Events) -> None:
         """Write events."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -21,10 +22,11 @@ from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 from ensembles.writers.filters import GZIP, Filter
 from ensembles.writers.lasting import LastingFile
+from ensembles.writers.readership import OWNER, Readership
 from ensembles.writers.trace_events import write_events
 from ensembles.writers.trace_metadata import write_metadata
 from ensembles.writers.trace_parts import put_column, put_texts
-from ensembles.writers.wholefile import whole_file
+from ensembles.writers.wholefile import own_file, whole_file
 
 
 class Collectable(Protocol):
@@ -45,11 +47,25 @@ class Collectable(Protocol):
 
 
 def write_trace_file(
-    source: Collectable, path: str, private: bool = False, compression: Filter = GZIP
+    source: Collectable,
+    path: str,
+    readers: Readership = OWNER,
+    compression: Filter = GZIP,
+    follow: bool = True,
 ) -> int:
     """Write a run, under a temporary name that becomes `path` when the file is whole.
 
-    Events are sorted by rank and start. A `private` file is its owner's alone to read, as spools are.
+    Events are sorted by rank and start.
+
+    Parameters
+    ----------
+    source : Collectable
+    path : str
+    readers : Readership
+        Who may read the file beside its owner.
+    compression : Filter
+    follow : bool
+        A user chose the name: if it is a link, the file that it leads to is written.
 
     Returns
     -------
@@ -61,11 +77,11 @@ def write_trace_file(
     OSError
         The file cannot be written.
     EnsioError
-        A spool cannot be read any more.
+        A spool cannot be read any more, or another process interfered (`ensembles.writers.wholefile`).
     """
-    with whole_file(path, private) as temporary, _created(temporary) as file:
-        folder = os.path.dirname(os.path.realpath(temporary))
-        count = write_events(file, source.chunks, source.slots, compression, folder)
+    target = whole_file(path, readers) if follow else own_file(path, readers)
+    with target as descriptor, _created(descriptor) as file:
+        count = write_events(file, source.chunks, source.slots, compression, _scratch_folder(path))
         summary = source.summary()
         if summary is not None:
             _write_arrays(file.create_group("summary"), summary.to_arrays())
@@ -77,10 +93,16 @@ def write_trace_file(
         return count
 
 
+def _scratch_folder(path: str) -> str:
+    """Where temporary files without a name go: beside the file, for there is room for it."""
+    folder = os.path.dirname(os.path.realpath(path))
+    return folder if os.access(folder, os.W_OK) else tempfile.gettempdir()
+
+
 @contextmanager
-def _created(path: str) -> Iterator[h5py.File]:
+def _created(descriptor: int) -> Iterator[h5py.File]:
     """A new HDF5 file; one plain OSError if not all of it could be written."""
-    written = LastingFile(path)
+    written = LastingFile(descriptor)
     try:
         with written, h5py.File(written, "w", libver=("v110", "v110")) as file:
             yield file

@@ -23,7 +23,7 @@ MOST_MORE_BYTES = 1 << 30
 MOST_S = 60
 
 
-def command(folder: Path, *arguments: str) -> tuple[int, str]:
+def command(folder: Path, *arguments: str, most_more_bytes: int = MOST_MORE_BYTES) -> tuple[int, str]:
     """Exit code and complaint of a command (it is kept in `folder`); below 0: the signal that ended it."""
     told = folder / "told"
     complaint = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC)
@@ -32,7 +32,7 @@ def command(folder: Path, *arguments: str) -> tuple[int, str]:
         code = 99
         try:
             pages = int(Path("/proc/self/statm").read_text().split()[0])
-            limit = pages * resource.getpagesize() + MOST_MORE_BYTES
+            limit = pages * resource.getpagesize() + most_more_bytes
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             signal.alarm(MOST_S)

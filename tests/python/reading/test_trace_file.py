@@ -46,20 +46,6 @@ def by_thread(run: en.Run) -> dict[str, np.ndarray]:
     return {name: column[order] for name, column in events.columns.items()}
 
 
-def test_what_appears_in_a_run_directory_is_its_owners_alone(rich: Path, tmp_path: Path) -> None:
-    rich.chmod(0o755)
-    en.open(rich)
-    made = rich / "trace.h5"
-    if not made.exists():  # not by itself where calls were lost
-        collect(str(rich))
-    assert made.stat().st_mode & 0o777 == 0o600
-    elsewhere = tmp_path / "elsewhere.h5"
-    mask = os.umask(0o022)
-    collect(str(rich), str(elsewhere))
-    os.umask(mask)
-    assert elsewhere.stat().st_mode & 0o777 == 0o644
-
-
 @pytest.fixture
 def rich(tmp_path: Path) -> Path:
     """A run directory with about everything: failures, odd paths, children, clocks, damage, lost calls."""

@@ -153,7 +153,7 @@ def test_wrong_usage_is_one_sentence(arguments, words, tmp_path):
         ('title = "x"\ncause = "imbalance"\npattern = "ior"\nmodel = "healthy"\n', "must be planted"),
         ('title = "x"\npattern = "ior"\nmodel = "healthy"\n[planted.calls]\nwithout = 1\n', "with"),
         ('title = "x"\npattern = "ior"\nmodel = "healthy"\n[fault]\nslow-target = "a"\n', "a number"),
-        ("title = ", "no TOML"),
+        ("title = ", "not TOML"),
     ],
 )
 def test_a_scenario_that_makes_no_sense_is_refused_with_its_place(text, words, tmp_path):
