@@ -11,7 +11,8 @@ ready=$build/.ready
 is_ready() {
     local place=
     [[ -f $ready && -x $build/bin/ensio-cc && -x $venv/bin/ensio ]] && read -r place <"$ready" && [[ $place == "$top" ]] || return 1
-    [[ -f /var/lib/dpkg/status && /var/lib/dpkg/status -nt $ready ]] && return 1
+    local packages=${DPKG_ADMINDIR:-/var/lib/dpkg}/status
+    [[ -f $packages && $packages -nt $ready ]] && return 1
     [[ -z $(find "${sources[@]}" -type f -newer "$ready" ! -name '*.py' ! -name '*.pyc' ! -name '*.so' -print -quit) ]]
 }
 
@@ -84,12 +85,18 @@ install_python() {
         return 0
     fi
     say "installing the Python package and what it needs into .venv/"
-    rm -f "$venv/ensio-state"
-    attempt pip "$venv/bin/python" -m pip install --disable-pip-version-check --editable "$top${extras:+[$extras]}" ||
-        fail "pip could not install the Python package ($(reason pip '^ *(ERROR|error):'))$(network_hint pip);" \
+    # While pip is at work, nothing is known; what it refuses before it installs anything leaves all as it was.
+    [[ ! -f $venv/ensio-state ]] || mv "$venv/ensio-state" "$venv/ensio-state.before"
+    if ! attempt pip "$venv/bin/python" -m pip install --disable-pip-version-check --editable "$top${extras:+[$extras]}"; then
+        if [[ -f $venv/ensio-state.before ]] && ! grep -q '^Installing collected packages' "$log/pip.log"; then
+            mv "$venv/ensio-state.before" "$venv/ensio-state"
+        fi
+        fail "pip could not install the Python package ($(reason pip '^ *ERROR: '))$(network_hint pip);" \
             "all of its output is in ${log#"$top"/}/pip.log"
+    fi
     # What is installed with more extras serves those who ask for fewer.
     echo "$state $extras" >"$venv/ensio-state"
+    rm -f "$venv/ensio-state.before"
 }
 
 can_build_c() {
@@ -106,17 +113,17 @@ in_turn() {
     export PATH=$build/bin:$venv/bin:$PATH
 }
 
-# The tools for those who run them; where packages are lacking, as much as can be made without.
-set_up_tools() { in_turn make_tools; }
+# set_up_tools PACKAGE...: the tools for those who run them; where packages are lacking, as much as can be made without. The
+# packages named are wanted later: they are asked for in one go with those that are lacking.
+set_up_tools() { in_turn make_tools "$@"; }
 
 make_tools() {
     want_packages "${tool_packages[@]}"
+    ((${#lacking[@]} == 0)) || want_packages "$@"
     is_ready && return
     local started=$build/.ready.new
     echo "$top" >"$started"
-    if ((${#lacking[@]})); then
-        say "packages are missing that only root can install; this goes on without them"
-    fi
+    ((${#lacking[@]} == 0)) || say "packages are missing that only root can install; this goes on without them"
     can_build_c || say "build/ is left out: it needs a C compiler, make and CMake"
     can_install_python || say ".venv/ is left out: it needs Python with its module venv"
     ! can_build_c || build_c all

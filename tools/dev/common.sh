@@ -49,7 +49,7 @@ logged() {
 
 # reason NAME PATTERN: the last line of a log that matches, for a sentence.
 reason() {
-    grep -E "$2" "$log/$1.log" | tail -n 1 | tr -d '\r' || true
+    grep -E "$2" "$log/$1.log" | tail -n 1 | sed 's/^ *//; s/\r//g' || true
 }
 
 as_root() {

@@ -126,7 +126,7 @@ make_base() {
     done
 
     in_git bundle create -q "$scratch/head.bundle" HEAD
-    git clone -q "$scratch/head.bundle" "$base/root/ensio"
+    git -c advice.detachedHead=false clone -q "$scratch/head.bundle" "$base/root/ensio"
     cp -a "$base/root/ensio" "$base/home/newcomer/ensio"
     chroot "$base" chown -R newcomer: /home/newcomer
 }

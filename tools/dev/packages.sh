@@ -50,7 +50,7 @@ want_packages() {
     mapfile -t missing < <(missing_packages "$@")
     ((${#missing[@]})) || return 0
     if ! may_install; then
-        lacking+=("${missing[@]}")
+        mapfile -t lacking < <(printf '%s\n' "${lacking[@]}" "${missing[@]}" | sed '/^$/d' | sort -u)
         return
     fi
     say "installing ${missing[*]}"
@@ -75,7 +75,7 @@ apt_install() {
 
 # network_hint LOG: a question, where a log says that no server was reached.
 network_hint() {
-    local signs='Temporary failure|Could not (resolve|connect)|Connection (failed|refused|timed out)|Network is unreachable|NewConnectionError|Cannot connect to proxy'
+    local signs='Temporary failure|Could not (resolve|connect)|Connection (failed|refused|timed out)|Network is unreachable|NewConnectionError|Cannot connect to proxy|from versions: none'
     grep -qE "$signs" "$log/$1.log" 2>/dev/null && echo " - is there a network?"
     return 0
 }
