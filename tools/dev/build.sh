@@ -107,9 +107,14 @@ can_install_python() {
     "$python" -c 'import ensurepip, venv' 2>/dev/null
 }
 
+# in_turn COMMAND...: one at a time in a working tree.
 in_turn() {
     mkdir -p "$build"
-    { flock 9 && "$@"; } 9>"$build/.lock"
+    {
+        flock --nonblock 9 || say "waiting for another ./dev that is at work in this tree"
+        flock 9
+        "$@"
+    } 9>"$build/.lock"
     export PATH=$build/bin:$venv/bin:$PATH
 }
 
