@@ -58,8 +58,8 @@ def program() -> str:
         if path.is_file() and os.access(path, os.X_OK):
             return str(path)
     raise EnsioError(
-        f"OTF2 archives need the program ensio-otf2, which is not there: install {PACKAGE} (Debian's name "
-        "OTF2's library), and build ensio again"
+        f"OTF2 archives need the program ensio-otf2, which was not built: apt-get install {PACKAGE} pkgconf, "
+        "then ./dev setup in the sources (or cmake -S . -B build && cmake --build build, and install again)"
     )
 
 

@@ -91,8 +91,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Write the file, and say so on standard error."""
     import ensembles
+    from ensembles import otf2_program
     from ensembles.units import bytes_text, count_text
 
+    if args.to == "otf2":  # before a long run is read for nothing
+        otf2_program.program()
     run = ensembles.open(args.run)
     words = _words(args)
     if run.mode == "profile" and args.to != "hdf5":

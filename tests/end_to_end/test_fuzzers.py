@@ -16,7 +16,7 @@ RUNS = {"blocks": 2000, "chunks": 4000, "columns": 4000, "sums": 4000, "archives
 def run(name, *arguments, folder):
     program = BUILD / "fuzz/tests/fuzz" / f"fuzz_{name}"
     if not program.exists():
-        pytest.fail(f"{program} is not built; run ./dev setup")
+        pytest.fail(f"{program} is not built; run ./dev setup test")
     return subprocess.run(
         [program, f"-artifact_prefix={folder}/", "-timeout=300", *arguments],
         capture_output=True,

@@ -160,7 +160,7 @@ target_link_libraries(with-mpi PRIVATE ensio::trace MPI::MPI_C)
 @pytest.mark.parametrize("generator", ["Unix Makefiles", "Ninja"])
 def test_cmake_projects_find_the_package(tmp_path, prefix, generator):
     if generator == "Ninja" and not shutil.which("ninja"):
-        pytest.fail("ninja is missing; run ./dev setup")
+        pytest.fail("ninja is missing; run ./dev setup test")
     (tmp_path / "CMakeLists.txt").write_text(PROJECT.format(programs=PROGRAMS))
     write = (
         "#include <unistd.h>\n#include <ensio/ensio.h>\n"
@@ -215,7 +215,7 @@ def hdf5_flags():
     told = subprocess.run(
         ["pkg-config", "--cflags", "--libs-only-L", "hdf5-serial"], capture_output=True, text=True
     )
-    assert told.returncode == 0, "HDF5's development files are missing; run ./dev setup"
+    assert told.returncode == 0, "HDF5's development files are missing; run ./dev setup test"
     return told.stdout.strip()
 
 

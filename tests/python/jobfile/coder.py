@@ -20,7 +20,7 @@ class Coder:
 
     def __init__(self) -> None:
         if not LIBRARY.exists():
-            pytest.fail(f"{LIBRARY} is not built; run ./dev setup")
+            pytest.fail(f"{LIBRARY} is not built; run ./dev setup test")
         self._library = ctypes.CDLL(str(LIBRARY))
         self._block = np.empty(self._library.coding_most_block_bytes(), "u1")
 
