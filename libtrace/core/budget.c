@@ -96,7 +96,7 @@ static struct counter *map_counter(void)
     return mapped;
 }
 
-void ensio_budget_begin(void)
+void ensio_budget_begin(uint64_t room)
 {
     struct ensio_space space;
     uint64_t none = 0;
@@ -106,7 +106,9 @@ void ensio_budget_begin(void)
     if (!on_node)
         on_node = &of_this_process;
     ensio_space_begin();
-    const uint64_t share = ensio_space_ask(&space) == 0 ? space.free / SHARE_OF_FREE + 1 : UINT64_MAX;
+    if (ensio_space_ask(&space) == 0 && space.free < room)
+        room = space.free;
+    const uint64_t share = room == UINT64_MAX ? room : room / SHARE_OF_FREE + 1;
     __atomic_compare_exchange_n(&on_node->most, &none, share, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     __atomic_add_fetch(&on_node->users, 1, __ATOMIC_RELAXED);
     is_user = 1;

@@ -28,7 +28,9 @@ static uint64_t made_bytes[ENSIO_WINDOW_MARKS + 1]; /* of all windows of a kind 
 static int text_is_essential;
 static uint32_t drop_reason;             /* ENSIO_DROPPED_...: why there was no window for events when one was last asked for */
 
-/* Of texts and of phases and regions, so much is stored whatever the budget is. */
+/* Of texts, of phases and regions, and of windows from which calls go into the summary, so much is made whatever the budget is. Beyond
+ * it, a thread's calls go there by way of memory. */
+#define EXEMPT_SCRATCH_BYTES (4 << 20)
 #define EXEMPT_TEXT_BYTES (192 << 10)
 #define EXEMPT_MARKS_BYTES (256 << 10)
 
@@ -41,6 +43,7 @@ static uint32_t drop_reason;             /* ENSIO_DROPPED_...: why there was no 
 #define MOST_GROWTH_BYTES (1ULL << 30)
 #define SUMMARY_BYTES (4ULL << 20)
 #define LEAST_RESERVED_BYTES (128ULL << 10)
+#define MOST_TRIED_BYTES (8ULL << 30)
 
 #ifndef BCACHEFS_SUPER_MAGIC
 #define BCACHEFS_SUPER_MAGIC 0xca451a4e
@@ -100,6 +103,24 @@ static int64_t give_length(int fd, uint64_t length)
     if (reserved && reserved != -EOPNOTSUPP)
         return reserved;
     return ENSIO_RAW(SYS_ftruncate, fd, length);
+}
+
+/* The quota groups of btrfs are not for users to ask: whether so much can be reserved is tried out. UINT64_MAX: there is no limit that
+ * matters. */
+static uint64_t room_in_quota(int fd)
+{
+    struct statfs system;
+    if (!file.is_reserved || ENSIO_RAW(SYS_fstatfs, fd, &system) != 0)
+        return UINT64_MAX;
+    const uint64_t free = system.f_bavail * (uint64_t)system.f_bsize / 2;
+    uint64_t room = free < MOST_TRIED_BYTES ? free : MOST_TRIED_BYTES;
+    int64_t done = ENSIO_RAW(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, 0, room);
+    if (!done || done != -EDQUOT)
+        room = UINT64_MAX;
+    while (done == -EDQUOT && (room /= 2) >= LEAST_RESERVED_BYTES)
+        done = ENSIO_RAW(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, 0, room);
+    ENSIO_RAW(SYS_ftruncate, fd, 0UL);
+    return room;
 }
 
 /* As long as it can be had. What is reserved counts as used, so it is less. */
@@ -245,6 +266,7 @@ static int64_t make(void *unused)
     if (fd < 0)
         return fd;
     keep_in_place(fd);
+    const uint64_t room = room_in_quota(fd);
     struct ensio_clock_reading now = ensio_clock_read();
     int64_t error;
     struct ensio_spool *head = map_first(fd, &error);
@@ -275,7 +297,7 @@ static int64_t make(void *unused)
     text_window = NULL;
     memset(made_bytes, 0, sizeof made_bytes);
     uint32_t reason;
-    ensio_budget_begin();
+    ensio_budget_begin(room);
     ensio_budget_take(ENSIO_SPOOL_BYTES, 1, &reason);
     store_properties();
     ensio_surroundings_store();
@@ -364,6 +386,8 @@ static int is_exempt(uint16_t kind)
         return text_is_essential || made_bytes[kind] < EXEMPT_TEXT_BYTES;
     if (kind == ENSIO_WINDOW_MARKS)
         return made_bytes[kind] < EXEMPT_MARKS_BYTES;
+    if (kind == ENSIO_WINDOW_SCRATCH)
+        return made_bytes[kind] < EXEMPT_SCRATCH_BYTES;
     return kind != ENSIO_WINDOW_EVENTS;
 }
 

@@ -24,7 +24,6 @@
 #define PART_EVENTS 1024
 
 #define RETRY_TICKS (1ULL << 21) /* about a millisecond */
-#define MOST_FREE 256
 
 /* Windows for events may be mapped up to a MiB a thread, and some more for those few threads that make most of the calls: where
  * many make many, not all have the largest windows. */
@@ -32,14 +31,20 @@
 #define MAPPED_BYTES_OF_THREAD (1U << 20)
 static uint64_t mapped_bytes;
 
-/* Scratch windows that no thread uses now. */
-static struct ensio_window *free_windows[MOST_FREE];
-static uint32_t free_count;
+/* Scratch windows that no thread uses now, in a list through their first slots, which are empty. Without it each of many short-lived
+ * threads would leave one behind in the file. */
+static struct ensio_window *free_windows;
+
+static struct ensio_window **next_free(struct ensio_window *window)
+{
+    return (struct ensio_window **)(void *)&ensio_window_events(window)->start;
+}
 
 static void let_go(struct ensio_window *window)
 {
-    if (window->kind == ENSIO_WINDOW_SCRATCH && window->summarised == 0 && free_count < MOST_FREE) {
-        free_windows[free_count++] = window;
+    if (window->kind == ENSIO_WINDOW_SCRATCH && window->summarised == 0) {
+        *next_free(window) = free_windows;
+        free_windows = window;
         return;
     }
     if (window->kind == ENSIO_WINDOW_EVENTS)
@@ -49,24 +54,22 @@ static void let_go(struct ensio_window *window)
 
 static struct ensio_window *take_free(uint64_t least, uint64_t most)
 {
-    for (uint32_t i = free_count; i-- > 0;) {
-        if (free_windows[i]->bytes >= least && free_windows[i]->bytes <= most) {
-            struct ensio_window *window = free_windows[i];
-            free_windows[i] = free_windows[--free_count];
-            return window;
-        }
-    }
-    return NULL;
+    struct ensio_window **at = &free_windows, *found;
+    while ((found = *at) != NULL && (found->bytes < least || found->bytes > most))
+        at = next_free(found);
+    if (found)
+        *at = *next_free(found);
+    return found;
 }
 
 /* Memory of the process's own, where the file has no room even for this. */
 static struct ensio_window *private_window(void)
 {
-    struct ensio_window *window = ensio_raw_memory(RESERVE_BYTES);
+    struct ensio_window *window = ensio_raw_memory(OTHER_FIRST_WINDOW_BYTES);
     if (!window)
         return NULL;
     window->kind = ENSIO_WINDOW_SCRATCH;
-    window->bytes = RESERVE_BYTES;
+    window->bytes = OTHER_FIRST_WINDOW_BYTES;
     return window;
 }
 
@@ -141,7 +144,7 @@ static struct ensio_window *events_window(struct ensio_fold *fold)
 {
     if (ensio_settings.mode != ENSIO_TRACE || (fold->events_due && ensio_ticks() < fold->events_due))
         return NULL;
-    if (!free_count && !fold->window && !ensio_spool->threads) { /* what is needed when there is no space any more */
+    if (!free_windows && !fold->window && !ensio_spool->threads) { /* what is needed when there is no space any more */
         struct ensio_window *reserve = ensio_window_make(ENSIO_WINDOW_SCRATCH, RESERVE_BYTES);
         if (reserve)
             let_go(reserve);
@@ -266,7 +269,7 @@ void ensio_windows_give_back(struct ensio_thread *thread)
 
 void ensio_windows_forget(void)
 {
-    free_count = 0;
+    free_windows = NULL;
     mapped_bytes = 0;
     ensio_folding_forget();
 }
