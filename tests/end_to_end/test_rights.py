@@ -76,3 +76,23 @@ def test_program_that_gives_up_its_rights_is_recorded_to_its_end(recorder, publi
     assert writes.offset.tolist() == list(range(0, 10 * len(writes), 10))
     assert len(run.select(file=str(public / "out"))) == CALLS + 2  # and the open and the close
     assert (run.dropped_events, run.notes) == (0, [])
+
+
+@pytest.mark.parametrize("mode", ["trace", "profile", "tail"])
+@pytest.mark.parametrize("what", ["setuid", "chroot", "file_size", "descriptors", "closed", "moved"])
+def test_what_a_program_gives_up_costs_no_call(recorder, tmp_path, what, mode):
+    """Nothing is opened again by its name for the summary, nor for the first events."""
+    calls = 200_000
+    program = recorder.build("fewer_rights")
+    done = recorder.execute(program, what, calls, cwd=tmp_path, environment={"ENSIO_MODE": mode}, timeout=600)
+    assert (done.returncode, done.stdout, done.stderr) == (4, f"{calls} calls\n".encode(), b"")
+    run = ensembles.open(recorder.run if what != "moved" else f"{recorder.run}-moved")
+    cells = run.summary.cells
+    names = [run.summary.calls[number].name for number in cells["call"]]
+    assert sum(cells["count"][[name == "pwrite" for name in names]]) == calls
+    assert run.lost_calls == 0
+    if mode == "trace":
+        writes = len(run.select(call="pwrite"))
+        assert writes == calls - run.dropped_events
+        # A file that is gone from its place, or limited, cannot become longer: what fits into its first length is there.
+        assert writes == calls or (what in ("moved", "file_size") and writes > 150_000)
