@@ -35,7 +35,8 @@ def expected(ways) -> tuple[int, int]:
     """Bytes that all tasks read and write, by the source of the program."""
     moved = {"read": 0, "write": STEPS * BLOCK}
     for way in ways:
-        moved["write" if "write" in way else "read"] += STEPS * (SCATTERED_BLOCK if way in SCATTERED else BLOCK)
+        bytes_ = SCATTERED_BLOCK if way in SCATTERED else BLOCK
+        moved["write" if "write" in way else "read"] += STEPS * bytes_
     return TASKS * moved["read"], TASKS * moved["write"]
 
 
@@ -106,8 +107,9 @@ def test_requests_lie_inside_the_call_that_began_them(preload):
     assert mpiio["exclusive_time_s"] > 0
 
 
-# Not among these: calls on the shared position, for which ROMIO reads and writes another file; iwrite_scattered, for which it
-# reads what lies between the pieces, and such bytes count; and of Open MPI's ROMIO the non-blocking collectives, which it lacks.
+# Not among these: calls on the shared position, for which ROMIO reads and writes another file;
+# iwrite_scattered, for which it reads what lies between the pieces, and such bytes count; and of Open
+# MPI's ROMIO the non-blocking collectives, in which the plain program dies.
 OF_ROMIO = (*SPLIT, *BLOCKING, "iread_scattered")
 
 
