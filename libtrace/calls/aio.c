@@ -3,6 +3,7 @@
  * The C library carries requests out in threads of its own, by calls that no wrapper sees. */
 #include <core/descriptors.h>
 #include <layers/aio.h>
+#include <layers/posix.h>
 
 #include "calls.h"
 #include "recording.h"
@@ -37,11 +38,13 @@ static int begin(struct ensio_thread *thread, const struct aiocb *request, uint1
         return 0;
     }
     const struct ensio_open_file *open_file = &ensio_open_files[number];
+    const uint32_t depth = open_file->of_mpi ? ensio_depth_of_mpi(thread->depth) : thread->depth;
     const int goes_to_end = call == CALL_aio_write && open_file->flags & ENSIO_APPENDS;
     ensio_request_begin(request, &(struct ensio_request){
                                      .start = start,
                                      .offset = goes_to_end ? -1 : offset,
                                      .requested = bytes,
+                                     .depth = (uint8_t)depth | (uint32_t)ensio_carried(depth) << 8,
                                      .file = open_file->file,
                                      .descriptor = call == CALL_aio_fsync ? request->aio_fildes : -1,
                                      .call = call,
@@ -49,10 +52,14 @@ static int begin(struct ensio_thread *thread, const struct aiocb *request, uint1
     return 1;
 }
 
+/* A request belongs to the call that submitted it, wherever its result is asked for: MPI does so in any call that lets it get on. */
 static void store(struct ensio_thread *thread, const struct ensio_request *request, int64_t moved)
 {
+    const uint32_t depth = ensio_enter(thread, __builtin_frame_address(0));
+    thread->depth = request->depth;
     ensio_store(thread, request->call, request->file, request->offset, request->requested, moved, request->start,
                 request->completed - request->start);
+    thread->depth = depth;
 }
 
 /* A request that was refused is complete, and has no result that anybody asks for. */

@@ -50,7 +50,10 @@ enum {
         const int64_t offset = given == HERE ? ensio_position(fd, open_file, moved) \
                                : (int)OP_OF_##call == (int)OP_write && ENSIO_UNLIKELY(open_file->flags & ENSIO_APPENDS) ? -1 \
                                                                                                             : given; \
-        ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes_), moved, start, duration); \
+        if (ENSIO_UNLIKELY(open_file->of_mpi)) \
+            ensio_store_of_mpi(thread, CALL_##call, file, offset, (uint64_t)(bytes_), moved, start, duration); \
+        else \
+            ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes_), moved, start, duration); \
         return result; \
     }
 

@@ -23,7 +23,7 @@ struct ensio_open_file {
     int64_t position;
     uint32_t file;
     uint16_t flags;
-    uint16_t spare;
+    uint16_t of_mpi;     /* opened inside an MPI call: calls on it are MPI's own */
     uint32_t references; /* of a free one: the next free one */
 };
 

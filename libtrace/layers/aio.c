@@ -54,6 +54,7 @@ void ensio_request_begin(const void *block, const struct ensio_request *request)
     place->completed = 0;
     place->offset = request->offset;
     place->requested = request->requested;
+    place->depth = request->depth;
     place->file = request->file;
     place->call = request->call;
     place->descriptor = request->descriptor;

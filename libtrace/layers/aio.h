@@ -14,6 +14,7 @@ struct ensio_request {
     uint64_t completed;  /* ticks when the program could first see it complete; 0: not yet */
     int64_t offset;
     uint64_t requested;
+    uint32_t depth; /* of the thread at the submission, with what is counted around it (ENSIO_CARRIES_READ ...) */
     uint32_t file;
     int descriptor; /* of one that synchronises; -1: it does not */
     uint16_t call;

@@ -54,7 +54,7 @@ void ensio_io_starting(const struct ensio_io *io)
     __atomic_fetch_add(&ensio_io_pending, one_of(io), __ATOMIC_RELAXED);
 }
 
-static void ended(const struct ensio_io *io)
+void ensio_io_over(const struct ensio_io *io)
 {
     __atomic_fetch_sub(&ensio_io_pending, one_of(io), __ATOMIC_RELAXED);
 }
@@ -68,7 +68,7 @@ void ensio_io_started(struct ensio_thread *thread, const struct ensio_io *io, in
 {
     const uint64_t end = io->start + duration;
     if (result != 0) {
-        ended(io);
+        ensio_io_over(io);
         store(thread, io, -ensio_mpi_errno(result), end);
         return;
     }
@@ -83,7 +83,7 @@ void ensio_io_started(struct ensio_thread *thread, const struct ensio_io *io, in
         ensio_unlock(held);
     }
     if (!request) {
-        ended(io);
+        ensio_io_over(io);
         store(thread, io, (int64_t)io->requested, end);
     }
 }
@@ -164,7 +164,7 @@ static void drop(struct ensio_io_request *request)
     *link = request->next;
     request->next = free_requests;
     free_requests = request;
-    ended(&request->io);
+    ensio_io_over(&request->io);
 }
 
 int ensio_io_complete(struct ensio_thread *thread, struct ensio_io_wait *wait, enum ensio_io_which which, const int *places,

@@ -39,7 +39,10 @@ struct ensio_io_wait {
 /* A call that gives a request begins: from here on its I/O is under way (ensio_io_pending). */
 void ensio_io_starting(const struct ensio_io *io);
 
-/* It has returned with a request, or failed. */
+/* It is over. */
+void ensio_io_over(const struct ensio_io *io);
+
+/* The call has returned with a request, or failed. */
 void ensio_io_started(struct ensio_thread *thread, const struct ensio_io *io, int result, uintptr_t request, uint64_t duration);
 
 /* Begins a call on requests; `statuses` becomes memory of our own where the program's are to be ignored. Costs nothing but a

@@ -71,8 +71,11 @@ static void add(struct open_file new)
 void ensio_mpiio_forget(uintptr_t handle)
 {
     struct open_file *file = find(handle);
-    if (file)
-        __atomic_store_n(&file->handle, GAP, __ATOMIC_RELEASE);
+    if (!file)
+        return;
+    if (file->split)
+        ensio_io_over(&file->begun);
+    __atomic_store_n(&file->handle, GAP, __ATOMIC_RELEASE);
 }
 
 uint32_t ensio_mpiio_file(uintptr_t handle, int *left_out)
@@ -126,6 +129,8 @@ void ensio_mpiio_split_begun(struct ensio_thread *thread, uintptr_t handle, cons
 {
     struct open_file *file = find(handle);
     if (result == 0 && file) {
+        if (!file->split)
+            ensio_io_starting(io);
         file->begun = *io;
         file->split = 1;
         return;
@@ -141,6 +146,7 @@ void ensio_mpiio_split_ended(struct ensio_thread *thread, uintptr_t handle, uint
     if (!file || !file->split || file->begun.carries != carries)
         return;
     file->split = 0;
+    ensio_io_over(&file->begun);
     ensio_mpiio_end(thread, &file->begun, result, status, end - file->begun.start);
 }
 

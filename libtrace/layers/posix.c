@@ -42,6 +42,7 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
         uint32_t number = ensio_descriptor_opened(result, absolute, flags);
         recorded = number > ENSIO_LEFT_OUT;
         file = recorded ? ensio_open_files[number].file : 0;
+        ensio_open_files[number].of_mpi = recorded && thread->depth & ENSIO_IN_MPI;
     } else if (recorded) {
         file = ensio_file_number(absolute);
     }
@@ -81,6 +82,15 @@ void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const
         ensio_store(thread, call, file, -1, 0, -(int64_t)error, start, duration);
     else
         thread->excluded_calls++;
+}
+
+void ensio_store_of_mpi(struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset, uint64_t requested,
+                        int64_t moved, uint64_t start, uint64_t duration)
+{
+    const uint32_t depth = thread->depth;
+    thread->depth = ensio_depth_of_mpi(depth);
+    ensio_store(thread, call, file, offset, requested, moved, start, duration);
+    thread->depth = depth;
 }
 
 int64_t ensio_offset_before(const int64_t *at, int64_t moved, int other)

@@ -19,6 +19,17 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
 void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const char *path, uint32_t most, int error,
                    uint64_t start, uint64_t duration);
 
+/* The depth of a call on an open file of MPI's own: where non-blocking I/O is under way, the call is made for it, though MPI may get
+ * on with it in a call, or a thread, that is not recorded. */
+static inline uint32_t ensio_depth_of_mpi(uint32_t depth)
+{
+    return depth & ENSIO_IN_MPI || !__atomic_load_n(&ensio_io_pending, __ATOMIC_RELAXED) ? depth : (depth ? depth : 1) | ENSIO_IN_MPI;
+}
+
+/* Stores a call on such a file. */
+void ensio_store_of_mpi(struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset, uint64_t requested,
+                        int64_t moved, uint64_t start, uint64_t duration);
+
 /* Where a call that was given the address of an offset began; ENSIO_HERE where it was given none. `other`: a descriptor whose
  * position the call has moved as well, or -1. */
 #define ENSIO_HERE INT64_MIN

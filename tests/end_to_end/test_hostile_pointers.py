@@ -1,4 +1,4 @@
-"""Bad pointers, paths without an end, results in the place of paths: the program gets what it gets without us."""
+"""Bad pointers, paths without an end, results in the place of paths: errors are those of the plain program."""
 
 import os
 import subprocess
