@@ -66,18 +66,20 @@ SUITES = ("test_os", "test_io", "test_posix", "test_fileio", "test_mmap", "test_
 SUITES += ("test_shutil",)
 
 
-def outcomes(execute, suite, folder) -> dict[str, str]:
+PYTHON = "/usr/bin/python3"  # the system's, to which Debian's package of tests belongs
+
+
+def outcomes(execute, suite, folder, **environment) -> dict[str, str]:
     """Of each of CPython's own tests whether it passed, failed or was skipped."""
     folder.mkdir()
-    python = "/usr/bin/python3"  # the system's, to which Debian's package of tests belongs
-    known = subprocess.run([python, "-c", f"import test.{suite}"], capture_output=True)
+    known = subprocess.run([PYTHON, "-c", f"import test.{suite}"], capture_output=True)
     if known.returncode:
-        pytest.fail(f"{python} has no test.{suite}; ./dev test-long installs the package that holds it")
+        pytest.fail(f"{PYTHON} has no test.{suite}; ./dev test-long installs the package that holds it")
     # Results go to a file, where nothing that the tests print gets between a name and its outcome.
     report = folder / "report.xml"
     done = execute(
-        python, "-m", "test", "--junit-xml", report, suite, cwd=folder, stdin=subprocess.DEVNULL, timeout=900,
-        environment={"TMPDIR": str(folder)},
+        PYTHON, "-m", "test", "--junit-xml", report, suite, cwd=folder, stdin=subprocess.DEVNULL, timeout=900,
+        environment={"TMPDIR": str(folder)} | environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout.decode(errors="replace")[-3000:]
     cases = re.findall(r'<testcase name="([^"]+)"[^>]*?(/>|>.*?</testcase>)', report.read_text(), re.S)
@@ -92,7 +94,12 @@ def outcomes(execute, suite, folder) -> dict[str, str]:
 @pytest.mark.parametrize("suite", SUITES)
 def test_cpythons_own_tests_end_the_same(preload, tmp_path, suite):
     plain = outcomes(preload.untraced, suite, tmp_path / "plain")
-    traced = outcomes(preload.execute, suite, tmp_path / "traced")
     assert len(plain) > 30
-    assert plain == traced
-    assert len(ensembles.open(preload.run).events) > 50
+    for mode in ("trace", "profile", "tail"):
+        preload.run = tmp_path / f"run-{mode}"
+        recorded = outcomes(preload.execute, suite, tmp_path / mode, ENSIO_MODE=mode)
+        assert recorded == plain, mode
+        run = ensembles.open(preload.run)
+        assert run.mode == mode
+        assert run.summary.count > 50
+        assert len(run.events) > 50 or mode != "trace"
