@@ -200,6 +200,17 @@ def test_a_killed_configuration_is_done_again(machine):
     assert "== configuring build/" in machine.dev("run", "ensio-otf2", status=2)
 
 
+def test_a_killed_build_leaves_no_half_made_file(machine):
+    source = machine.tree / "libtrace/core/text.c"
+    made = machine.tree / "build/libtrace/CMakeFiles/ensio.dir/core/text.c.o"
+    before = made.stat().st_mtime_ns
+    machine.run("sh", "-c", f"echo 'int ensio_again;' >>{source}")
+    machine.kill_when(lambda: made.exists() and made.stat().st_mtime_ns > before, "setup")
+    machine.run("truncate", "--size", "64", made)  # as a compiler may be cut off
+    machine.dev("run", "true")
+    assert "ensio_again" in machine.run("nm", machine.tree / "build/lib/libensio.a")
+
+
 def test_a_half_made_environment_is_made_anew(machine):
     environment = machine.tree / ".venv"
     machine.run("rm", "-r", environment)
