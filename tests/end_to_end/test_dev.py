@@ -1,5 +1,5 @@
-"""``./dev``: what it installs, builds and asks for. A copy of the tracked tree is set up by an ordinary user who
-has no sudo, on a machine whose package database and pkg-config are made to lack what a test takes away."""
+"""``./dev``: what it installs, builds and asks for. A copy of the tracked tree is set up by an ordinary user
+without sudo, on a machine whose package database and pkg-config lack what a test takes away."""
 
 import os
 import re
@@ -16,8 +16,8 @@ from places import ROOT
 DATABASE = Path("/var/lib/dpkg")
 OTF2 = "libopen-trace-format2-dev"
 TOOLS = {
-    *("build-essential", "cmake", "libdeflate-dev", "libhdf5-openmpi-dev", OTF2, "libopenmpi-dev", "openmpi-bin"),
-    *("pkgconf", "python3", "python3-dev", "python3-venv"),
+    *("build-essential", "cmake", "libdeflate-dev", "libhdf5-openmpi-dev", OTF2, "libopenmpi-dev"),
+    *("openmpi-bin", "pkgconf", "python3", "python3-dev", "python3-venv"),
 }
 NOBODY = 65534
 
@@ -36,6 +36,7 @@ class Machine:
         self.tree = folder / "tree"
         self.programs = folder / "programs"
         self.told = folder / "pkgconfig"
+        index = re.compile("PIP_|.*_(proxy|PROXY)$|SSL_")
         self.environment = {
             "HOME": str(folder),
             "PATH": str(self.programs),
@@ -43,7 +44,7 @@ class Machine:
             "PKG_CONFIG_LIBDIR": str(self.told),
             # The commands are not run: what the package requires needs not be installed.
             "PIP_NO_DEPS": "1",
-        } | {name: value for name, value in os.environ.items() if re.match("PIP_|.*_(proxy|PROXY)$|SSL_", name)}
+        } | {name: value for name, value in os.environ.items() if index.match(name)}
         tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
         for name in tracked.stdout.decode().split("\0")[:-1]:
             if (ROOT / name).exists():
@@ -200,6 +201,17 @@ def test_a_killed_configuration_is_done_again(machine):
     assert "== configuring build/" in machine.dev("run", "ensio-otf2", status=2)
 
 
+def test_a_killed_build_leaves_no_half_made_file(machine):
+    source = machine.tree / "libtrace/core/text.c"
+    made = machine.tree / "build/libtrace/CMakeFiles/ensio.dir/core/text.c.o"
+    before = made.stat().st_mtime_ns
+    machine.run("sh", "-c", f"echo 'int ensio_again;' >>{source}")
+    machine.kill_when(lambda: made.exists() and made.stat().st_mtime_ns > before, "setup")
+    machine.run("truncate", "--size", "64", made)  # as a compiler may be cut off
+    machine.dev("run", "true")
+    assert "ensio_again" in machine.run("nm", machine.tree / "build/lib/libensio.a")
+
+
 def test_a_half_made_environment_is_made_anew(machine):
     environment = machine.tree / ".venv"
     machine.run("rm", "-r", environment)
@@ -218,7 +230,7 @@ def test_one_sentence_where_no_index_of_packages_is_reached(bare):
     assert asked_for(printed) == TOOLS | {"fio"}
     assert "build/ is left out: it needs a C compiler, make and CMake" in printed
     (sentence,) = re.findall("^dev: pip .*", printed, re.M)
-    assert "is there a network?" in sentence
+    assert "perhaps because there is no network" in sentence
     assert sentence.endswith("in build/log/pip.log")
 
 

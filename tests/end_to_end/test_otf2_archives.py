@@ -206,7 +206,8 @@ def test_without_the_program_a_sentence_names_the_package(preload, tmp_path, cap
     archive = write_otf2(ensembles.open(preload.run), str(tmp_path / "archive")).anchor
     monkeypatch.setattr("ensembles.otf2_program.prefixes", lambda: iter(()))
     # Before a run is looked at, even.
-    for words in (["export", str(tmp_path / "no run"), "--to", "otf2", str(tmp_path / "b")], ["info", archive]):
+    export = ["export", str(tmp_path / "no run"), "--to", "otf2", str(tmp_path / "b")]
+    for words in (export, ["info", archive]):
         capsys.readouterr()
         assert main(words) == 2
         (told,) = capsys.readouterr().err.splitlines()

@@ -34,7 +34,7 @@ configure() {
     local name=$1 folder=$2 print
     shift 2
     print="$(fingerprint) $*"
-    if [[ -f $folder/Makefile && -f $folder/.configured && $(<"$folder/.configured") == "$print" ]]; then
+    if [[ -f $folder/Makefile && ! -e $folder/.building && -f $folder/.configured && $(<"$folder/.configured") == "$print" ]]; then
         return
     fi
     say "configuring ${folder#"$top"/}/"
@@ -43,24 +43,38 @@ configure() {
     echo "$print" >"$folder/.configured"
 }
 
+# make_targets NAME FOLDER TARGET...: builds them. A compiler that is killed may leave half a file that make takes for a new one:
+# what a build made that did not come to its end is made again.
+make_targets() {
+    local name=$1 folder=$2 mark=$2/.building status=0
+    shift 2
+    if [[ -e $mark ]]; then
+        find "$folder" -type f -newer "$mark" \( -perm -u+x -o -name '*.[ao]' -o -path "$folder/share/*" \) -delete
+    fi
+    : >"$mark"
+    attempt "$name" cmake --build "$folder" --parallel "$(nproc)" --target "$@" || status=$?
+    rm "$mark"
+    ((status == 0)) || give_up "$name"
+}
+
 # build_c TARGET...: the recorder and its tools.
 build_c() {
     configure configure "$build"
     say "building into build/"
-    logged build cmake --build "$build" --parallel "$(nproc)" --target "$@"
+    make_targets build "$build" "$@"
 }
 
 # The fuzzers of C code that reads foreign bytes: by clang, in their own build folder.
 build_fuzzers() {
     configure configure-fuzz "$build/fuzz" -DCMAKE_C_COMPILER=clang -DENSIO_FUZZ=ON
-    logged build-fuzz cmake --build "$build/fuzz" --parallel "$(nproc)" --target fuzzers
+    make_targets build-fuzz "$build/fuzz" fuzzers
 }
 
 # build_sanitized NAME SANITIZERS: the recorder for relinked programs, in its own build folder.
 build_sanitized() {
     local folder=$build/$1 flags="-fsanitize=$2 -fno-omit-frame-pointer -fno-sanitize-recover=all"
     configure "configure-$1" "$folder" "-DCMAKE_C_FLAGS=$flags"
-    logged "build-$1" cmake --build "$folder" --parallel "$(nproc)" --target ensio-driver
+    make_targets "build-$1" "$folder" ensio-driver
 }
 
 # install_python EXTRAS: the package with its requirements, again when what it is made from has changed.

@@ -42,9 +42,13 @@ attempt() {
 # logged NAME COMMAND...: a step without which there is no going on.
 logged() {
     local name=$1
-    attempt "$@" && return
-    tail -n 20 "$log/$name.log" >&2
-    fail "$name failed; all of its output is in ${log#"$top"/}/$name.log"
+    attempt "$@" || give_up "$name"
+}
+
+# give_up NAME: ends with what a failed step printed last.
+give_up() {
+    tail -n 20 "$log/$1.log" >&2
+    fail "$1 failed; all of its output is in ${log#"$top"/}/$1.log"
 }
 
 # reason NAME PATTERN: the last line of a log that matches, for a sentence.

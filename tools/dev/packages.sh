@@ -73,9 +73,9 @@ apt_install() {
     attempt apt-install as_root "${quiet[@]}" --fix-broken --no-install-recommends install "$@"
 }
 
-# network_hint LOG: a question, where a log says that no server was reached.
+# network_hint LOG: part of a sentence, where a log says that no server was reached.
 network_hint() {
     local signs='Temporary failure|Could not (resolve|connect)|Connection (failed|refused|timed out)|Network is unreachable|NewConnectionError|Cannot connect to proxy|from versions: none'
-    grep -qE "$signs" "$log/$1.log" 2>/dev/null && echo " - is there a network?"
+    grep -qE "$signs" "$log/$1.log" 2>/dev/null && echo ", perhaps because there is no network"
     return 0
 }
