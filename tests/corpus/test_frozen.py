@@ -45,6 +45,14 @@ def test_what_must_hold_of_every_answer(asked: Declared | Several, holds: Invari
     assert not broken, "\n".join(broken)
 
 
+@pytest.mark.parametrize("command", ["info", "rate", "ordinals"])
+def test_worker_processes_give_the_frozen_answers(command: str) -> None:
+    line = f"{command} replay-ior-64 --json"
+    before = frozen.read("replay-ior-64")[line]
+    after = frozen.condensed(ANSWERS.answer(f"{line} --workers 2"))
+    assert frozen.differences("replay-ior-64", {line: before}, {line: after}) == []
+
+
 def test_each_frozen_file_belongs_to_a_declared_run() -> None:
     assert {path.stem for path in frozen.FOLDER.iterdir()} == {asked.name for asked in ASKED}
 
@@ -63,6 +71,14 @@ def test_held_runs_name_no_machine_and_are_small() -> None:
             found = MACHINE.search(content)
             assert found is None, f"{path.name}: {name} names {found.group().decode()}…"
     assert whole <= MOST_BYTES_OF_ALL
+
+
+def test_what_is_not_compared_is_there() -> None:
+    kept = {line: answer for asked in ASKED for line, answer in frozen.read(asked.name).items()}
+    for line, place in frozen.UNSTEADY:
+        value = kept[line]
+        for key in place.split(".")[1:]:
+            value = value[key]
 
 
 def test_a_changed_number_word_or_key_is_a_difference() -> None:

@@ -14,7 +14,7 @@ import tarfile
 from pathlib import Path
 
 HELD = Path(__file__).resolve().parent.parent / "runs"
-MACHINE = re.compile(rb"(?<!\w)/(?:work|root|home|tmp|builds|workspace)/[\w.]")
+MACHINE = re.compile(rb"(?<!\w)/(?:work|root|home(?!/me/)|tmp|builds|workspace)/[\w.]")
 """Paths that are those of a machine on which something was recorded, and no neutral ones."""
 
 
