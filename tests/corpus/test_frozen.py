@@ -1,0 +1,109 @@
+"""Every answer on the corpus is the frozen one, to rounding; and what must hold of all answers does."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import frozen
+from .answers import ANSWERS, NotThereError
+from .declared import RUNS, SEVERAL, Declared, Several
+from .freeze import README, table_text
+from .invariants import INVARIANTS, Invariant
+from .making.pack import HELD, MACHINE, contents_of
+
+ASKED = (*RUNS, *SEVERAL)
+SHOWN = 40
+MOST_BYTES, MOST_BYTES_OF_ALL = 1 << 20, 8 << 20
+
+
+def _answers_of(asked: Declared | Several):
+    try:
+        return ANSWERS.of(asked)
+    except NotThereError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=lambda one: one.name)
+def test_answers_are_the_frozen_ones(asked: Declared | Several) -> None:
+    before = frozen.read(asked.name)
+    assert before, f"{asked.name} was never frozen: python -m tests.corpus.freeze {asked.name}"
+    after = {line: frozen.condensed(answer) for line, answer in _answers_of(asked).items()}
+    found = frozen.differences(asked.name, before, after)
+    if found:
+        rows = "\n".join(map(str, found[:SHOWN]))
+        more = f"\nand {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        pytest.fail(
+            f"{len(found)} differences (run | command | place: before -> after)\n{rows}{more}", pytrace=False
+        )
+
+
+@pytest.mark.parametrize("holds", INVARIANTS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("asked", ASKED, ids=lambda one: one.name)
+def test_what_must_hold_of_every_answer(asked: Declared | Several, holds: Invariant) -> None:
+    answers = _answers_of(asked).items()
+    broken = [f"{line}: {sentence}" for line, answer in answers for sentence in holds(asked, line, answer)]
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("command", ["info", "rate", "ordinals"])
+def test_worker_processes_give_the_frozen_answers(command: str) -> None:
+    line = f"{command} replay-ior-64 --json"
+    before = frozen.read("replay-ior-64")[line]
+    after = frozen.condensed(ANSWERS.answer(f"{line} --workers 2"))
+    assert frozen.differences("replay-ior-64", {line: before}, {line: after}) == []
+
+
+def test_each_frozen_file_belongs_to_a_declared_run() -> None:
+    assert {path.stem for path in frozen.FOLDER.iterdir()} == {asked.name for asked in ASKED}
+
+
+def test_the_page_lists_what_is_declared() -> None:
+    assert table_text() in README.read_text(), "python -m tests.corpus.freeze writes the table anew"
+
+
+def test_held_runs_name_no_machine_and_are_small() -> None:
+    whole = 0
+    for path in [*HELD.iterdir(), *frozen.FOLDER.iterdir()]:
+        whole += path.stat().st_size
+        assert path.stat().st_size <= MOST_BYTES, path
+        contents = contents_of(path) if path.suffix == ".xz" else {path.name: path.read_bytes()}
+        for name, content in contents.items():
+            found = MACHINE.search(content)
+            assert found is None, f"{path.name}: {name} names {found.group().decode()}…"
+    assert whole <= MOST_BYTES_OF_ALL
+
+
+def test_what_is_not_compared_is_there() -> None:
+    kept = {line: answer for asked in ASKED for line, answer in frozen.read(asked.name).items()}
+    for line, place in frozen.UNSTEADY:
+        value = kept[line]
+        for key in place.split(".")[1:]:
+            value = value[key]
+
+
+def test_a_changed_number_word_or_key_is_a_difference() -> None:
+    before = {
+        "tail r": {"exit": 0, "out": {"n": 4, "median_s": 1.0, "note": "one two", "modes": [1.5], "of": None}}
+    }
+
+    def kinds(**changed: object) -> list[str]:
+        after = {"tail r": {"exit": 0, "out": before["tail r"]["out"] | changed}}
+        return [difference.kind for difference in frozen.differences("r", before, after)]
+
+    assert kinds() == kinds(median_s=1.0 + 1e-9) == []
+    assert kinds(n=5) == kinds(median_s=1.00001) == kinds(modes=[1.6]) == ["number"]
+    assert kinds(note="one three") == ["words"]
+    assert kinds(of=0.5) == ["value"]
+    assert kinds(more=1) == kinds(modes=[1.5, 2.5]) == ["shape"]
+    assert [difference.kind for difference in frozen.differences("r", before, {})] == ["shape"]
+
+
+def test_changes_within_long_lists_are_seen() -> None:
+    values = [float(number) for number in range(100)]
+    rows = [{"t_s": value, "call": "write"} for value in values]
+    short = frozen._short(rows)
+    for place, changed in ((50, {"t_s": 50.001}), (7, {"call": "read"}), (3, {"t_s": None})):
+        other = [row | changed if number == place else row for number, row in enumerate(rows)]
+        assert frozen.differences("r", {"l": short}, {"l": frozen._short(other)})
+    exchanged = [rows[1], rows[0], *rows[2:]]
+    assert frozen.differences("r", {"l": short}, {"l": frozen._short(exchanged)})
