@@ -14,7 +14,8 @@ struct ensio_settings ensio_settings;
  * and look at the machine when they start. */
 static const char left_out[] = "/dev/shm/vader_segment.*:/dev/shm/mpich*:/dev/shm/ucx_shm_*:/dev/shm/sem.*:!/dev/shm/*:"
                                "/dev/*:/proc/*:/sys/*:*.so:*.so.*:*/lib/python3*:*.pyc:*/pyvenv.cfg:*/ompi.*/*:*/pmix-*:*/prte.*/*:"
-                               "/memfd?*:/:/dev:/proc:/sys:/usr/share/misc/pci.ids*:/usr/share/openmpi/*:*/ucx.conf:/etc/gnutls/config";
+                               "/memfd?*:/:/dev:/proc:/sys:/usr/share/misc/pci.ids*:/usr/share/openmpi/*:*/ucx.conf:/etc/gnutls/config:"
+                               "*.darshan:*.darshan_partial*";
 
 /* Programs on the way from the user's command to the tasks. */
 static const char launchers[] =
