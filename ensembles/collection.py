@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from ensembles.errors import EnsioError
 from ensembles.readers.below import told_run_directory_at
+from ensembles.readers.filenames import TRACE_FILE
 from ensembles.readers.owners import Chosen
-from ensembles.readers.rundirectory import TRACE_FILE, chosen_records, lies_elsewhere, open_run_directory
+from ensembles.readers.rundirectory import chosen_records, lies_elsewhere, open_run_directory
 from ensembles.readers.spoolsource import SpoolSource, identity
 
 if TYPE_CHECKING:

@@ -68,6 +68,16 @@ class Job:
         return sum(process.dropped_events for process in self.processes)
 
     @property
+    def dropped_by_reason(self) -> dict[str, int]:
+        """The dropped events by reason (`ensembles.readers.losses.WORDS`), the commonest first."""
+        return self._metadata.dropped_by_reason
+
+    @property
+    def calls_on_other_paths(self) -> int:
+        """Calls that name a path beyond those that a process keeps: their files are counted together."""
+        return self._metadata.calls_on_other_paths
+
+    @property
     def lost_calls(self) -> int:
         """Those of the dropped events that are not in the summary either."""
         return sum(process.lost_calls for process in self.processes)

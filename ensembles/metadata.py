@@ -108,6 +108,8 @@ class RunMetadata:
     environment: dict[str, str] = field(default_factory=dict)
     mounts: dict[str, tuple[Mount, ...]] = field(default_factory=dict)
     file_facts: dict[str, dict[str, str]] = field(default_factory=dict)
+    dropped_by_reason: dict[str, int] = field(default_factory=dict)
+    calls_on_other_paths: int = 0
 
     @property
     def has_all_events(self) -> bool:

@@ -11,6 +11,7 @@ from ensembles.collection import open_directory
 from ensembles.errors import EnsioError
 from ensembles.gathering import Workers, workers_of
 from ensembles.readers.below import told_run_directory_at
+from ensembles.readers.filenames import SPOOL_SUFFIX
 from ensembles.readers.foreign.formats import BEGINNING_BYTES, format_of
 from ensembles.readers.foreign.importing import ImportedSource
 from ensembles.readers.jobfile import MAGIC
@@ -66,6 +67,11 @@ def _read(path: str, budget: Budget) -> Run:
         from ensembles.readers.tracefile import TraceFileSource
 
         return Run(path, TraceFileSource(path))
+    if beginning.startswith(bytes(8)) and not path.endswith(SPOOL_SUFFIX):
+        raise EnsioError(
+            f"{path} is unfinished: the process that wrote it was killed before it was whole; read the run's "
+            "spools, or make it again from them with ensio collect"
+        )
     if beginning.startswith(MAGIC):
         return Run(path, open_job_file(path))
     return _foreign(path, beginning, budget) or Run(path, open_spool(path))

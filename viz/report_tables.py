@@ -61,7 +61,7 @@ def facts(run: Any, summaries: Summaries) -> list[tuple[str, str, str]]:
     if errors:
         shown.append(("failed", count_text(errors, "call"), "see the table of calls"))
     if run.lost_calls:
-        shown.append(("lost", count_text(run.lost_calls, "call"), "not recorded for want of space"))
+        shown.append(("lost", count_text(run.lost_calls, "call"), "not recorded, and not in the sums"))
     if run.excluded_calls:
         left_out = count_text(run.excluded_calls, "call")
         shown.append(("left out", left_out, "on files of the system (ENSIO_EXCLUDE)"))

@@ -10,6 +10,7 @@ from typing import Any
 from tabulate import tabulate
 
 from ensembles.printable import printable
+from ensembles.readers.losses import WORDS
 from ensembles.units import bytes_text, count_text, seconds_text, size_text
 
 _WIDTH = 96
@@ -93,6 +94,10 @@ def _what_ran(information: dict[str, Any]) -> str:
         lines.append(_line("dropped", f"{count_text(in_sums, 'call')}, which are in the sums below"))
     if information["lost_calls"]:
         lines.append(_line("lost", count_text(information["lost_calls"], "call")))
+    lines += [
+        _line("", f"{count:>13,}  {WORDS.get(reason, reason)}")
+        for reason, count in information["dropped_events_by_reason"].items()
+    ]
     if information["excluded_calls"]:
         calls = count_text(information["excluded_calls"], "call")
         lines.append(_line("left out", f"{calls} on files of the system (ENSIO_EXCLUDE)"))

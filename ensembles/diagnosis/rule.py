@@ -93,7 +93,7 @@ def every_call_needed(run: Run, what: str) -> None:
         )
     if run.dropped_events:
         raise CannotSay(
-            f"{run.dropped_events:,} calls were not recorded one by one for want of space, and {what} is "
+            f"{run.dropped_events:,} calls were not recorded one by one (ensio info says why), and {what} is "
             "told only by all of them: record again with more room (ENSIO_MAX_BYTES)"
         )
     if not run.has_all_events:

@@ -10,8 +10,8 @@ import os
 
 from ensembles.errors import EnsioError
 from ensembles.printable import printable
+from ensembles.readers.filenames import RECORDS, TRACE_FILE
 from ensembles.readers.owners import user_name
-from ensembles.readers.rundirectory import RECORDS, TRACE_FILE
 
 PREFIX = "ensio-"
 """How the names of run directories begin that the recorder chooses."""

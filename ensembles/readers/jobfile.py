@@ -30,7 +30,6 @@ from ensembles.readers.layout import (
 )
 from ensembles.readers.spool import HEADER_BYTES, Coded, Spool, add_window, checked_head, read_texts
 
-SUFFIX = ".ensio"
 MAGIC = CONSTANTS["ENSIO_JOB_MAGIC"].to_bytes(8, "little")
 
 _CHECKED_FROM = JOB_PROCESS.dtype.fields["name_bytes"][1]
@@ -86,6 +85,11 @@ def _damaged(path: str) -> EnsioError:
 def _checked_job(path: str, beginning: bytes, size: int) -> Any:
     if beginning[:8] == MAGIC[::-1]:
         raise EnsioError(f"{path} was recorded on a machine of another byte order: read it on such a machine")
+    if beginning[:8] == bytes(8):
+        raise EnsioError(
+            f"{path} is unfinished: the job was killed while its ranks wrote it; read the job's spools if "
+            "there are any"
+        )
     if beginning[:8] != MAGIC:
         raise EnsioError(f"{path} is not a job file of ensio: its first bytes are others")
     if len(beginning) < JOB.size:

@@ -173,6 +173,7 @@ _STRUCTURES = parse_structures(_EVENT_H + _JOBFILE_H, "event.h and jobfile.h")
 
 EVENT = _STRUCTURES["ensio_event"]
 SPOOL = _STRUCTURES["ensio_spool"]
+LOSSES = _STRUCTURES["ensio_losses"]
 WINDOW = _STRUCTURES["ensio_window"]
 TEXT = _STRUCTURES["ensio_text"]
 JOB = _STRUCTURES["ensio_job"]

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from ensembles.metadata import Process, RunMetadata
 from ensembles.readers.alignment import Alignment
+from ensembles.readers.losses import by_reason
 from ensembles.readers.notes import few
 from ensembles.readers.ranks import Member
 from ensembles.readers.spool import Spool
@@ -72,6 +73,10 @@ def described(spools: Sequence[Spool], processes: list[Process], origin_ns: int)
         recorder=first("recorder"),
         exclude=first("exclude"),
         hosts=sorted({process.host for process in processes if process.host}),
+        dropped_by_reason=by_reason(
+            (spool.losses for spool in spools), sum(process.dropped_events for process in processes)
+        ),
+        calls_on_other_paths=sum(spool.losses.calls_on_other_paths for spool in spools),
     )
 
 

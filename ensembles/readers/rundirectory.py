@@ -8,18 +8,11 @@ from collections.abc import Sequence
 
 from ensembles.errors import EnsioError
 from ensembles.readers import jobfile
+from ensembles.readers.filenames import JOB_FILE_SUFFIX, RECORDS
 from ensembles.readers.notes import few
 from ensembles.readers.owners import Chosen, choose
 from ensembles.readers.spool import Spool, read_spool
 from ensembles.readers.spoolsource import SpoolSource
-
-SUFFIX = ".spool"
-
-TRACE_FILE = "trace.h5"
-"""The file that readers make in a run directory."""
-
-RECORDS = (SUFFIX, jobfile.SUFFIX)
-"""How the names of files end that hold what was recorded."""
 
 
 def open_spool(path: str) -> SpoolSource:
@@ -64,7 +57,7 @@ def open_run_directory(path: str) -> SpoolSource:
         if record_path in elsewhere:
             continue
         try:
-            if record_path.endswith(jobfile.SUFFIX):
+            if record_path.endswith(JOB_FILE_SUFFIX):
                 collected.update((spool.name, spool) for spool in jobfile.read_job_file(record_path))
             else:
                 spools[os.path.basename(record_path)] = read_spool(record_path)
@@ -134,5 +127,5 @@ def record_paths(directory: str) -> list[str]:
             names = sorted(entry.name for entry in entries if entry.name.endswith(RECORDS))
     except OSError as error:
         raise EnsioError(f"{directory} cannot be read: {error.strerror}") from error
-    names.sort(key=lambda name: name.endswith(jobfile.SUFFIX))
+    names.sort(key=lambda name: name.endswith(JOB_FILE_SUFFIX))
     return [os.path.join(directory, name) for name in names]

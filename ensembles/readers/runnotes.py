@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
-from ensembles.metadata import Process
+from ensembles.metadata import Process, RunMetadata
 from ensembles.readers.alignment import Alignment
 from ensembles.readers.clock import Clocks, notes_on_wrong_clocks
+from ensembles.readers.losses import WORDS
 from ensembles.readers.notes import few
 from ensembles.readers.spool import Spool
 
@@ -49,23 +50,33 @@ def notes_on_ends(processes: Sequence[Process]) -> list[str]:
             f"{len(running)} of {len(processes)} processes did not end their recording "
             "(still running, or killed); every call that they had completed is here"
         )
-    return notes + _notes_on_losses(processes)
+    return notes
 
 
-def _notes_on_losses(processes: Sequence[Process]) -> list[str]:
-    notes = []
+def notes_on_losses(metadata: RunMetadata) -> list[str]:
+    """Which calls were not kept as events, or not at all, or not under their own paths, and why."""
+    notes, processes = [], metadata.processes
+    why = "; ".join(
+        WORDS[reason] + (f" ({count:,})" if len(metadata.dropped_by_reason) > 1 else "")
+        for reason, count in metadata.dropped_by_reason.items()
+    )
     dropped = sum(process.dropped_events for process in processes)
     lost = sum(process.lost_calls for process in processes)
     if dropped > lost:
         notes.append(
             f"{dropped - lost} calls of {_processes(process.dropped_events for process in processes)} were "
-            "dropped from the events for want of space or of budget (ENSIO_MAX_BYTES): tables, sums and "
-            "histograms count them, pictures and lists of single calls lack them"
+            f"dropped from the events ({why}): tables, sums and histograms count them, pictures and lists of "
+            "single calls lack them"
         )
     if lost:
         notes.append(
             f"{lost} calls of {_processes(process.lost_calls for process in processes)} were not recorded "
-            "for want of space (or of a file descriptor): counts, times and bytes are too low by them"
+            f"({why}): counts, times and bytes are too low by them"
+        )
+    if metadata.calls_on_other_paths:
+        notes.append(
+            f"{metadata.calls_on_other_paths:,} calls name files beyond the number of paths that a process "
+            "keeps, and are counted under the nearest folder that it keeps, or under (other paths)"
         )
     return notes
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ensembles.errors import EnsioError
 from ensembles.readers.contents import Contents, Piece
 from ensembles.readers.layout import CELL, CONSTANTS, EVENT, SPOOL, TEXT, WINDOW
+from ensembles.readers.losses import NOTHING_KNOWN, Losses, losses_in_job_file, losses_of_spool
 
 if TYPE_CHECKING:
     import numpy as np
@@ -120,6 +121,8 @@ class Spool:
         The summary of a job file in which the calls of this process are, but for those in `cells`.
     call_rows : ndarray of JOB_CALL.dtype, or None
         What those calls add up to, by function.
+    own_losses : Losses
+        What the first window of a spool says about what is missing.
     """
 
     path: str
@@ -144,6 +147,12 @@ class Spool:
     pieces: list[Piece] = field(default_factory=list)
     job_summary: JobSummary | None = None
     call_rows: np.ndarray | None = None
+    own_losses: Losses = NOTHING_KNOWN
+
+    @property
+    def losses(self) -> Losses:
+        """What it did not keep, and why."""
+        return losses_in_job_file(self.properties) if self.job_path else self.own_losses
 
     @property
     def name(self) -> str:
@@ -214,6 +223,7 @@ def read_spool(path: str) -> Spool:
 def _read(path: str, descriptor: int) -> Spool:
     beginning = os.pread(descriptor, _FIRST_READ_BYTES, 0)
     spool = Spool(path, checked_head(path, beginning), os.fstat(descriptor))
+    spool.own_losses = losses_of_spool(beginning)
     wanted = TEXT_BYTES + spool.head.text_bytes
     if wanted > len(beginning) == _FIRST_READ_BYTES:
         beginning += os.pread(descriptor, wanted - _FIRST_READ_BYTES, _FIRST_READ_BYTES)

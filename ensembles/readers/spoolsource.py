@@ -28,7 +28,7 @@ from ensembles.readers.notes import few
 from ensembles.readers.processes import aligned_ns, count_tasks, described, process_of
 from ensembles.readers.ranks import assign_ranks
 from ensembles.readers.regions import marked_spools, read_regions
-from ensembles.readers.runnotes import notes_on_clocks, notes_on_ends, notes_on_spools
+from ensembles.readers.runnotes import notes_on_clocks, notes_on_ends, notes_on_losses, notes_on_spools
 from ensembles.readers.runsummary import RunSummary
 from ensembles.readers.spans import even_spans
 from ensembles.readers.spool import Spool
@@ -109,6 +109,7 @@ class SpoolSource:
             *notes_on_spools(spools, rank_notes),
             *notes_on_clocks(spools, clocks, alignment),
             *notes_on_ends(processes),
+            *notes_on_losses(self.metadata),
             *few(dictionary.notes, "tables of calls are damaged"),
         ):
             self.metadata.note(sentence)

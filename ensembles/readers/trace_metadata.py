@@ -12,13 +12,14 @@ import h5py
 from ensembles.events import OPS, Call
 from ensembles.metadata import Mount, Process, RunMetadata
 from ensembles.readers.limits import LATEST_NS
-from ensembles.readers.trace_parts import attribute_of, group_of, numbers_of, rows_of, texts_of
+from ensembles.readers.trace_parts import attribute_of, group_of, has_part, numbers_of, rows_of, texts_of
 
 FORMAT = "ensio trace"
 VERSION = 4
 TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude", "user", "uid", "libc", "mpi")
 
 _MOST_TASKS = 1 << 25
+_MOST_CALLS = 1 << 62
 _MOST_THREADS = 1 << 40
 
 
@@ -45,6 +46,7 @@ def read_metadata(file: h5py.File) -> RunMetadata:
     table = rows_of(group, "host", "point", "type", "source")
     for (host, *mount), block in zip(table, numbers_of(group, "block_bytes").tolist(), strict=True):
         mounts[host] = (*mounts.get(host, ()), Mount(*mount, block))
+    dropped, other = _read_losses(file)
     return RunMetadata(
         tasks=number_of(file, "tasks", _MOST_TASKS),
         threads=number_of(file, "threads", _MOST_THREADS),
@@ -58,8 +60,22 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         environment=dict(rows_of(group_of(file, "environment"), "name", "value")),
         mounts=mounts,
         file_facts=facts,
+        dropped_by_reason=dropped,
+        calls_on_other_paths=other,
         **text,
     )
+
+
+def _read_losses(file: h5py.File) -> tuple[dict[str, int], int]:
+    """Dropped events by reason, and calls on other paths; files that were written before have neither."""
+    if not has_part(file, "losses"):
+        return {}, 0
+    group = group_of(file, "losses")
+    counts = numbers_of(group, "events").tolist()
+    if min(counts, default=0) < 0:
+        raise ValueError("it lost less than nothing")
+    found = dict(zip(texts_of(group, "reason"), counts, strict=True))
+    return found, number_of(group, "calls_on_other_paths", _MOST_CALLS)
 
 
 def _read_processes(group: h5py.Group) -> list[Process]:

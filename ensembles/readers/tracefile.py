@@ -31,7 +31,7 @@ from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
 
 _PARTS = (
-    *("calls", "environment", "events", "file_facts", "files", "hosts", "index", "mounts", "notes"),
+    *("calls", "environment", "events", "file_facts", "files", "hosts", "index", "losses", "mounts", "notes"),
     *("processes", "ranks", "regions", "spools", "summary"),
 )
 

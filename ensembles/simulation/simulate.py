@@ -14,7 +14,7 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.metadata import Mount, Process, RunMetadata
 from ensembles.patterns import Plan
-from ensembles.readers.rundirectory import TRACE_FILE
+from ensembles.readers.filenames import TRACE_FILE
 from ensembles.simulation.models import Model
 from ensembles.simulation.output import SimulatedProfile, SimulatedTrace, Text, phase_starts_ns
 from ensembles.simulation.program import program, run_program

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from ensembles.readers.rundirectory import RECORDS
+from ensembles.readers.filenames import RECORDS
 
 
 class Readership(NamedTuple):

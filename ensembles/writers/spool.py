@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ensembles.events import Call
-from ensembles.readers.layout import CONSTANTS, EVENT, SPOOL, TEXT, WINDOW
+from ensembles.readers.layout import CONSTANTS, EVENT, LOSSES, SPOOL, TEXT, WINDOW
 
 HEAD_BYTES = CONSTANTS["ENSIO_SPOOL_BYTES"]
 LARGEST_WINDOW_BYTES = 1 << 20
@@ -52,6 +52,8 @@ class SpoolContent:
         Names of phases and regions by their numbers.
     marks : ndarray of EVENT.dtype, optional
         Phases and regions.
+    losses : mapping of str to int
+        Members of ``struct ensio_losses``, entries of arrays as ``dropped_for3``.
     """
 
     threads: Sequence[np.ndarray]
@@ -62,6 +64,7 @@ class SpoolContent:
     file_facts: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     region_names: Mapping[int, str] = field(default_factory=dict)
     marks: np.ndarray | None = None
+    losses: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_spool(path: str | os.PathLike[str], content: SpoolContent) -> None:
@@ -89,6 +92,7 @@ def write_spool(path: str | os.PathLike[str], content: SpoolContent) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
         end = HEAD_BYTES
+        os.pwrite(descriptor, LOSSES.pack(**content.losses), CONSTANTS["ENSIO_SPOOL_LOSSES_BYTES"])
         os.pwrite(descriptor, in_head, CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"])
         if beyond:
             end += _write_text_window(descriptor, end, beyond)

@@ -48,6 +48,7 @@ def write_metadata(
     put_texts(file, "notes", metadata.notes, "what is partial or doubtful about this run")
     _write_processes(file.create_group("processes"), metadata.processes)
     _write_facts(file, metadata)
+    _write_losses(file.create_group("losses"), metadata)
     spools = file.create_group("spools")
     identities = list(made_from.values())
     put_texts(spools, "name", list(made_from), "files that this one was made from")
@@ -64,6 +65,12 @@ def _write_facts(file: h5py.File, metadata: RunMetadata) -> None:
     table = file.create_group("mounts")
     _write_rows(table, ("host", "point", "type", "source"), texts)
     _put_numbers(table, "block_bytes", [mount.block_bytes for _, mount in mounts], "bytes")
+
+
+def _write_losses(group: h5py.Group, metadata: RunMetadata) -> None:
+    put_texts(group, "reason", list(metadata.dropped_by_reason), "why events were dropped")
+    _put_numbers(group, "events", list(metadata.dropped_by_reason.values()), "")
+    group.attrs["calls_on_other_paths"] = metadata.calls_on_other_paths
 
 
 def _write_rows(group: h5py.Group, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -55,6 +55,7 @@ def spool(
     host: str = "alpha",
     program: str = "/opt/app/bin/solver",
     calls: Any = None,
+    losses: Mapping[str, int] | None = None,
     **members: int,
 ) -> Path:
     """Write a spool; `members` are those of its head."""
@@ -63,6 +64,7 @@ def spool(
         files={1: "/data/one"} if files is None else files,
         properties={"host": host, "program": program, **(properties or {})},
         head=head(**members),
+        losses=losses or {},
     )
     if calls is not None:
         content.calls = calls
