@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from . import frozen
+from . import freeze, frozen
 from .answers import ANSWERS, NotThereError
 from .declared import RUNS, SEVERAL, Declared, Several
-from .freeze import README, table_text
 from .invariants import INVARIANTS, Invariant
 from .making.pack import HELD, MACHINE, contents_of
 
@@ -58,7 +57,9 @@ def test_each_frozen_file_belongs_to_a_declared_run() -> None:
 
 
 def test_the_page_lists_what_is_declared() -> None:
-    assert table_text() in README.read_text(), "python -m tests.corpus.freeze writes the table anew"
+    assert freeze.table_text() in freeze.README.read_text(), (
+        "python -m tests.corpus.freeze writes the table anew"
+    )
 
 
 def test_held_runs_name_no_machine_and_are_small() -> None:
@@ -71,6 +72,26 @@ def test_held_runs_name_no_machine_and_are_small() -> None:
             found = MACHINE.search(content)
             assert found is None, f"{path.name}: {name} names {found.group().decode()}…"
     assert whole <= MOST_BYTES_OF_ALL
+
+
+def test_freezing_says_what_changed_and_takes_only_what_it_may(capsys, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(frozen, "FOLDER", tmp_path)
+    monkeypatch.setattr(freeze, "write_table", lambda: None)
+    assert freeze.main(["one-call"]) == 0
+    assert "one-call: new, 11 commands" in capsys.readouterr().out
+    assert freeze.main(["one-call"]) == 0
+    assert "nothing changed" in capsys.readouterr().out
+    kept = frozen.read("one-call")
+    kept["info one-call --json"]["out"]["span_s"] *= 2
+    kept["tail one-call --json"]["out"]["refused"] = "as it was said before"
+    frozen.write("one-call", kept)
+    assert freeze.main(["one-call", "--only", "words"]) == 1
+    told = capsys.readouterr().out
+    assert "1 number, 1 words" in told
+    assert "$.out.span_s: 3.5392e-05 -> 1.7696e-05  (-0.5)" in told
+    assert frozen.read("one-call") == kept
+    assert freeze.main(["one-call"]) == 0
+    assert frozen.read("one-call") != kept
 
 
 def test_what_is_not_compared_is_there() -> None:
