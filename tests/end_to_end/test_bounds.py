@@ -69,10 +69,10 @@ def fill(recorder, folder, mode, **options):
         program, "calls", CALLS, cwd=folder, environment={"ENSIO_MODE": mode}, timeout=600, **options
     )
     assert (done.returncode, done.stdout, done.stderr) == (4, WRITTEN, b"")
+    assert used_bytes(recorder.run) < LIMIT_BYTES // 10 + (1 << 20)
     run = ensembles.open(recorder.run)
     assert run.summary.count == CALLS + 22
     assert run.lost_calls == 0
-    assert used_bytes(recorder.run) < LIMIT_BYTES // 10 + (1 << 20)
     return run
 
 
