@@ -4,6 +4,7 @@
 # "python": Python and a C compiler; "tools": what build/ has too. More words are packages.
 declare -A needs_of=(
     [tests/c]="tools"
+    [tests/corpus]="python"
     [tests/python/cli]="tools"
     [tests/python/diagnosis]="python"
     [tests/python/foreign]="tools sqlite3 strace"
@@ -85,7 +86,7 @@ run_tests() {
     say "C tests"
     ctest --test-dir "$build" --output-on-failure --no-tests=error | tee "$log/ctest.log" || ctest_status=$?
     say "Python tests, end-to-end tests, notebooks: three files at a time, for many wait"
-    python -m pytest --numprocesses 3 --dist loadfile tests/python tests/end_to_end --nbmake notebooks | tee "$log/pytest.log" || pytest_status=$?
+    python -m pytest --numprocesses 3 --dist loadfile tests/corpus tests/python tests/end_to_end --nbmake notebooks | tee "$log/pytest.log" || pytest_status=$?
     say "in short"
     grep -E 'tests passed|tests failed' "$log/ctest.log" || echo "ctest: no closing line; see build/log/ctest.log"
     tail -n 1 "$log/pytest.log"
