@@ -104,8 +104,8 @@ def test_count_of_a_replay_that_is_none(option: str, text: str, problem: str) ->
 @pytest.mark.parametrize(
     ("toml", "problem"),
     [
-        ("x = " + "[" * 20_000, "is nested too deeply"),
-        ("x = " + "[" * 20_000 + "]" * 20_000, "is nested too deeply"),
+        ("x = " + "[" * 20_000, "brackets are nested more than 32 times"),
+        ("x = " + "[" * 20_000 + "]" * 20_000, "brackets are nested more than 32 times"),
         (f"x = {MANY_DIGITS}", "holds a number with too many digits"),
     ],
     ids=["open brackets", "brackets", "digits"],
