@@ -14,18 +14,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
+import numpy as np
 from tabulate import tabulate
 
 import ensembles
-from ensembles.diagnosis.diagnose import Examination
-from ensembles.gathering import Here, Processes
+from ensembles.diagnosis.diagnose import DiagnosisPass
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.structure.ordinals_of_run import Operations
 from ensembles.summaries.cells import CellSummary
-from ensembles.summaries.together import Together
-from ensembles.viz.report import Summaries
+from ensembles.viz.report import report_requests
 from ensembles.writers.synthetic import synthetic_run
 
 EVENTS_PER_TASK = 156_250
@@ -46,42 +46,49 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 """By the words of the command: further options."""
 
 
-class Timed:
-    """A summary, and what its parts took in each process."""
+class UsedTime(Summary):
+    """What a group of summaries, of which this one is the last, takes in each process."""
 
-    def __init__(self, make, run) -> None:
-        self.summary, self.used_s = make(run), {}
+    columns = ()
+
+    def __init__(self) -> None:
+        self.used_s = {}
         self._begin = time.process_time()
 
     def add(self, chunk) -> None:
-        """Add events."""
-        self.summary.add(chunk)
+        """The others have had these events."""
         self.used_s[os.getpid()] = time.process_time() - self._begin
 
-    def finish(self) -> None:
+    def finalize(self) -> None:
         """All events of a part were added."""
-        if hasattr(self.summary, "finish"):
-            self.summary.finish()
         self.used_s[os.getpid()] = time.process_time() - self._begin
 
-    def merge(self, other: Timed) -> None:
+    def merge(self, other: UsedTime) -> None:
         """Add those of other ranks."""
-        self.summary.merge(other.summary)
         for pid, used_s in other.used_s.items():
             self.used_s[pid] = self.used_s.get(pid, 0.0) + used_s
 
-
-def summaries_of(run) -> Together:
-    """Those of a report, and what findings stand on."""
-    return Together((_tables_and_pictures, Examination(run).make), run)
-
-
-def _tables_and_pictures(run) -> Summaries:
-    return Summaries.empty(run.tasks)
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``pid`` and ``used_s``."""
+        return {"pid": np.array(list(self.used_s)), "used_s": np.array(list(self.used_s.values()))}
 
 
-def cells_of(run) -> CellSummary:
+def of_a_report(run) -> dict[str, SummaryRequest]:
+    """The summaries of a report, and those that findings need."""
+    return {**report_requests(run), **DiagnosisPass(run).requests}
+
+
+def of_operations(_) -> dict[str, SummaryRequest]:
+    """A cheap summary."""
+    return {"operations": SummaryRequest(Operations)}
+
+
+def of_cells(_) -> dict[str, SummaryRequest]:
     """The summary that the recorder keeps."""
+    return {"cells": SummaryRequest(_cells)}
+
+
+def _cells(run) -> CellSummary:
     return CellSummary(run.calls, run.files)
 
 
@@ -107,13 +114,14 @@ def commands(run: str, memory: str, folder: str, wanted: Sequence[str] = tuple(C
 def divided(run: str) -> list[list[str]]:
     """One worker and two, for summaries of which the first is cheap and the others are work."""
     rows = []
-    makes = {"operations": Operations, "all of a report": summaries_of, "cells": cells_of}
-    for name, make in makes.items():
+    wanted = {"operations": of_operations, "all of a report": of_a_report, "cells": of_cells}
+    for name, requests_of in wanted.items():
         whole = 0.0
         for workers in (1, 2):
-            opened = ensembles.open(run, Here(threads=1) if workers == 1 else Processes(workers))
+            opened = ensembles.open(run, workers)
+            requests = requests_of(opened) | {"used": SummaryRequest(ignoring_run(UsedTime))}
             used, begin = time.process_time(), time.perf_counter()
-            found = opened.gather(partial(Timed, make))
+            found = opened.summarize(requests)["used"]
             elapsed, used = time.perf_counter() - begin, time.process_time() - used
             of_workers = list(found.used_s.values())
             # What this process does beside its workers is merging, when they are done.

@@ -10,6 +10,7 @@ import numpy as np
 
 from ensembles.ensemble import MIB
 from ensembles.ensemble_of_run import IN_MEMORY, ensemble_of
+from ensembles.passes.summary import Summary
 from ensembles.statistics.comparison.slices import Calls
 from ensembles.statistics.sample import Sample
 from ensembles.summaries.kernels import count_seconds
@@ -122,13 +123,13 @@ def _in_memory(run: Run, selection: Selection) -> ComparedCalls:
 
 
 def _in_one_pass(run: Run, selection: Selection) -> ComparedCalls:
-    kinds = run.gather(partial(_Kinds, selection), selection=selection)
+    kinds = run.summarize(partial(_Kinds, selection), selection=selection)
     return ComparedCalls(
         kinds.time_s, {key: Sample.from_counts(kinds.counts[key], *kinds.ends_s[key]) for key in kinds.counts}
     )
 
 
-class _Kinds:
+class _Kinds(Summary):
     """Counts, extremes and time of the calls of each kind."""
 
     def __init__(self, selection: Selection, _: Any = None) -> None:
@@ -150,6 +151,10 @@ class _Kinds:
         """Add those of other ranks."""
         for key in other.counts:
             self._add(key, other.counts[key], other.ends_s[key], other.time_s[key])
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Counts by layer and op."""
+        return {"/".join(key): counts for key, counts in self.counts.items()}
 
     def _add(self, key: Key, counts: np.ndarray, ends_s: tuple[float, float], time_s: float) -> None:
         low_s, high_s = self.ends_s.get(key, (np.inf, 0.0))

@@ -13,12 +13,12 @@ from ensembles.ensemble import Ensemble, name_of, op_of
 from ensembles.ensemble_of_summary import ensemble_of_summary
 from ensembles.errors import EnsioError
 from ensembles.events import Events
+from ensembles.passes.summary import ignoring_run
 from ensembles.selection import within_ranges
 from ensembles.statistics.sample import Sample
 from ensembles.structure.long_runs import Beside, events_of_some_ranks
 from ensembles.structure.ordinals import ordinal_of
 from ensembles.structure.phases import MOST_EVENTS, Phases
-from ensembles.summaries.one_pass import filled, made
 from ensembles.summaries.phasecounts import CountsOfSeveral, PhaseCounts
 
 if TYPE_CHECKING:
@@ -133,10 +133,10 @@ def _phases_and_counts(
     columns |= {"rank"} if phases.named is not None else set()
     if selection.phases is not None and phases.count > MOST_PHASES:
         chosen = [partial(_choose_of_phases, choose, phases, selection.phases) for choose in chosen]
-    make = partial(_counts_between, chosen, key, per_mib, cuts)
+    make = ignoring_run(partial(_counts_between, chosen, key, per_mib, cuts))
     if selection.ordinals is not None:
-        return phases, run.gather(partial(made, make), None, within), number
-    return phases, filled(run, tuple(columns), make), number
+        return phases, run.summarize(make, selection=within), number
+    return phases, run.summarize(make, columns), number
 
 
 def _counts_beside(

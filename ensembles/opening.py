@@ -6,10 +6,10 @@ import builtins
 import os
 import stat
 
-from ensembles.budget import Budget
 from ensembles.collection import open_directory
 from ensembles.errors import EnsioError
-from ensembles.gathering import Workers, workers_of
+from ensembles.passes.executors import Executor, executor_for
+from ensembles.passes.memory import Budget
 from ensembles.readers.below import told_run_directory_at
 from ensembles.readers.filenames import SPOOL_SUFFIX
 from ensembles.readers.foreign.formats import BEGINNING_BYTES, format_of
@@ -22,7 +22,7 @@ HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 def open(
-    path: str | os.PathLike[str], workers: int | str | Workers | None = None, memory_bytes: int | None = None
+    path: str | os.PathLike[str], workers: int | str | Executor | None = None, memory_bytes: int | None = None
 ) -> Run:
     """Open what was recorded, recognised by content: a run directory, a spool, a job file, a ``trace.h5``, or
     another tool's trace (`ensembles.readers.foreign`). Of a folder that holds no record but one run directory
@@ -32,9 +32,9 @@ def open(
     Parameters
     ----------
     path : path-like
-    workers : int, str or Workers, optional
-        Who goes through the events: so many processes on this machine, or the workers of a Dask cluster, of
-        which this is the scheduler's address (``"tcp://…"``). Default: this process.
+    workers : int, str or Executor, optional
+        What makes the passes over the events: so many processes on this machine, or the workers of a Dask
+        cluster, of which this is the scheduler's address (``"tcp://…"``). Default: threads of this process.
     memory_bytes : int, optional
         Memory that this may take, worker processes on this machine included; default: a quarter of the
         machine's.
@@ -46,8 +46,13 @@ def open(
     """
     budget = Budget.default() if memory_bytes is None else Budget(memory_bytes)
     run = _read(os.fspath(path), budget)
-    run.workers, run.budget = workers_of(workers), budget
+    run.executor, run.budget, run.reopen = executor_for(workers), budget, _reopen
     return run
+
+
+def _reopen(path: str, memory_bytes: int) -> Run:
+    """The run once more, in a worker process."""
+    return open(path, memory_bytes=memory_bytes)
 
 
 def _read(path: str, budget: Budget) -> Run:

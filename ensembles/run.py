@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Literal, overload
 from uuid import uuid4
 
 import numpy as np
 
-from ensembles.budget import Budget
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
-from ensembles.gathering import Here, Pass, S, Workers, sort_of
 from ensembles.job import Job
 from ensembles.metadata import Process
-from ensembles.readers.flaws import Flaws
+from ensembles.passes.damage import DamageReport
+from ensembles.passes.executors import Executor, ThreadExecutor
+from ensembles.passes.group import SummaryGroup, SummaryRequest
+from ensembles.passes.memory import Budget
+from ensembles.passes.spec import Choose, PassSpec, fingerprint_of
+from ensembles.passes.summary import BY_RANK, RANK_ORDER, S
 from ensembles.regiontable import KINDS, RegionTable
-from ensembles.selection import Selection, Text
+from ensembles.selection import Selection, Text, select_chunks
 from ensembles.source import Indexed, Source
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -36,17 +39,20 @@ class Run(Job):
 
     Attributes
     ----------
-    workers : Workers
-        Who goes through its events (`ensembles.gathering`).
+    executor : Executor
+        Makes the passes over its events (`ensembles.passes`).
     budget : Budget
-        How much memory that may take.
+        Memory that a pass may take.
+    reopen : callable or None
+        Path, bytes of memory → the run, for worker processes; `ensembles.open` sets it.
     """
 
     def __init__(self, path: str, source: Source) -> None:
         super().__init__(path, source.metadata)
-        self.workers: Workers = Here()
+        self.executor: Executor = ThreadExecutor()
         self.budget = Budget.default()
-        self._opened = uuid4().hex
+        self.reopen: Callable[[str, int], Run] | None = None
+        self._open_token = uuid4().hex
         self._source = source
 
     @property
@@ -129,57 +135,96 @@ class Run(Job):
         return self._source.spans_of_ranks(most_parts)
 
     def chunks_of_ranks(
-        self, span: tuple[int, int], max_events: int, columns: Sequence[str] | None, flaws: Flaws
+        self, span: tuple[int, int], max_events: int, columns: Sequence[str] | None, flaws: DamageReport
     ) -> Iterator[Events]:
         """As `chunks`, of the ranks of a span; what is wrong with them is added to `flaws`, not noted."""
         return self._source.chunks_of_ranks(span, max_events, columns, flaws)
 
-    def note_flaws(self, flaws: Flaws) -> None:
+    def note_flaws(self, flaws: DamageReport) -> None:
         """Say in the notes what a pass over all events found."""
         self._source.note_flaws(flaws)
 
-    def gather(
+    @overload
+    def summarize(
         self,
-        make: Callable[[Run], S],
+        wanted: Callable[[Run], S],
         columns: Iterable[str] | None = None,
         selection: Selection | None = None,
-    ) -> S:
-        """A summary of the events, made in one pass and in bounded memory, by whoever works for this run.
+    ) -> S: ...
+
+    @overload
+    def summarize(
+        self,
+        wanted: Mapping[str, SummaryRequest],
+        columns: None = None,
+        selection: Selection | None = None,
+    ) -> SummaryGroup: ...
+
+    def summarize(
+        self,
+        wanted: Callable[[Run], S] | Mapping[str, SummaryRequest],
+        columns: Iterable[str] | None = None,
+        selection: Selection | None = None,
+    ) -> S | SummaryGroup:
+        """Summarize the events in one pass, in bounded memory, by the executor of this run.
 
         Parameters
         ----------
-        make : callable
-            Run → an empty summary. A class or function of a module, or a partial of one.
+        wanted : callable, or mapping of str to SummaryRequest
+            Run → an empty summary (`ensembles.passes.summary.Summary`): a class or function of a module, or a
+            partial of one. Or several summaries by name, which share the pass.
         columns : iterable of str, optional
-            Those that it needs; default: all.
+            Columns that a single summary needs; default: those that it names itself.
         selection : Selection, optional
-            For this run: which events are added. Phases and ordinals are known to them where it asks for any.
+            For this run: which events are added. They know their phases and ordinals where it asks for any.
+
+        Returns
+        -------
+        Summary or SummaryGroup
+            A group for a mapping.
 
         Raises
         ------
         EnsioError
             A file cannot be read any more, a worker ended, or more memory is needed than there may be.
         """
-        return self.workers.gather(self, self._pass(make, columns, selection))
+        if isinstance(wanted, Mapping):
+            return self._summarize(wanted, selection)
+        request = SummaryRequest(wanted, None if columns is None else tuple(columns))
+        return self._summarize({"": request}, selection)[""]
 
-    def _pass(
-        self, make: Callable[[Run], S], columns: Iterable[str] | None, selection: Selection | None
-    ) -> Pass:
-        in_phases = selection is not None and selection.phases is not None
-        if selection is not None and columns is not None:
+    def _summarize(self, requests: Mapping[str, SummaryRequest], selection: Selection | None) -> SummaryGroup:
+        empty = SummaryGroup(requests, self)
+        columns, requires = empty.columns, empty.requires
+        if columns is not None and (selection is not None or requires is BY_RANK):
+            columns |= {"rank", "start"} | {*(() if selection is None else selection.columns)}
+        if selection is not None and selection.ordinals is not None:
             # All columns of whole ranks are put together where ordinals are counted.
-            whole = selection.ordinals is not None
-            columns = None if whole else {*columns, *selection.columns, "rank", "start"}
-        return Pass(
-            path=os.path.abspath(self.path),
-            opened=self._opened,
-            sort_of_run=sort_of(self),
-            make=make,
-            columns=None if columns is None else tuple(name for name in COLUMNS if name in set(columns)),
-            selection=selection,
-            phases=self.phases if in_phases else None,
-            budget=self.budget,
+            columns, requires = None, max(requires, RANK_ORDER)
+        group = self.executor.summarize(
+            self,
+            PassSpec(
+                path=os.path.abspath(self.path),
+                open_token=self._open_token,
+                fingerprint=fingerprint_of(self),
+                reopen=self.reopen,
+                requests=requests,
+                columns=None if columns is None else tuple(name for name in COLUMNS if name in columns),
+                choose=None if selection is None else self._choose(selection),
+                requires=requires,
+                budget=self.budget,
+            ),
         )
+        if group.left_out_ranks:
+            self._metadata.note(
+                f"{group.left_out_ranks:,} tasks made more calls than may be held at once, and the order of "
+                "their calls was not looked at: give more memory (--memory)"
+            )
+        return group
+
+    def _choose(self, selection: Selection) -> Choose:
+        """Turns chunks of this run into the events that a selection chooses."""
+        return partial(select_chunks, selection, None if selection.phases is None else self.phases)
 
     @cached_property
     def events(self) -> Events:
@@ -207,7 +252,7 @@ class Run(Job):
         among the events."""
         summary = self._source.summary()
         if summary is None:
-            summary = self.gather(_empty_summary)
+            summary = self.summarize(_empty_summary)
         return summary
 
     @cached_property
@@ -226,7 +271,7 @@ class Run(Job):
                 "again; what another tool added up over the ranks cannot be told apart"
             )
         if ranks is None:
-            ranks = self.gather(_empty_ranks)
+            ranks = self.summarize(_empty_ranks)
         return ranks
 
     def select(self, **filters: Text) -> Events:
@@ -282,8 +327,8 @@ class Run(Job):
 
     def chunks_for(self, selection: Selection, max_events: int | None = None) -> Iterator[Events]:
         """The events that a selection chooses, chunk by chunk, in the order of ranks."""
-        task = self._pass(_empty_summary, None, selection)
-        return task.chosen(self, self._chunks_beside(selection, max_events or self.budget.chunk_events))
+        chunks = self._chunks_beside(selection, max_events or self.budget.chunk_events)
+        return self._choose(selection)(chunks, self.budget, self.path)
 
     def _chunks_beside(self, selection: Selection, max_events: int) -> Iterator[Events]:
         """Chunks that hold what a selection chooses, and more; where the source has an index, only those

@@ -6,7 +6,7 @@ The same filters are understood by every command and by `Run.select`. Each is a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
@@ -26,12 +26,15 @@ from ensembles.filter_texts import (
     parse_sizes,
     parse_times,
 )
+from ensembles.structure.ordinals import with_ordinals
 
 if TYPE_CHECKING:
+    from ensembles.passes.memory import Budget
     from ensembles.regiontable import Spans
     from ensembles.run import Run
+    from ensembles.structure.phases import Phases
 
-__all__ = ["UNITS", "Selection", "Text", "parse_size", "within_ranges"]
+__all__ = ["UNITS", "Selection", "Text", "parse_size", "select_chunks", "within_ranges"]
 
 
 @dataclass(frozen=True)
@@ -253,6 +256,38 @@ class Selection:
             path = chunk.files[number]
             wanted[number] = any(fnmatchcase(path, glob) for glob in self.file_globs or ())
         return wanted
+
+
+def select_chunks(
+    selection: Selection, phases: Phases | None, chunks: Iterator[Events], budget: Budget, path: str
+) -> Iterator[Events]:
+    """The events of a run's chunks that a selection for it chooses. They know their phases and ordinals where
+    it asks for any.
+
+    Parameters
+    ----------
+    selection : Selection
+    phases : Phases or None
+        Those of the run, where the selection asks for them.
+    chunks : iterator of Events
+        In the order of ranks.
+    budget : Budget
+        Of the pass.
+    path : str
+        Of the run, for messages.
+    """
+    if selection.ordinals is not None:
+        chunks = with_ordinals(chunks, budget.held_events, path)
+    for chunk in chunks:
+        if phases is not None:
+            chunk.told_by(partial(_known, phases.of(chunk), chunk.ordinal))
+        yield selection.of(chunk)
+        del chunk  # so that the memory of its columns can take the next one
+
+
+def _known(phase: np.ndarray, ordinal: np.ndarray | None, name: str) -> np.ndarray | None:
+    # Not asked of the chunk when it is needed: a chunk that refers to itself would be kept for long.
+    return phase if name == "phase" else ordinal
 
 
 @lru_cache(maxsize=64)

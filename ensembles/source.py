@@ -12,7 +12,7 @@ from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
 if TYPE_CHECKING:
-    from ensembles.readers.flaws import Flaws
+    from ensembles.passes.damage import DamageReport
     from ensembles.readers.trace_index import Ranges
 
 
@@ -33,10 +33,10 @@ class Source(Protocol):
     def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]: ...
 
     def chunks_of_ranks(
-        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: Flaws
+        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
     ) -> Iterator[Events]: ...
 
-    def note_flaws(self, flaws: Flaws) -> None: ...
+    def note_flaws(self, flaws: DamageReport) -> None: ...
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events: ...
 

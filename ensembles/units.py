@@ -1,6 +1,8 @@
-"""Numbers with units, for people."""
+"""Numbers with units, and short lists of sentences, for people."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 """Units of bytes, each 1024 times the one before."""
@@ -50,3 +52,10 @@ def _three_digits(value: float) -> str:
     if abs(value) >= 99.95:
         return f"{value:.0f}"
     return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
+
+
+def few(sentences: Sequence[str], what: str) -> list[str]:
+    """The first sentences, and how many more there are."""
+    if len(sentences) <= 3:
+        return list(sentences)
+    return [*sentences[:2], f"{len(sentences) - 2} more {what}"]

@@ -25,8 +25,8 @@ from ensembles.events import Call
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.units import seconds_text
 from ensembles.viz.colours import CLASS_OF_OP, COLOURS, shade
+from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import label_duration_axis, new_figure, say_empty, steps
-from ensembles.viz.summarise import summarise
 from ensembles.viz.units import time_hover, time_ticks
 
 _MOST_LINEAR_BINS = 120
@@ -59,7 +59,7 @@ def histogram(
     Tabs or figure
         A figure if `scale` is given.
     """
-    counts = summarise(data, LogHistogram, LogHistogram)
+    counts = data_for(data, LogHistogram)
     pictures = {"linear": _linear, "log": _logarithmic}
     if scale is not None:
         return pictures[scale](counts, title)

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ensembles.events import Call, Events
+from ensembles.events import Call
 from ensembles.summaries.bins import RELATIVE_WIDTH
-from ensembles.summaries.from_cells import histogram_of, moments_of
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
 from ensembles.units import seconds_text
+from ensembles.viz.data_for import all_data_for
 
 _LEVELS = (0.5, 0.95, 0.99)
 
@@ -58,13 +58,8 @@ def moments(data: Any) -> Table:
     """
     if isinstance(data, tuple):
         call_moments, histogram = data
-    elif not getattr(data, "has_all_events", True):
-        call_moments, histogram = moments_of(data.summary), histogram_of(data.summary)
     else:
-        call_moments, histogram = CallMoments(), LogHistogram()
-        for chunk in [data] if isinstance(data, Events) else data.chunks():
-            call_moments.add(chunk)
-            histogram.add(chunk)
+        call_moments, histogram = all_data_for(data, CallMoments, LogHistogram)
     order = sorted(call_moments.moments.items(), key=lambda item: -item[1].n * item[1].mean_ns)
     return Table(
         ("call", "n", "mean", "std", "skewness", "excess kurtosis", "min", "median", "p95", "p99", "max"),

@@ -19,6 +19,7 @@ from bokeh.plotting import figure
 from ensembles.summaries.rate import DIRECTIONS, RateCurve
 from ensembles.units import bytes_text, seconds_text
 from ensembles.viz.colours import COLOURS
+from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import (
     horizontal_legend,
     label_time_axis,
@@ -27,7 +28,6 @@ from ensembles.viz.figures import (
     steps,
     time_range,
 )
-from ensembles.viz.summarise import summarise
 from ensembles.viz.units import byte_unit, time_hover
 
 
@@ -48,7 +48,7 @@ def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None)
     -------
     figure
     """
-    curve = summarise(data, RateCurve, RateCurve)
+    curve = data_for(data, RateCurve)
     edges_s = curve.edges_ns * 1e-9
     present = [direction for direction in reversed(DIRECTIONS) if curve.total_bytes(direction)]
     low_ns, high_ns = (int(curve.edges_ns[0]), int(curve.edges_ns[-1])) if present else (0, 0)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from importlib.resources import files
-from typing import Any
+from typing import Any, Self
 
 from bokeh.document import Document
 from bokeh.embed import components
@@ -15,12 +14,16 @@ from bokeh.resources import Resources
 from jinja2 import Environment
 
 from ensembles import __version__
-from ensembles.diagnosis.diagnose import Examination
+from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
-from ensembles.diagnosis.gathered import Gathered
 from ensembles.errors import EnsioError
 from ensembles.events import Events
+from ensembles.passes.group import SummaryGroup, SummaryRequest
+from ensembles.passes.spec import summarize_chunks
+from ensembles.passes.summary import Summary
+from ensembles.run import Run
 from ensembles.summaries.calltable import CallTable
+from ensembles.summaries.eventcount import EventCount
 from ensembles.summaries.from_cells import histogram_of, moments_of, sizes_of, table_of, totals_of
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
@@ -28,7 +31,7 @@ from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
-from ensembles.summaries.together import Together
+from ensembles.viz.data_for import request_for
 from ensembles.viz.figures import time_range
 from ensembles.viz.histogram import histogram
 from ensembles.viz.moments import moments
@@ -39,12 +42,20 @@ from ensembles.viz.trace_diagram import trace_diagram
 from ensembles.writers.readership import readership_of
 from ensembles.writers.wholefile import whole_file
 
-_COLUMNS = ("rank", "thread", "call", "depth", "carried", "file", "requested", "moved", "start", "duration")
+_OF_ALL_CALLS: dict[str, type[Summary]] = {
+    "table": CallTable,
+    "totals": RunTotals,
+    "sizes": SizeTable,
+    "histogram": LogHistogram,
+    "moments": CallMoments,
+}
+_OVER_TIME: dict[str, type[Summary]] = {"rate": RateCurve, "raster": Raster}
+_EVENTS: dict[str, type[Summary]] = {"events": EventCount}
 
 
 @dataclass
-class Summaries:
-    """All that a report shows of a run, filled in one pass over its events.
+class ReportData:
+    """All that a report shows of a run, but for ensembles and findings.
 
     Attributes
     ----------
@@ -70,57 +81,26 @@ class Summaries:
     durations_known: bool = True
 
     @classmethod
-    def of(cls, chunks: Iterable[Events], tasks: int) -> Summaries:
-        """Go through the events once.
+    def from_run(
+        cls, run: Run, more: Mapping[str, SummaryRequest] | None = None
+    ) -> tuple[Self, SummaryGroup]:
+        """The data of a run. Where its events are not all calls, tables are from the recorder's summary.
 
         Parameters
         ----------
-        chunks : iterable of Events
-            As `Run.chunks` gives them.
-        tasks : int
-            Number of tasks of the run.
+        run : Run
+        more : mapping of str to SummaryRequest, optional
+            What else to compute in the pass over the events.
+
+        Returns
+        -------
+        ReportData, SummaryGroup
+            The group has the summaries of `more`.
         """
-        summaries = cls.empty(tasks)
-        for chunk in chunks:
-            summaries.add(chunk)
-        return summaries
-
-    @classmethod
-    def empty(cls, tasks: int) -> Summaries:
-        """Those of no events, of a run with so many tasks."""
-        return cls(
-            CallTable(), RunTotals(), SizeTable(), LogHistogram(), CallMoments(), RateCurve(), Raster(tasks)
-        )
-
-    def add(self, chunk: Events) -> None:
-        """Add events."""
-        for part in vars(self).values():
-            if hasattr(part, "add"):
-                part.add(chunk)
-
-    def merge(self, other: Summaries) -> None:
-        """Add those of other ranks."""
-        for name, part in vars(self).items():
-            if hasattr(part, "add"):
-                part.merge(getattr(other, name))
-
-    @classmethod
-    def of_run(cls, run: Any) -> Summaries:
-        """Those of a run: where its events are not all calls, what the recorder's own summary tells of
-        all."""
-        return cls.with_examination(run, Examination(run, ()))[0]
-
-    @classmethod
-    def with_examination(cls, run: Any, examination: Examination) -> tuple[Summaries, Gathered]:
-        """As `of_run`, and in the same pass what is to be examined."""
-        of_all = run.has_all_events
-        columns = {*_COLUMNS, *examination.columns} if of_all else None
-        makes = (_of_no_events if of_all else _OverTime, examination.make)
-        found, gathered = run.gather(partial(Together, makes), columns).each
-        return found if of_all else cls._beside_recorded(run, found), gathered
-
-    @classmethod
-    def _beside_recorded(cls, run: Any, shown: _OverTime) -> Summaries:
+        group = run.summarize(report_requests(run) | dict(more or {}))
+        found = _found(group)
+        if run.has_all_events:
+            return cls(**found), group
         cells = run.summary
         sizes, classes = sizes_of(cells)
         table, totals = table_of(cells, run.files), totals_of(cells)
@@ -130,35 +110,39 @@ class Summaries:
             sizes,
             histogram_of(cells),
             moments_of(cells),
-            shown.rate,
-            shown.raster,
+            found["rate"],
+            found["raster"],
             classes,
-            shown.events,
+            found["events"].events,
             cells.durations_known,
-        )
+        ), group
+
+    @classmethod
+    def from_chunks(cls, chunks: Iterable[Events], run: Run) -> Self:
+        """The data of some events of a run, as `Run.chunks` gives them."""
+        requests = _requests(_OF_ALL_CALLS | _OVER_TIME)
+        return cls(**_found(summarize_chunks(requests, iter(chunks), run)))
 
 
-def _of_no_events(run: Any) -> Summaries:
-    return Summaries.empty(run.tasks)
+_PREFIX = "report."
+"""Rules of findings name their summaries without it."""
 
 
-class _OverTime:
-    """What single calls show, where the recorder's summary has the rest."""
+def report_requests(run: Run) -> dict[str, SummaryRequest]:
+    """The summaries of a run's events that its report needs."""
+    return _requests(_OF_ALL_CALLS | _OVER_TIME if run.has_all_events else _OVER_TIME | _EVENTS)
 
-    def __init__(self, run: Any) -> None:
-        self.rate, self.raster, self.events = RateCurve(), Raster(run.tasks), 0
 
-    def add(self, chunk: Events) -> None:
-        """Add events."""
-        self.rate.add(chunk)
-        self.raster.add(chunk)
-        self.events += len(chunk)
+def _requests(kinds: Mapping[str, type[Summary]]) -> dict[str, SummaryRequest]:
+    return {_PREFIX + name: request_for(kind) for name, kind in kinds.items()}
 
-    def merge(self, other: _OverTime) -> None:
-        """Add those of other ranks."""
-        self.rate.merge(other.rate)
-        self.raster.merge(other.raster)
-        self.events += other.events
+
+def _found(group: SummaryGroup) -> dict[str, Any]:
+    return {
+        name.removeprefix(_PREFIX): summary
+        for name, summary in group.summaries.items()
+        if name.startswith(_PREFIX)
+    }
 
 
 def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events] | None = None) -> int:
@@ -192,7 +176,10 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
     try:
         # A place that cannot be written to is found out before the work is done, not after it.
         with whole_file(path, readership_of(run.path)) as descriptor:
-            page = _page_of_run(run) if chunks is None else report_html(run, Summaries.of(chunks, run.tasks))
+            if chunks is None:
+                page = _page_of_run(run)
+            else:
+                page = report_html(run, ReportData.from_chunks(chunks, run))
             with open(descriptor, "wb", closefd=False) as file:
                 return file.write(page.encode("utf-8", "replace"))
     except OSError as error:
@@ -201,11 +188,11 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
 
 
 def _page_of_run(run: Any) -> str:
-    examination = Examination(run)
-    summaries, gathered = Summaries.with_examination(run, examination)
+    examination = DiagnosisPass(run)
+    summaries, group = ReportData.from_run(run, examination.requests)
     # The ensembles come first: phases, which findings may name, are found in one pass with them.
     shown = shown_ensembles(run, summaries.table)
-    return report_html(run, summaries, shown, examination.of(gathered))
+    return report_html(run, summaries, shown, examination.evaluate(group))
 
 
 def _embedded(pictures: dict[str, Any]) -> tuple[str, dict[str, str]]:
@@ -218,14 +205,14 @@ def _embedded(pictures: dict[str, Any]) -> tuple[str, dict[str, str]]:
 
 
 def report_html(
-    run: Any, summaries: Summaries, shown: Sequence[Shown] = (), diagnosis: Diagnosis | None = None
+    run: Any, summaries: ReportData, shown: Sequence[Shown] = (), diagnosis: Diagnosis | None = None
 ) -> str:
     """The page as text.
 
     Parameters
     ----------
     run : Run
-    summaries : Summaries
+    summaries : ReportData
     shown : sequence of Shown
         Ensembles; and
     diagnosis : Diagnosis or None

@@ -13,7 +13,7 @@ from ensembles.viz.units import percent_text
 
 if TYPE_CHECKING:
     from ensembles.summaries.sizes import SizeTable
-    from ensembles.viz.report import Summaries
+    from ensembles.viz.report import ReportData
 
 _NS = 1e-9
 
@@ -36,7 +36,7 @@ def headline(run: Any) -> dict[str, str]:
     }
 
 
-def facts(run: Any, summaries: Summaries) -> list[tuple[str, str, str]]:
+def facts(run: Any, summaries: ReportData) -> list[tuple[str, str, str]]:
     """The numbers at the top of the page: name, value, and what it means."""
     table = summaries.table
     span_s = table.span_ns * _NS
@@ -68,7 +68,7 @@ def facts(run: Any, summaries: Summaries) -> list[tuple[str, str, str]]:
     return shown
 
 
-def call_table(summaries: Summaries) -> Table:
+def call_table(summaries: ReportData) -> Table:
     """What the calls of each function add up to, those that took the most time first."""
     totals = summaries.table.totals
     all_ns = sum(each.time_ns for each in totals.values()) or 1
@@ -97,12 +97,12 @@ def call_table(summaries: Summaries) -> Table:
     return Table(headers, rows, note if rows else "")
 
 
-def call_colours(summaries: Summaries) -> dict[str, str]:
+def call_colours(summaries: ReportData) -> dict[str, str]:
     """Colour of each call by its name."""
     return {call.name: COLOURS[CLASS_OF_OP[call.op]] for call in summaries.table.totals}
 
 
-def missing(run: Any, summaries: Summaries) -> str:
+def missing(run: Any, summaries: ReportData) -> str:
     """What the page cannot show, where the run's events are not all calls; or ``""``."""
     if summaries.events is None:
         return ""

@@ -26,6 +26,7 @@ from bokeh.plotting import figure
 
 from ensembles.summaries.raster import Raster
 from ensembles.viz.colours import COLOURS, LABELS
+from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import (
     LEFT_BORDER,
     horizontal_legend,
@@ -34,7 +35,6 @@ from ensembles.viz.figures import (
     time_range,
 )
 from ensembles.viz.share_images import ShareImage, share_images
-from ensembles.viz.summarise import summarise, tasks_of
 from ensembles.viz.tasks_inside import tasks_inside
 from ensembles.viz.units import time_hover
 
@@ -74,7 +74,7 @@ def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | Non
     Column
         The figures in it are called ``trace_diagram`` and ``tasks_inside``.
     """
-    raster = summarise(data, Raster, lambda: Raster(tasks_of(data)))
+    raster = data_for(data, Raster)
     shared = x_range or time_range(*raster.extent_ns)
     present = raster.present()
     mapper = _mapper(present)

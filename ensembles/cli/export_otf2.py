@@ -28,6 +28,8 @@ def add_otf2_arguments(parser: argparse.ArgumentParser) -> None:
 
 def export_otf2(run: Run, destination: str, ranks_per_location: int) -> int:
     """Say what an archive will cost, and write it; the number of calls in it."""
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.summaries.eventcount import EventCount
     from ensembles.units import bytes_text, count_text
     from ensembles.writers.otf2 import cost_of, write_otf2
 
@@ -44,4 +46,4 @@ def export_otf2(run: Run, destination: str, ranks_per_location: int) -> int:
             f"note: {count_text(written.late_calls, 'call')} stand later in the archive than they began; "
             "the attribute ensio.start tells when"
         )
-    return sum(len(chunk) for chunk in run.chunks(columns=("duration",)))
+    return run.summarize(ignoring_run(EventCount)).events

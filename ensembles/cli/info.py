@@ -12,7 +12,6 @@ from ensembles.cli.arguments import add_json, add_run
 from ensembles.cli.scale import add_scale_arguments, open_run
 
 if TYPE_CHECKING:
-    from ensembles.events import Events
     from ensembles.run import Run
     from ensembles.summaries.calltable import CallTable
     from ensembles.summaries.layers import LayerTimes
@@ -24,8 +23,6 @@ NAME = "info"
 HELP = "what ran, how long, a table of its calls, frequent sizes, lost events"
 
 _NS_PER_S = 1e9
-
-_COLUMNS = ("rank", "thread", "call", "depth", "carried", "file", "requested", "moved", "start", "duration")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,62 +115,43 @@ class _Found:
     durations_known: bool = True
 
 
-class _Sums:
-    """What the events add up to."""
-
-    def __init__(self, run: Run) -> None:
-        from ensembles.summaries.calltable import CallTable
-        from ensembles.summaries.regiontimes import RegionTimes
-        from ensembles.summaries.runtotals import RunTotals
-        from ensembles.summaries.sizes import SizeTable
-
-        self.table, self.totals, self.sizes = CallTable(), RunTotals(), SizeTable()
-        self.regions = RegionTimes(run.regions)
-
-    def add(self, chunk: Events) -> None:
-        """Add events."""
-        for summary in vars(self).values():
-            summary.add(chunk)
-
-    def merge(self, other: _Sums) -> None:
-        """Add those of other ranks."""
-        for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True):
-            mine.merge(theirs)
-
-
-class _Count:
-    """How many events there are."""
-
-    def __init__(self, _: Run) -> None:
-        self.events = 0
-
-    def add(self, chunk: Events) -> None:
-        """Add events."""
-        self.events += len(chunk)
-
-    def merge(self, other: _Count) -> None:
-        """Add those of other ranks."""
-        self.events += other.events
-
-
 def _from_events(run: Run) -> _Found:
-    sums = run.gather(_Sums, _COLUMNS)
-    return _Found(sums.table, sums.totals, sums.sizes, {}, sums.regions, sums.table.events)
+    from ensembles.passes.group import SummaryRequest
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.summaries.calltable import CallTable
+    from ensembles.summaries.runtotals import RunTotals
+    from ensembles.summaries.sizes import SizeTable
+
+    sums = {
+        "table": SummaryRequest(ignoring_run(CallTable)),
+        "totals": SummaryRequest(ignoring_run(RunTotals)),
+        "sizes": SummaryRequest(ignoring_run(SizeTable)),
+        "regions": SummaryRequest(_region_times),
+    }
+    found = run.summarize(sums).summaries
+    return _Found(size_classes={}, events=found["table"].events, **found)
+
+
+def _region_times(run: Run) -> RegionTimes:
+    from ensembles.summaries.regiontimes import RegionTimes
+
+    return RegionTimes(run.regions)
 
 
 def _from_summary(run: Run) -> _Found:
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.summaries.eventcount import EventCount
     from ensembles.summaries.from_cells import sizes_of, table_of, totals_of
-    from ensembles.summaries.regiontimes import RegionTimes
 
     summary = run.summary
     sizes, classes = sizes_of(summary)
-    events = run.gather(_Count, columns=("duration",)).events
+    events = run.summarize(ignoring_run(EventCount)).events
     return _Found(
         table_of(summary, run.files),
         totals_of(summary),
         sizes,
         classes,
-        RegionTimes(run.regions),
+        _region_times(run),
         events,
         summary.durations_known,
     )

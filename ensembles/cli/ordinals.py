@@ -95,14 +95,14 @@ def _from_events(run: Run, selection: Selection, within: str) -> _Found:
             raise EnsioError(f"{run.path} has no phases: there is no I/O in it")
         notes.append(f"{phases.count:,} phases: {phases.sentence}")
     make = partial(OrdinalsOfRun, op, chosen, selection, nested, phases, within == "phase")
-    return _Found(op, run.gather(make).ensembles, notes)
+    return _Found(op, run.summarize(make).ensembles, notes)
 
 
 def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
     """The operation that is meant; whether only outermost calls count; and what is to be said of that."""
     from ensembles.structure.ordinals_of_run import Operations
 
-    found = run.gather(Operations, ("call", "depth", "duration"), chosen)
+    found = run.summarize(Operations, selection=chosen)
     op = _chosen_op(chosen, found.time_ns)
     several = sorted(found.layers.get(op, ()))
     if len(several) > 1 and found.nested[op]:

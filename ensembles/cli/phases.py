@@ -25,9 +25,6 @@ HELP = "the phases between which tasks wait for each other: time, bytes, slowest
 ROWS = 50
 
 
-_COLUMNS = ("rank", "call", "carried", "file", "moved", "start", "duration")
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_run(parser)
@@ -50,7 +47,7 @@ def execute(args: argparse.Namespace) -> int:
     run = open_run(args, args.run)
     phases = phases_of_run(run, args.by)
     wanted = replace(selection, phases=None).for_run(run)
-    table = run.gather(partial(_table_of, phases), _COLUMNS, wanted)
+    table = run.summarize(partial(_table_of, phases), selection=wanted)
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
     if args.json:
         print(json.dumps(_result(run.path, phases, totals, table.outside, run.notes), indent=2))

@@ -13,15 +13,11 @@ from ensembles.cli.streams import tell
 from ensembles.errors import EnsioError
 
 if TYPE_CHECKING:
-    from ensembles.run import Run
     from ensembles.structure.rates import Rates
     from ensembles.summaries.rate import RateCurve
 
 NAME = "rate"
 HELP = "the aggregate data rate over time, and the plateaus at which it stays"
-
-
-_COLUMNS = ("call", "carried", "moved", "start", "duration")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the rates."""
+    from ensembles.passes.summary import ignoring_run
     from ensembles.structure.rates import rates_of
+    from ensembles.summaries.rate import RateCurve
     from ensembles.summaries.runtotals import DIRECTIONS
 
     run = open_run(args, args.run)
@@ -44,7 +42,7 @@ def execute(args: argparse.Namespace) -> int:
             "summary has no times: see ensio info for the totals, or record again with ensio run --mode trace"
         )
     selection = selection_of(args).for_run(run)
-    curve = run.gather(_empty_curve, _COLUMNS, selection)
+    curve = run.summarize(ignoring_run(RateCurve), selection=selection)
     if selection.ops is not None and not set(selection.ops) & set(DIRECTIONS):
         raise EnsioError("rates are those of reads and writes: choose these, or leave --op out")
     rates = [rates_of(curve, op) for op in DIRECTIONS if selection.ops is None or op in selection.ops]
@@ -62,12 +60,6 @@ def execute(args: argparse.Namespace) -> int:
     for note in run.notes:
         tell(f"note: {note}")
     return 0
-
-
-def _empty_curve(_: Run) -> RateCurve:
-    from ensembles.summaries.rate import RateCurve
-
-    return RateCurve()
 
 
 def _curve(curve: RateCurve) -> dict[str, Any]:

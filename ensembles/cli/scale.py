@@ -55,13 +55,13 @@ def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
         It cannot be read, or no scheduler answers.
     """
     import ensembles
-    from ensembles.budget import Budget
-    from ensembles.gathering import workers_of
+    from ensembles.passes.executors import executor_for
+    from ensembles.passes.memory import Budget
 
-    if "gatherers" not in args:
-        args.gatherers = workers_of(args.scheduler or args.workers)
+    if "executor" not in args:
+        args.executor = executor_for(args.scheduler or args.workers)
     budget = Budget(args.memory) if args.memory else Budget.default()
-    return ensembles.open(path, args.gatherers, budget.shared_by(runs).memory_bytes)
+    return ensembles.open(path, args.executor, budget.shared_by(runs).memory_bytes)
 
 
 def _memory(text: str) -> int:

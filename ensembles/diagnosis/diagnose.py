@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis import strided_readahead
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
-from ensembles.diagnosis.gathered import Gathered
 from ensembles.diagnosis.rule import CannotSay, Rule
+from ensembles.passes.group import SummaryGroup, SummaryRequest
 
 if TYPE_CHECKING:
     from ensembles.run import Run
@@ -37,12 +36,12 @@ def diagnose(run: Run, rules: Sequence[Rule] = RULES) -> Diagnosis:
     EnsioError
         The run cannot be read, or more memory is needed than there may be.
     """
-    examination = Examination(run, rules)
-    return examination.of(run.gather(examination.make, examination.columns) if examination.columns else None)
+    examination = DiagnosisPass(run, rules)
+    return examination.evaluate(run.summarize(examination.requests) if examination.requests else None)
 
 
-class Examination:
-    """What rules ask of a run, for who makes a pass over its events anyway.
+class DiagnosisPass:
+    """What rules ask of a run, for callers that make a pass over its events anyway.
 
     Parameters
     ----------
@@ -51,10 +50,8 @@ class Examination:
 
     Attributes
     ----------
-    make : callable
-        Run → an empty summary, which is filled in the pass.
-    columns : frozenset of str
-        Columns of events that it needs; none: there is nothing to ask of the events.
+    requests : dict of str to SummaryRequest
+        Summaries that the rules need; none: there is nothing to ask of the events.
     """
 
     def __init__(self, run: Run, rules: Sequence[Rule] = RULES) -> None:
@@ -67,22 +64,22 @@ class Examination:
                 self._wanted.append(rule)
             except CannotSay as reason:
                 self._refused[rule.ID] = str(reason)
-        needs = {name: need for rule in self._wanted for name, need in rule.NEEDS.items()}
-        self.make: Callable[[Run], Gathered] = partial(Gathered, needs)
-        columns = frozenset(column for need in needs.values() for column in need.columns)
-        self.columns = columns | {"rank"} if needs else columns
+        self.requests: dict[str, SummaryRequest] = {
+            name: need for rule in self._wanted for name, need in rule.NEEDS.items()
+        }
 
-    def of(self, gathered: Gathered | None) -> Diagnosis:
-        """What the rules say to what was gathered; None: nothing was, as they ask for nothing."""
+    def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
+        """The findings of all rules.
+
+        Parameters
+        ----------
+        group : SummaryGroup or None
+            The filled summaries of `requests`, and perhaps others; None: there are no requests.
+        """
         run, refused = self._run, dict(self._refused)
         findings: list[Finding] = []
         notes = list(run.notes)
-        if gathered is not None and gathered.left_out:
-            notes.append(
-                f"{gathered.left_out:,} tasks made more calls than may be held at once, and the order of "
-                "their calls was not looked at: give more memory (--memory)"
-            )
-        summaries = {} if gathered is None else gathered.summaries
+        summaries = {} if group is None else group.summaries
         for rule in self._wanted:
             try:
                 findings += rule.examine(run, {name: summaries[name] for name in rule.NEEDS})

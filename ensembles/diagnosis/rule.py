@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ensembles.diagnosis.finding import Finding
+from ensembles.passes.group import SummaryRequest
 
 if TYPE_CHECKING:
     from ensembles.run import Run
@@ -16,23 +16,6 @@ class CannotSay(Exception):
     """Raised by a rule where the run does not tell what it needs; the text is the sentence for people."""
 
 
-@dataclass(frozen=True)
-class Need:
-    """A mergeable summary that a rule asks for.
-
-    Attributes
-    ----------
-    make : callable
-        Run → an empty one (`ensembles.gathering.Summary`): a class or function of a module. A summary with
-        ``whole_ranks = True`` is given all calls of a task at once, several tasks at a time.
-    columns : tuple of str
-        Columns of events that it looks at.
-    """
-
-    make: Callable[[Run], Any]
-    columns: tuple[str, ...]
-
-
 class Rule(Protocol):
     """One cause of slow I/O: a module or an object with these.
 
@@ -40,12 +23,12 @@ class Rule(Protocol):
     ----------
     ID : str
         The id of its findings.
-    NEEDS : mapping of str to Need
+    NEEDS : mapping of str to SummaryRequest
         Summaries by name. Rules that name the same one share it, and all are filled in one pass.
     """
 
     ID: str
-    NEEDS: Mapping[str, Need]
+    NEEDS: Mapping[str, SummaryRequest]
 
     def preconditions(self, run: Run) -> None:
         """Look at the run's metadata, before anything is read.

@@ -27,8 +27,9 @@ from ensembles.diagnosis.finding import (
 from ensembles.diagnosis.readahead_levels import HEALTHY_READS, StridedRuns, judgeable
 from ensembles.diagnosis.readahead_loss import Loss, loss_of
 from ensembles.diagnosis.readahead_verdict import Verdict, verdict
-from ensembles.diagnosis.rule import CannotSay, Need, every_call_needed
+from ensembles.diagnosis.rule import CannotSay, every_call_needed
 from ensembles.events import Events
+from ensembles.passes.group import SummaryRequest
 from ensembles.structure.read_streams import LAYERS
 from ensembles.structure.strided_reads import COLUMNS, StridedReads
 from ensembles.units import bytes_text, seconds_text
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 ID = "strided-readahead"
 
-NEEDS = {"strided-reads": Need(StridedReads, COLUMNS)}
+NEEDS = {"strided-reads": SummaryRequest(StridedReads, COLUMNS)}
 
 ADVICE = (
     "switch off or shrink the client's strided read-ahead for these files (Lustre: "

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS
+from ensembles.passes.damage import DamageReport
+from ensembles.passes.memory import held_elsewhere
 from ensembles.readers import coding
 from ensembles.readers.columns import Decoding, compact, decode, read_window, sound
-from ensembles.readers.flaws import Flaws
 from ensembles.readers.layout import EVENT
 from ensembles.readers.spool import Coded, Window
 
@@ -29,12 +29,12 @@ class BlockReader:
 
     Attributes
     ----------
-    flaws : Flaws
+    flaws : DamageReport
         Of the events that were read so far.
     """
 
     def __init__(self, decodings: Sequence[Decoding]) -> None:
-        self.flaws = Flaws()
+        self.flaws = DamageReport()
         self._raw = np.empty(BLOCK_EVENTS, EVENT.dtype)
         self._columns: dict[str, np.ndarray] = {}
         self._place = range(0)
@@ -167,19 +167,6 @@ class ReusedColumns:
         if not self._last or held_elsewhere(self._last):
             self._last = empty_columns(self._length, self._names)
         return self._last
-
-
-def held_elsewhere(columns: dict[str, np.ndarray]) -> bool:
-    """Whether somebody else than who has this dictionary holds one of its columns, or a view of one."""
-    return any(holders != _ONLY_HERE for holders in _holders(columns))
-
-
-def _holders(columns: dict[str, np.ndarray]) -> list[int]:
-    """How many references there are to each column; a view of one is a reference to it."""
-    return [sys.getrefcount(column) for column in columns.values()]
-
-
-_ONLY_HERE = _holders({"one": np.empty(1)})[0]
 
 
 def empty_columns(length: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:

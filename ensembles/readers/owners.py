@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from ensembles.readers.notes import few
+from ensembles.units import few
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 

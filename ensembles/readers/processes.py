@@ -9,9 +9,9 @@ from functools import lru_cache
 from ensembles.metadata import Process, RunMetadata
 from ensembles.readers.alignment import Alignment
 from ensembles.readers.losses import by_reason
-from ensembles.readers.notes import few
 from ensembles.readers.ranks import Member
 from ensembles.readers.spool import Spool
+from ensembles.units import few
 
 
 @lru_cache(maxsize=4096)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from ensembles.errors import EnsioError
 from ensembles.readers import jobfile
 from ensembles.readers.filenames import JOB_FILE_SUFFIX, RECORDS
-from ensembles.readers.notes import few
 from ensembles.readers.owners import Chosen, choose
 from ensembles.readers.spool import Spool, read_spool
 from ensembles.readers.spoolsource import SpoolSource
+from ensembles.units import few
 
 
 def open_spool(path: str) -> SpoolSource:

@@ -9,8 +9,8 @@ from ensembles.metadata import Process, RunMetadata
 from ensembles.readers.alignment import Alignment
 from ensembles.readers.clock import Clocks, notes_on_wrong_clocks
 from ensembles.readers.losses import WORDS
-from ensembles.readers.notes import few
 from ensembles.readers.spool import Spool
+from ensembles.units import few
 
 
 def notes_on_spools(spools: Sequence[Spool], about_ranks: Sequence[str]) -> list[str]:

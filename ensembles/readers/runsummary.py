@@ -15,12 +15,12 @@ from ensembles.metadata import RunMetadata
 from ensembles.readers.decode import BlockReader, Decoding, empty_columns
 from ensembles.readers.jobsummary import JobSummary, Translation, read_job_summary
 from ensembles.readers.layout import JOB_CALL
-from ensembles.readers.notes import few
 from ensembles.readers.ranks import Member
 from ensembles.readers.spool import Spool
 from ensembles.readers.summary import read_summary
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import COLUMNS, RankTable
+from ensembles.units import few
 
 _REST_EVENTS = 1 << 17
 _LARGEST = 1 << 60

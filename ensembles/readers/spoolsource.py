@@ -12,6 +12,7 @@ import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
+from ensembles.passes.damage import DamageReport
 from ensembles.readers.alignment import Alignment
 from ensembles.readers.clock import Clocks
 from ensembles.readers.decode import (
@@ -23,8 +24,6 @@ from ensembles.readers.decode import (
 )
 from ensembles.readers.dictionary import Dictionary
 from ensembles.readers.facts import add_facts
-from ensembles.readers.flaws import Flaws
-from ensembles.readers.notes import few
 from ensembles.readers.processes import aligned_ns, count_tasks, described, process_of
 from ensembles.readers.ranks import assign_ranks
 from ensembles.readers.regions import marked_spools, read_regions
@@ -35,6 +34,7 @@ from ensembles.readers.spool import Spool
 from ensembles.regiontable import RegionTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
+from ensembles.units import few
 
 
 class SpoolSource:
@@ -152,7 +152,7 @@ class SpoolSource:
         return even_spans(sorted(events), [events[rank] for rank in sorted(events)], most_parts)
 
     def chunks_of_ranks(
-        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: Flaws
+        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
     ) -> Iterator[Events]:
         """As `chunks`, of the ranks of a span; what is wrong with them is added to `flaws`."""
         low, high = span
@@ -246,7 +246,7 @@ class SpoolSource:
         make = Events if len(columns) == len(COLUMNS) else Events.partly
         return make(columns, self.metadata.calls, self.metadata.files)
 
-    def note_flaws(self, flaws: Flaws) -> None:
+    def note_flaws(self, flaws: DamageReport) -> None:
         """Say in the notes what a pass over all events found."""
         for sentence in flaws.sentences:
             self.metadata.note(sentence)

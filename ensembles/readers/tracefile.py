@@ -13,9 +13,9 @@ import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
+from ensembles.passes.damage import DamageReport
 from ensembles.readers.completion import NEEDED, CompletionOrder
 from ensembles.readers.decode import ReusedColumns
-from ensembles.readers.flaws import Flaws
 from ensembles.readers.limits import LIMITS, unsound
 from ensembles.readers.plugins import find_plugins
 from ensembles.readers.trace_chunks import DAMAGE, Limits
@@ -186,7 +186,7 @@ class TraceFileSource:
         return [(low, high - 1) for low, high in zip(first, behind, strict=True)]
 
     def chunks_of_ranks(
-        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: Flaws
+        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
     ) -> Iterator[Events]:
         """As `chunks`, of the ranks of a span."""
         asked = tuple(COLUMNS) if names is None else tuple(names)
@@ -197,7 +197,7 @@ class TraceFileSource:
                 yield from self._cut({name: columns[name][begin:end] for name in asked}, max_events)
                 del columns
 
-    def note_flaws(self, flaws: Flaws) -> None:
+    def note_flaws(self, flaws: DamageReport) -> None:
         """There are none: what was damaged was left out, and noted, when the file was made."""
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:

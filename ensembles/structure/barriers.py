@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.events import Call, Events
+from ensembles.passes.summary import ANY_ORDER, Summary
 
 NEARLY_ALL = 0.9
 """Share of the ranks that stands for all of them: some may have been killed, or not recorded."""
@@ -30,10 +31,11 @@ NO_MEETINGS = (
 )
 
 
-class Meetings:
+class Meetings(Summary):
     """The synchronising calls of a run, collected chunk by chunk: 32 bytes a call."""
 
     columns = ("call", "duration", "rank", "requested", "start")
+    requires = ANY_ORDER
 
     def __init__(self) -> None:
         self._parts: list[tuple[np.ndarray, ...]] = []
@@ -52,6 +54,14 @@ class Meetings:
         """Add what another one of the same run holds."""
         self._calls = self._calls or other._calls
         self._parts += other._parts
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``rank``, ``start``, ``end``, ``call`` and ``requested`` of each."""
+        names = ("rank", "start", "end", "call", "requested")
+        if not self._parts:
+            return {name: np.empty(0, np.int64) for name in names}
+        columns = zip(*self._parts, strict=True)
+        return {name: np.concatenate(parts) for name, parts in zip(names, columns, strict=True)}
 
     def __bool__(self) -> bool:
         """Whether there are any but those at the beginning and the end of MPI."""
@@ -76,9 +86,7 @@ class Meetings:
         """
         if not self._parts:
             return np.empty(0, np.int64)
-        rank, start, end, call, requested = (
-            np.concatenate(column) for column in zip(*self._parts, strict=True)
-        )
+        rank, start, end, call, requested = self.to_arrays().values()
         members, place = np.unique(rank, return_inverse=True)
         if len(members) < NEARLY_ALL * ranks:
             return np.empty(0, np.int64)

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from ensembles.events import Call, Events
+from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns, bin_of
 
 try:
@@ -32,7 +33,7 @@ _LEFT_OUT = ("seek", "meta", "wait")
 _NEVER = np.iinfo(np.int64).max
 
 
-class GapsOfAll:
+class GapsOfAll(Summary):
     """What calls of all ranks leave free of the gaps of some: a mergeable summary.
 
     Calls that are in others, and those that move, open, close and flush nothing are left out.
@@ -53,6 +54,7 @@ class GapsOfAll:
     """
 
     columns = ("call", "depth", "start", "duration")
+    requires = ANY_ORDER
 
     def __init__(self, gap_from: np.ndarray, gap_to: np.ndarray) -> None:
         self.gap_from = np.ascontiguousarray(gap_from, np.int64)

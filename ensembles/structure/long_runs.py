@@ -12,12 +12,13 @@ import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.events import OPS, Events
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 from ensembles.structure.barriers import NEARLY_ALL, NO_MEETINGS, Meetings
 from ensembles.structure.gaps_of_all import GapsOfAll
 from ensembles.structure.outer_calls import OuterCalls
 from ensembles.structure.parted import Phases
 from ensembles.structure.steps import cuts_in, steps_of
-from ensembles.summaries.one_pass import filled
 from ensembles.summaries.phasecounts import CountsOfSeveral
 
 if TYPE_CHECKING:
@@ -65,21 +66,6 @@ class Beside:
         self.found: CountsOfSeveral | None = None
 
 
-class _GapsAndCounts:
-    """Both in one summary."""
-
-    def __init__(self, gaps: GapsOfAll, counts: CountsOfSeveral) -> None:
-        self.gaps, self.counts = gaps, counts
-
-    def add(self, chunk: Events) -> None:
-        self.gaps.add(chunk)
-        self.counts.add(chunk)
-
-    def merge(self, other: _GapsAndCounts) -> None:
-        self.gaps.merge(other.gaps)
-        self.counts.merge(other.counts)
-
-
 def phases_of_long_run(
     run: Run, rule: str | None, most_events: int, some: Events | None = None, beside: Beside | None = None
 ) -> Phases:
@@ -110,7 +96,7 @@ def phases_of_long_run(
     calls.add(some)
     if rule in (None, "barriers"):
         if meetings:
-            met = filled(run, Meetings.columns, Meetings)
+            met = run.summarize(ignoring_run(Meetings))
             cuts_ns = met.moments_ns(_ranks_with_io(run, some, calls), run.clock_error_ns)
             if len(cuts_ns):
                 return _between_barriers(run, cuts_ns, calls)
@@ -118,7 +104,7 @@ def phases_of_long_run(
             raise EnsioError(NO_MEETINGS)
     if not calls.total:
         return _one_phase(run)
-    rank, start, end, op = calls.columns
+    rank, start, end, op = calls.transfers
     steps = steps_of(rank, start, end, op)
     ranks = len(np.unique(some.rank))
     looked_at = f"; looked at {ranks:,} of {run.tasks:,} tasks"
@@ -138,23 +124,17 @@ def _gaps_and_counts(
     run: Run, gap_from: np.ndarray, gap_to: np.ndarray, beside: Beside | None
 ) -> tuple[GapsOfAll, CountsOfSeveral | None]:
     ends = np.stack([gap_from, gap_to], axis=1).reshape(-1)
-    if beside is None or len(gap_from) > MOST_BESIDE or (np.diff(ends) < 0).any():
-        return filled(run, GapsOfAll.columns, partial(GapsOfAll, gap_from, gap_to)), None
-    make = beside.make
-    columns = tuple({*GapsOfAll.columns, *beside.columns})
-    both = filled(run, columns, partial(_empty_gaps_and_counts, gap_from, gap_to, ends, make))
-    return both.gaps, both.counts
-
-
-def _empty_gaps_and_counts(
-    gap_from: np.ndarray, gap_to: np.ndarray, ends: np.ndarray, make: Callable[[np.ndarray], CountsOfSeveral]
-) -> _GapsAndCounts:
-    return _GapsAndCounts(GapsOfAll(gap_from, gap_to), make(ends))
+    make = ignoring_run(partial(GapsOfAll, gap_from, gap_to))
+    requests = {"gaps": SummaryRequest(make)}
+    if beside is not None and len(gap_from) <= MOST_BESIDE and (np.diff(ends) >= 0).all():
+        requests["counts"] = SummaryRequest(ignoring_run(partial(beside.make, ends)), beside.columns)
+    found = run.summarize(requests)
+    return found["gaps"], found.summaries.get("counts")
 
 
 def _one_phase(run: Run) -> Phases:
     nowhere = np.empty(0, np.int64)
-    begun = filled(run, _Begun.columns, partial(_Begun, nowhere))
+    begun = run.summarize(ignoring_run(partial(_Begun, nowhere)))
     if not begun.used.any():
         return Phases.without_io()
     return Phases.between("none", 0.0, nowhere, [begun.example_ns])
@@ -171,14 +151,15 @@ def _between_barriers(run: Run, cuts_ns: np.ndarray, calls: OuterCalls) -> Phase
         of_some = Phases.between("barriers", 1.0, cuts_ns, [calls.start])
         if of_some.count == len(cuts_ns) + 1:
             return of_some
-    begun = filled(run, _Begun.columns, partial(_Begun, cuts_ns))
+    begun = run.summarize(ignoring_run(partial(_Begun, cuts_ns)))
     return Phases.between("barriers", 1.0, cuts_ns, [begun.example_ns])
 
 
-class _Begun:
+class _Begun(Summary):
     """Between which cuts calls begin in which no rank waits: a mergeable summary."""
 
     columns = ("call", "start")
+    requires = ANY_ORDER
 
     def __init__(self, cuts_ns: np.ndarray) -> None:
         self._cuts_ns = cuts_ns
@@ -192,6 +173,10 @@ class _Begun:
 
     def merge(self, other: _Begun) -> None:
         self.used |= other.used
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``cuts_ns``, and whether calls begin before, between and after them."""
+        return {"cuts_ns": self._cuts_ns, "used": self.used}
 
     @property
     def example_ns(self) -> np.ndarray:

@@ -8,9 +8,16 @@ call inside another, or calls of several threads.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+
 import numpy as np
 
+from ensembles.errors import EnsioError
 from ensembles.events import Events, op_of_calls
+from ensembles.passes.by_rank import Compute, chunks_by_rank
+
+Phase = Callable[[Events], np.ndarray]
 
 
 def ordinal_of(events: Events, phase: np.ndarray | None = None) -> np.ndarray:
@@ -109,6 +116,56 @@ class OrdinalCounter:
         self._keys = joined[first]
         self._calls = np.concatenate([calls, self._calls])[first]
         self._last_ns = np.concatenate([last_ns, self._last_ns])[first]
+
+
+def with_ordinals(
+    chunks: Iterator[Events], most_events: int, path: str, phase: Phase | None = None
+) -> Iterator[Events]:
+    """The same events, which know their ordinals from now on.
+
+    Parameters
+    ----------
+    chunks : iterator of Events
+        In the order of ranks.
+    most_events : int
+        So many events of a rank are held at once; of a rank with more, ordinals are counted as chunks come.
+    path : str
+        Of the run.
+    phase : callable, optional
+        Events → phase of each: calls are counted within phases, whatever their file.
+
+    Raises
+    ------
+    EnsioError
+        A rank has more events, and its calls come in another order than they began.
+    """
+    return chunks_by_rank(chunks, most_events, partial(_numbered, phase), partial(_counting, path, phase))
+
+
+def _numbered(phase: Phase | None, events: Events) -> Events:
+    """All events of some ranks."""
+    return _knowing(events, ordinal_of(events, None if phase is None else phase(events)))
+
+
+def _counting(path: str, phase: Phase | None) -> Compute:
+    """Numbers the events of one rank, chunk by chunk."""
+    counter = OrdinalCounter()
+
+    def counted(events: Events) -> Events:
+        ordinal = counter.of(events, None if phase is None else phase(events))
+        if counter.out_of_order:
+            raise EnsioError(
+                f"{path}: rank {events.rank[0]} made too many calls to be held at once, and some of them "
+                "overlap others, so that their ordinals cannot be counted on the way: give more memory "
+                "(--memory)"
+            )
+        return _knowing(events, ordinal)
+
+    return counted
+
+
+def _knowing(events: Events, ordinal: np.ndarray) -> Events:
+    return events.told_by(lambda name: ordinal if name == "ordinal" else None)
 
 
 def _low_key(events: Events, phase: np.ndarray | None) -> np.ndarray:

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.events import Events
+from ensembles.passes.summary import Summary
 from ensembles.structure.ordinal_ensembles import OrdinalEnsembles
-from ensembles.structure.whole_ranks import with_ordinals
+from ensembles.structure.ordinals import with_ordinals
 
 if TYPE_CHECKING:
-    from ensembles.budget import Budget
+    from ensembles.passes.memory import Budget
     from ensembles.selection import Selection
     from ensembles.structure.phases import Phases
 
 _MIB = float(1 << 20)
 
 
-class Operations:
+class Operations(Summary):
     """Time, layers and nesting of the calls of each operation.
 
     Attributes
@@ -32,6 +33,8 @@ class Operations:
     nested : Counter of str
         How many are inside others.
     """
+
+    columns = ("call", "depth", "duration")
 
     def __init__(self, _: Any = None) -> None:
         self.time_ns: Counter[str] = Counter()
@@ -56,8 +59,17 @@ class Operations:
         for op, layers in other.layers.items():
             self.layers.setdefault(op, set()).update(layers)
 
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``op``, and of each ``time_ns`` and ``nested``."""
+        ops = list(self.time_ns)
+        return {
+            "op": np.array(ops, str),
+            "time_ns": np.array([self.time_ns[op] for op in ops], np.int64),
+            "nested": np.array([self.nested[op] for op in ops], np.int64),
+        }
 
-class OrdinalsOfRun:
+
+class OrdinalsOfRun(Summary):
     """Counts the calls of one operation, and puts those that are chosen into ensembles.
 
     Parameters
@@ -93,7 +105,7 @@ class OrdinalsOfRun:
         self._op, self._chosen, self._selection, self._nested = op, chosen, selection, nested
         self._phases, self._within_phases = phases, within_phases
 
-    def prepared(self, chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Events]:
+    def prepare_chunks(self, chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Events]:
         """The calls that count, which know their ordinals."""
         counted = (chunk[self._counts(chunk)] for chunk in chunks)
         phase = self._phases.of if self._within_phases and self._phases is not None else None
@@ -124,3 +136,7 @@ class OrdinalsOfRun:
     def merge(self, other: OrdinalsOfRun) -> None:
         """Add those of other ranks."""
         self.ensembles.merge(other.ensembles)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """As `OrdinalEnsembles.to_arrays`."""
+        return self.ensembles.to_arrays()

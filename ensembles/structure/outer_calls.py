@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.events import OPS, Events
+from ensembles.passes.summary import Summary
 
 _NO_TRANSFER = ("seek", "meta", "wait")
 
 
-class OuterCalls:
+class OuterCalls(Summary):
     """They are kept chunk by chunk: 21 bytes a call."""
 
     def __init__(self) -> None:
@@ -36,11 +37,26 @@ class OuterCalls:
             part = (chunk.rank, chunk.start, chunk.end, chunk.op)
             self._parts.append(tuple(column[mine] for column in part))
 
+    def merge(self, other: OuterCalls) -> None:
+        """Add those of higher ranks."""
+        longer, shorter = sorted((self.of_rank, other.of_rank), key=len, reverse=True)
+        self.of_rank = longer.copy()
+        self.of_rank[: len(shorter)] += shorter
+        self._parts += other._parts
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``rank``, ``start``, ``end`` and ``op`` of each."""
+        names = ("rank", "start", "end", "op")
+        if not self._parts:
+            return {name: np.empty(0, np.int64) for name in names}
+        columns = zip(*self._parts, strict=True)
+        return {name: np.concatenate(parts) for name, parts in zip(names, columns, strict=True)}
+
     @property
-    def columns(self) -> tuple[np.ndarray, ...]:
+    def transfers(self) -> tuple[np.ndarray, ...]:
         """Rank, start, end and operation of those that move bytes, open, close or flush; of all if there are
         none of these."""
-        rank, start, end, op = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        rank, start, end, op = self.to_arrays().values()
         mine = ~np.isin(op, [OPS.index(name) for name in _NO_TRANSFER])
         return (rank[mine], start[mine], end[mine], op[mine]) if mine.any() else (rank, start, end, op)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.events import OPS, Events
+from ensembles.passes.summary import Summary
 from ensembles.structure.phases import Phases
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
 
@@ -78,7 +79,7 @@ class PhaseTotals:
         return asdict(self)
 
 
-class PhaseTable:
+class PhaseTable(Summary):
     """Totals of each phase, filled chunk by chunk.
 
     It holds a few numbers for each task and phase, whatever the number of calls.
@@ -88,6 +89,8 @@ class PhaseTable:
     phases : Phases
         Of the whole run; the calls that are added may be some of it.
     """
+
+    columns = ("rank", "call", "carried", "file", "moved", "start", "duration")
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
@@ -149,6 +152,17 @@ class PhaseTable:
         for number, last in other._last.items():
             if number not in self._last or self._last[number][:2] < last[:2]:
                 self._last[number] = last
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``calls``, ``bytes_read``, ``bytes_written`` and ``start_ns`` by number of the phase; place 0 is no
+        phase."""
+        read, written = (self._bytes[DIRECTIONS.index(direction)] for direction in ("read", "write"))
+        return {
+            "calls": self._calls,
+            "bytes_read": read,
+            "bytes_written": written,
+            "start_ns": self._start,
+        }
 
     def totals(self) -> list[PhaseTotals]:
         """The phases that have calls among those added, by number."""

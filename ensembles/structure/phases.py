@@ -11,13 +11,14 @@ Where they come from, the first that there is:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ensembles.errors import EnsioError
 from ensembles.events import Events
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import ignoring_run
 from ensembles.regiontable import RegionTable
 from ensembles.structure.barriers import NO_MEETINGS, Meetings
 from ensembles.structure.long_runs import Beside, phases_of_long_run
@@ -83,7 +84,11 @@ def find_phases(
     """
     if regions is not None and rule in (None, "named") and (named := NamedPhases.of_regions(regions)):
         return Phases.of_names(named)
-    return _find([events], clock_error_ns, rule)
+    _refuse_named(rule)
+    meetings, calls = Meetings(), OuterCalls()
+    meetings.add(events)
+    calls.add(events)
+    return _find(meetings, calls, clock_error_ns, rule)
 
 
 def phases_of_run(
@@ -120,23 +125,25 @@ def phases_of_run(
         )
     if named and rule in (None, "named"):
         return Phases.of_names(named)
+    _refuse_named(rule)
     if most_events is None:
         most_events = min(MOST_EVENTS, run.budget.memory_bytes // _BYTES_PER_CALL)
-    if rule != "named" and run.most_events > most_events:
+    if run.most_events > most_events:
         return phases_of_long_run(run, rule, most_events, some, beside)
-    return _find(run.chunks(run.budget.chunk_events), run.clock_error_ns, rule)
+    wanted = {"meetings": Meetings, "calls": OuterCalls}
+    found = run.summarize({name: SummaryRequest(ignoring_run(kind)) for name, kind in wanted.items()})
+    return _find(found["meetings"], found["calls"], run.clock_error_ns, rule)
 
 
-def _find(chunks: Iterable[Events], clock_error_ns: int, rule: str | None) -> Phases:
-    """As `find_phases`, of phases that have no names."""
+def _refuse_named(rule: str | None) -> None:
     if rule == "named":
         raise EnsioError(
             "the program named no phases: leave the rule out, or see docs/statistics.md, Structure"
         )
-    meetings, calls = Meetings(), OuterCalls()
-    for chunk in chunks:
-        meetings.add(chunk)
-        calls.add(chunk)
+
+
+def _find(meetings: Meetings, calls: OuterCalls, clock_error_ns: int, rule: str | None) -> Phases:
+    """As `find_phases`, of phases that have no names."""
     if not calls.total:
         return Phases.without_io()
     if rule in (None, "barriers"):
@@ -145,5 +152,5 @@ def _find(chunks: Iterable[Events], clock_error_ns: int, rule: str | None) -> Ph
             return Phases.between("barriers", 1.0, cuts_ns, [calls.start])
         if rule == "barriers":
             raise EnsioError(NO_MEETINGS)
-    steps = steps_of(*calls.columns)
+    steps = steps_of(*calls.transfers)
     return Phases.between(steps.rule, steps.share, steps.cuts_ns, [calls.start], steps.left_out)

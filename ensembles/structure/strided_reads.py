@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.events import Events
+from ensembles.passes.summary import BY_RANK, Summary
 from ensembles.structure.strided_runs import COLUMNS, MOST_POSITIONS, ROW, strides_of
 
 __all__ = ["COLUMNS", "MOST_POSITIONS", "ROW", "StridedReads"]
@@ -23,10 +24,8 @@ MOST_ROWS = 1 << 18
 """Reads that are held; of more, those of some tasks, chosen by chance."""
 
 
-class StridedReads:
+class StridedReads(Summary):
     """The strided reads of a run.
-
-    Calls of a task have to come together (`whole_ranks`).
 
     Attributes
     ----------
@@ -44,7 +43,8 @@ class StridedReads:
         Share of the tasks whose rows are held.
     """
 
-    whole_ranks = True
+    columns = COLUMNS
+    requires = BY_RANK
 
     def __init__(self, _: Any = None, most_rows: int = MOST_ROWS) -> None:
         self.reads = self.reads_with_offset = 0

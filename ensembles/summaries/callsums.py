@@ -63,6 +63,10 @@ class CallSums:
     deepest: int
 
 
+SUM_COLUMNS = ("call", "depth", "carried", "moved", "start", "duration")
+"""Columns of events that `sums_of` needs."""
+
+
 def sums_of(chunk: Events) -> CallSums:
     """The sums of a chunk, which are made when they are first asked for. It has one event at least.
 

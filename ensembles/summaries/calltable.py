@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ensembles.events import OPS, Call, Events
-from ensembles.summaries.callsums import mark, sums_of
+from ensembles.passes.summary import Summary
+from ensembles.summaries.callsums import SUM_COLUMNS, mark, sums_of
 
 _TRANSFERS = ("read", "write")
 _WAIT = "wait"
@@ -58,7 +59,7 @@ class SlowestCall:
     file: str
 
 
-class CallTable:
+class CallTable(Summary):
     """Totals of each call.
 
     Attributes
@@ -70,6 +71,8 @@ class CallTable:
     start_ns, end_ns : int or None
         First entry into a call and last return from one, since the origin of the run.
     """
+
+    columns = (*SUM_COLUMNS, "rank", "file")
 
     def __init__(self) -> None:
         self.totals: dict[Call, CallTotals] = {}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.events import COLUMNS, Call, Events
+from ensembles.passes.summary import Summary
 from ensembles.readers.layout import CONSTANTS
 from ensembles.summaries.bins import BIN_COUNT, bin_of
 from ensembles.summaries.classes import UNKNOWN_ORDINAL, Ordinals, ordinal_class, size_class
@@ -49,7 +50,7 @@ ARRAYS = (*CELL_DTYPES, "bin_cell", "bin", "bin_count", "longest_cell", *_LONGES
 """What `CellSummary.to_arrays` gives."""
 
 
-class CellSummary:
+class CellSummary(Summary):
     """What the calls of each cell add up to; a cell is a call, a size class and an ordinal class.
 
     Attributes

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ensembles.events import Call, Events
+from ensembles.passes.summary import Summary
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_BITS, BIN_COUNT, bin_edges_s, bin_low_ns
-from ensembles.summaries.callsums import sums_of
+from ensembles.summaries.callsums import SUM_COLUMNS, sums_of
 
 
-class LogHistogram:
+class LogHistogram(Summary):
     """Number of calls per duration, for each call of a run.
 
     Attributes
@@ -20,6 +21,8 @@ class LogHistogram:
     counts : dict of Call to ndarray of int64, shape (BIN_COUNT,)
         Calls that occurred, in order of first occurrence.
     """
+
+    columns = SUM_COLUMNS
 
     def __init__(self) -> None:
         self.counts: dict[Call, np.ndarray] = {}

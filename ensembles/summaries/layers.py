@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.events import Call, Events
-from ensembles.summaries.callsums import sums_of
+from ensembles.passes.summary import Summary
+from ensembles.summaries.callsums import SUM_COLUMNS, sums_of
 from ensembles.summaries.nesting import Nesting
 
 
@@ -29,7 +30,7 @@ class LayerTime:
     exclusive_ns: int = 0
 
 
-class LayerTimes:
+class LayerTimes(Summary):
     """Time of each function and layer, with and without the calls inside.
 
     All chunks of a thread must be added to the same summary, in their order, see `Nesting`.
@@ -39,6 +40,8 @@ class LayerTimes:
     calls, time_ns, inner_ns : dict of Call to int
         Number of calls, sum of durations, and the part of it that was spent in recorded calls inside.
     """
+
+    columns = (*SUM_COLUMNS, "rank", "thread")
 
     def __init__(self) -> None:
         self.calls: dict[Call, int] = {}

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.events import Call, Events
-from ensembles.summaries.callsums import central_sums, sums_of
+from ensembles.passes.summary import Summary
+from ensembles.summaries.callsums import SUM_COLUMNS, central_sums, sums_of
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Moments:
         return self.max_ns > self.min_ns and self.sums[0] > 0
 
 
-class CallMoments:
+class CallMoments(Summary):
     """Moments of the durations of each call of a run.
 
     Attributes
@@ -97,6 +98,8 @@ class CallMoments:
     moments : dict of Call to Moments
         Calls that occurred.
     """
+
+    columns = SUM_COLUMNS
 
     def __init__(self) -> None:
         self.moments: dict[Call, Moments] = {}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ensembles.events import Events
+from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT
 
@@ -20,7 +21,7 @@ MOST_KEPT = 1 << 20
 """So many calls are kept one by one: 16 bytes each."""
 
 
-class PhaseCounts:
+class PhaseCounts(Summary):
     """Counts by phase and bin.
 
     Parameters
@@ -45,6 +46,8 @@ class PhaseCounts:
     kept : list of (ndarray, ndarray), or None
         Keys and durations of those calls; None: there were too many.
     """
+
+    requires = ANY_ORDER
 
     def __init__(
         self,
@@ -143,13 +146,15 @@ class PhaseCounts:
         return found
 
 
-class CountsOfSeveral:
+class CountsOfSeveral(Summary):
     """Counts of several choices of calls by the same phases, side by side.
 
     Attributes
     ----------
     each : list of PhaseCounts
     """
+
+    requires = ANY_ORDER
 
     def __init__(self, each: Sequence[PhaseCounts]) -> None:
         self.each = list(each)
@@ -163,6 +168,11 @@ class CountsOfSeveral:
         """Add what other ones of the same choices hold."""
         for mine, theirs in zip(self.each, other.each, strict=True):
             mine.merge(theirs)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """As `PhaseCounts.to_arrays`, of each, with its number before each name."""
+        arrays = ((place, counts.to_arrays()) for place, counts in enumerate(self.each))
+        return {f"{place}.{name}": values for place, found in arrays for name, values in found.items()}
 
     @property
     def all_kept(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ensembles.events import OPS, Call, Events
+from ensembles.passes.summary import Summary
 from ensembles.summaries.nesting import Nesting
 
 _WAIT = OPS.index("wait")
@@ -16,7 +17,7 @@ SUMS = ("count", "errors", "moved", "time_ns", "inner_ns")
 COLUMNS = ("rank", "call", *SUMS, "max_ns")
 
 
-class RankTable:
+class RankTable(Summary):
     """One row for each rank and function that it called.
 
     Attributes

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ensembles.events import Call, Events, of_calls
+from ensembles.passes.summary import Summary
 from ensembles.summaries.spreading import Choice, extent_of
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
@@ -27,7 +28,7 @@ CLASSES = {
 """Classes that a picture tells apart, and the operations that belong to each."""
 
 
-class Raster:
+class Raster(Summary):
     """Time in calls by class, row of tasks, and cell of time.
 
     Calls that were made inside another recorded call of their thread are not counted again: a task that
@@ -52,6 +53,8 @@ class Raster:
     several_threads : bool
         Any task has calls of more than one thread: more calls than tasks may be under way at a time.
     """
+
+    columns = ("rank", "thread", "call", "depth", "start", "duration")
 
     def __init__(self, tasks: int, rows: int = ROWS, cells: int = CELLS) -> None:
         self.tasks = max(tasks, 1)

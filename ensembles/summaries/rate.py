@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ensembles.events import Call, Events, of_calls
+from ensembles.passes.summary import Summary
 from ensembles.summaries.callsums import carried_bits
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
 from ensembles.summaries.spreading import Choice
@@ -17,7 +18,7 @@ _FRACTION_BITS = 10
 """Bytes are spread in units of 1/1024: where a call moves few per cell, whole ones would show as ripples."""
 
 
-class RateCurve:
+class RateCurve(Summary):
     """Bytes read and bytes written per cell of time, over all tasks.
 
     The parts of a call always add up to its bytes, so the area under a curve is exactly the bytes that
@@ -28,6 +29,8 @@ class RateCurve:
     cells : int
         Most cells of time.
     """
+
+    columns = ("call", "carried", "moved", "start", "duration")
 
     def __init__(self, cells: int = CELLS) -> None:
         self._grid = TimeGrid(len(DIRECTIONS), cells)

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from ensembles.events import OPS, Events, op_of_calls
+from ensembles.passes.summary import Summary
 from ensembles.regiontable import KINDS, RegionTable, Spans
 
 
@@ -37,13 +38,15 @@ class RegionTotals:
     io_time_ns: int = 0
 
 
-class RegionTimes:
+class RegionTimes(Summary):
     """The totals of every phase and region of a run, in the order of their first start.
 
     Parameters
     ----------
     table : RegionTable
     """
+
+    columns = ("rank", "call", "depth", "start", "duration")
 
     def __init__(self, table: RegionTable) -> None:
         key = table.name.astype(np.int64) * len(KINDS) + table.kind
@@ -70,6 +73,16 @@ class RegionTimes:
         """Add the calls that another one of the same table holds."""
         for mine, theirs in zip(self.totals, other.totals, strict=True):
             mine.io_time_ns += theirs.io_time_ns
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``name``, ``count``, ``time_ns`` and ``io_time_ns`` of each."""
+        return {
+            "name": np.array([totals.name for totals in self.totals], str),
+            **{
+                name: np.array([getattr(totals, name) for totals in self.totals], np.int64)
+                for name in ("count", "time_ns", "io_time_ns")
+            },
+        }
 
 
 def _totals(table: RegionTable, key: np.ndarray, number: np.ndarray, length: int) -> list[RegionTotals]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ensembles.events import OPS, Call, Events, op_of_calls
+from ensembles.passes.summary import Summary
 from ensembles.summaries.callsums import carried_bits, sums_of
 from ensembles.summaries.layers import LayerTimes
 
@@ -50,7 +51,7 @@ def counted_elsewhere(events: Events) -> np.ndarray:
     return (events.carried & carried_bits(events.calls)[events.call]) != 0
 
 
-class RunTotals:
+class RunTotals(Summary):
     """Bytes and time of all calls together.
 
     Attributes
@@ -60,6 +61,8 @@ class RunTotals:
     layers : LayerTimes
         Time by function and layer, from which the time in I/O comes.
     """
+
+    columns = LayerTimes.columns
 
     def __init__(self) -> None:
         self.bytes_read = 0

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.events import Events
+from ensembles.passes.summary import Summary
 from ensembles.summaries.callsums import count_sizes, layers_of_transfers
 
 LIMIT = 1 << 16
 """Sizes that are counted exactly, per layer."""
 
 
-class SizeTable:
+class SizeTable(Summary):
     """Counts of the requested sizes of reads and writes, per layer.
 
     Up to `LIMIT` different sizes of a layer are counted exactly. When there are more, the rarer half is
@@ -23,6 +24,8 @@ class SizeTable:
     uncertainty : dict of str to int
         By layer: each count may be too low by as much; 0: all counts are exact.
     """
+
+    columns = ("call", "requested")
 
     def __init__(self) -> None:
         self.uncertainty: dict[str, int] = {}

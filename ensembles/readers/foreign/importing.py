@@ -13,12 +13,12 @@ from typing import Protocol
 
 import numpy as np
 
-from ensembles.budget import Budget
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Events
 from ensembles.metadata import RunMetadata
+from ensembles.passes.damage import DamageReport
+from ensembles.passes.memory import Budget
 from ensembles.readers.completion import NEEDED, CompletionOrder
-from ensembles.readers.flaws import Flaws
 from ensembles.readers.foreign import sorting
 from ensembles.readers.limits import unsound
 from ensembles.regiontable import RegionTable
@@ -136,12 +136,12 @@ class ImportedSource:
         return [(0, self.metadata.tasks)] if self.slots else []
 
     def chunks_of_ranks(
-        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: Flaws
+        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
     ) -> Iterator[Events]:
         """As `chunks`, of the ranks of a span."""
         return self._chunks(self._begin_of(span[0]), self._begin_of(span[1] + 1), max_events, names)
 
-    def note_flaws(self, flaws: Flaws) -> None:
+    def note_flaws(self, flaws: DamageReport) -> None:
         """There are none: records that were passed over are in the notes."""
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:

@@ -12,8 +12,8 @@ from matrices import FileSystem, Matrices, run_matrices, write_run
 
 import ensembles as en
 from ensembles.collection import collect
-from ensembles.diagnosis.diagnose import Examination
-from ensembles.viz.report import Summaries, write_report
+from ensembles.diagnosis.diagnose import DiagnosisPass
+from ensembles.viz.report import ReportData, write_report
 
 FAULTY = FileSystem(fault=1.0)
 
@@ -110,7 +110,7 @@ def test_what_cannot_be_read_is_one_sentence_and_exit_2(tmp_path):
 
 
 def test_memory_that_does_not_hold_a_task_leaves_it_out_and_says_so(tmp_path, monkeypatch):
-    from ensembles.budget import Budget
+    from ensembles.passes.memory import Budget
 
     folder = write_run(run_matrices(Matrices(), 6, FAULTY), tmp_path / "run")
     monkeypatch.setattr(Budget, "held_events", 20)
@@ -123,12 +123,12 @@ def test_memory_that_does_not_hold_a_task_leaves_it_out_and_says_so(tmp_path, mo
 @pytest.mark.parametrize("workers", [None, 2])
 def test_findings_of_the_pass_of_a_report_are_those_of_a_pass_of_their_own(faulty, workers):
     run = en.open(faulty, workers=workers)
-    examination = Examination(run)
-    summaries, gathered = Summaries.with_examination(run, examination)
+    examination = DiagnosisPass(run)
+    summaries, group = ReportData.from_run(run, examination.requests)
     expected = en.diagnose(en.open(faulty))
     assert len(expected.findings) == 1
-    assert examination.of(gathered).to_json() == expected.to_json()
-    alone = Summaries.of_run(en.open(faulty))
+    assert examination.evaluate(group).to_json() == expected.to_json()
+    alone, _ = ReportData.from_run(en.open(faulty))
     assert {call: each.count for call, each in summaries.table.totals.items()} == {
         call: each.count for call, each in alone.table.totals.items()
     }

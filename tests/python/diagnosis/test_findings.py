@@ -20,10 +20,12 @@ from ensembles.diagnosis.finding import (
     spans_of,
     spans_text,
 )
-from ensembles.diagnosis.rule import CannotSay, Need
+from ensembles.diagnosis.rule import CannotSay
 from ensembles.events import Events
-from ensembles.structure import held_ranks
-from ensembles.structure.held_ranks import HeldRanks
+from ensembles.passes import rank_buffer
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.rank_buffer import RankBuffer
+from ensembles.passes.summary import Summary
 
 
 def test_confidence_is_lost_by_doubt_and_gone_with_a_check_that_fails():
@@ -58,11 +60,11 @@ def pieces_of(
     sizes: list[int], chunk: int, most: int, enough: int, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[list[int]], int]:
     """The ranks in each piece, and how many were left out."""
-    monkeypatch.setattr(held_ranks, "ENOUGH", enough)
+    monkeypatch.setattr(rank_buffer, "ENOUGH", enough)
     rank = np.repeat(np.arange(len(sizes)), sizes)
     columns = {"rank": rank, "start": np.arange(len(rank)), "call": np.zeros(len(rank))}
     events = Events.partly(columns, (), [""])
-    held, pieces = HeldRanks((), most), []
+    held, pieces = RankBuffer((), most), []
     for low in range(0, len(rank), chunk):
         pieces += held.added(events.part(low, min(low + chunk, len(rank))))
     pieces += held.rest()
@@ -94,8 +96,8 @@ def test_a_task_that_does_not_fit_is_left_out_and_the_others_are_whole(chunk, en
 
 
 def test_memory_is_used_again_unless_somebody_keeps_it(monkeypatch):
-    monkeypatch.setattr(held_ranks, "ENOUGH", 1)
-    held, places, kept = HeldRanks((), 100), [], []
+    monkeypatch.setattr(rank_buffer, "ENOUGH", 1)
+    held, places, kept = RankBuffer((), 100), [], []
     for rank in range(6):
         chunk = Events.partly({"rank": np.full(5, rank), "start": np.full(5, rank)}, (), [""])
         for piece in held.added(chunk):
@@ -107,7 +109,7 @@ def test_memory_is_used_again_unless_somebody_keeps_it(monkeypatch):
     assert kept[0].tolist() == [2] * 5
 
 
-class _Count:
+class _Count(Summary):
     """How many calls there are; needs no whole ranks."""
 
     def __init__(self, _: object = None) -> None:
@@ -119,6 +121,9 @@ class _Count:
     def merge(self, other: _Count) -> None:
         self.calls += other.calls
 
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        return {"calls": np.array(self.calls)}
+
 
 def rule(name: str, severity: str, gain_s: float, refuses: str = "") -> SimpleNamespace:
     def examine(run: en.Run, summaries: Mapping[str, _Count]) -> list[Finding]:
@@ -127,7 +132,7 @@ def rule(name: str, severity: str, gain_s: float, refuses: str = "") -> SimpleNa
         evidence = {"calls": summaries["count"].calls}
         return [Finding(name, severity, 0.5, Where(), evidence, (), "do this", (gain_s, gain_s), name)]
 
-    needs = {"count": Need(_Count, ("rank", "call"))}
+    needs = {"count": SummaryRequest(_Count, ("rank", "call"))}
     return SimpleNamespace(ID=name, NEEDS=needs, preconditions=lambda run: None, examine=examine)
 
 

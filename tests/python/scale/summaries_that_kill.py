@@ -3,10 +3,14 @@
 import os
 import signal
 
+import numpy as np
+
+from ensembles.passes.summary import Summary
+
 MARK = "killed-at-"
 
 
-class Killed:
+class Killed(Summary):
     """Counts events; every process that fills one is killed in mid-part, up to `times` of them in all.
 
     Parameters
@@ -34,3 +38,6 @@ class Killed:
 
     def merge(self, other):
         self.events += other.events
+
+    def to_arrays(self):
+        return {"events": np.array(self.events)}

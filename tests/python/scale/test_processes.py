@@ -19,11 +19,14 @@ import ensembles as en
 from ensembles.cli.main import main
 from ensembles.collection import collect
 from ensembles.errors import EnsioError
-from ensembles.gathering import Processes
-from ensembles.readers.flaws import Flaws
+from ensembles.events import COLUMNS
+from ensembles.passes.damage import DamageReport
+from ensembles.passes.executors import ProcessExecutor
+from ensembles.passes.summary import ignoring_run
 from ensembles.readers.layout import EVENT
 from ensembles.readers.spans import even_spans
-from ensembles.viz.report import Summaries
+from ensembles.summaries.eventcount import EventCount
+from ensembles.viz.report import ReportData
 from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 from ensembles.writers.synthetic import synthetic_run
 
@@ -54,8 +57,8 @@ def run_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pool() -> Processes:
-    return Processes(2)
+def pool() -> ProcessExecutor:
+    return ProcessExecutor(2)
 
 
 def answer(capsys: pytest.CaptureFixture, *arguments: str) -> dict:
@@ -81,18 +84,22 @@ def assert_alike(found: object, expected: object, path: str = "") -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_answer_the_same(
-    name: str, run_path: Path, pool: Processes, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    run_path: Path,
+    pool: ProcessExecutor,
+    capsys: pytest.CaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # So that the run is too long to be held, and goes by in one pass.
     monkeypatch.setattr("ensembles.ensemble_of_run.IN_MEMORY", 0)
     arguments = (name.split()[0].rstrip(","), str(run_path), "--json", *COMMANDS[name])
     expected = answer(capsys, *arguments)
-    monkeypatch.setattr("ensembles.gathering.workers_of", lambda wanted: pool)
+    monkeypatch.setattr("ensembles.passes.executors.executor_for", lambda wanted: pool)
     assert_alike(answer(capsys, *arguments, "--workers", "2"), expected)
 
 
-def test_reports_show_the_same(run_path: Path, pool: Processes) -> None:
-    expected, found = (Summaries.of_run(en.open(run_path, workers)) for workers in (None, pool))
+def test_reports_show_the_same(run_path: Path, pool: ProcessExecutor) -> None:
+    expected, found = (ReportData.from_run(en.open(run_path, workers))[0] for workers in (None, pool))
     for name in ("table", "totals", "sizes", "histogram", "rate", "raster"):
         theirs, mine = (getattr(summaries, name).to_arrays() for summaries in (expected, found))
         for key, values in theirs.items():
@@ -102,7 +109,7 @@ def test_reports_show_the_same(run_path: Path, pool: Processes) -> None:
 
 def test_comparisons_are_the_same(
     run_path: Path,
-    pool: Processes,
+    pool: ProcessExecutor,
     tmp_path: Path,
     capsys: pytest.CaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -112,7 +119,7 @@ def test_comparisons_are_the_same(
     monkeypatch.setattr("ensembles.ensemble_of_run.IN_MEMORY", 0)
     arguments = ("compare", str(run_path), str(tmp_path / "other"), "--json", "--op", "write")
     expected = answer(capsys, *arguments)
-    monkeypatch.setattr("ensembles.gathering.workers_of", lambda wanted: pool)
+    monkeypatch.setattr("ensembles.passes.executors.executor_for", lambda wanted: pool)
     assert_alike(answer(capsys, *arguments, "--workers", "2"), expected)
 
 
@@ -128,7 +135,7 @@ def test_no_event_is_in_two_parts_and_none_is_left_out(run_path: Path, tmp_path:
         ranks = [rank for low, high in spans for rank in range(low, high + 1)]
         assert ranks == list(range(TASKS))
     if kind == "trace.h5":
-        chunks = [run.chunks_of_ranks(span, 100, None, Flaws()) for span in run.spans_of_ranks(4)]
+        chunks = [run.chunks_of_ranks(span, 100, None, DamageReport()) for span in run.spans_of_ranks(4)]
         starts = np.concatenate([chunk.start for part in chunks for chunk in part])
         np.testing.assert_array_equal(starts, np.concatenate([chunk.start for chunk in run.chunks()]))
 
@@ -141,7 +148,7 @@ def test_parts_have_about_equally_many_events() -> None:
     assert even_spans([1, 2], [0, 0], 4) != []
 
 
-def test_damage_is_counted_once(tmp_path: Path, pool: Processes) -> None:
+def test_damage_is_counted_once(tmp_path: Path, pool: ProcessExecutor) -> None:
     events = np.zeros(5, EVENT.dtype)
     events["call"], events["start"], events["file"] = 4, np.arange(5), [1, 1, 77, 1, 1]
     events["duration"][1] = 1 << 60
@@ -153,35 +160,20 @@ def test_damage_is_counted_once(tmp_path: Path, pool: Processes) -> None:
     notes = []
     for workers in (None, pool):
         run = en.open(tmp_path, workers)
-        assert run.gather(partial(_count, 0)).events == 6 * 4
+        assert run.summarize(ignoring_run(EventCount), COLUMNS).events == 6 * 4
         notes.append(run.notes)
     assert notes[0] == notes[1]
     assert any("left out for impossible times" in note for note in notes[0]), notes[0]
     assert "6 calls are on files that no spool names" in notes[0]
 
 
-class _Counted:
-    def __init__(self) -> None:
-        self.events = 0
-
-    def add(self, chunk: en.Events) -> None:
-        self.events += len(chunk)
-
-    def merge(self, other: _Counted) -> None:
-        self.events += other.events
-
-
-def _count(_: int, run: en.Run) -> _Counted:
-    return _Counted()
-
-
 def test_a_killed_worker_leaves_no_answer(run_path: Path, tmp_path: Path) -> None:
-    run = en.open(run_path, Processes(2))
+    run = en.open(run_path, ProcessExecutor(2))
     make = partial(Killed, str(tmp_path), os.getpid(), 1)
     with pytest.raises(EnsioError, match=r"a worker process ended before it was done .* there is no answer"):
-        run.gather(make)
+        run.summarize(make)
     # The next pass has workers again.
-    assert run.gather(make).events == TASKS * EVENTS
+    assert run.summarize(make).events == TASKS * EVENTS
 
 
 def test_the_command_tells_of_a_killed_worker_in_one_sentence(run_path: Path, tmp_path: Path) -> None:
@@ -194,7 +186,7 @@ import ensembles.cli.info as info
 from ensembles.cli.main import main
 
 if __name__ == "__main__":
-    info._Sums = partial(Killed, {str(tmp_path)!r}, os.getpid(), 1)
+    info._region_times = partial(Killed, {str(tmp_path)!r}, os.getpid(), 1)
     sys.exit(main(["info", {str(run_path)!r}, "--workers", "2"]))
 """
     script = tmp_path / "script.py"
@@ -212,10 +204,10 @@ def test_workers_end_when_their_parent_is_killed(run_path: Path, tmp_path: Path)
         f"""
 import os, sys, time
 import ensembles as en
-from ensembles.gathering import Processes
+from ensembles.passes.executors import ProcessExecutor
 
 if __name__ == "__main__":
-    pool = Processes(2)
+    pool = ProcessExecutor(2)
     en.open({str(run_path)!r}, pool).ranks
     print(*pool._pool._processes, flush=True)
     time.sleep(600)
@@ -240,17 +232,19 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def test_another_run_at_the_same_place_is_noticed(run_path: Path, tmp_path: Path, pool: Processes) -> None:
+def test_another_run_at_the_same_place_is_noticed(
+    run_path: Path, tmp_path: Path, pool: ProcessExecutor
+) -> None:
     folder = tmp_path / "run"
     shutil.copytree(run_path, folder, ignore=shutil.ignore_patterns("trace.h5"))
     run = en.open(folder, pool)
     shutil.rmtree(folder)
     synthetic_run(folder, TASKS + 1, EVENTS)
     with pytest.raises(EnsioError, match="has changed while it was read"):
-        run.gather(partial(_count, 0))
+        run.summarize(ignoring_run(EventCount))
 
 
-def test_runs_without_events_have_empty_summaries(tmp_path: Path, pool: Processes) -> None:
+def test_runs_without_events_have_empty_summaries(tmp_path: Path, pool: ProcessExecutor) -> None:
     content = SpoolContent([], {}, POSIX_CALLS, {"mode": "trace"}, {"rank": 0, "tasks": 1})
     write_spool(tmp_path / "0.spool", content)
-    assert en.open(tmp_path, pool).gather(partial(_count, 0)).events == 0
+    assert en.open(tmp_path, pool).summarize(ignoring_run(EventCount)).events == 0

@@ -11,46 +11,67 @@ from simulated import CALLS, NUMBERS, Program, ior_like
 
 import ensembles as en
 from ensembles import ensemble_of_run
-from ensembles.budget import Budget
 from ensembles.collection import collect
 from ensembles.events import Events
-from ensembles.gathering import Here
+from ensembles.metadata import RunMetadata
+from ensembles.passes import executors
+from ensembles.passes.damage import DamageReport
+from ensembles.passes.executors import ThreadExecutor
 from ensembles.regiontable import RegionTable
+from ensembles.run import Run
 from ensembles.structure import gaps_of_all, phases
 from ensembles.structure.gaps_of_all import EVEN_CELLS, GapsOfAll
 from ensembles.structure.phases import find_phases, phases_of_run
 from ensembles.writers.synthetic import synthetic_run
 
 
-class RunOfEvents:
-    """What phases ask of a run, from events in memory, given in chunks of a few."""
+class EventsSource:
+    """What a run of events in memory is read from, given in chunks of a few."""
 
-    mode, clock_error_ns, path = "trace", 0, "made"
-    workers, budget = Here(), Budget.default()
+    complete = True
 
     def __init__(self, events: Events, chunk: int = 97) -> None:
-        self.events, self._chunk = events, chunk
-        self.tasks = int(events.rank.max()) + 1
-        self.most_events = len(events)
-        self.regions = RegionTable.empty()
+        self._events, self._chunk = events, chunk
+        tasks = int(events.rank.max()) + 1
+        self.metadata = RunMetadata(
+            tasks, tasks, 0, events.calls, list(events.files), [], [], mode="trace", clock_error_s=0.0
+        )
+        self.slots, self.spools = len(events), {}
 
-    def chunks(self, max_events: int = 0):
-        for low in range(0, len(self.events), self._chunk):
-            yield self.events[low : low + self._chunk]
+    def chunks(self, max_events: int, names=None):
+        for low in range(0, len(self._events), self._chunk):
+            yield self._events[low : low + self._chunk]
 
-    def parts(self, most_parts: int, max_events: int, columns=None):
-        chunks = list(self.chunks())
+    def parts(self, most_parts: int, max_events: int, names=None):
+        chunks = list(self.chunks(max_events))
         return [iter(chunks[part::most_parts]) for part in range(most_parts)]
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
-        wanted = max(least_ranks, self.tasks * most_events // len(self.events))
-        ranks = np.linspace(0, self.tasks - 1, min(wanted, self.tasks)).astype(int)
-        return self.events[np.isin(self.events.rank, ranks)]
+        tasks = self.metadata.tasks
+        wanted = max(least_ranks, tasks * most_events // len(self._events))
+        ranks = np.linspace(0, tasks - 1, min(wanted, tasks)).astype(int)
+        return self._events[np.isin(self._events.rank, ranks)]
+
+    def regions(self) -> RegionTable:
+        return RegionTable.empty()
+
+    def note_flaws(self, flaws: DamageReport) -> None:
+        assert not flaws.sentences
+
+
+@pytest.fixture(autouse=True)
+def _threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "_FEW_EVENTS", 0)
+    monkeypatch.setattr(ThreadExecutor.__init__, "__defaults__", (3,))
+
+
+def run_of(events: Events) -> Run:
+    return Run("made", EventsSource(events))
 
 
 def phases_of_both(events: Events, share: float = 0.25):
     """The phases of all calls, and those from a part of the ranks."""
-    found = phases_of_run(RunOfEvents(events), most_events=int(2 * share * len(events)) + 2)
+    found = phases_of_run(run_of(events), most_events=int(2 * share * len(events)) + 2)
     return find_phases(events), found
 
 
@@ -111,7 +132,7 @@ def test_phases_without_io_between_barriers_have_no_number() -> None:
 
 def test_a_run_whose_tasks_made_too_many_calls_says_so() -> None:
     events, _ = ior_like(2, 31, phases=4, calls=200)
-    found = phases_of_run(RunOfEvents(events), most_events=200)
+    found = phases_of_run(run_of(events), most_events=200)
     assert (found.rule, found.count, found.confidence) == ("none", 1, 0.0)
     assert "were not looked for" in found.sentence
     assert (found.of(events) == 1).all()
@@ -123,7 +144,7 @@ def test_without_io_of_some_ranks_the_others_are_asked() -> None:
     program.io("pwrite", 4, [1])
     program.meet(name="MPI_Finalize")
     events, _ = program.recorded()
-    found = phases_of_run(RunOfEvents(events), most_events=6)
+    found = phases_of_run(run_of(events), most_events=6)
     assert (found.rule, found.count) == ("none", 1)
 
 

@@ -19,7 +19,7 @@ from ensembles.cli.main import main
 from ensembles.errors import EnsioError
 from ensembles.readers.layout import EVENT
 from ensembles.viz import write_report
-from ensembles.viz.report import Summaries
+from ensembles.viz.report import ReportData
 from ensembles.writers.spool import SpoolContent, write_spool
 from ensembles.writers.synthetic import synthetic_run
 
@@ -166,7 +166,7 @@ def test_one_pass_fills_every_summary(tmp_path: Path) -> None:
     from ensembles.opening import open as open_run
 
     run = open_run(tmp_path / "run")
-    summaries = Summaries.of(run.chunks(max_events=17), run.tasks)
+    summaries = ReportData.from_chunks(run.chunks(max_events=17), run)
     assert summaries.table.events == 6 * 42
     written = 6 * int(made.requested[made.call == 6].sum())
     assert summaries.rate.total_bytes("write") == summaries.totals.bytes_written == written

@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ensembles.readers.notes import few
+from ensembles.units import few
 
 
 @dataclass(slots=True)
-class Flaws:
+class DamageReport:
     """Counts that can be merged.
 
     Attributes
@@ -28,7 +28,7 @@ class Flaws:
     unknown_calls: int = 0
     unknown_files: int = 0
 
-    def merge(self, other: Flaws) -> None:
+    def merge(self, other: DamageReport) -> None:
         """Add those that another pass, over other events, found."""
         _add(self.damaged, other.damaged)
         _add(self.lost, other.lost)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from ensembles.errors import EnsioError
 from ensembles.events import COLUMNS, Call, Events
-from ensembles.structure.ordinals import ordinal_of
-from ensembles.structure.whole_ranks import with_ordinals
+from ensembles.structure.ordinals import ordinal_of, with_ordinals
 
 CALLS = (Call("unknown", "", "meta"), Call("read", "posix", "read"), Call("write", "posix", "write"))
 

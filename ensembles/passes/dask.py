@@ -1,7 +1,7 @@
-"""The workers of a Dask cluster make passes over a run: `ensembles.gathering` says what those are.
+"""The workers of a Dask cluster make passes over a run (`ensembles.passes.executors`).
 
-A part whose worker dies is given to another one by Dask, and so is what was made of it and is lost. Scheduler
-and workers must be able to import ensio, and workers see the run under the same path.
+Dask gives a part whose worker dies to another worker, and makes lost results again. Scheduler and workers
+must be able to import ensio, and workers see the run under the same path.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ensembles.errors import EnsioError
-from ensembles.gathering import PARTS_EACH, Pass, merged, part_filled
+from ensembles.passes.executors import PARTS_EACH
+from ensembles.passes.group import SummaryGroup
+from ensembles.passes.spec import PassRun, PassSpec, merge_partials, run_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from distributed import Client, Future
-
-    from ensembles.run import Run
 
 AT_ONCE = 8
 """Summaries that one task merges: the tree of merges has this many branches at each place."""
@@ -32,8 +32,8 @@ PATIENCE_S = 60.0
 _LOOK_S = 1.0
 
 
-class DaskWorkers:
-    """The workers behind a scheduler.
+class DaskExecutor:
+    """The workers of a Dask cluster make passes.
 
     Parameters
     ----------
@@ -53,29 +53,31 @@ class DaskWorkers:
         self._patience_s = patience_s
         self._client = _client(address)
 
-    def gather(self, run: Run, task: Pass) -> Any:
-        """As `ensembles.gathering.Workers` says."""
-        with self._told(task.path), self._client.as_current():
+    def summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
+        """As `ensembles.passes.executors.Executor` says."""
+        with self._explained(spec.path), self._client.as_current():
             workers = self._workers()
             spans = run.spans_of_ranks(PARTS_EACH * sum(worker["nthreads"] for worker in workers.values()))
             if not spans:
-                return task.make(run)
-            # Workers keep their memory themselves, that of all their threads together.
-            task = Pass(**vars(task) | {"budget": task.budget.unwatched()})
-            whole, flaws = self._result(self._started(task, spans), task.path)
-        run.note_flaws(flaws)
+                return spec.new_group(run)
+            # Workers watch over their memory themselves, that of all their threads together.
+            whole, damage = self._result(self._started(spec.unwatched(), spans), spec.path)
+        run.note_flaws(damage)
         return whole
 
-    def _started(self, task: Pass, spans: Sequence[tuple[int, int]]) -> Future:
+    def _started(self, spec: PassSpec, spans: Sequence[tuple[int, int]]) -> Future:
         """The whole pass as one graph: submitted one by one, parts that are done could be forgotten before
         what is made of them is known. Nothing is scattered, for that would be lost with its worker."""
         from dask import delayed
 
-        shared = delayed(task, traverse=False, pure=False)
-        parts = [delayed(part_filled, pure=False)(shared, span) for span in spans]
+        shared = delayed(spec, traverse=False, pure=False)
+        parts = [delayed(run_partition, pure=False)(shared, span) for span in spans]
         while len(parts) > 1:
             groups = [parts[begin : begin + AT_ONCE] for begin in range(0, len(parts), AT_ONCE)]
-            parts = [group[0] if len(group) == 1 else delayed(merged, pure=False)(group) for group in groups]
+            parts = [
+                group[0] if len(group) == 1 else delayed(merge_partials, pure=False)(group)
+                for group in groups
+            ]
         return self._client.compute(parts[0])
 
     def _result(self, future: Future, path: str) -> Any:
@@ -115,7 +117,7 @@ class DaskWorkers:
         return self._client.scheduler_info(n_workers=-1)["workers"]
 
     @contextmanager
-    def _told(self, path: str) -> Iterator[None]:
+    def _explained(self, path: str) -> Iterator[None]:
         """Whatever Dask complains about in one sentence."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError

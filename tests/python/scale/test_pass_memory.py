@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ensembles import budget as budgets
-from ensembles.budget import Budget, machine_memory_bytes, resident_bytes
 from ensembles.errors import EnsioError
+from ensembles.passes import memory as budgets
+from ensembles.passes.memory import Budget, machine_memory_bytes, resident_bytes
 
 MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 

@@ -1,4 +1,4 @@
-"""Puts the calls of each task together, where they come in chunks: in memory that is used again and again."""
+"""Puts all calls of a rank into one chunk, in memory that is used again and again."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from ensembles.events import COLUMNS, Call, Events
-from ensembles.readers.decode import empty_columns, held_elsewhere
+from ensembles.passes.memory import held_elsewhere
 
 ENOUGH = 1 << 15
 """Events that are given at a time, or a few more: fewer would cost more calls, and more would not stay in the
 processor's cache."""
 
 
-class HeldRanks:
-    """Gives the events of chunks again, so that all of a task are given at once.
+class RankBuffer:
+    """Gives the events of chunks again, so that all events of a rank are given at once.
 
     Parameters
     ----------
     names : iterable of str
         Columns that the given events have; ``rank`` and ``start`` they have anyway.
     most_events : int
-        Tasks with more are left out.
+        Ranks with more are left out.
 
     Attributes
     ----------
     left_out : int
-        How many of these there were.
+        Number of these ranks.
     """
 
     def __init__(self, names: Iterable[str], most_events: int) -> None:
@@ -37,10 +37,17 @@ class HeldRanks:
         self._columns: dict[str, np.ndarray] = {}
         self._room = self._count = 0
         self._begin = 0
-        """Where the calls of the last task begin: there may be more of it."""
+        """Where the calls of the last rank begin: there may be more of it."""
         self._too_large: int | None = None
         self._calls: Sequence[Call] = ()
         self._files: Sequence[str] = ("",)
+
+    def whole_ranks(self, chunks: Iterator[Events]) -> Iterator[Events]:
+        """The events of all these chunks, as `added` and `rest` give them."""
+        for chunk in chunks:
+            yield from self.added(chunk)
+            del chunk  # so that the memory of its columns can take the next one
+        yield from self.rest()
 
     def added(self, chunk: Events) -> Iterator[Events]:
         """Add events, which come in the order of ranks.
@@ -48,7 +55,7 @@ class HeldRanks:
         Yields
         ------
         Events
-            All calls of some tasks. Their memory is used again, unless somebody keeps a column of them.
+            All calls of some ranks. Their memory is used again, unless a column of them is still held.
         """
         if not len(chunk):
             return
@@ -71,7 +78,7 @@ class HeldRanks:
             self._too_large, self._count, self._begin = last, 0, 0
 
     def rest(self) -> Iterator[Events]:
-        """The last tasks, when there are no more chunks; the memory is given back."""
+        """The last ranks, when there are no more chunks; the memory is given back."""
         if self._count:
             yield self._first(self._count)
         self._columns, self._room, self._count, self._begin = {}, 0, 0, 0
@@ -101,6 +108,7 @@ class HeldRanks:
 
     def _renew(self, low: int, high: int) -> None:
         """Other memory, with the events between these places at its front."""
-        before, self._columns = self._columns, empty_columns(self._room, self._names)
+        before = self._columns
+        self._columns = {name: np.empty(self._room, COLUMNS[name]) for name in self._names}
         for name in self._names if before else ():
             self._columns[name][: high - low] = before[name][low:high]

@@ -14,14 +14,20 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from summaries_that_kill import MARK, Killed
 
 import ensembles as en
-from ensembles.dask_workers import DaskWorkers
 from ensembles.errors import EnsioError
-from ensembles.gathering import merged
-from ensembles.readers.flaws import Flaws
+from ensembles.passes.damage import DamageReport
+from ensembles.passes.dask import DaskExecutor
+from ensembles.passes.group import SummaryGroup, SummaryRequest
+from ensembles.passes.spec import merge_partials
+from ensembles.passes.summary import ignoring_run
+from ensembles.summaries.eventcount import EventCount
+from ensembles.summaries.rate import RateCurve
+from ensembles.viz.data_for import data_for
 from ensembles.writers.synthetic import synthetic_run
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
@@ -74,7 +80,7 @@ def workers(address: str, count: int) -> Iterator[list[subprocess.Popen]]:
 def cluster() -> Iterator[tuple[str, list[subprocess.Popen]]]:
     """A scheduler's address, and its three workers, one of which is killed in some test."""
     with scheduler() as address, workers(address, 3) as started:
-        DaskWorkers(address)._client.wait_for_workers(3)
+        DaskExecutor(address)._client.wait_for_workers(3)
         yield address, started
 
 
@@ -92,52 +98,60 @@ def test_commands_answer_the_same(cluster: tuple, run_path: Path, command: tuple
     assert found == answer(name, run_path, "--json", *options)
 
 
+def test_pictures_are_drawn_by_the_cluster(cluster: tuple, run_path: Path) -> None:
+    run = en.open(run_path, cluster[0])
+    found, expected = (data_for(each, RateCurve).to_arrays() for each in (run, en.open(run_path)))
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
+
+
 def test_a_part_whose_worker_is_killed_is_made_by_another(
     cluster: tuple, run_path: Path, tmp_path: Path
 ) -> None:
     address, started = cluster
-    found = en.open(run_path, DaskWorkers(address)).gather(partial(Killed, str(tmp_path), os.getpid(), 1))
+    found = en.open(run_path, DaskExecutor(address)).summarize(partial(Killed, str(tmp_path), os.getpid(), 1))
     assert [path.name for path in tmp_path.iterdir()] == [f"{MARK}0"]
     assert sorted(process.poll() or 0 for process in started) == [-signal.SIGKILL, 0, 0]
     assert found.events == TASKS * EVENTS
 
 
 def test_summaries_are_merged_without_being_changed() -> None:
-    parts = [(Killed("", os.getpid(), 0, None), Flaws(unknown_files=number)) for number in (1, 2)]
-    for summary, _ in parts:
-        summary.events = 5
+    requests = {"count": SummaryRequest(ignoring_run(EventCount))}
+    parts = [(SummaryGroup(requests, None), DamageReport(unknown_files=number)) for number in (1, 2)]
+    for group, _ in parts:
+        group["count"].events = 5
     for _ in range(2):  # Dask may ask again
-        whole, flaws = merged(parts)
-        assert (whole.events, flaws.unknown_files) == (10, 3)
+        whole, damage = merge_partials(parts)
+        assert (whole["count"].events, damage.unknown_files) == (10, 3)
 
 
 def test_without_workers_there_is_no_answer(run_path: Path, tmp_path: Path) -> None:
     with scheduler() as address:
-        asked = DaskWorkers(address, patience_s=1.0)
+        asked = DaskExecutor(address, patience_s=1.0)
         run = en.open(run_path, asked)
         with pytest.raises(EnsioError, match=rf"the cluster at {address} has no worker: start some"):
-            run.gather(partial(Killed, "", os.getpid(), 0))
+            run.summarize(partial(Killed, "", os.getpid(), 0))
         with workers(address, 1):
             asked._client.wait_for_workers(1)
             with pytest.raises(EnsioError, match=r"no worker any more, .* there is no answer"):
-                run.gather(partial(Killed, str(tmp_path), os.getpid(), 1))
+                run.summarize(partial(Killed, str(tmp_path), os.getpid(), 1))
     with pytest.raises(EnsioError, match=r"there is no answer|has no worker"):
-        run.gather(partial(Killed, "", os.getpid(), 0))
+        run.summarize(partial(Killed, "", os.getpid(), 0))
 
 
 def test_a_part_that_kills_its_workers_gives_no_answer(run_path: Path, tmp_path: Path) -> None:
     with scheduler(DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0") as address, workers(address, 1):
-        run = en.open(run_path, DaskWorkers(address))
+        run = en.open(run_path, DaskExecutor(address))
         with pytest.raises(EnsioError, match=r"workers of .* ended while they read .* there is no answer"):
-            run.gather(partial(Killed, str(tmp_path), os.getpid(), 100))
+            run.summarize(partial(Killed, str(tmp_path), os.getpid(), 100))
 
 
 def test_a_run_that_workers_do_not_see_is_an_error(cluster: tuple, run_path: Path, tmp_path: Path) -> None:
     shutil.copytree(run_path, tmp_path / "run", ignore=shutil.ignore_patterns("trace.h5"))
-    run = en.open(tmp_path / "run", DaskWorkers(cluster[0]))
+    run = en.open(tmp_path / "run", DaskExecutor(cluster[0]))
     shutil.rmtree(tmp_path / "run")
     with pytest.raises(EnsioError, match="cannot be read"):
-        run.gather(partial(Killed, "", os.getpid(), 0))
+        run.summarize(partial(Killed, "", os.getpid(), 0))
 
 
 def test_where_no_scheduler_is_one_sentence_says_so(run_path: Path) -> None:

@@ -1,13 +1,21 @@
-"""How much memory a command may take: ``--memory``, and what follows from it."""
+"""How much memory a pass may take: ``--memory``, and what follows from it."""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ensembles.errors import EnsioError
+
+if TYPE_CHECKING:
+    from ensembles.events import Events
 
 SHARE = 4
 """Without ``--memory``, one part in so many of the machine's memory may be taken."""
@@ -20,6 +28,9 @@ _BYTES_PER_HELD_EVENT = 240
 _MOST_CHUNK_EVENTS = 1 << 15
 _LEAST_CHUNK_EVENTS = 1 << 14
 _UNLIMITED = 1 << 60
+
+_CHECKED_EVENTS = 1 << 17
+"""Events between two checks of the memory: asking the kernel takes as long as counting some thousands."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +117,35 @@ class Budget:
         )
 
 
+def watched(chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Events]:
+    """The same chunks; now and then `Budget.check` is asked, between two of them."""
+    unchecked = 0
+    for chunk in chunks:
+        unchecked += len(chunk)
+        yield chunk
+        del chunk  # so that the memory of its columns can take the next one
+        if unchecked >= _CHECKED_EVENTS:
+            budget.check(path)
+            unchecked = 0
+
+
 def resident_bytes() -> int:
     """Memory that this process takes."""
     with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def held_elsewhere(columns: dict[str, np.ndarray]) -> bool:
+    """Whether one of these columns, or a view of one, is held outside of this dictionary."""
+    return any(holders != _ONLY_HERE for holders in _holders(columns))
+
+
+def _holders(columns: dict[str, np.ndarray]) -> list[int]:
+    """How many references there are to each column; a view of one is a reference to it."""
+    return [sys.getrefcount(column) for column in columns.values()]
+
+
+_ONLY_HERE = _holders({"one": np.empty(1)})[0]
 
 
 def machine_memory_bytes(proc: str = "/proc", groups: str = "/sys/fs/cgroup") -> int:

@@ -1,0 +1,61 @@
+"""Cuts the chunks of a run so that all calls of a rank are in one chunk: what is counted within a rank, such
+as ordinals, can be computed then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ensembles.events import Events
+
+Compute = Callable[[Events], Events]
+
+
+def chunks_by_rank(
+    chunks: Iterator[Events], most_events: int, whole: Compute, partial: Callable[[], Compute]
+) -> Iterator[Events]:
+    """What functions make of all calls of one or more ranks at a time.
+
+    Parameters
+    ----------
+    chunks : iterator of Events
+        In the order of ranks.
+    most_events : int
+        So many events of a rank are held at once.
+    whole : callable
+        Is given all calls of some ranks.
+    partial : callable
+        Makes a function that is given the calls of one rank with more events than that, chunk by chunk.
+    """
+    current = None
+    held: list[Events] = []
+    compute: Compute | None = None
+    for chunk in chunks:
+        if not len(chunk):
+            continue
+        rank = chunk.rank
+        begin = 0
+        if held or compute is not None:
+            begin = int(np.searchsorted(rank, current, side="right")) if rank[0] == current else 0
+            more = chunk[:begin]
+            if compute is None:
+                held.append(more)
+                if begin == len(chunk) and sum(map(len, held)) > most_events:
+                    compute = partial()
+                    yield from map(compute, held)
+                    held = []
+            elif begin:
+                yield compute(more)
+            if begin == len(chunk):
+                continue
+            if held:
+                yield whole(Events.concatenate(held))
+            held, compute = [], None
+        current = rank[-1]
+        last = int(np.searchsorted(rank, current))
+        if last > begin:
+            yield whole(chunk[begin:last])
+        held = [chunk[max(last, begin) :]]
+    if held:
+        yield whole(Events.concatenate(held))

@@ -1,0 +1,35 @@
+"""How many events a run has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.events import Events
+from ensembles.passes.summary import ANY_ORDER, Summary
+
+
+class EventCount(Summary):
+    """The number of events.
+
+    Attributes
+    ----------
+    events : int
+    """
+
+    columns = ("duration",)
+    requires = ANY_ORDER
+
+    def __init__(self) -> None:
+        self.events = 0
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        self.events += len(chunk)
+
+    def merge(self, other: EventCount) -> None:
+        """Add those of other ranks."""
+        self.events += other.events
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``events``, as the attribute."""
+        return {"events": np.array(self.events, np.int64)}

@@ -1,0 +1,93 @@
+"""The summary behind a picture, from whatever data a picture was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ensembles.ensemble import Ensemble
+from ensembles.errors import EnsioError
+from ensembles.events import Call, Events
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.spec import summarize_chunks
+from ensembles.passes.summary import Summary, ignoring_run
+from ensembles.run import Run
+from ensembles.summaries.calltable import CallTable
+from ensembles.summaries.from_cells import histogram_of, moments_of, table_of, totals_of
+from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.moments import CallMoments
+from ensembles.summaries.raster import Raster
+from ensembles.summaries.runtotals import RunTotals
+
+S = TypeVar("S", bound=Summary)
+
+_FROM_CELLS: dict[type, Callable[[Run], Any]] = {
+    LogHistogram: lambda run: histogram_of(run.summary),
+    CallMoments: lambda run: moments_of(run.summary),
+    CallTable: lambda run: table_of(run.summary, run.files),
+    RunTotals: lambda run: totals_of(run.summary),
+}
+"""Summaries for which the recorder's own is enough."""
+
+
+def data_for(data: Any, kind: type[S]) -> S:
+    """Compute the summary that a picture shows.
+
+    Parameters
+    ----------
+    data : Run, Events, or a summary of this kind
+        A run makes a pass by its executor and within its memory. A summary is returned as it is. A histogram
+        may be that of an Ensemble, too.
+    kind : type
+
+    Raises
+    ------
+    TypeError
+        `data` is none of these.
+    EnsioError
+        The summary needs single calls, and the run was recorded without.
+    """
+    if isinstance(data, kind):
+        return data
+    if isinstance(data, Ensemble) and kind is LogHistogram:
+        return _histogram_of_ensemble(data)  # type: ignore[return-value]
+    return all_data_for(data, kind)[0]
+
+
+def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
+    """Several summaries of the same data, in one pass: as `data_for`."""
+    requests = {kind.__name__: request_for(kind) for kind in kinds}
+    if isinstance(data, Run):
+        if not data.has_all_events:
+            if all(kind in _FROM_CELLS for kind in kinds):
+                return [_FROM_CELLS[kind](data) for kind in kinds]
+            if data.mode == "profile":
+                raise EnsioError(
+                    f"{data.path} was recorded in mode profile, without single calls: what is to be drawn of "
+                    "it is its histogram; record again with ensio run --mode trace for the rest"
+                )
+        return list(data.summarize(requests).summaries.values())
+    if isinstance(data, Events):
+        return list(summarize_chunks(requests, iter([data]), data).summaries.values())
+    raise TypeError(f"a run, events or a {kinds[0].__name__} is needed, not {type(data).__name__}")
+
+
+def request_for(kind: type[Summary]) -> SummaryRequest:
+    """A request for an empty summary of a kind that a picture or table shows."""
+    return SummaryRequest(_empty_raster if kind is Raster else ignoring_run(kind))
+
+
+def _empty_raster(data: Run | Events) -> Raster:
+    """Of events, with as many tasks as their largest rank tells."""
+    if isinstance(data, Events):
+        return Raster(int(data.rank.max()) + 1 if len(data) else 1)
+    return Raster(data.tasks)
+
+
+def _histogram_of_ensemble(ensemble: Ensemble) -> LogHistogram:
+    histogram = LogHistogram()
+    if len(ensemble):
+        name = ensemble.name or "calls"
+        call = Call(name if ensemble.per == "call" else f"{name} per MiB", "", ensemble.op or "meta")
+        histogram.counts[call] = ensemble.sample.counts.copy()
+    return histogram
