@@ -30,8 +30,8 @@ def small_disk(tmp_path):
 
 @pytest.fixture
 def quota(tmp_path):
-    """A folder that may hold 83 MiB on a file system of 400: a quota group of btrfs, which needs nothing but the
-    file system itself."""
+    """A folder that may hold 83 MiB on a file system of 400: a quota group of btrfs, which needs nothing but
+    the file system itself."""
     folder, image = tmp_path / "quota", tmp_path / "image"
     folder.mkdir()
     with image.open("wb") as file:

@@ -94,5 +94,5 @@ def test_what_a_program_gives_up_costs_no_call(recorder, tmp_path, what, mode):
     if mode == "trace":
         writes = len(run.select(call="pwrite"))
         assert writes == calls - run.dropped_events
-        # A file that is gone from its place, or limited, cannot become longer: what fits into its first length is there.
+        # A file that is gone from its place, or limited, cannot become longer: its first length is used.
         assert writes == calls or (what in ("moved", "file_size") and writes > 150_000)

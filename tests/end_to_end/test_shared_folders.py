@@ -1,4 +1,4 @@
-"""A run directory in a folder that others can write to: they cannot end the program, nor get what it records."""
+"""A run directory that others can write to: they cannot end the program, nor get what it records."""
 
 import os
 import socket
