@@ -150,6 +150,8 @@ static struct ensio_spool *map_first(int fd, int64_t *error)
     file.device = found.st_dev;
     file.inode = found.st_ino;
     char *mapped = ensio_raw_map(bytes, MAP_SHARED, fd, 0);
+    if (mapped) /* for all that grows out of it too: no reading ahead of a hole, which would cost a millisecond and memory */
+        madvise(mapped, bytes, MADV_RANDOM);
     *error = mapped ? ensio_raw_populate(mapped, ENSIO_SPOOL_BYTES) : -ENOMEM;
     if (mapped && *error)
         ensio_raw_unmap(mapped, bytes);
