@@ -26,7 +26,7 @@ static char spool_path[ENSIO_PATH_ROOM];
 static struct ensio_window *text_window; /* where text entries go when the first window is full */
 static uint64_t made_bytes[ENSIO_WINDOW_MARKS + 1]; /* of all windows of a kind */
 static int text_is_essential;
-static uint32_t drop_reason;             /* ENSIO_DROPPED_...: why there was no window for events when one was last asked for */
+static uint32_t drop_reason; /* ENSIO_DROPPED_...: why there was no window for events when one was last asked for */
 
 /* Of texts, of phases and regions, and of windows from which calls go into the summary, so much is made whatever the budget is. Beyond
  * it, a thread's calls go there by way of memory. */
@@ -96,13 +96,15 @@ static void keep_in_place(int fd)
 }
 
 /* Makes the file longer, or shorter: 0, or minus an errno. Of a quota, as much again has to be there, and is left: at its very end a
- * changed page waits until others are written. */
+ * changed page waits until others are written. What is reserved beyond the length is given back when the length is set once more. */
 static int64_t give_length(int fd, uint64_t length)
 {
-    const int64_t reserved = file.is_reserved && length > file.length ? ENSIO_RAW(SYS_fallocate, fd, 0, 0, 2 * length) : 0;
+    const int reserves = file.is_reserved && length > file.length;
+    const int64_t reserved = reserves ? ENSIO_RAW(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, 0, 2 * length) : 0;
     if (reserved && reserved != -EOPNOTSUPP)
         return reserved;
-    return ENSIO_RAW(SYS_ftruncate, fd, length);
+    const int64_t done = ENSIO_RAW(SYS_ftruncate, fd, length);
+    return done || !reserves ? done : ENSIO_RAW(SYS_ftruncate, fd, length);
 }
 
 /* The quota groups of btrfs are not for users to ask: whether so much can be reserved is tried out. UINT64_MAX: there is no limit that
@@ -346,10 +348,12 @@ int ensio_spool_open(void)
     return ensio_unshared_open(spool_path, O_RDONLY | O_NOFOLLOW, 0);
 }
 
-/* What a process may still do that has the right to: later it may not. */
+/* A program that changes its rights again and again pays for this only when half of what it got is used. */
 void ensio_spool_prepare_for_less(void)
 {
-    lengthen(file.length + (file.is_reserved ? SUMMARY_BYTES : MOST_GROWTH_BYTES));
+    const uint64_t more = file.is_reserved ? SUMMARY_BYTES : MOST_GROWTH_BYTES, used = ensio_spool->allocated_bytes;
+    if (file.length < used + more / 2)
+        lengthen(used + more);
 }
 
 /* Where there was no space for a kind of window, it is not asked for again for a while: a file system whose quota is spent may
