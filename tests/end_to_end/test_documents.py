@@ -1,4 +1,5 @@
-"""Links between the documents lead somewhere; the index of decisions lists the pages that there are."""
+"""Links between the documents lead somewhere; the index of decisions lists the pages that there are; the
+glossary defines each term once."""
 
 import re
 import subprocess
@@ -12,6 +13,7 @@ TRACKED = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=Tru
 FILES = {name for name in TRACKED.split("\0") if name}
 DOCUMENTS = sorted(name for name in FILES if name.endswith(".md"))
 DECISIONS = "docs/decisions"
+GLOSSARY = "docs/glossary.md"
 PAGES = sorted(name for name in FILES if re.match(rf"{DECISIONS}/\d{{4}}-", name))
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 
@@ -66,3 +68,23 @@ def test_index_lists_every_decision_once_under_its_title():
         for page in PAGES
         for number, title in re.findall(r"\A# (\d+)\. (.*)$", text_of(page), re.M)
     ]
+
+
+ENTRY = re.compile(r"^\* \*\*(.+?)\*\*", re.M)
+
+
+def test_glossary_defines_each_term_once_in_order():
+    sections = text_of(GLOSSARY).split("\n## ")[1:]
+    terms = [ENTRY.findall(section) for section in sections]
+    for section in terms:
+        assert section == sorted(section, key=str.lower)
+    every = [term.lower() for section in terms for term in section]
+    assert len(every) == len(set(every)) >= 60
+
+
+def test_terms_in_italics_have_an_entry():
+    text = text_of(GLOSSARY).partition("\n## ")[2]
+    defined = {term.lower() for term in re.findall(r"\*\*(.+?)\*\*", text)}
+    used = {" ".join(term.lower().split()) for term in re.findall(r"(?<!\*)\*([A-Za-z][^*]*)\*(?!\*)", text)}
+    assert "calls" in used
+    assert {term for term in used if not {term, term.removesuffix("s")} & defined} == set()
