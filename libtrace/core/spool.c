@@ -42,6 +42,7 @@ static uint32_t drop_reason; /* ENSIO_DROPPED_...: why there was no window for e
 #define FIRST_LENGTH_BYTES (16ULL << 20)
 #define MOST_GROWTH_BYTES (1ULL << 30)
 #define SUMMARY_BYTES (4ULL << 20)
+#define LENGTH_WITHOUT_RIGHTS_BYTES (256ULL << 20)
 #define LEAST_RESERVED_BYTES (128ULL << 10)
 #define MOST_TRIED_BYTES (8ULL << 30)
 
@@ -202,8 +203,8 @@ static int64_t lengthen(uint64_t least)
 static void *map_next(uint64_t skipped, uint64_t bytes, uint64_t populated, int64_t *error)
 {
     const uint64_t page = page_bytes(), all = skipped + bytes + page;
-    char *grown = mremap(file.end, page, all, MREMAP_MAYMOVE);
-    *error = grown == MAP_FAILED ? -ENOMEM : 0;
+    char *grown = ensio_raw_grow(file.end, page, all);
+    *error = grown ? 0 : -ENOMEM;
     if (*error)
         return NULL;
     char *part = grown + skipped;
@@ -348,10 +349,13 @@ int ensio_spool_open(void)
     return ensio_unshared_open(spool_path, O_RDONLY | O_NOFOLLOW, 0);
 }
 
-/* A program that changes its rights again and again pays for this only when half of what it got is used. */
+/* A program that changes its rights again and again pays for this only when half of what it got is used. When the process ends without
+ * the right to open the file, the length stays: so it is no more than the budget. */
 void ensio_spool_prepare_for_less(void)
 {
-    const uint64_t more = file.is_reserved ? SUMMARY_BYTES : MOST_GROWTH_BYTES, used = ensio_spool->allocated_bytes;
+    const uint64_t budget = ensio_settings.mode == ENSIO_TRACE ? ensio_budget_left() : 0, used = ensio_spool->allocated_bytes;
+    const uint64_t most = file.is_reserved ? SUMMARY_BYTES : LENGTH_WITHOUT_RIGHTS_BYTES;
+    const uint64_t more = SUMMARY_BYTES + (budget < most ? budget : most);
     if (file.length < used + more / 2)
         lengthen(used + more);
 }
