@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from ensembles.successive import Successive
 from ensembles.units import bytes_text
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ensembles.events import Events
     from ensembles.statistics.atoms import Atoms
     from ensembles.statistics.dependence import Dependence
@@ -25,13 +27,16 @@ if TYPE_CHECKING:
     from ensembles.statistics.moments import Moments
     from ensembles.statistics.quantiles import Quantiles
     from ensembles.statistics.robust import Robust
+    from ensembles.statistics.slowest.backtest_result import Backtest
+    from ensembles.statistics.slowest.exchangeability import Calls
+    from ensembles.statistics.slowest.tail_result import Tail
     from ensembles.statistics.split_result import Split
 
-__all__ = ["MIB", "PER", "Ensemble", "Successive", "doubts_about", "name_of", "op_of"]
+__all__ = ["MIB", "Ensemble", "Successive", "doubts_about", "name_of", "op_of"]
+
+Number = TypeVar("Number", np.float64, np.int64)
 
 MIB = float(1 << 20)
-
-PER = ("call", "MiB")
 
 
 class Ensemble:
@@ -64,25 +69,44 @@ class Ensemble:
     EnsioError
         The arrays have different lengths, or a duration is negative, not a number or longer than 146 years.
 
-    Attributes
-    ----------
-    durations_s, phase, rank, ordinal, bytes, start_ns : ndarray of shape (n,), or None
-        As given. All are None where only the histogram of the ensemble is known.
-    per, name, op, notes
-        As given.
-    counted : Sample
-        The durations counted by phase and bin, without the clock's step (`sample`).
+    Notes
+    -----
+    Where only the histogram of the ensemble is known (`of_sample`), every column is None.
     """
+
+    durations_s: npt.NDArray[np.float64] | None
+    """Seconds; of an ensemble per MiB, seconds per MiB. Shape (n,)."""
+    phase: npt.NDArray[np.int64] | None
+    """Phase of each call, in the order of time; -1: in none. Shape (n,). None: not known."""
+    rank: npt.NDArray[np.int64] | None
+    """Task of each call. Shape (n,). None: not known."""
+    ordinal: npt.NDArray[np.int64] | None
+    """Number of each call among those of its rank, operation and file, from 1. Shape (n,), or None."""
+    bytes: npt.NDArray[np.int64] | None
+    """Bytes that each call moved. Shape (n,). None: not known."""
+    start_ns: npt.NDArray[np.int64] | None
+    """Entry into each call: nanoseconds since the origin of the run. Shape (n,). None: not known."""
+    per: Literal["call", "MiB"]
+    """What the durations are of."""
+    name: str
+    """What the calls are, for people."""
+    op: str
+    """Kind of operation, one of `OPS`; ``""``: several, or not known."""
+    notes: list[str]
+    """What is partial or doubtful, in plain sentences."""
+    counted: Sample
+    """The durations counted by phase and bin, without the step of the clock (see `sample`)."""
+    _resolution_s: float | None
 
     def __init__(
         self,
-        durations_s: Any,
-        phase: Any = None,
-        rank: Any = None,
-        ordinal: Any = None,
-        bytes: Any = None,
+        durations_s: npt.ArrayLike,
+        phase: npt.ArrayLike | None = None,
+        rank: npt.ArrayLike | None = None,
+        ordinal: npt.ArrayLike | None = None,
+        bytes: npt.ArrayLike | None = None,
         *,
-        start_ns: Any = None,
+        start_ns: npt.ArrayLike | None = None,
         per: Literal["call", "MiB"] = "call",
         name: str = "",
         op: str = "",
@@ -90,16 +114,13 @@ class Ensemble:
         resolution_s: float | None = None,
     ) -> None:
         durations = _column("durations_s", durations_s, np.float64)
-        columns = {"phase": phase, "rank": rank, "ordinal": ordinal, "bytes": bytes, "start_ns": start_ns}
-        for column, values in columns.items():
-            whole = None if values is None else _column(column, values, np.int64)
-            if whole is not None and len(whole) != len(durations):
-                raise EnsioError(
-                    f"an ensemble of {len(durations):,} durations was given {len(whole):,} values of "
-                    f"{column}: give one for each duration, or none"
-                )
-            setattr(self, column, whole)
-        self.durations_s: np.ndarray | None = durations
+        n = len(durations)
+        self.durations_s = durations
+        self.phase = _whole_numbers("phase", phase, n)
+        self.rank = _whole_numbers("rank", rank, n)
+        self.ordinal = _whole_numbers("ordinal", ordinal, n)
+        self.bytes = _whole_numbers("bytes", bytes, n)
+        self.start_ns = _whole_numbers("start_ns", start_ns, n)
         self.per, self.name, self.op, self.notes = _checked(per), name, op, list(notes)
         self._resolution_s = resolution_s
         self.counted = Sample.of(durations, self.phase)
@@ -139,8 +160,8 @@ class Ensemble:
         ensemble = cls.__new__(cls)
         if successive is not None:
             ensemble.__dict__["successive"] = successive
-        for column in ("durations_s", "phase", "rank", "ordinal", "bytes", "start_ns"):
-            setattr(ensemble, column, None)
+        ensemble.durations_s = ensemble.phase = ensemble.rank = None
+        ensemble.ordinal = ensemble.bytes = ensemble.start_ns = None
         ensemble.per, ensemble.name, ensemble.op, ensemble.notes = _checked(per), name, op, list(notes)
         ensemble.counted, ensemble._resolution_s = sample, sample.resolution_s or None
         return ensemble
@@ -228,7 +249,14 @@ class Ensemble:
         return histogram_of(self.atoms, scale, bins, weight)
 
     def modes(
-        self, *, limit_bytes_per_s: float | None = None, tasks: int | None = None, **options: Any
+        self,
+        *,
+        limit_bytes_per_s: float | None = None,
+        tasks: int | None = None,
+        level: float = 0.9,
+        seed: int = 0,
+        resolution_s: float | None = None,
+        size: int = 200,
     ) -> Modes:
         """Modes of log duration: `statistics.modes.modes.modes_of`.
 
@@ -236,7 +264,8 @@ class Ensemble:
         """
         from ensembles.statistics.modes.modes import modes_of
 
-        modes = modes_of(self.sample, **({"resolution_s": self.sample.resolution_s} | options))
+        step_s = self.sample.resolution_s if resolution_s is None else resolution_s
+        modes = modes_of(self.sample, level, seed, step_s, size)
         if limit_bytes_per_s is None or tasks is None or modes.refused:
             return modes
         return modes.with_fair_share(limit_bytes_per_s, tasks, self._bytes_per_call())
@@ -254,20 +283,20 @@ class Ensemble:
             )
         return float(median)
 
-    def tail(self, tasks: int, **options: Any) -> Any:
+    def tail(self, tasks: int, level: float = 0.9, *, seed: int = 0) -> Tail:
         """The slowest call of `tasks`: `statistics.slowest.tail.slowest_of`."""
         from ensembles.statistics.slowest.tail import slowest_of
 
-        return slowest_of(self.sample, tasks, calls=self.calls, **options)
+        return slowest_of(self.sample, tasks, level, calls=self.calls, seed=seed)
 
-    def backtest(self, tasks: int | None = None, **options: Any) -> Any:
+    def backtest(self, tasks: int | None = None, level: float = 0.9, *, seed: int = 0) -> Backtest:
         """How often predictions of the slowest call come true: `statistics.slowest.backtest.backtest_of`."""
         from ensembles.statistics.slowest.backtest import backtest_of
 
-        return backtest_of(self.sample, tasks, calls=self.calls, **options)
+        return backtest_of(self.sample, tasks, level, calls=self.calls, seed=seed)
 
     @property
-    def calls(self) -> Any:
+    def calls(self) -> Calls | None:
         """What is known of each call, for tests of exchangeability; None: only the histogram is."""
         from ensembles.statistics.slowest.exchangeability import Calls
 
@@ -287,7 +316,9 @@ class Ensemble:
             return None
         return dependence_of(calls.duration_s, calls.rank, calls.phase if calls.phases_known else None)
 
-    def split(self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, **options: Any) -> Split:
+    def split(
+        self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, level: float = 0.9
+    ) -> Split:
         """What k smaller calls before a barrier take instead of one: `statistics.split.split_of`.
 
         Parameters
@@ -312,7 +343,7 @@ class Ensemble:
                     "this ensemble does not tell how many tasks there were: give the number of tasks"
                 ) from error
             tasks = max(len(np.unique(rank)), 1)
-        return split_of(self.sample, calls, tasks, self.dependence, **options)
+        return split_of(self.sample, calls, tasks, self.dependence, level)
 
     def __repr__(self) -> str:
         return ensemble_text(self)
@@ -321,7 +352,7 @@ class Ensemble:
         return ensemble_html(self)
 
 
-def _column(name: str, values: Any, dtype: type) -> np.ndarray:
+def _column(name: str, values: npt.ArrayLike, dtype: type[Number]) -> npt.NDArray[Number]:
     try:
         column = np.asarray(values)
         if column.ndim != 1 and column.size:
@@ -331,7 +362,22 @@ def _column(name: str, values: Any, dtype: type) -> np.ndarray:
         raise EnsioError(f"{name} is not an array of numbers: {error}") from error
 
 
-def _checked(per: str) -> Any:
-    if per not in PER:
-        raise EnsioError(f'there is no ensemble per "{per}": it is per call or per MiB')
-    return per
+def _whole_numbers(name: str, values: npt.ArrayLike | None, n: int) -> npt.NDArray[np.int64] | None:
+    """A column of n whole numbers; None where it was not given."""
+    if values is None:
+        return None
+    column = _column(name, values, np.int64)
+    if len(column) != n:
+        raise EnsioError(
+            f"an ensemble of {n:,} durations was given {len(column):,} values of {name}: give one for each "
+            "duration, or none"
+        )
+    return column
+
+
+def _checked(per: str) -> Literal["call", "MiB"]:
+    if per == "MiB":
+        return "MiB"
+    if per == "call":
+        return "call"
+    raise EnsioError(f'there is no ensemble per "{per}": it is per call or per MiB')

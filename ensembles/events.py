@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas
 
     from ensembles.ensemble import Ensemble
@@ -60,21 +61,47 @@ class Call(NamedTuple):
 
 
 class Events:
-    """Completed calls, one NumPy array a column, all of the same length.
+    """Completed calls, one NumPy array a column, all of the same length n.
 
-    Attributes
-    ----------
-    rank, thread, call, depth, carried, file, offset, requested, moved, error, start, duration : ndarray
-        The columns, of shape (n,), with the types of `COLUMNS` and the meanings of `COLUMN_MEANINGS`;
-        ``start`` and ``duration`` are nanoseconds, ``offset``, ``requested`` and ``moved`` bytes. Without a
-        ``carried`` of their own, all calls inside others are taken to be carried.
-    calls : tuple of Call
-        What the ``call`` column indexes.
-    files : sequence of str
-        What the ``file`` column indexes: absolute paths; ``files[0]`` is ``""`` (no file).
+    Without a ``carried`` column, all calls inside other calls are taken to be carried. Events of which only
+    some columns were read (`partly`) have no other column.
     """
 
     __slots__ = (*COLUMNS, "_ask", "_length", "_remembered", "_told", "calls", "files")
+
+    rank: npt.NDArray[np.uint32]
+    """Task that made the call. Shape (n,)."""
+    thread: npt.NDArray[np.uint16]
+    """Thread of the task, numbered from 0. Shape (n,)."""
+    call: npt.NDArray[np.uint16]
+    """Function that was called: index into `calls`. Shape (n,)."""
+    depth: npt.NDArray[np.uint8]
+    """Number of recorded calls of the same thread around this one. Shape (n,)."""
+    carried: npt.NDArray[np.uint8]
+    """Bytes that a call around this one counts too. 1: those read, 2: those written, 3: both. Shape (n,)."""
+    file: npt.NDArray[np.uint32]
+    """File that the call used: index into `files`; 0: none, or not known. Shape (n,)."""
+    offset: npt.NDArray[np.int64]
+    """Bytes from the start of the file; -1: none, or not known. Shape (n,)."""
+    requested: npt.NDArray[np.uint64]
+    """Bytes that the call asked for. Shape (n,)."""
+    moved: npt.NDArray[np.int64]
+    """Bytes that the call moved; -1: the call failed. Shape (n,)."""
+    error: npt.NDArray[np.uint16]
+    """The errno of a call that failed, else 0. Shape (n,)."""
+    start: npt.NDArray[np.int64]
+    """Entry into the call: nanoseconds since the origin of the run. Shape (n,)."""
+    duration: npt.NDArray[np.int64]
+    """Nanoseconds from entry to return. Shape (n,)."""
+    calls: tuple[Call, ...]
+    """The functions that the ``call`` column indexes."""
+    files: Sequence[str]
+    """Absolute paths, which the ``file`` column indexes; ``files[0]`` is ``""`` (no file)."""
+
+    _length: int
+    _ask: Callable[[str], np.ndarray | None] | None
+    _told: dict[str, np.ndarray | None]
+    _remembered: dict[Any, Any]
 
     def __init__(
         self, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]
@@ -91,9 +118,7 @@ class Events:
         self.calls = tuple(calls)
         self.files = files
         self._length = length
-        self._ask: Callable[[str], np.ndarray | None] | None = None
-        self._told: dict[str, np.ndarray | None] = {}
-        self._remembered: dict[Any, Any] = {}
+        self._ask, self._told, self._remembered = None, {}, {}
 
     @classmethod
     def partly(cls, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]) -> Events:
@@ -122,8 +147,8 @@ class Events:
         whole = cls(columns, first.calls, first.files)
 
         def ask(name: str) -> np.ndarray | None:
-            derived = [part._derived(name) for part in parts]
-            return None if any(values is None for values in derived) else np.concatenate(derived)
+            derived = [values for part in parts if (values := part._derived(name)) is not None]
+            return np.concatenate(derived) if len(derived) == len(parts) else None
 
         if all(part._ask is not None for part in parts):
             whole._ask = ask
@@ -131,29 +156,30 @@ class Events:
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
-        """The columns by name."""
+        """The columns by name, in the order of `COLUMNS`."""
         return {name: getattr(self, name) for name in COLUMNS}
 
     @property
-    def end(self) -> np.ndarray:
-        """Return from the call: ns since the origin of the run, i8, shape (n,)."""
+    def end(self) -> npt.NDArray[np.int64]:
+        """Return from the call: nanoseconds since the origin of the run. Shape (n,)."""
         return self.start + self.duration
 
     @property
-    def op(self) -> np.ndarray:
-        """Kind of operation: index into `OPS`, u1, shape (n,)."""
+    def op(self) -> npt.NDArray[np.uint8]:
+        """Kind of operation: index into `OPS`. Shape (n,)."""
         return op_of_calls(self.calls)[self.call]
 
     @property
-    def phase(self) -> np.ndarray | None:
-        """Phase of each call (`ensembles.structure.phases`), i8, shape (n,); -1: in none. None: not known,
-        as only all events of a run together tell it: those of `Run.events` and `Run.select` know."""
+    def phase(self) -> npt.NDArray[np.int64] | None:
+        """Phase of each call (`ensembles.structure.phases`); -1: in none. Shape (n,). None: not known.
+
+        Phases follow from all events of a run together: those of `Run.events` and `Run.select` know them."""
         return self._derived("phase")
 
     @property
-    def ordinal(self) -> np.ndarray | None:
-        """Which call of its rank, operation and file each is, from 1: i8, shape (n,). None: not known, as
-        for `phase`."""
+    def ordinal(self) -> npt.NDArray[np.int64] | None:
+        """Number of each call among those of its rank, operation and file, from 1. Shape (n,). None: not
+        known, as for `phase`."""
         return self._derived("ordinal")
 
     def _derived(self, name: str) -> np.ndarray | None:
@@ -259,9 +285,9 @@ def of_calls(function: Callable[[Sequence[Call]], T]) -> Callable[[Sequence[Call
 
 
 @of_calls
-def op_of_calls(calls: Sequence[Call]) -> np.ndarray:
+def op_of_calls(calls: Sequence[Call]) -> npt.NDArray[np.uint8]:
     """Kind of operation of each call: index into `OPS`, u1, shape (len(calls),); not to be changed."""
-    ops = np.array([OPS.index(call.op) for call in calls], dtype="u1")
+    ops = np.array([OPS.index(call.op) for call in calls], dtype=np.uint8)
     ops.flags.writeable = False
     return ops
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas
 
 KINDS = ("phase", "region")
@@ -37,17 +38,26 @@ COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
 
 
 class RegionTable:
-    """Occurrences of phases and regions, by rank and start; one NumPy array a column.
-
-    Attributes
-    ----------
-    rank, thread, kind, name, start, duration, ended : ndarray, shape (n,)
-        With the types of `COLUMNS` and the meanings of `COLUMN_MEANINGS`; ``start`` and ``duration`` are ns.
-    names : tuple of str
-        What the ``name`` column indexes.
-    """
+    """Occurrences of phases and regions, by rank and start: one NumPy array a column, all of length n."""
 
     __slots__ = (*COLUMNS, "names")
+
+    rank: npt.NDArray[np.uint32]
+    """Task. Shape (n,)."""
+    thread: npt.NDArray[np.uint16]
+    """Thread of the task that began it, numbered from 0. Shape (n,)."""
+    kind: npt.NDArray[np.uint8]
+    """Index into `KINDS`. 0: a phase of a process, 1: a region of a thread. Shape (n,)."""
+    name: npt.NDArray[np.uint32]
+    """Index into `names`. Shape (n,)."""
+    start: npt.NDArray[np.int64]
+    """Begin: nanoseconds since the origin of the run. Shape (n,)."""
+    duration: npt.NDArray[np.int64]
+    """Nanoseconds to the end; where none was recorded, to the last record of the process. Shape (n,)."""
+    ended: npt.NDArray[np.uint8]
+    """1: the end was recorded; of a last phase, the process ended in order. Shape (n,)."""
+    names: tuple[str, ...]
+    """The names that the ``name`` column indexes."""
 
     def __init__(self, columns: Mapping[str, np.ndarray], names: Sequence[str]) -> None:
         order = np.lexsort((columns["start"], columns["rank"]))

@@ -18,7 +18,7 @@ from ensembles.cli.streams import tell
 from ensembles.elf import interpreter_of
 from ensembles.errors import EnsioError
 from ensembles.recorder import prefixes
-from ensembles.run_directory import new_run_directory, shown
+from ensembles.run_directory import cut_spools, new_run_directory, shown
 
 NAME = "run"
 HELP = "start a program under the preload library, and record its calls"
@@ -59,6 +59,7 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, sign
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _LOADERS = ("ld-", "ld.so", "ld64.")
 _LINK_AGAIN = "link it again with ensio-cc (and glibc) to record it"
+_LONG_SPOOL_BYTES = 4 << 20
 _SHELLS = frozenset(["sh", "bash", "dash", "ash", "busybox", "ksh", "ksh93", "mksh", "zsh"])
 
 
@@ -107,6 +108,8 @@ def execute(args: argparse.Namespace) -> int:
         if isinstance(error, FileNotFoundError):
             return _cannot_start(command[0], "does not exist", _NOT_FOUND)
         return _cannot_start(command[0], f"cannot be started: {error.strerror}", _NOT_EXECUTABLE)
+    if any(path.stat().st_size > _LONG_SPOOL_BYTES for path in directory.glob("*.spool")):
+        cut_spools(directory)
     _tell_outcome(directory, f"{command[0]} is linked statically: {_LINK_AGAIN}" if static else "")
     return status
 
@@ -296,16 +299,21 @@ def _tell_outcome(directory: Path, why_nothing: str) -> None:
         place = shown(directory)
         recorded = any(directory.iterdir())
     except OSError as error:
-        tell(f"{directory}: the run directory cannot be read any more: {error.strerror}; the record is lost")
+        tell(
+            f"{directory}: the run directory cannot be read any more: {error.strerror}; if it was moved, the "
+            "record is where it is now"
+        )
         return
     if recorded:
         sentence = f"recorded in {place}: look at it with ensio info {shlex.quote(place)}"
+    elif os.environ.get("ENSIO_DISABLE", "0") not in ("", "0"):
+        sentence = f"nothing was recorded in {place}, for ENSIO_DISABLE is set"
     elif why_nothing:
         sentence = f"nothing was recorded in {place}: {why_nothing}"
     else:
         sentence = (
-            f"nothing was recorded in {place}: either the program used no file, or it is a shell or "
-            "a launcher, which are not recorded themselves, or it is linked statically and must be linked "
-            "again with ensio-cc"
+            f"nothing was recorded in {place}: if no message above says why, the program used no file, or it "
+            "is a shell or a launcher, which are not recorded, or it is linked statically and must "
+            "be linked again with ensio-cc"
         )
     tell(sentence)

@@ -14,13 +14,13 @@ PROPERTY = b"losses"
 """In a job file: the calls on other paths, then the events by reason, with blanks between."""
 
 WORDS = {
-    "budget": "the budget was used up (ENSIO_MAX_BYTES; without it a tenth of the free space)",
-    "free_space": "too little space was free on the file system, and the rest is left to the program",
+    "budget": "the budget was used up: ENSIO_MAX_BYTES, or without it a tenth of the free space",
+    "free_space": "less than 5 % of the file system and less than 1 GiB was free",
     "file_system_full": "the file system or a quota was full",
     "file_size_limit": "the process's limit on the size of files was reached",
     "run_directory": "the run directory was gone or could not be written to any more",
     "memory": "the process's limits on memory were reached",
-    "unknown": "for a reason that was not recorded",
+    "unknown": "the reason was not recorded",
 }
 """Names of the reasons, and what to say of each."""
 

@@ -133,6 +133,12 @@ static uint64_t left(uint64_t used, uint64_t limit)
     return used < limit ? limit - used : 0;
 }
 
+uint64_t ensio_budget_left(void)
+{
+    const uint64_t own = left(taken, most), node = left(__atomic_load_n(&on_node->taken, __ATOMIC_RELAXED), most_on_node);
+    return own < node ? own : node;
+}
+
 static uint64_t left_above_floor(void)
 {
     struct ensio_space space;
@@ -145,8 +151,7 @@ static uint64_t left_above_floor(void)
 uint64_t ensio_budget_take(uint64_t bytes, int must, uint32_t *reason)
 {
     if (!must) {
-        const uint64_t own = left(taken, most), node = left(__atomic_load_n(&on_node->taken, __ATOMIC_RELAXED), most_on_node);
-        const uint64_t allowed = own < node ? own : node, on_disk = left_above_floor();
+        const uint64_t allowed = ensio_budget_left(), on_disk = left_above_floor();
         const uint64_t room = allowed < on_disk ? allowed : on_disk;
         *reason = allowed < on_disk ? ENSIO_DROPPED_BUDGET : ENSIO_DROPPED_FLOOR;
         if (bytes > room)

@@ -20,4 +20,7 @@ void ensio_budget_end(void);
 uint64_t ensio_budget_take(uint64_t bytes, int must, uint32_t *reason);
 void ensio_budget_give_back(uint64_t bytes);
 
+/* What is left of the budget for events. The caller holds the lock. */
+uint64_t ensio_budget_left(void);
+
 #endif

@@ -54,6 +54,13 @@ static inline void *ensio_raw_memory(uint64_t bytes)
     return ensio_raw_map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
+/* Makes a mapping longer, elsewhere if need be; NULL where that is not to be had. */
+static inline void *ensio_raw_grow(void *at, uint64_t bytes, uint64_t more)
+{
+    long grown = syscall(SYS_mremap, at, bytes, more, MREMAP_MAYMOVE);
+    return grown == -1 ? NULL : (void *)grown;
+}
+
 static inline void ensio_raw_unmap(void *at, uint64_t bytes)
 {
     syscall(SYS_munmap, at, bytes);

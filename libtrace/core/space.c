@@ -32,8 +32,9 @@ static int is_here(const struct ensio_mount *mount, void *device)
 static int ask_quota(int kind, uint32_t id, struct ensio_space *space)
 {
     struct dqblk quota;
+    const unsigned command = (unsigned)Q_GETQUOTA << SUBCMDSHIFT | (unsigned)kind; /* QCMD shifts into the sign */
     memset(&quota, 0, sizeof quota);
-    if (ENSIO_RAW(SYS_quotactl, QCMD(Q_GETQUOTA, kind), place.source, id, &quota) != 0)
+    if (ENSIO_RAW(SYS_quotactl, command, place.source, id, &quota) != 0)
         return 0;
     const uint64_t blocks = quota.dqb_bhardlimit ? quota.dqb_bhardlimit : quota.dqb_bsoftlimit;
     const uint64_t limit = blocks * QUOTA_UNIT_BYTES, left = quota.dqb_curspace < limit ? limit - quota.dqb_curspace : 0;

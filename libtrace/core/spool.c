@@ -26,7 +26,7 @@ static char spool_path[ENSIO_PATH_ROOM];
 static struct ensio_window *text_window; /* where text entries go when the first window is full */
 static uint64_t made_bytes[ENSIO_WINDOW_MARKS + 1]; /* of all windows of a kind */
 static int text_is_essential;
-static uint32_t drop_reason;             /* ENSIO_DROPPED_...: why there was no window for events when one was last asked for */
+static uint32_t drop_reason; /* ENSIO_DROPPED_...: why there was no window for events when one was last asked for */
 
 /* Of texts, of phases and regions, and of windows from which calls go into the summary, so much is made whatever the budget is. Beyond
  * it, a thread's calls go there by way of memory. */
@@ -42,6 +42,7 @@ static uint32_t drop_reason;             /* ENSIO_DROPPED_...: why there was no 
 #define FIRST_LENGTH_BYTES (16ULL << 20)
 #define MOST_GROWTH_BYTES (1ULL << 30)
 #define SUMMARY_BYTES (4ULL << 20)
+#define LENGTH_WITHOUT_RIGHTS_BYTES (256ULL << 20)
 #define LEAST_RESERVED_BYTES (128ULL << 10)
 #define MOST_TRIED_BYTES (8ULL << 30)
 
@@ -96,13 +97,15 @@ static void keep_in_place(int fd)
 }
 
 /* Makes the file longer, or shorter: 0, or minus an errno. Of a quota, as much again has to be there, and is left: at its very end a
- * changed page waits until others are written. */
+ * changed page waits until others are written. What is reserved beyond the length is given back when the length is set once more. */
 static int64_t give_length(int fd, uint64_t length)
 {
-    const int64_t reserved = file.is_reserved && length > file.length ? ENSIO_RAW(SYS_fallocate, fd, 0, 0, 2 * length) : 0;
+    const int reserves = file.is_reserved && length > file.length;
+    const int64_t reserved = reserves ? ENSIO_RAW(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, 0, 2 * length) : 0;
     if (reserved && reserved != -EOPNOTSUPP)
         return reserved;
-    return ENSIO_RAW(SYS_ftruncate, fd, length);
+    const int64_t done = ENSIO_RAW(SYS_ftruncate, fd, length);
+    return done || !reserves ? done : ENSIO_RAW(SYS_ftruncate, fd, length);
 }
 
 /* The quota groups of btrfs are not for users to ask: whether so much can be reserved is tried out. UINT64_MAX: there is no limit that
@@ -150,6 +153,8 @@ static struct ensio_spool *map_first(int fd, int64_t *error)
     file.device = found.st_dev;
     file.inode = found.st_ino;
     char *mapped = ensio_raw_map(bytes, MAP_SHARED, fd, 0);
+    if (mapped) /* for all that grows out of it too: no reading ahead of a hole, which would cost a millisecond and memory */
+        madvise(mapped, bytes, MADV_RANDOM);
     *error = mapped ? ensio_raw_populate(mapped, ENSIO_SPOOL_BYTES) : -ENOMEM;
     if (mapped && *error)
         ensio_raw_unmap(mapped, bytes);
@@ -198,8 +203,8 @@ static int64_t lengthen(uint64_t least)
 static void *map_next(uint64_t skipped, uint64_t bytes, uint64_t populated, int64_t *error)
 {
     const uint64_t page = page_bytes(), all = skipped + bytes + page;
-    char *grown = mremap(file.end, page, all, MREMAP_MAYMOVE);
-    *error = grown == MAP_FAILED ? -ENOMEM : 0;
+    char *grown = ensio_raw_grow(file.end, page, all);
+    *error = grown ? 0 : -ENOMEM;
     if (*error)
         return NULL;
     char *part = grown + skipped;
@@ -344,10 +349,15 @@ int ensio_spool_open(void)
     return ensio_unshared_open(spool_path, O_RDONLY | O_NOFOLLOW, 0);
 }
 
-/* What a process may still do that has the right to: later it may not. */
+/* A program that changes its rights again and again pays for this only when half of what it got is used. When the process ends without
+ * the right to open the file, the length stays: so it is no more than the budget. */
 void ensio_spool_prepare_for_less(void)
 {
-    lengthen(file.length + (file.is_reserved ? SUMMARY_BYTES : MOST_GROWTH_BYTES));
+    const uint64_t budget = ensio_settings.mode == ENSIO_TRACE ? ensio_budget_left() : 0, used = ensio_spool->allocated_bytes;
+    const uint64_t most = file.is_reserved ? SUMMARY_BYTES : LENGTH_WITHOUT_RIGHTS_BYTES;
+    const uint64_t more = SUMMARY_BYTES + (budget < most ? budget : most);
+    if (file.length < used + more / 2)
+        lengthen(used + more);
 }
 
 /* Where there was no space for a kind of window, it is not asked for again for a while: a file system whose quota is spent may

@@ -79,8 +79,10 @@ void ensio_mpi_banner(const struct ensio_mpi *mpi, int rank, int tasks)
     if (!everyone && rank != 0)
         return;
     struct ensio_held held = ensio_lock();
-    ensio_totals(&totals);
+    const int none = ensio_totals(&totals) != 0;
     ensio_unlock(held);
+    if (none && !everyone) /* why nothing is recorded was said at the beginning */
+        return;
     if (everyone)
         hosts = add_up(mpi, rank, tasks);
     totals.most.span_ns = totals.last_unix_ns > totals.first_unix_ns ? totals.last_unix_ns - totals.first_unix_ns : 0;

@@ -4,6 +4,7 @@ import os
 import subprocess
 
 import pytest
+from places import BUILD
 
 import ensembles
 
@@ -12,6 +13,10 @@ CALLS = 800_000
 LIMIT_BYTES = 83 << 20
 USER = 65534
 WRITTEN = b"20 MiB written: Success\n"
+
+
+def build(recorder):
+    return recorder.build("without_bounds", f"-I{BUILD}/include")
 
 
 def used_bytes(folder):
@@ -30,8 +35,8 @@ def small_disk(tmp_path):
 
 @pytest.fixture
 def quota(tmp_path):
-    """A folder that may hold 83 MiB on a file system of 400: a quota group of btrfs, which needs nothing but the
-    file system itself."""
+    """A folder that may hold 83 MiB on a file system of 400: a quota group of btrfs, which needs nothing but
+    the file system itself."""
     folder, image = tmp_path / "quota", tmp_path / "image"
     folder.mkdir()
     with image.open("wb") as file:
@@ -63,7 +68,7 @@ def open_to_all(recorder, folder):
 
 
 def fill(recorder, folder, mode, **options):
-    program = recorder.build("without_bounds")
+    program = build(recorder)
     recorder.run = folder / "run"
     done = recorder.execute(
         program, "calls", CALLS, cwd=folder, environment={"ENSIO_MODE": mode}, timeout=600, **options
@@ -93,7 +98,7 @@ def test_the_result_fits_into_a_quota(recorder, tmp_path, quota, mode):
 
 
 def test_the_last_twentieth_of_a_disk_is_left_whatever_the_budget(recorder, tmp_path, small_disk):
-    program = recorder.build("without_bounds")
+    program = build(recorder)
     (small_disk / "filler").write_bytes(bytes(60 << 20))
     recorder.run = small_disk / "run"
     done = recorder.execute(
@@ -110,7 +115,7 @@ def test_the_last_twentieth_of_a_disk_is_left_whatever_the_budget(recorder, tmp_
 
 def test_the_processes_of_a_node_share_a_tenth(preload, small_disk):
     """Four at a time: together they store no more than one alone."""
-    program = preload.build("without_bounds")
+    program = build(preload)
     preload.run = small_disk / "run"
     command = f"for i in 1 2 3 4; do (mkdir $i; cd $i; exec {program} calls {CALLS // 4} 9>&-) & done; wait"
     script = ["bash", "-c", command.replace("result", "/dev/null")]
@@ -126,7 +131,7 @@ def test_the_processes_of_a_node_share_a_tenth(preload, small_disk):
 @pytest.mark.parametrize("what", ["paths", "folders"])
 def test_many_paths_take_bounded_memory_and_disk(recorder, tmp_path, what, mode):
     paths = 300_000
-    program = recorder.build("without_bounds")
+    program = build(recorder)
     plain = recorder.untraced(program, what, paths, cwd=tmp_path)
     done = recorder.execute(program, what, paths, cwd=tmp_path, environment={"ENSIO_MODE": mode}, timeout=600)
     assert (done.returncode, done.stderr) == (4, b"")
@@ -143,7 +148,7 @@ def test_many_paths_take_bounded_memory_and_disk(recorder, tmp_path, what, mode)
 
 
 def test_many_paths_stay_within_a_small_budget(recorder, tmp_path):
-    program = recorder.build("without_bounds")
+    program = build(recorder)
     environment = {"ENSIO_MODE": "profile", "ENSIO_MAX_BYTES": "1MiB"}
     done = recorder.execute(program, "paths", 300_000, cwd=tmp_path, environment=environment, timeout=600)
     assert (done.returncode, done.stderr) == (4, b"")
@@ -156,10 +161,25 @@ def test_many_paths_stay_within_a_small_budget(recorder, tmp_path):
 @pytest.mark.parametrize("mode", MODES)
 def test_thousands_of_threads_at_once_take_bounded_disk(recorder, tmp_path, mode):
     threads = 3000
-    program = recorder.build("without_bounds")
+    program = build(recorder)
     environment = {"ENSIO_MODE": mode, "ENSIO_MAX_BYTES": "4MiB"}
     done = recorder.execute(program, "threads", threads, cwd=tmp_path, environment=environment, timeout=600)
     assert (done.returncode, done.stderr) == (4, b"")
     run = ensembles.open(recorder.run)
     assert run.summary.count == 3 * threads * 10 + 1
     assert used_bytes(recorder.run) < (4 + 8) << 20
+
+
+def test_half_a_million_region_names_take_bounded_memory_and_disk(recorder, tmp_path):
+    program = build(recorder)
+    plain = recorder.untraced(program, "regions", 500_000, cwd=tmp_path)
+    environment = {"ENSIO_MAX_BYTES": "4MiB"}
+    done = recorder.execute(program, "regions", 500_000, cwd=tmp_path, environment=environment, timeout=600)
+    assert (done.returncode, done.stderr) == (4, b"")
+    assert int(done.stdout) - int(plain.stdout) < 8 << 10  # KiB
+    assert used_bytes(recorder.run) < (4 + 3) << 20
+    run = ensembles.open(recorder.run)
+    marks = len(run.regions)
+    assert 10_000 < marks < 200_000
+    assert run.dropped_events > 500_000
+    assert any("budget" in note for note in run.notes)

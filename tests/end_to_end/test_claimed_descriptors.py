@@ -1,4 +1,4 @@
-"""Whatever descriptors a program claims while others of its threads do I/O, it meets none of the recorder's."""
+"""Whatever descriptors a program claims while its threads do I/O, it meets none of the recorder's."""
 
 import subprocess
 
@@ -36,7 +36,7 @@ def test_ten_thousand_rounds_change_no_byte(recorder, tmp_path, what):
 
 
 def test_no_file_is_opened_for_windows(preload, tmp_path):
-    """A thread fills window after window without a call of open; the file is opened to make it longer, which doubles it."""
+    """A thread fills window after window without a call of open; the file is opened to double its length."""
     program = preload.build("claimed_descriptors")
     log = tmp_path / "strace"
     traced = subprocess.run(

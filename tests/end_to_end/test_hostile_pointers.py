@@ -1,4 +1,4 @@
-"""Bad pointers, paths without an end, results in the place of paths: errors are those of the plain program."""
+"""Bad pointers, endless paths, results in the place of paths: errors are those of the plain program."""
 
 import os
 import subprocess

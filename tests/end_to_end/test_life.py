@@ -21,8 +21,8 @@ def test_every_call_of_every_thread_and_handler_is_recorded(recorder, tmp_path, 
     run = ensembles.open(recorder.run)
     assert run.notes == []
     assert len(run.select(file="*/handler", call="write")) == handled
-    # Head, texts, the summary's two, the reserve and the page at the end; window of the main thread, and of few
-    # threads in which a handler ran as they ended.
+    # Head, texts, the summary's two, the reserve and the page at the end; window of the main thread, and of
+    # few threads in which a handler ran as they ended.
     assert mapped <= 7 + 7
     writes = run.select(file="*/thread.*", call="write")
     assert len(writes) == threads * calls * rounds

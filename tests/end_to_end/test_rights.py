@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -91,8 +92,35 @@ def test_what_a_program_gives_up_costs_no_call(recorder, tmp_path, what, mode):
     names = [run.summary.calls[number].name for number in cells["call"]]
     assert sum(cells["count"][[name == "pwrite" for name in names]]) == calls
     assert run.lost_calls == 0
+    spool = next(Path(run.path).glob("*.spool"))
+    assert spool.stat().st_size < (16 + 256 + 16) << 20  # also where nobody could cut it
     if mode == "trace":
         writes = len(run.select(call="pwrite"))
         assert writes == calls - run.dropped_events
-        # A file that is gone from its place, or limited, cannot become longer: what fits into its first length is there.
+        # A file that is gone from its place, or limited, cannot become longer: its first length is used.
         assert writes == calls or (what in ("moved", "file_size") and writes > 150_000)
+
+
+def test_changing_rights_again_and_again_makes_no_longer_file(recorder, tmp_path):
+    program = recorder.build("fewer_rights")
+    done = recorder.execute(program, "seteuid", 3000, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (4, b"3000 calls\n", b"")
+    spool = next(recorder.run.glob("*.spool"))
+    assert spool.stat().st_size < 2 << 20  # root can cut it at the end
+
+
+def test_ensio_run_cuts_what_a_process_without_rights_could_not(preload, tmp_path):
+    program = preload.build("fewer_rights")
+    environment = preload.environment()
+    del environment["ENSIO_DIR"], environment["LD_PRELOAD"]
+    done = subprocess.run(
+        ["ensio", "run", "-o", "run", "--", program, "setuid", "1000"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+    )
+    assert (done.returncode, done.stdout) == (4, b"1000 calls\n")
+    spool = next((tmp_path / "run").glob("*.spool"))
+    assert spool.stat().st_size < 2 << 20
+    assert not list((tmp_path / "run").glob(".*.taken"))
+    assert len(ensembles.open(tmp_path / "run").select(call="pwrite")) == 1000

@@ -1,4 +1,4 @@
-"""A run directory in a folder that others can write to: they cannot end the program, nor get what it records."""
+"""A run directory that others can write to: they cannot end the program, nor get what it records."""
 
 import os
 import socket
@@ -6,6 +6,7 @@ import subprocess
 import time
 
 import pytest
+from places import BUILD
 
 VICTIM, OTHER = 2002, 2001
 CALLS = 3_000_000
@@ -32,7 +33,7 @@ def shared(preload, tmp_path):
 
 def start(recorder, folder, **environment):
     """A program of the victim's that records for a second or more."""
-    program = recorder.build("without_bounds")
+    program = recorder.build("without_bounds", f"-I{BUILD}/include")
     return subprocess.Popen(
         [program, "calls", str(CALLS)],
         env=recorder.environment(**environment),

@@ -9,6 +9,8 @@ root=$1 user=$2 home=$3 command=$4
     exit 2
 }
 
+# As on a machine, / is a mount.
+mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 # Device nodes in a file system in memory: what happens to them does not happen to those of the machine.

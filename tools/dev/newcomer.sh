@@ -54,8 +54,8 @@ newcomer() {
         "newcomer_as_$kind"
         [[ $keep ]] || rm -rf --one-file-system "${scratch:?}/$kind"
     done
-    ((${#failed[@]} == 0)) || fail "a newcomer fails at: ${failed[*]}; see build/log/newcomer-*.log"
-    say "a newcomer gets along"
+    ((${#failed[@]} == 0)) || fail "steps that failed for a newcomer: ${failed[*]}; see build/log/newcomer-*.log"
+    say "newcomer: every step succeeded"
 }
 
 in_git() { git -c safe.directory='*' -C "$top" "$@"; }

@@ -1,5 +1,5 @@
 /* Programs that give up what the recorder had when it began: fewer_rights WHAT CALLS. Prints how many of CALLS pwrite were done; 4.
- * WHAT: setuid, chroot, file_size, descriptors, closed (the run directory, for all but root), moved (the run directory). */
+ * WHAT: seteuid (there and back before each), setuid, chroot, file_size, descriptors, closed (the run directory, for all but root), moved (the run directory). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <grp.h>
@@ -28,6 +28,8 @@ static int give_up(const char *what)
 {
     const char *folder = getenv("ENSIO_DIR");
     char moved[4096];
+    if (strcmp(what, "seteuid") == 0)
+        return 0;
     if (strcmp(what, "setuid") == 0)
         return become_nobody();
     if (strcmp(what, "chroot") == 0)
@@ -48,8 +50,11 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);
     if (argc < 3 || give_up(argv[1]))
         return 1;
-    for (int i = 0; i < atoi(argv[2]); i++)
+    for (int i = 0; i < atoi(argv[2]); i++) {
+        if (strcmp(argv[1], "seteuid") == 0 && (seteuid(NOBODY) || seteuid(0)))
+            return 1;
         done += pwrite(file, "0123456789", 10, i % 100) == 10;
+    }
     printf("%d calls\n", done);
     return 4;
 }

@@ -3,8 +3,10 @@
  *   calls     COUNT pwrite of 10 bytes, then a result of 20 MiB; prints how much of it was written
  *   paths     access on COUNT distinct paths in a folder that does not exist; prints the resident memory in KiB
  *   folders   the same, each path in a folder of its own
+ *   regions   COUNT regions, each with a name of its own; prints the resident memory
  *   threads   COUNT threads at a time, each with 10 pwrite, three times */
 #define _GNU_SOURCE
+#include <ensio/ensio.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -28,6 +30,15 @@ static void make_calls(long count)
     printf("%d MiB written: %s\n", written, strerror(written < 20 ? errno : 0));
 }
 
+static void print_memory(void)
+{
+    char text[200];
+    FILE *status = fopen("/proc/self/status", "r");
+    while (fgets(text, sizeof text, status))
+        if (strncmp(text, "RssAnon:", 8) == 0)
+            printf("%d\n", atoi(text + 8));
+}
+
 static void name_paths(long count, const char *pattern)
 {
     char text[200];
@@ -35,10 +46,18 @@ static void name_paths(long count, const char *pattern)
         snprintf(text, sizeof text, pattern, i);
         access(text, F_OK);
     }
-    FILE *status = fopen("/proc/self/status", "r");
-    while (fgets(text, sizeof text, status))
-        if (strncmp(text, "RssAnon:", 8) == 0)
-            printf("%d\n", atoi(text + 8));
+    print_memory();
+}
+
+static void name_regions(long count)
+{
+    char name[64];
+    for (long i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "region number %ld", i);
+        ensio_region_begin(name);
+        ensio_region_end(name);
+    }
+    print_memory();
 }
 
 static void *write_a_little(void *unused)
@@ -77,6 +96,8 @@ int main(int argc, char **argv)
         name_paths(count, "no-such-folder/one-below/file-number-%09ld.data");
     else if (strcmp(what, "folders") == 0)
         name_paths(count, "no-such-folder/folder-%09ld/file");
+    else if (strcmp(what, "regions") == 0)
+        name_regions(count);
     else
         make_threads(count);
     return 4;
