@@ -224,7 +224,8 @@ class Run(Job):
 
     def _choose(self, selection: Selection) -> Choose:
         """Turns chunks of this run into the events that a selection chooses."""
-        return partial(select_chunks, selection, None if selection.phases is None else self.phases)
+        phases = None if selection.phases is None else self.phases
+        return partial(select_chunks, selection, None if phases is None else phases.of)
 
     @cached_property
     def events(self) -> Events:

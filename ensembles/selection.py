@@ -6,7 +6,7 @@ The same filters are understood by every command and by `Run.select`. Each is a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ensembles.passes.memory import Budget
     from ensembles.regiontable import Spans
     from ensembles.run import Run
-    from ensembles.structure.phases import Phases
 
 __all__ = ["UNITS", "Selection", "Text", "parse_size", "select_chunks", "within_ranges"]
 
@@ -259,7 +258,11 @@ class Selection:
 
 
 def select_chunks(
-    selection: Selection, phases: Phases | None, chunks: Iterator[Events], budget: Budget, path: str
+    selection: Selection,
+    phase_of: Callable[[Events], np.ndarray] | None,
+    chunks: Iterator[Events],
+    budget: Budget,
+    path: str,
 ) -> Iterator[Events]:
     """The events of a run's chunks that a selection for it chooses. They know their phases and ordinals where
     it asks for any.
@@ -267,8 +270,8 @@ def select_chunks(
     Parameters
     ----------
     selection : Selection
-    phases : Phases or None
-        Those of the run, where the selection asks for them.
+    phase_of : callable or None
+        Events → phase of each, where the selection asks for phases.
     chunks : iterator of Events
         In the order of ranks.
     budget : Budget
@@ -279,8 +282,8 @@ def select_chunks(
     if selection.ordinals is not None:
         chunks = with_ordinals(chunks, budget.held_events, path)
     for chunk in chunks:
-        if phases is not None:
-            chunk.told_by(partial(_known, phases.of(chunk), chunk.ordinal))
+        if phase_of is not None:
+            chunk.told_by(partial(_known, phase_of(chunk), chunk.ordinal))
         yield selection.of(chunk)
         del chunk  # so that the memory of its columns can take the next one
 

@@ -51,7 +51,8 @@ def data_for(data: Any, kind: type[S]) -> S:
         return data
     if isinstance(data, Ensemble) and kind is LogHistogram:
         return _histogram_of_ensemble(data)  # type: ignore[return-value]
-    return all_data_for(data, kind)[0]
+    found: S = all_data_for(data, kind)[0]
+    return found
 
 
 def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:

@@ -31,7 +31,7 @@ from ensembles.diagnosis.rule import CannotSay, every_call_needed
 from ensembles.events import Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.structure.read_streams import LAYERS
-from ensembles.structure.strided_reads import COLUMNS, StridedReads
+from ensembles.structure.strided_reads import StridedReads
 from ensembles.units import bytes_text, seconds_text
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 ID = "strided-readahead"
 
-NEEDS = {"strided-reads": SummaryRequest(StridedReads, COLUMNS)}
+NEEDS = {"strided-reads": SummaryRequest(StridedReads)}
 
 ADVICE = (
     "switch off or shrink the client's strided read-ahead for these files (Lustre: "

@@ -28,7 +28,7 @@ def chunks_by_rank(
     partial : callable
         Makes a function that is given the calls of one rank with more events than that, chunk by chunk.
     """
-    current = None
+    current = -1
     held: list[Events] = []
     compute: Compute | None = None
     for chunk in chunks:
@@ -52,7 +52,7 @@ def chunks_by_rank(
             if held:
                 yield whole(Events.concatenate(held))
             held, compute = [], None
-        current = rank[-1]
+        current = int(rank[-1])
         last = int(np.searchsorted(rank, current))
         if last > begin:
             yield whole(chunk[begin:last])

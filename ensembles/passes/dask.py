@@ -14,9 +14,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ensembles.errors import EnsioError
-from ensembles.passes.executors import PARTS_EACH
 from ensembles.passes.group import SummaryGroup
-from ensembles.passes.spec import PassRun, PassSpec, merge_partials, run_partition
+from ensembles.passes.spec import PARTS_EACH, PassRun, PassSpec, merge_partials, run_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

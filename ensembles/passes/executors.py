@@ -21,13 +21,10 @@ from ensembles.errors import EnsioError
 from ensembles.events import Events
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.group import SummaryGroup
-from ensembles.passes.spec import Partial, PassRun, PassSpec, run_partition
+from ensembles.passes.spec import PARTS_EACH, Partial, PassRun, PassSpec, run_partition
 from ensembles.passes.summary import ANY_ORDER
 
 THREADS = min(4, len(os.sched_getaffinity(0)))
-
-PARTS_EACH = 3
-"""Parts for each worker: one that is done early takes another."""
 
 _FEW_EVENTS = 1 << 18
 """Threads are not worthwhile for fewer."""

@@ -15,6 +15,9 @@ from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
 from ensembles.passes.summary import Requirement
 
+PARTS_EACH = 3
+"""Parts for each worker process: one that is done early takes another."""
+
 Choose: TypeAlias = Callable[[Iterator[Events], Budget, str], Iterator[Events]]
 Partial: TypeAlias = tuple[SummaryGroup, DamageReport]
 """What a part of a run gave."""

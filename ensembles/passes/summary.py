@@ -74,6 +74,7 @@ class Summary(Protocol):
 
     def finalize(self) -> None:
         """Complete the summary, when all events of a part were added; default: nothing to do."""
+        return
 
 
 S = TypeVar("S", bound=Summary)

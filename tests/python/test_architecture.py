@@ -18,10 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # Modules whose part is not that of their folder. Every other module belongs to the part named as its folder.
 MODULES = {
     "api": "ensembles",
-    "model": "budget errors events filter_texts metadata printable regiontable toml_files units",
+    "model": "errors events filter_texts metadata printable regiontable toml_files units",
     "recorder": "elf otf2_program recorder regions run_directory",
-    "passes": "dask_workers gathering diagnosis.gathered structure.held_ranks structure.whole_ranks "
-    "summaries.one_pass summaries.together viz.summarise",
     "run": "collection job opening run selection source",
     "ensemble": "ensemble ensemble_of_run ensemble_of_summary ensemble_text names_of_calls successive",
     "comparison": "compared_calls comparing",
@@ -33,15 +31,15 @@ ALLOWED = {
     "model": "",
     "recorder": "model",
     "patterns": "model",
-    "summaries": "model",
-    "passes": "model summaries",
+    "passes": "model",
+    "summaries": "model passes",
     "statistics": "model summaries",
-    "readers": "model recorder summaries",
+    "readers": "model recorder passes summaries",
     "writers": "model recorder summaries readers",
     "run": "model summaries passes readers writers",
     "structure": "model summaries passes run",
     "ensemble": "model summaries passes statistics run structure",
-    "comparison": "model summaries statistics run ensemble",
+    "comparison": "model passes summaries statistics run ensemble",
     "diagnosis": "model summaries passes statistics run structure ensemble",
     "simulation": "model recorder patterns summaries readers writers run",
     "api": "model recorder run ensemble comparison diagnosis",
@@ -54,30 +52,17 @@ ALLOWED = {
 KNOWN = {
     # Events.ensemble: Ensemble.of_events is the other way to the same, and opens the largest loop
     "events -> ensemble",
-    # the layout of C structures, and empty columns: to the model
-    "gathering -> readers.flaws",
-    "structure.held_ranks -> readers.decode",
+    # the layout of C structures: to the model
     "summaries.bins -> readers.layout",
     "summaries.cells -> readers.layout",
     "summaries.classes -> readers.layout",
-    # a pass knows the run that it passes over: a protocol, and a callable that opens the run again
-    "dask_workers -> run",
-    "diagnosis.gathered -> diagnosis.rule",
-    "diagnosis.gathered -> run",
-    "gathering -> opening",
-    "gathering -> run",
-    "gathering -> selection",
-    "gathering -> structure.phases",
-    "structure.whole_ranks -> structure.ordinals",
-    "summaries.one_pass -> run",
-    "summaries.together -> run",
-    "viz.summarise -> ensemble",
     # methods of a run that are functions of a run
     "run -> ensemble",
     "run -> ensemble_of_run",
     "run -> structure.long_runs",
     "run -> structure.ordinals",
     "run -> structure.phases",
+    "selection -> structure.ordinals",
     # a writer of a whole run, and what a file must hold
     "writers.extract -> run",
     "writers.extract -> selection",
@@ -103,10 +88,6 @@ LOOPS: dict[tuple[str, ...], list[str]] = {
         statistics.slowest.tail_result statistics.slowest.threshold statistics.slowest.within_reach
         statistics.split statistics.studentised_l_moments summaries.callsums summaries.histogram
         summaries.phasecounts
-        """,
-        """
-        dask_workers ensemble_of_run gathering opening run structure.long_runs structure.phases
-        summaries.one_pass
         """,
         "readers.foreign.dftracer readers.foreign.recognising",
         "statistics.comparison.result statistics.comparison.text",
