@@ -105,8 +105,8 @@ def test_mistake_in_a_fault_is_told(written, fault, sentence):
 def test_model_that_is_not_there_is_told(tmp_path):
     with pytest.raises(EnsioError, match="nosuch: no such model: it may be "):
         read_model("nosuch")
-    with pytest.raises(EnsioError, match="none.toml: cannot be read: No such file"):
+    with pytest.raises(EnsioError, match=r"none\.toml: cannot be read: No such file"):
         read_model(str(tmp_path / "none.toml"))
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(EnsioError, match="bytes.toml: is not a text file in UTF-8"):
+    with pytest.raises(EnsioError, match=r"bytes\.toml: is not a text file in UTF-8"):
         read_model(str(tmp_path / "bytes.toml"))
