@@ -73,7 +73,7 @@ def test_tasks_of_a_node_may_be_other_than_the_machines(written, own):
         ("0.5", "-0.5", "mine.toml:8: fault.close-cost is -0.5, it must be from 0 to"),
         ('"measured"', "7", "mine.toml:2: source must be a text"),
         ("[fault]", "[faults]", "mine.toml:6: there is no key faults"),
-        ("targets = 12", "targets = ", "mine.toml: is no TOML"),
+        ("targets = 12", "targets = ", "mine.toml: is not TOML"),
     ],
 )
 def test_mistake_in_a_model_is_told_with_its_line(written, old, new, sentence):
@@ -105,8 +105,8 @@ def test_mistake_in_a_fault_is_told(written, fault, sentence):
 def test_model_that_is_not_there_is_told(tmp_path):
     with pytest.raises(EnsioError, match="nosuch: no such model: it may be "):
         read_model("nosuch")
-    with pytest.raises(EnsioError, match="the model cannot be read: No such file"):
+    with pytest.raises(EnsioError, match=r"none\.toml: cannot be read: No such file"):
         read_model(str(tmp_path / "none.toml"))
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(EnsioError, match="the model cannot be read: it is no UTF-8"):
+    with pytest.raises(EnsioError, match=r"bytes\.toml: is not a text file in UTF-8"):
         read_model(str(tmp_path / "bytes.toml"))

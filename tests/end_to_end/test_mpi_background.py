@@ -103,7 +103,7 @@ def test_requests_lie_inside_the_call_that_began_them(preload):
         assert set((requests.carried & bit).tolist()) == {bit}
     mpiio, posix = info["layers"]["mpiio"], info["layers"]["posix"]
     inside_s = mpiio["time_s"] - mpiio["exclusive_time_s"]
-    assert 0 < inside_s <= posix["time_s"]
+    assert 0 < inside_s <= posix["time_s"] * (1 + 1e-9)  # rounding
     assert mpiio["exclusive_time_s"] > 0
 
 
