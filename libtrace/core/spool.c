@@ -414,7 +414,8 @@ struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t 
         return NULL;
     }
     const uint64_t behind = ensio_spool->allocated_bytes;
-    const uint64_t offset = bytes >= LARGE_PAGE_BYTES ? round_up(behind, LARGE_PAGE_BYTES) : behind; /* readers pass over the hole */
+    const int aligned = bytes >= LARGE_PAGE_BYTES && !file.is_reserved; /* readers pass over the hole, which would take reserved space */
+    const uint64_t offset = aligned ? round_up(behind, LARGE_PAGE_BYTES) : behind;
     const uint64_t length = file.is_reserved ? file.length : most, spared = exempt ? 0 : length / 4;
     int64_t error = lengthen(offset + bytes + page_bytes() + (spared < SUMMARY_BYTES ? spared : SUMMARY_BYTES));
     struct ensio_window *window = NULL;
