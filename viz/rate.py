@@ -16,7 +16,8 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from ensembles.summaries.rate import DIRECTIONS, RateCurve
+from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.units import bytes_text, seconds_text
 from ensembles.viz.colours import COLOURS
 from ensembles.viz.data_for import data_for

@@ -126,7 +126,7 @@ def _diagram(
     return fig
 
 
-def _add_image(fig: figure, raster: Raster, image: ShareImage, mapper: Any) -> GlyphRenderer:
+def _add_image(fig: figure, raster: Raster, image: ShareImage, mapper: Any) -> GlyphRenderer[Any]:
     rows, cells = image.shares.shape[:2]
     source = ColumnDataSource(
         {
@@ -140,7 +140,7 @@ def _add_image(fig: figure, raster: Raster, image: ShareImage, mapper: Any) -> G
     return fig.add_glyph(source, glyph)
 
 
-def _switch_by_zoom(fig: figure, fine: GlyphRenderer, coarse: GlyphRenderer) -> None:
+def _switch_by_zoom(fig: figure, fine: GlyphRenderer[Any], coarse: GlyphRenderer[Any]) -> None:
     """Draw the fine image as soon as its pixels are not smaller than those of the screen."""
     fine.visible = False
     assert isinstance(fine.data_source, ColumnDataSource)
@@ -166,7 +166,7 @@ def _switch_by_zoom(fig: figure, fine: GlyphRenderer, coarse: GlyphRenderer) -> 
 
 
 def _add_hover(
-    fig: figure, raster: Raster, image: ShareImage, renderer: GlyphRenderer, present: list[str]
+    fig: figure, raster: Raster, image: ShareImage, renderer: GlyphRenderer[Any], present: list[str]
 ) -> None:
     tasks = CustomJSHover(args={"tasks": raster.tasks, "per_row": image.ranks_per_row}, code=_TASKS_JS)
     shares = [(name, f"@image{{{position}}}") for position, name in enumerate(present)]

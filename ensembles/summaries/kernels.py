@@ -21,6 +21,20 @@ except ImportError:
 if not hasattr(compiled, "spread_calls"):  # built from older sources
     compiled = None  # type: ignore[assignment]
 
+__all__ = [
+    "NATIVE",
+    "THREADS",
+    "compiled",
+    "count_bins",
+    "count_groups",
+    "count_seconds",
+    "numpy_count_bins",
+    "numpy_count_groups",
+    "numpy_count_seconds",
+    "numpy_spread",
+    "spread",
+]
+
 NATIVE = compiled is not None
 
 THREADS = min(4, len(os.sched_getaffinity(0)))
