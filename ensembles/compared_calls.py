@@ -86,7 +86,8 @@ def calls_of(run: Run, selection: Selection, single: bool) -> ComparedCalls:
 
 
 def _times_in_summary(run: Run, selection: Selection) -> dict[Key, float]:
-    cells, time_s = run.summary.cells, {}
+    cells = run.summary.cells
+    time_s: dict[Key, float] = {}
     for number in np.unique(cells["call"]).tolist():
         call = run.summary.calls[number]
         if selection.wants_call(call):

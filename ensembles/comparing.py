@@ -178,8 +178,9 @@ def _in_pieces(groups: Sequence[Sequence[Any]]) -> tuple[list[list[Sample]], str
             ]
             samples, unit = sliced(runs)
             return [[sample] for sample in samples], unit
-    samples = [[side if isinstance(side, Sample) else side.sample for side in group] for group in groups]
-    return samples, "phases"
+    return [
+        [side if isinstance(side, Sample) else side.sample for side in group] for group in groups
+    ], "phases"
 
 
 def _name_of_ensembles(group: Sequence[Any], number: int) -> str:

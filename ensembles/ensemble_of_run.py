@@ -124,9 +124,9 @@ def _phases_and_counts(
     columns |= {"moved"} if per_mib or any(each.per_byte for each in selections) else set()
     if not run.knows_phases and selection.ordinals is None:
         beside = Beside(columns, partial(_counts_beside, chosen, per_mib))
-        phases = run.find_phases(some, beside)
-        if beside.found is not None and len(phases.cuts_ns) < MOST_PHASES:
-            return phases, beside.found, phases.number
+        found = run.find_phases(some, beside)
+        if beside.found is not None and len(found.cuts_ns) < MOST_PHASES:
+            return found, beside.found, found.number
     phases = run.phases
     assert phases is not None  # all calls are among the events
     cuts, number, key = _groups_of(phases)

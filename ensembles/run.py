@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 from uuid import uuid4
 
 import numpy as np
@@ -21,7 +21,7 @@ from ensembles.passes.memory import Budget
 from ensembles.passes.spec import Choose, PassSpec, fingerprint_of
 from ensembles.passes.summary import BY_RANK, RANK_ORDER, S
 from ensembles.regiontable import KINDS, RegionTable
-from ensembles.selection import Selection, Text, select_chunks
+from ensembles.selection import Filters, Selection, select_chunks
 from ensembles.source import Indexed, Source
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -82,8 +82,9 @@ class Run(Job):
         `ensembles.structure.phases.phases_of_run`."""
         from ensembles.structure.phases import phases_of_run
 
-        self.__dict__["phases"] = phases_of_run(self, some=some, beside=beside)
-        return self.phases
+        phases = phases_of_run(self, some=some, beside=beside)
+        self.__dict__["phases"] = phases
+        return phases
 
     @property
     def tells_phases(self) -> bool:
@@ -275,7 +276,7 @@ class Run(Job):
             ranks = self.summarize(_empty_ranks)
         return ranks
 
-    def select(self, **filters: Text) -> Events:
+    def select(self, **filters: Unpack[Filters]) -> Events:
         """The events that filters choose, sorted by (rank, start).
 
         Parameters
@@ -291,7 +292,7 @@ class Run(Job):
         """
         return self.chosen_by(Selection.parse(**filters).for_run(self))
 
-    def ensemble(self, per: Literal["call", "MiB"] = "call", **filters: Text) -> Ensemble:
+    def ensemble(self, per: Literal["call", "MiB"] = "call", **filters: Unpack[Filters]) -> Ensemble:
         """The calls that filters choose as an ensemble, in bounded memory whatever the length of the run;
         where the run keeps no events, or not all, from its summary.
 

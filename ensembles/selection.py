@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -33,7 +33,23 @@ if TYPE_CHECKING:
     from ensembles.regiontable import Spans
     from ensembles.run import Run
 
-__all__ = ["UNITS", "Selection", "Text", "parse_size", "select_chunks", "within_ranges"]
+__all__ = ["UNITS", "Filters", "Selection", "Text", "parse_size", "select_chunks", "within_ranges"]
+
+
+class Filters(TypedDict, total=False):
+    """The keywords of `Selection.parse`, for calls that pass them on."""
+
+    op: Text
+    call: Text
+    layer: Text
+    file: str | Iterable[str] | None
+    rank: Text
+    size: Text
+    time: Text
+    region: str | Iterable[str] | None
+    phase: Text
+    ordinal: Text
+    per_byte: bool
 
 
 @dataclass(frozen=True)
@@ -82,7 +98,7 @@ class Selection:
         op: Text = None,
         call: Text = None,
         layer: Text = None,
-        file: Text = None,
+        file: str | Iterable[str] | None = None,
         rank: Text = None,
         size: Text = None,
         time: Text = None,
@@ -124,7 +140,7 @@ class Selection:
             ops=names(op, "op", OPS),
             calls=names(call, "call", None),
             layers=names(layer, "layer", None),
-            file_globs=None if file is None else tuple([file] if isinstance(file, str) else map(str, file)),
+            file_globs=None if file is None else (file,) if isinstance(file, str) else tuple(map(str, file)),
             ranks=each(rank, partial(parse_numbers, "rank")),
             sizes=each(size, parse_sizes),
             times_s=each(time, parse_times),
@@ -251,7 +267,7 @@ class Selection:
     def _wanted_files(self, chunk: Events) -> np.ndarray:
         """Which entries of the dictionary of files match; only those that occur are looked at."""
         wanted = np.zeros(len(chunk.files), dtype=bool)
-        for number in np.flatnonzero(np.bincount(chunk.file)):
+        for number in np.flatnonzero(np.bincount(chunk.file)).tolist():
             path = chunk.files[number]
             wanted[number] = any(fnmatchcase(path, glob) for glob in self.file_globs or ())
         return wanted

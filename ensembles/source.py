@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 class Source(Protocol):
     """What a reader gives."""
 
-    metadata: RunMetadata
     complete: bool
-    slots: int
     spools: dict[str, tuple[int, int]]
+
+    @property
+    def metadata(self) -> RunMetadata: ...
+
+    @property
+    def slots(self) -> int: ...
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]: ...
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
-from bokeh.models import Legend, LegendItem, LogScale, Range1d, Title, WheelZoomTool
+from bokeh.models import ContinuousTicker, DataRange1d, LogScale, Range, Range1d, WheelZoomTool
+from bokeh.models.annotations import Legend, LegendItem, Title
+from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.ensemble import Ensemble
@@ -30,7 +33,7 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
     The wheel zooms with Ctrl held, so that a page with the figure can still be scrolled.
     """
     fig = figure(
-        title=title,
+        title=Title(text=title, text_font_size="11pt", text_font_style="bold"),
         height=height,
         sizing_mode="stretch_width",
         tools="pan,box_zoom,reset,save",
@@ -44,8 +47,6 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
     fig.toolbar.active_scroll = wheel
     fig.toolbar.logo = None
     fig.toolbar.autohide = False
-    fig.title.text_font_size = "11pt"
-    fig.title.text_font_style = "bold"
     fig.xgrid.grid_line_color = "#e6e6e6"
     fig.ygrid.grid_line_color = "#e6e6e6"
     fig.outline_line_color = "#999999"
@@ -55,6 +56,25 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
     return fig
 
 
+def retitle(fig: figure, title: str) -> None:
+    """Change the title of a picture."""
+    assert isinstance(fig.title, Title)
+    fig.title.text = title
+
+
+def ends(axis: Range) -> tuple[float, float]:
+    """Start and end of what an axis of numbers shows."""
+    if not isinstance(axis, Range1d | DataRange1d):
+        raise TypeError(f"an axis of numbers is needed, not {type(axis).__name__}")
+    return _number(axis.start), _number(axis.end)
+
+
+def _number(end: float | datetime | timedelta) -> float:
+    if isinstance(end, datetime | timedelta):
+        raise TypeError("an axis of numbers is needed, not one of dates")
+    return float(end)
+
+
 def time_range(low_ns: int, high_ns: int) -> Range1d:
     """The time that a picture shows at first, in seconds.
 
@@ -62,26 +82,33 @@ def time_range(low_ns: int, high_ns: int) -> Range1d:
     """
     low, high = low_ns * 1e-9, high_ns * 1e-9
     if high_ns <= low_ns:
-        return Range1d(0.0, 1.0)
+        return Range1d(start=0.0, end=1.0)
     pad = max(0.01 * (high - low), (_LEAST_SPAN_S - (high - low)) / 2)
     begin = low - pad if low < 0 or low > 0.3 * high else -pad
-    return Range1d(begin, high + pad, min_interval=1e-9)
+    return Range1d(start=begin, end=high + pad, min_interval=1e-9)
 
 
 def label_time_axis(fig: figure) -> None:
     """Name a time axis and give its ticks the unit that suits the range it shows at first."""
-    unit_s, name = time_unit(float(fig.x_range.end) - float(fig.x_range.start))
+    start, end = ends(fig.x_range)
+    unit_s, name = time_unit(end - start)
     fig.xaxis.axis_label = f"time since the run began ({name})"
     fig.xaxis.formatter = scaled_ticks(unit_s)
-    fig.xaxis.ticker.desired_num_ticks = 10
+    _want_ticks(fig, 10)
 
 
 def label_duration_axis(fig: figure) -> None:
     """Name an axis of durations and give its ticks the unit that suits the range it shows at first."""
-    unit_s, name = time_unit(float(fig.x_range.end))
+    unit_s, name = time_unit(ends(fig.x_range)[1])
     fig.xaxis.axis_label = f"duration of a call ({name})"
     fig.xaxis.formatter = scaled_ticks(unit_s)
-    fig.xaxis.ticker.desired_num_ticks = 10
+    _want_ticks(fig, 10)
+
+
+def _want_ticks(fig: figure, count: int) -> None:
+    for axis in fig.xaxis:
+        assert isinstance(axis.ticker, ContinuousTicker)
+        axis.ticker.desired_num_ticks = count
 
 
 def label_log_durations(fig: figure, ensemble: Ensemble) -> None:
@@ -106,13 +133,18 @@ def ensemble_from(data: Any) -> Ensemble:
     return data.ensemble()
 
 
+def legend_item(label: str, *drawn: GlyphRenderer[Any]) -> LegendItem:
+    """An entry of a legend, which stands for what was drawn."""
+    return LegendItem(label=label, renderers=list(drawn))
+
+
 def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> None:
     """Put a legend above the picture, where it hides nothing."""
     legend = Legend(
         items=items,
         orientation="horizontal",
         border_line_color=None,
-        padding=2,
+        padding=2,  # type: ignore[arg-type] # Bokeh's stubs know no plain number
         margin=0,
         spacing=14,
         label_text_font_size="10pt",
@@ -135,8 +167,8 @@ def plain(text: str) -> str:
 def say_empty(fig: figure, sentence: str) -> None:
     """Write in the middle of a picture, whose ranges are set, why there is nothing in it."""
     middle = [
-        (axis.start * axis.end) ** 0.5 if isinstance(scale, LogScale) else (axis.start + axis.end) / 2
-        for axis, scale in ((fig.x_range, fig.x_scale), (fig.y_range, fig.y_scale))
+        (start * end) ** 0.5 if isinstance(scale, LogScale) else (start + end) / 2
+        for (start, end), scale in ((ends(fig.x_range), fig.x_scale), (ends(fig.y_range), fig.y_scale))
     ]
     fig.text(
         x=middle[:1],

@@ -12,13 +12,12 @@ from bokeh.models import (
     DataRange1d,
     FixedTicker,
     HoverTool,
-    Legend,
-    LegendItem,
     NumeralTickFormatter,
     Range1d,
     TabPanel,
     Tabs,
 )
+from bokeh.models.annotations import Legend, LegendItem
 from bokeh.plotting import figure
 
 from ensembles.events import Call
@@ -26,7 +25,7 @@ from ensembles.summaries.histogram import LogHistogram
 from ensembles.units import seconds_text
 from ensembles.viz.colours import CLASS_OF_OP, COLOURS, shade
 from ensembles.viz.data_for import data_for
-from ensembles.viz.figures import label_duration_axis, new_figure, say_empty, steps
+from ensembles.viz.figures import label_duration_axis, new_figure, retitle, say_empty, steps
 from ensembles.viz.units import time_hover, time_ticks
 
 _MOST_LINEAR_BINS = 120
@@ -34,6 +33,7 @@ _LEAST_LINEAR_BINS = 24
 _LEAST_SHARE_OF_TIME = 0.05
 _SHOWN_LEVEL = 0.995
 _BELOW_1_NS_S = 0.5e-9
+_TITLE = "Durations of calls"
 _HEIGHT = 380
 _MOST_CALLS = 13
 
@@ -77,11 +77,12 @@ def _linear(histogram: LogHistogram, title: str | None) -> figure:
     shown = _calls_that_matter(histogram)
     end_s = _linear_end_s(histogram, shown)
     edges_s = np.linspace(0, end_s, _linear_bins(histogram, shown) + 1)
+    shown_counts = DataRange1d(start=0, only_visible=True, range_padding=0.08)
     fig = new_figure(
-        title or "Durations of calls",
+        title or _TITLE,
         _HEIGHT,
-        x_range=Range1d(0, end_s),
-        y_range=DataRange1d(start=0, only_visible=True, range_padding=0.08) if shown else Range1d(0, 1),
+        x_range=Range1d(start=0, end=end_s),
+        y_range=shown_counts if shown else Range1d(start=0, end=1),
         name="histogram_linear",
     )
     fig.yaxis.axis_label = f"calls per bin of {seconds_text(edges_s[1])}"
@@ -95,12 +96,12 @@ def _linear(histogram: LogHistogram, title: str | None) -> figure:
             renderer.visible = call in shown
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
     _finish(fig, histogram, items)
-    fig.title.text += _left_out(histogram)
+    words = (title or _TITLE) + _left_out(histogram)
     beyond = sum(histogram.n(call) - histogram.rebinned(call, edges_s).sum() for call in shown)
     if beyond >= 0.5:
-        fig.title.text += (
-            f" ({round(beyond):,} of the calls shown took longer than {seconds_text(end_s)}: see log–log)"
-        )
+        longer = f"{round(beyond):,} of the calls shown took longer than {seconds_text(end_s)}"
+        words += f" ({longer}: see log–log)"
+    retitle(fig, words)
     return fig
 
 
@@ -111,10 +112,10 @@ def _logarithmic(histogram: LogHistogram, title: str | None) -> figure:
     high = max((values[-1] for values in edges), default=1.0) * 1.5
     top = max((int(counts.max()) for _, counts in coarse.values()), default=1)
     fig = new_figure(
-        title or "Durations of calls",
+        title or _TITLE,
         _HEIGHT,
-        x_range=Range1d(low, high),
-        y_range=Range1d(0.5, 2.0 * max(top, 5)),
+        x_range=Range1d(start=low, end=high),
+        y_range=Range1d(start=0.5, end=2.0 * max(top, 5)),
         x_axis_type="log",
         y_axis_type="log",
         name="histogram_log",
@@ -129,9 +130,10 @@ def _logarithmic(histogram: LogHistogram, title: str | None) -> figure:
         edges_s, counts = coarse[call]
         renderers = _draw(fig, call, colour, _on_log_axis(edges_s), counts, base=0.5)
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
+    words = title or _TITLE
     if any(counts[0] for counts in histogram.counts.values()):
-        fig.title.text += " (calls of 0 ns are drawn below 1 ns)"
-    fig.title.text += _left_out(histogram)
+        words += " (calls of 0 ns are drawn below 1 ns)"
+    retitle(fig, words + _left_out(histogram))
     _finish(fig, histogram, items)
     return fig
 
@@ -195,7 +197,7 @@ def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> No
             label_text_font_size="10pt",
             location="top_left",
             margin=14,
-            padding=2,
+            padding=2,  # type: ignore[arg-type] # Bokeh's stubs know no plain number
         ),
         "right",
     )

@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, HoverTool, LegendItem, NumeralTickFormatter, Range1d
+from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
 from ensembles.ensemble import Ensemble
@@ -17,6 +18,7 @@ from ensembles.viz.figures import (
     ensemble_from,
     horizontal_legend,
     label_log_durations,
+    legend_item,
     new_figure,
     plain,
     say_empty,
@@ -60,8 +62,8 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     fig = new_figure(
         title or _title(ensemble, found),
         _HEIGHT,
-        x_range=Range1d(low, high),
-        y_range=Range1d(0, top),
+        x_range=Range1d(start=low, end=high),
+        y_range=Range1d(start=0, end=top),
         x_axis_type="log",
         name="modes",
     )
@@ -82,7 +84,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
         fill_color=colour,
         fill_alpha=0.35,
     )
-    items = [LegendItem(label=f"{count_text(ensemble.n, 'call')}", renderers=[area])]
+    items = [legend_item(f"{count_text(ensemble.n, 'call')}", area)]
     if len(found):
         bins_per_e = len(counts.amounts) / math.log(edges_s[-1] / edges_s[0])
         items += _draw_modes(fig, ensemble, found, top, bins_per_e, colour)
@@ -110,7 +112,13 @@ def _draw_modes(
         density = np.exp(-(beyond**2) / 2) / (math.sqrt(2 * math.pi) * width)
         curves_s.append(mode.t_s * np.exp(width * beyond))
         curves_y.append(np.minimum(ensemble.n * mode.weight * density / bins_per_e, top))
-    curve = fig.multi_line(xs=curves_s, ys=curves_y, line_color=colour, line_width=2)
+    curve = fig.multi_line(
+        xs="xs",
+        ys="ys",
+        source=ColumnDataSource({"xs": curves_s, "ys": curves_y}),
+        line_color=colour,
+        line_width=2,
+    )
     source = ColumnDataSource(
         {
             "low": [mode.low_s for mode in found.modes],
@@ -161,8 +169,8 @@ def _draw_modes(
         )
     )
     return [
-        LegendItem(label="log-normal of a mode's weight and width", renderers=[curve]),
-        LegendItem(label=f"mode, with its {level} interval", renderers=[point, band]),
+        legend_item("log-normal of a mode's weight and width", curve),
+        legend_item(f"mode, with its {level} interval", point, band),
     ]
 
 
@@ -192,4 +200,4 @@ def _draw_harmonics(fig: figure, found: Modes, top: float) -> LegendItem:
     )
     of = seconds_text(harmonics.fundamental_s)
     label = f"harmonics of R = {of} (chance of a coincidence {harmonics.chance:.2g})"
-    return LegendItem(label=label, renderers=[line])
+    return legend_item(label, line)

@@ -10,19 +10,21 @@ from bokeh.models import (
     CustomJSHover,
     DataRange1d,
     HoverTool,
-    LegendItem,
+    Model,
     NumeralTickFormatter,
     Range1d,
 )
 from bokeh.plotting import figure
 
-from ensembles.summaries.rate import DIRECTIONS, RateCurve
+from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.units import bytes_text, seconds_text
 from ensembles.viz.colours import COLOURS
 from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import (
     horizontal_legend,
     label_time_axis,
+    legend_item,
     new_figure,
     say_empty,
     steps,
@@ -60,7 +62,7 @@ def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None)
     )
     label_time_axis(fig)
     if not present:
-        fig.y_range = Range1d(0, 1)
+        fig.y_range = Range1d(start=0, end=1)
         fig.yaxis.axis_label = "rate (MiB/s)"
         say_empty(fig, "no bytes were read or written")
         return fig
@@ -70,13 +72,19 @@ def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None)
     items = []
     for direction in present:
         outline = steps(rates[direction]) / unit_bytes
-        style = {"fill_color": COLOURS[direction], "fill_alpha": 0.4}
-        area = fig.varea_step(x=edges_s, y1=np.zeros(len(edges_s)), y2=outline, step_mode="after", **style)
+        area = fig.varea_step(
+            x=edges_s,
+            y1=np.zeros(len(edges_s)),
+            y2=outline,
+            step_mode="after",
+            fill_color=COLOURS[direction],
+            fill_alpha=0.4,
+        )
         line = fig.step(x=edges_s, y=outline, mode="after", line_color=COLOURS[direction], line_width=1.3)
-        items.append(LegendItem(label=_legend_label(curve, direction), renderers=[area, line]))
+        items.append(legend_item(_legend_label(curve, direction), area, line))
     horizontal_legend(fig, items, click_policy="hide")
     # A fast direction that is clicked away lets the axis grow for the slow one.
-    lines = [item.renderers[1] for item in items]
+    lines: list[Model] = [item.renderers[1] for item in items]
     fig.y_range = DataRange1d(start=0, only_visible=True, range_padding=0.08, renderers=lines)
     fig.yaxis.axis_label = f"rate ({unit}/s)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")

@@ -47,7 +47,7 @@ def share_images(raster: Raster, present: list[str]) -> list[ShareImage]:
     """
     rows_joined = cells_joined = 1
     fine = share_image(raster, present, rows_joined, cells_joined)
-    while len(zlib.compress(fine.shares, 1)) > _MOST_BYTES:
+    while len(zlib.compress(fine.shares.data, 1)) > _MOST_BYTES:
         rows_joined, cells_joined = 2 * rows_joined, 2 * cells_joined
         fine = share_image(raster, present, rows_joined, cells_joined)
     rows, cells = fine.shares.shape[:2]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, HoverTool, LegendItem, NumeralTickFormatter, Range1d
+from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
 from ensembles.ensemble import Ensemble
@@ -19,6 +20,7 @@ from ensembles.viz.figures import (
     ensemble_from,
     horizontal_legend,
     label_log_durations,
+    legend_item,
     new_figure,
     plain,
     say_empty,
@@ -75,7 +77,7 @@ def tail(
         title or _title(ensemble, answer),
         _HEIGHT,
         x_range=x_range,
-        y_range=Range1d(0, 1.08),
+        y_range=Range1d(start=0, end=1.08),
         x_axis_type="log",
         name="tail",
     )
@@ -114,11 +116,11 @@ def _title(ensemble: Ensemble, answer: Tail) -> str:
 
 def _range(ensemble: Ensemble, curve: Curve) -> Range1d:
     if not ensemble.n:
-        return Range1d(1e-6, 1.0)
+        return Range1d(start=1e-6, end=1.0)
     shown = [float(ensemble.sample.max_s.max()), *curve.duration_s.tolist()]
     edges_s, chance = slowest_distribution(ensemble.sample, curve.answer.tasks)
-    shown += [float(edges_s[min(np.searchsorted(chance, level), len(edges_s) - 1)]) for level in _SHOWN]
-    return Range1d(max(min(shown), _LEAST_S) / 1.25, max(max(shown), 2 * _LEAST_S) * 1.25)
+    shown += [float(edges_s[min(int(np.searchsorted(chance, level)), len(edges_s) - 1)]) for level in _SHOWN]
+    return Range1d(start=max(min(shown), _LEAST_S) / 1.25, end=max(max(shown), 2 * _LEAST_S) * 1.25)
 
 
 def _ours(fig: figure, curve: Curve, colour: str) -> list[LegendItem]:
@@ -141,8 +143,8 @@ def _ours(fig: figure, curve: Curve, colour: str) -> list[LegendItem]:
     points = fig.scatter(x="t", y="p", source=source, size=5, fill_color=colour, line_color=colour)
     fig.add_tools(_hover(points, "the slowest is faster than"))
     return [
-        LegendItem(label="predicted", renderers=[line, points]),
-        LegendItem(label=f"{level} interval", renderers=[band]),
+        legend_item("predicted", line, points),
+        legend_item(f"{level} interval", band),
     ]
 
 
@@ -161,7 +163,7 @@ def _equation1(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem
     fig.add_tools(_hover(line, "by Equation 1 it is faster than"))
     one = answer.equation1
     between = f"{seconds_text(one.low_s)} to {seconds_text(one.high_s)}"
-    return [LegendItem(label=f"Equation 1 (calls independent and alike): {between}", renderers=[line])]
+    return [legend_item(f"Equation 1 (calls independent and alike): {between}", line)]
 
 
 def _seen(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]:
@@ -179,7 +181,7 @@ def _seen(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]:
         name="seen",
     )
     label = f"slowest seen: {seconds_text(answer.observed_max_s)}"
-    items = [LegendItem(label=label, renderers=[line])]
+    items = [legend_item(label, line)]
     phases = ensemble.sample
     # Those of phases with about as many calls are slowest of so many, too.
     alike = len(phases.n) and answer.tasks / 1.5 <= np.median(phases.n) <= answer.tasks * 1.5
@@ -189,7 +191,7 @@ def _seen(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]:
         marks = fig.scatter(
             x=slowest, y=chance, marker="x", size=6, line_color=_DARK, line_alpha=0.7, name="phases"
         )
-        items.append(LegendItem(label="slowest of each phase seen", renderers=[marks]))
+        items.append(legend_item("slowest of each phase seen", marks))
     return items
 
 

@@ -8,7 +8,7 @@ from bokeh.plotting import figure
 
 from ensembles.summaries.raster import Raster
 from ensembles.viz.colours import COLOURS
-from ensembles.viz.figures import label_time_axis, new_figure, say_empty, steps
+from ensembles.viz.figures import label_time_axis, new_figure, retitle, say_empty, steps
 from ensembles.viz.units import time_hover
 
 _TASKS_JS = """
@@ -41,7 +41,7 @@ def tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
     label_time_axis(fig)
     if not present:
-        fig.y_range = Range1d(0, max(raster.tasks, 1))
+        fig.y_range = Range1d(start=0, end=max(raster.tasks, 1))
         say_empty(fig, "")
         return fig
     edges_s = raster.edges_ns * 1e-9
@@ -54,7 +54,7 @@ def tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure
         )
         below = above
     top = float(below.max())
-    fig.y_range = Range1d(0, 1.08 * top)
+    fig.y_range = Range1d(start=0, end=1.08 * top)
     columns = {"left": edges_s[:-1], "right": edges_s[1:], **{f"n_{name}": inside[name] for name in present}}
     target = fig.quad(
         left="left", right="right", bottom=0, top=1.08 * top, source=ColumnDataSource(columns), alpha=0
@@ -80,5 +80,5 @@ def tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure
     )
     most = f"{top:,.0f}" if top >= 10 else f"{top:.2g}"
     of_tasks = "" if raster.several_threads else f" of {raster.tasks:,}"
-    fig.title.text = f"{title} at the same time (at most {most}{of_tasks})"
+    retitle(fig, f"{title} at the same time (at most {most}{of_tasks})")
     return fig

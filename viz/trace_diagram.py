@@ -12,16 +12,15 @@ from bokeh.models import (
     ColumnDataSource,
     CustomJS,
     CustomJSHover,
-    GlyphRenderer,
     HoverTool,
     ImageStack,
-    LegendItem,
     LinearColorMapper,
     NumeralTickFormatter,
-    RadioButtonGroup,
     Range1d,
     WeightedStackColorMapper,
 )
+from bokeh.models.renderers import GlyphRenderer
+from bokeh.models.widgets import RadioButtonGroup
 from bokeh.plotting import figure
 
 from ensembles.summaries.raster import Raster
@@ -30,6 +29,7 @@ from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import (
     LEFT_BORDER,
     horizontal_legend,
+    legend_item,
     new_figure,
     say_empty,
     time_range,
@@ -101,7 +101,7 @@ def _diagram(
         title,
         height=int(np.clip(150 + 26 * raster.tasks, 220, 560)),
         x_range=x_range,
-        y_range=Range1d(raster.tasks - 0.5, -0.5, bounds=(-0.5, raster.tasks - 0.5)),
+        y_range=Range1d(start=raster.tasks - 0.5, end=-0.5, bounds=(-0.5, raster.tasks - 0.5)),
         name="trace_diagram",
     )
     fig.yaxis.axis_label = "task"
@@ -126,7 +126,7 @@ def _diagram(
     return fig
 
 
-def _add_image(fig: figure, raster: Raster, image: ShareImage, mapper: Any) -> GlyphRenderer:
+def _add_image(fig: figure, raster: Raster, image: ShareImage, mapper: Any) -> GlyphRenderer[Any]:
     rows, cells = image.shares.shape[:2]
     source = ColumnDataSource(
         {
@@ -140,9 +140,11 @@ def _add_image(fig: figure, raster: Raster, image: ShareImage, mapper: Any) -> G
     return fig.add_glyph(source, glyph)
 
 
-def _switch_by_zoom(fig: figure, fine: GlyphRenderer, coarse: GlyphRenderer) -> None:
+def _switch_by_zoom(fig: figure, fine: GlyphRenderer[Any], coarse: GlyphRenderer[Any]) -> None:
     """Draw the fine image as soon as its pixels are not smaller than those of the screen."""
     fine.visible = False
+    assert isinstance(fine.data_source, ColumnDataSource)
+    image = fine.data_source.data
     ranges = (fig.x_range, fig.y_range)
     code = """
         const zoomed = (range, all) => Math.abs(range.end - range.start) <= 0.6 * all;
@@ -154,8 +156,8 @@ def _switch_by_zoom(fig: figure, fine: GlyphRenderer, coarse: GlyphRenderer) -> 
         "coarse": coarse,
         "x_range": fig.x_range,
         "y_range": fig.y_range,
-        "span_s": float(fine.data_source.data["dw"][0]),
-        "tasks": float(fine.data_source.data["dh"][0]),
+        "span_s": float(image["dw"][0]),
+        "tasks": float(image["dh"][0]),
     }
     for axis_range in ranges:
         callback = CustomJS(args=args, code=code)
@@ -164,7 +166,7 @@ def _switch_by_zoom(fig: figure, fine: GlyphRenderer, coarse: GlyphRenderer) -> 
 
 
 def _add_hover(
-    fig: figure, raster: Raster, image: ShareImage, renderer: GlyphRenderer, present: list[str]
+    fig: figure, raster: Raster, image: ShareImage, renderer: GlyphRenderer[Any], present: list[str]
 ) -> None:
     tasks = CustomJSHover(args={"tasks": raster.tasks, "per_row": image.ranks_per_row}, code=_TASKS_JS)
     shares = [(name, f"@image{{{position}}}") for position, name in enumerate(present)]
@@ -214,5 +216,5 @@ def _add_legend(fig: figure, present: list[str]) -> None:
         swatch = fig.quad(
             left=[np.nan], right=[np.nan], bottom=[np.nan], top=[np.nan], color=COLOURS[name], line_color=None
         )
-        items.append(LegendItem(label=LABELS[name], renderers=[swatch]))
+        items.append(legend_item(LABELS[name], swatch))
     horizontal_legend(fig, items)

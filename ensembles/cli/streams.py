@@ -52,4 +52,4 @@ def tell(sentence: str) -> None:
     try:
         print(f"ensio: {printable(sentence)}", file=sys.stderr, flush=True)
     except OSError:
-        sys.stderr = None  # type: ignore[assignment] # else the interpreter's last flush fails again, with 120
+        sys.stderr = None  # else the interpreter's last flush fails again, with 120

@@ -27,8 +27,11 @@ class Rule(Protocol):
         Summaries by name. Rules that name the same one share it, and all are filled in one pass.
     """
 
-    ID: str
-    NEEDS: Mapping[str, SummaryRequest]
+    @property
+    def ID(self) -> str: ...
+
+    @property
+    def NEEDS(self) -> Mapping[str, SummaryRequest]: ...
 
     def preconditions(self, run: Run) -> None:
         """Look at the run's metadata, before anything is read.

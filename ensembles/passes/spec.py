@@ -27,12 +27,24 @@ class PassRun(Protocol):
     """What a pass needs of a run (`ensembles.run.Run`)."""
 
     path: str
-    tasks: int
-    threads: int
-    origin_unix_ns: int
-    calls: tuple[Call, ...]
-    files: Sequence[str]
-    most_events: int
+
+    @property
+    def tasks(self) -> int: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    @property
+    def origin_unix_ns(self) -> int: ...
+
+    @property
+    def calls(self) -> tuple[Call, ...]: ...
+
+    @property
+    def files(self) -> Sequence[str]: ...
+
+    @property
+    def most_events(self) -> int: ...
 
     def chunks(self, max_events: int, columns: Sequence[str] | None) -> Iterator[Events]: ...
 

@@ -78,7 +78,7 @@ class BlockState:
 
     def _parts(self) -> list[np.ndarray]:
         """Calls in the order of the pattern: arrays of shape (11, calls)."""
-        parts = []
+        parts: list[np.ndarray] = []
         for step, phase, _, names in self.expansion.passes():
             for operation in phase.operations:
                 if operation.call == EXCHANGE:
@@ -171,12 +171,12 @@ class BlockState:
             return files.first[key] + ranks * self.expansion.pattern.files[key].one_a_task
         expression = operation.values["index"]
         index = np.broadcast_to(evaluated(expression, values), len(ranks))
-        wrong = (index < 0) | (index >= files.count[key])
+        wrong = (index < 0) | (index >= files.counts[key])
         if wrong.any():
             bad = int(np.argmax(wrong))
             raise EnsioError(
                 f'{expression.where}: "{expression.text}" is {index[bad]} for task {ranks[bad]}: '
-                f"[files.{key}] has the numbers 0 to {files.count[key] - 1}"
+                f"[files.{key}] has the numbers 0 to {files.counts[key] - 1}"
             )
         return files.first[key] + index
 

@@ -75,12 +75,14 @@ _AT = ("offset", "size")
 _SIZE = ("size",)
 
 
-def _opening(**more: bool) -> CallKind:
-    return CallKind(before=CLOSED, after=State.OPEN, names_file=True, makes_file=True, **more)
+def _opening(collective: bool = False) -> CallKind:
+    return CallKind(
+        before=CLOSED, after=State.OPEN, names_file=True, makes_file=True, collective=collective
+    )
 
 
-def _closing(**more: bool) -> CallKind:
-    return CallKind(after=State.CLOSED, **more)
+def _closing(collective: bool = False) -> CallKind:
+    return CallKind(after=State.CLOSED, collective=collective)
 
 
 _SEEK = CallKind(("offset",), sets_position=True)

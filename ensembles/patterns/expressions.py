@@ -62,8 +62,9 @@ class Expression:
 
         The parts of an ``and`` are told apart, so that those without the name can be looked at first.
         """
-        is_and = isinstance(self.tree, ast.BoolOp) and isinstance(self.tree.op, ast.And)
-        conditions = self.tree.values if is_and else [self.tree]
+        conditions = [self.tree]
+        if isinstance(self.tree, ast.BoolOp) and isinstance(self.tree.op, ast.And):
+            conditions = self.tree.values
         without: list[ast.expr] = []
         having: list[ast.expr] = []
         for tree in conditions:
@@ -262,8 +263,8 @@ def _check(node: ast.expr) -> None:
         case ast.UnaryOp(op=ast.USub() | ast.Not(), operand=operand):
             _check(operand)
         case ast.BoolOp(values=values):
-            for value in values:
-                _check(value)
+            for operand in values:
+                _check(operand)
         case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _COMPARISONS:
             _check(left)
             _check(right)
@@ -285,7 +286,7 @@ def _truth(value: np.ndarray | np.bool_) -> Number:
 
 def _evaluate(node: ast.expr, names: Mapping[str, Number]) -> Number:
     match node:
-        case ast.Constant(value=value):
+        case ast.Constant(value=int(value)):
             return value
         case ast.Name(id=name):
             if name in names:

@@ -17,20 +17,20 @@ class FileNames(Sequence[str]):
 
     Attributes
     ----------
-    first, count : dict of str to int
+    first, counts : dict of str to int
         Number of the first file of a key of the pattern, and how many it has.
     """
 
     def __init__(self, pattern: Pattern, parameters: Mapping[str, int]) -> None:
         self.first: dict[str, int] = {}
-        self.count: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
         self._paths: list[tuple[str, int]] = []
         self._total = 0
         for key, file in pattern.files.items():
             count = _number_of(file, parameters)
             if self._total + count > MOST_FILES:
                 raise EnsioError(f"{pattern.path}: there would be more than {MOST_FILES} files")
-            self.first[key], self.count[key] = self._total, count
+            self.first[key], self.counts[key] = self._total, count
             self._paths.append((file.path, count))
             self._total += count
         self._refuse_equal_names(pattern)

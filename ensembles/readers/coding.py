@@ -16,16 +16,16 @@ from ensembles.readers.layout import BLOCK, CONSTANTS, TEMPLATE
 try:
     from ensembles.readers import _decode
 except ImportError:
-    _decode = None
+    _decode = None  # type: ignore[assignment]
 if not hasattr(_decode, "unshuffle"):  # built from older sources
-    _decode = None
+    _decode = None  # type: ignore[assignment]
 
 NATIVE = _decode is not None
 
 BLOCK_EVENTS = CONSTANTS["ENSIO_BLOCK_EVENTS"]
 
 _COLUMNS = ("start", "duration", "file", "requested", "moved", "offset")
-_CHECKED_FROM = BLOCK.dtype.fields["events"][1]
+_CHECKED_FROM = BLOCK.offset_of("events")
 _MOST_NUMBER_BYTES = 10
 
 

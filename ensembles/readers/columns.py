@@ -17,10 +17,10 @@ from ensembles.readers.spool import Coded, Window
 try:
     from ensembles.readers import _columns
 except ImportError:
-    _columns = None
+    _columns = None  # type: ignore[assignment]
 
 if not hasattr(_columns, "read_window"):  # built from older sources
-    _columns = None
+    _columns = None  # type: ignore[assignment]
 
 NATIVE = _columns is not None
 
@@ -121,7 +121,10 @@ def decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.n
     if _columns is None:
         return numpy_decode(decoding, thread, raw, out)
     found = _columns.decode(raw.view("u1"), *_told(decoding, thread, out))
-    return numpy_decode(decoding, thread, raw, out) if found is None else Found(*found, False)
+    if found is None:
+        return numpy_decode(decoding, thread, raw, out)
+    unknown_calls, unknown_files = found
+    return Found(unknown_calls, unknown_files, False)
 
 
 def read_window(
@@ -166,7 +169,10 @@ def read_window(
     return Read(*_columns.read_window(*where, raw.view("u1"), *_told(decoding, thread, out)))
 
 
-def _told(decoding: Decoding, thread: int, out: dict[str, np.ndarray]) -> tuple[object, ...]:
+_Told = tuple[np.ndarray, np.ndarray, tuple[np.ndarray | None, ...], tuple[int | float, ...]]
+
+
+def _told(decoding: Decoding, thread: int, out: dict[str, np.ndarray]) -> _Told:
     """What the compiled functions have to know."""
     return (
         decoding.call_numbers,
@@ -195,7 +201,7 @@ def numpy_read_window(
 ) -> Read:
     """`read_window` without compiled code: a buffer at a time."""
     wanted = min(len(raw), window.slots, len(place))
-    present = os.preadv(descriptor, [raw[:wanted].view("u1")], window.position) // EVENT.size
+    present = os.preadv(descriptor, [raw[:wanted].view("u1").data], window.position) // EVENT.size
     events = compact(raw[:present])
     columns = {name: column[place.start : place.start + events] for name, column in out.items()}
     found = numpy_decode(decoding, thread, raw[:events], columns)

@@ -26,9 +26,9 @@ def add_facts(metadata: RunMetadata, spools: Sequence[Spool]) -> None:
                 for key, value in _pairs(spool.facts[number]):
                     facts.setdefault(key, value)
     metadata.environment = next((found for spool in spools if (found := _environment(spool))), {})
-    for name in ("user", "uid", "libc", "mpi"):
-        values = (spool.properties.get(name.encode(), b"") for spool in spools)
-        setattr(metadata, name, os.fsdecode(next(filter(None, values), b"")))
+    for fact in ("user", "uid", "libc", "mpi"):
+        values = (spool.properties.get(fact.encode(), b"") for spool in spools)
+        setattr(metadata, fact, os.fsdecode(next(filter(None, values), b"")))
 
 
 def _pairs(text: bytes) -> Iterable[tuple[str, str]]:

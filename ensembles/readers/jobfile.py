@@ -32,8 +32,8 @@ from ensembles.readers.spool import HEADER_BYTES, Coded, Spool, add_window, chec
 
 MAGIC = CONSTANTS["ENSIO_JOB_MAGIC"].to_bytes(8, "little")
 
-_CHECKED_FROM = JOB_PROCESS.dtype.fields["name_bytes"][1]
-_HEAD_FROM = JOB_PROCESS.dtype.fields["spool"][1]
+_CHECKED_FROM = JOB_PROCESS.offset_of("name_bytes")
+_HEAD_FROM = JOB_PROCESS.offset_of("spool")
 _MOST_PROCESSES = 1 << 24
 _MOST_WINDOW_BYTES = 1 << 28
 _OF_EVENTS = (CONSTANTS["ENSIO_WINDOW_EVENTS"],)

@@ -46,7 +46,13 @@ class Structure:
         self.size = dtype.itemsize
         members = list(_flat_members(dtype))
         self._struct = struct.Struct("=" + "".join(_FORMATS[kind] for _, kind in members))
-        self._tuple = namedtuple(name, [member for member, _ in members])  # type: ignore[misc]
+        self._tuple: Any = namedtuple(name, [member for member, _ in members])  # type: ignore[misc]
+
+    def offset_of(self, member: str) -> int:
+        """Bytes from the beginning of a structure to a member that is not nested."""
+        fields = self.dtype.fields
+        assert fields is not None
+        return fields[member][1]
 
     def unpack(self, buffer: Any, offset: int = 0) -> Any:
         """The members as a named tuple; those of a nested structure are called ``outer_inner``, of an array
@@ -112,7 +118,8 @@ def parse_structures(text: str, name: str = "header") -> dict[str, Structure]:
     """
     structures: dict[str, Structure] = {}
     alignments: dict[str, int] = {}
-    current, members, size, alignment = "", [], 0, 1
+    members: list[tuple[str, np.dtype]] = []
+    current, size, alignment = "", 0, 1
     for number, line in _code_lines(text):
         where = f"{name}, line {number}"
         if not current:

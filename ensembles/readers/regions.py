@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.readers.columns import Decoding
 from ensembles.readers.contents import Contents
-from ensembles.readers.decode import BLOCK_EVENTS, Decoding
+from ensembles.readers.decode import BLOCK_EVENTS
 from ensembles.readers.dictionary import Dictionary
 from ensembles.readers.layout import EVENT
 from ensembles.readers.ranks import Member

@@ -12,7 +12,8 @@ import numpy as np
 from ensembles.errors import EnsioError
 from ensembles.events import Events
 from ensembles.metadata import RunMetadata
-from ensembles.readers.decode import BlockReader, Decoding, empty_columns
+from ensembles.readers.columns import Decoding
+from ensembles.readers.decode import BlockReader, empty_columns
 from ensembles.readers.jobsummary import JobSummary, Translation, read_job_summary
 from ensembles.readers.layout import JOB_CALL
 from ensembles.readers.ranks import Member

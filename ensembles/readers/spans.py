@@ -30,4 +30,7 @@ def even_spans(ranks: Sequence[int], events: Sequence[int], most_parts: int) -> 
     part = np.minimum(middle * most_parts / max(behind[-1], 1), most_parts - 1).astype(int)
     first = np.flatnonzero(np.diff(part, prepend=-1))
     last = np.append(first[1:], len(ranks)) - 1
-    return [(int(ranks[low]), int(ranks[high])) for low, high in zip(first, last, strict=True)]
+    return [
+        (int(ranks[low]), int(ranks[high]))
+        for low, high in zip(first.tolist(), last.tolist(), strict=True)
+    ]

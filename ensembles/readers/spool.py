@@ -34,7 +34,7 @@ _FILE, _FILE_FACTS, _REGION, _CALLS, _PROPERTIES = (
 _MOST_RANKS = 1 << 24
 _STATES = [CONSTANTS[f"ENSIO_STATE_{state}"] for state in ("RUNNING", "ENDED", "REPLACED")]
 _MOST_TEXT_BYTES = 1 << 26
-_CALL_OFFSET = EVENT.dtype.fields["call"][1]
+_CALL_OFFSET = EVENT.offset_of("call")
 _FEW_SLOTS = HEAD_BYTES // EVENT.size
 _MOST_SCRATCH_SLOTS = (1 << 20) // EVENT.size
 _FIRST_READ_BYTES = TEXT_BYTES + 4096
@@ -61,10 +61,10 @@ class Window(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Where a part of the summary lies: `count` cells or blocks of bins from byte `position` on."""
+    """Where a part of the summary lies: so many cells, or blocks of bins, from byte `position` on."""
 
     position: int
-    count: int
+    length: int
 
 
 class Coded(NamedTuple):
@@ -172,7 +172,7 @@ class Spool:
     @property
     def threads(self) -> int:
         """Threads that recorded."""
-        parts = (*self.windows, *self.scratch, *self.coded)
+        parts: list[Window | Coded] = [*self.windows, *self.scratch, *self.coded]
         with_events = max((part.thread + 1 for part in parts), default=0)
         return max(with_events, self.head.threads) if self.marks else with_events
 
@@ -343,8 +343,8 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
     spool.pending = sum(_count_events(descriptor, window.rest) for window in spool.scratch)
     spool.has_events |= spool.pending > 0
     if not spool.has_events:
-        first = (window._replace(slots=min(window.slots, _FEW_SLOTS)) for window in spool.windows)
-        spool.has_events = any(_count_events(descriptor, window) for window in first)
+        beginnings = (window._replace(slots=min(window.slots, _FEW_SLOTS)) for window in spool.windows)
+        spool.has_events = any(_count_events(descriptor, window) for window in beginnings)
 
 
 def add_window(spool: Spool, window: Any, first: int, room: int) -> bool:

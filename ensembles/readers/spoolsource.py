@@ -15,9 +15,9 @@ from ensembles.events import COLUMNS, Events
 from ensembles.passes.damage import DamageReport
 from ensembles.readers.alignment import Alignment
 from ensembles.readers.clock import Clocks
+from ensembles.readers.columns import Decoding
 from ensembles.readers.decode import (
     BlockReader,
-    Decoding,
     ReusedColumns,
     empty_columns,
     sort_by_rank_and_start,

@@ -39,8 +39,8 @@ def read_summary(
         The spool cannot be read any more.
     """
     with spool.contents as contents:
-        raw = [contents.read(part.count * CELL.size, part.position) for part in spool.cells]
-        blocks = [contents.read(part.count * BLOCK_BYTES, part.position) for part in spool.blocks]
+        raw = [contents.read(part.length * CELL.size, part.position) for part in spool.cells]
+        blocks = [contents.read(part.length * BLOCK_BYTES, part.position) for part in spool.blocks]
     cells = np.concatenate([np.empty(0, CELL.dtype), *(_array(part, CELL.dtype) for part in raw)])
     counts = np.concatenate([np.empty(0, "u8"), *(_array(part, "u8") for part in blocks)]).reshape(
         -1, _BLOCK_BINS

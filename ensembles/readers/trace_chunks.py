@@ -24,11 +24,20 @@ except ImportError:
 try:
     from isal import isal_zlib as _inflate
 except ImportError:  # no wheel for this processor
-    _inflate = zlib  # type: ignore[assignment]
+    import zlib as _inflate  # type: ignore[no-redef]
 
 NATIVE = _chunks is not None
 
-DAMAGE = (OSError, KeyError, ValueError, TypeError, RuntimeError, IndexError, zlib.error, _inflate.error)
+DAMAGE: tuple[type[Exception], ...] = (  # type: ignore[assignment] # isal declares its error as an instance
+    OSError,
+    KeyError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    IndexError,
+    zlib.error,
+    _inflate.error,
+)
 """What HDF5, zlib and a missing part raise."""
 
 Limits = Mapping[str, tuple[int, int]]

@@ -44,8 +44,10 @@ def read_metadata(file: h5py.File) -> RunMetadata:
     mounts: dict[str, tuple[Mount, ...]] = {}
     group = group_of(file, "mounts")
     table = rows_of(group, "host", "point", "type", "source")
-    for (host, *mount), block in zip(table, numbers_of(group, "block_bytes").tolist(), strict=True):
-        mounts[host] = (*mounts.get(host, ()), Mount(*mount, block))
+    for (host, point, kind, source), block in zip(
+        table, numbers_of(group, "block_bytes").tolist(), strict=True
+    ):
+        mounts[host] = (*mounts.get(host, ()), Mount(point, kind, source, block))
     dropped, other = _read_losses(file)
     return RunMetadata(
         tasks=number_of(file, "tasks", _MOST_TASKS),
@@ -57,7 +59,7 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         notes=texts_of(file, "notes"),
         hosts=texts_of(file, "hosts"),
         clock_error_s=float(attribute_of(file, "clock_error_s")) if "clock_error_s" in file.attrs else None,
-        environment=dict(rows_of(group_of(file, "environment"), "name", "value")),
+        environment={name: row[0] for name, *row in rows_of(group_of(file, "environment"), "name", "value")},
         mounts=mounts,
         file_facts=facts,
         dropped_by_reason=dropped,

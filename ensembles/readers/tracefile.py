@@ -57,18 +57,18 @@ class _Open(NamedTuple):
     """A file that is being read."""
 
     columns: TraceColumns
-    index: TraceIndex
+    ranks: TraceIndex
     pool: ThreadPoolExecutor
 
     def read(self, low: int, high: int, out: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
         """Rows of whole chunks of the index, checked; with `out` in its columns."""
-        return self.columns.read(low, high, self.pool, self.index, out)
+        return self.columns.read(low, high, self.pool, self.ranks, out)
 
     def runs(
         self, wanted: np.ndarray, max_events: int, sorting: CompletionOrder | None
     ) -> Iterator[dict[str, np.ndarray]]:
         """The chunks of the index that are wanted, about `max_events` at a time."""
-        index, names = self.index, self.columns.names
+        index, names = self.ranks, self.columns.names
         most_chunks = max(max_events // index.rows, 1)
         reused = ReusedColumns(min(most_chunks * index.rows, index.length), names)
         for low, high, goes_on in index.runs_of(wanted, most_chunks):
@@ -143,7 +143,7 @@ class TraceFileSource:
         (ranges include both ends; None: all). Other calls that lie there come along.
         """
         with self._opened(names) as trace:
-            wanted = trace.index.chunks_with(ranks, times_ns)
+            wanted = trace.ranks.chunks_with(ranks, times_ns)
             sorting = CompletionOrder() if _tell_order(names) else None
             yield from self._cut_all(trace.runs(wanted, max_events, sorting), max_events)
 
@@ -155,13 +155,13 @@ class TraceFileSource:
         if _tell_order(names):
             return [self.chunks(max_events, names)]
         with self._opened(("duration",)) as trace:
-            edges = np.linspace(0, trace.index.chunks, max(most_parts, 1) + 1).astype(int)
+            edges = np.linspace(0, trace.ranks.chunks, max(most_parts, 1) + 1).astype(int)
         spans = pairwise(np.unique(edges).tolist())
         return [self._part(low, high, max_events, names) for low, high in spans]
 
     def _part(self, low: int, high: int, max_events: int, names: Sequence[str] | None) -> Iterator[Events]:
         with self._opened(names, threads=1) as trace:
-            wanted = np.zeros(trace.index.chunks, bool)
+            wanted = np.zeros(trace.ranks.chunks, bool)
             wanted[low:high] = True
             yield from self._cut_all(trace.runs(wanted, max_events, None), max_events)
 
@@ -179,9 +179,9 @@ class TraceFileSource:
         """Up to so many spans of ranks with about equally many events, which together are all: the first and
         the last rank of each."""
         with self._opened(("duration",)) as trace:
-            length = trace.index.length
+            length = trace.ranks.length
             rows = np.linspace(0, length, most_parts, endpoint=False).astype(int)[:length]
-            first = np.unique(trace.index.rank_of_row(rows)).tolist() if length else []
+            first = np.unique(trace.ranks.rank_of_row(rows)).tolist() if length else []
         behind = [*first[1:], self.metadata.tasks][: len(first)]
         return [(low, high - 1) for low, high in zip(first, behind, strict=True)]
 
@@ -192,7 +192,7 @@ class TraceFileSource:
         asked = tuple(COLUMNS) if names is None else tuple(names)
         sorting = CompletionOrder() if _tell_order(asked) else None
         with self._opened({*asked, "rank"}) as trace:
-            for columns in trace.runs(trace.index.chunks_with([span], None), max_events, sorting):
+            for columns in trace.runs(trace.ranks.chunks_with([span], None), max_events, sorting):
                 begin, end = np.searchsorted(columns["rank"], [span[0], span[1] + 1]).tolist()
                 yield from self._cut({name: columns[name][begin:end] for name in asked}, max_events)
                 del columns

@@ -167,7 +167,7 @@ class SimulatedProfile:
         arrays["longest_cell"] = longest["cell"].astype(np.int64)
         missing = np.zeros(len(longest), np.int64)
         for name, dtype in COLUMNS.items():
-            column = longest[name] if name in EVENT.fields else missing
+            column = longest[name] if name in (EVENT.names or ()) else missing
             arrays[f"longest_{name}"] = column.astype(dtype)
         summary = CellSummary(self._text.calls, self._text.files)
         # Merging puts the cells, which come in the order of their first calls, into that of their keys.

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ensembles.errors import EnsioError
 from ensembles.recorder import prefixes
@@ -191,12 +192,11 @@ def held_back(model: Path) -> HeldBack:
     if told.returncode:
         raise EnsioError(f"the state of the model cannot be read: {_told(told.stderr)}")
     values = dict(line.split() for line in told.stdout.splitlines())
-    return HeldBack(
-        **{
-            name: float(values[name]) if kind == "float" else int(values[name])
-            for name, kind in HeldBack.__annotations__.items()
-        }
-    )
+    counted: dict[str, Any] = {
+        name: float(values[name]) if kind == "float" else int(values[name])
+        for name, kind in HeldBack.__annotations__.items()
+    }
+    return HeldBack(**counted)
 
 
 def find_library() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -169,7 +170,7 @@ def _mads_s(atoms: Atoms, counts: np.ndarray) -> np.ndarray:
         part = np.where(time_s < atoms.low_s[0], 0.0, np.clip(part, 0, 1))
         return before[rows, atom] + part * counts[rows, atom]
 
-    def solve(share_below) -> np.ndarray:
+    def solve(share_below: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         low, high = np.zeros(len(counts)), np.full(len(counts), atoms.high_s[-1])
         for _ in range(_STEPS):
             middle = (low + high) / 2

@@ -92,11 +92,11 @@ class Sample:
                 "years: leave them out"
             ) from None
         if phase is None:
-            n = max(len(durations_s), 1)
-            mean = stats[2] / n
-            variance = max(float(stats[3] / n - mean**2), 0.0)
-            mean_s = float(stats[4] + mean)
-            return cls.from_counts(counts, stats[0], stats[1], mean_s, variance, resolution_s)
+            calls = max(len(durations_s), 1)
+            beyond = stats[2] / calls
+            variance = max(float(stats[3] / calls - beyond**2), 0.0)
+            mean = float(stats[4] + beyond)
+            return cls.from_counts(counts, stats[0], stats[1], mean, variance, resolution_s)
         number = np.asarray(phase, dtype=np.int64)
         if number.shape != durations_s.shape:
             raise ValueError(f"there are {len(durations_s)} durations and {len(number)} phases")
@@ -287,9 +287,9 @@ class Sample:
 
     def pooled(self) -> Sample:
         """The same calls as if they were of one phase."""
-        known = self.mean_and_variance or (None, None)
+        mean_s, variance_s2 = self.mean_and_variance or (None, None)
         if not self.total:
             return replace(self, phases_known=False)
         return Sample.from_counts(
-            self.counts, self.min_s.min(), self.max_s.max(), *known, resolution_s=self.resolution_s
+            self.counts, self.min_s.min(), self.max_s.max(), mean_s, variance_s2, self.resolution_s
         )

@@ -14,7 +14,7 @@ from ensembles.summaries.bins import BIN_COUNT, bin_low_ns, bin_of
 try:
     from ensembles.structure import _gaps
 except ImportError:
-    _gaps = None
+    _gaps = None  # type: ignore[assignment]
 
 NATIVE = _gaps is not None
 

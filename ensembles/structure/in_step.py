@@ -163,4 +163,4 @@ class _Walk:
             return False, 0.0
         usual = float(np.partition(amounts, len(amounts) // 2)[len(amounts) // 2])
         alike = np.count_nonzero(np.abs(amounts - usual) <= 1e-9 * usual)
-        return alike >= max(self._need, NEARLY_ALL * len(amounts)), usual
+        return bool(alike >= max(self._need, NEARLY_ALL * len(amounts))), usual

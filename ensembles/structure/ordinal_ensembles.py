@@ -40,11 +40,11 @@ class OrdinalEnsembles:
         self._low = np.empty(0, np.int64)  # of each class
         self._high = np.empty(0, np.int64)
         self._n = np.empty(0, np.int64)
-        self._sum = np.empty(0, np.float64)
+        self._sum: np.ndarray = np.empty(0, np.float64)
         self._min = np.empty(0, np.int64)
         self._max = np.empty(0, np.int64)
         # Of each rank and class: calls, and the sum of the logarithms of their durations.
-        self._by_rank: list[tuple[np.ndarray, ...]] = []
+        self._by_rank: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._joined_size = _JOIN_FROM
         self.n_unknown = 0
 
@@ -210,6 +210,7 @@ class OrdinalEnsembles:
                 level = np.log(np.maximum(self._quantiles((0.5,))[used, 0], 1e-9))
             return trend_of(self._low[used], self._high[used], level, seed=seed)
         tasks = self._tasks()
+        assert tasks is not None
         used = used[tasks[used] >= LEAST_TASKS * tasks[used].max(initial=0)]
         # What comes after an ordinal that few tasks reached is not its successor.
         used = used[: int(np.argmin(np.append(np.diff(used) == 1, False))) + 1] if len(used) else used
@@ -252,7 +253,8 @@ class OrdinalEnsembles:
         if not self._parts:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         if len(self._parts) > 1:
-            self._parts = [tuple(np.concatenate(column) for column in zip(*self._parts, strict=True))]
+            numbers, durations = zip(*self._parts, strict=True)
+            self._parts = [(np.concatenate(numbers), np.concatenate(durations))]
         return self._parts[0]
 
     def _joined(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -127,6 +127,7 @@ class OrdinalsOfRun(Summary):
         for numbers, ranges in ((phase, self._selection.phases), (ordinal, self._selection.ordinals)):
             if ranges is not None and numbers is not None:
                 mine &= np.logical_or.reduce([(low <= numbers) & (numbers <= high) for low, high in ranges])
+        assert ordinal is not None  # `prepared` counted them
         events, ordinal = events[mine], ordinal[mine]
         duration = events.duration
         if self._selection.per_byte:

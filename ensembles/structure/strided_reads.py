@@ -93,7 +93,7 @@ class StridedReads(Summary):
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The columns of `ROW`, sorted by rank, layer, file, run and position."""
         rows = self.rows
-        return {name: rows[name] for name in ROW.names}
+        return {name: rows[name] for name in ROW.names or ()}
 
     @property
     def rows(self) -> np.ndarray:

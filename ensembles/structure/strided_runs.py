@@ -19,7 +19,7 @@ from ensembles.structure.read_streams import LAYERS, layer_of_calls, reads_of, r
 try:
     from ensembles.structure import _strides
 except ImportError:
-    _strides = None
+    _strides = None  # type: ignore[assignment]
 
 NATIVE = _strides is not None
 

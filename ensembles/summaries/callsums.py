@@ -17,7 +17,7 @@ from ensembles.events import OPS, Call, Events, of_calls, op_of_calls
 try:
     from ensembles.summaries import _callsums
 except ImportError:
-    _callsums = None
+    _callsums = None  # type: ignore[assignment]
 
 NATIVE = _callsums is not None
 
@@ -96,7 +96,20 @@ def _made(chunk: Events) -> CallSums:
     else:
         _callsums.sum_calls(*map(np.ascontiguousarray, columns), bits, sums, ends)
     first, last, deepest = ends.tolist()
-    return CallSums(np.flatnonzero(sums[:, 0]), *sums.T, first, last, deepest)
+    count, errors, moved, counted, time_ns, shortest_ns, longest_ns = sums.T
+    return CallSums(
+        present=np.flatnonzero(count),
+        count=count,
+        errors=errors,
+        moved=moved,
+        counted=counted,
+        time_ns=time_ns,
+        shortest_ns=shortest_ns,
+        longest_ns=longest_ns,
+        start_ns=first,
+        end_ns=last,
+        deepest=deepest,
+    )
 
 
 def numpy_sum_calls(

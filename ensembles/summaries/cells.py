@@ -230,7 +230,9 @@ def _grouped(cells: dict[str, np.ndarray], first: np.ndarray, group: np.ndarray)
     return out
 
 
-def _joined_bins(mine: tuple, theirs: tuple, group: np.ndarray, offset: int) -> tuple:
+def _joined_bins(
+    mine: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...], group: np.ndarray, offset: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     cell = np.concatenate([group[mine[0]], group[offset + theirs[0]]])
     place = cell * BIN_COUNT + np.concatenate([mine[1], theirs[1]])
     unique, inverse = np.unique(place, return_inverse=True)

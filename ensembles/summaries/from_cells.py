@@ -139,4 +139,4 @@ def sizes_of(summary: CellSummary) -> tuple[SizeTable, dict[str, list[tuple[int,
         if layer in classes:
             classes[layer].sort(key=lambda entry: -entry[2])
             table.add_counts(layer, np.empty(0, np.uint64), np.empty(0, np.int64))
-    return table, classes | summary.told_sizes
+    return table, classes | dict(summary.told_sizes)

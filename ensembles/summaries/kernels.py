@@ -17,9 +17,23 @@ from ensembles.summaries.bins import BIN_COUNT, bin_of
 try:
     from ensembles.summaries import _kernels as compiled
 except ImportError:
-    compiled = None
+    compiled = None  # type: ignore[assignment]
 if not hasattr(compiled, "spread_calls"):  # built from older sources
-    compiled = None
+    compiled = None  # type: ignore[assignment]
+
+__all__ = [
+    "NATIVE",
+    "THREADS",
+    "compiled",
+    "count_bins",
+    "count_groups",
+    "count_seconds",
+    "numpy_count_bins",
+    "numpy_count_groups",
+    "numpy_count_seconds",
+    "numpy_spread",
+    "spread",
+]
 
 NATIVE = compiled is not None
 
@@ -137,7 +151,7 @@ def count_groups(
     taken = None if taken is None else _contiguous(taken, np.bool_).view(np.uint8)
     if compiled is None:
         return numpy_count_groups(key, duration_ns, taken, cuts, out, apart)
-    arrays = (out[name] for name in ("counts", "least", "most", "sums"))
+    arrays = (out["counts"], out["least"], out["most"], out["sums"])
     place = np.empty(len(key), np.int32) if apart else None
     found = compiled.count_groups(key, duration_ns, taken, _contiguous(cuts, np.int64), *arrays, place)
     return None if place is None else place[:found]

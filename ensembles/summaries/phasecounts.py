@@ -60,7 +60,7 @@ class PhaseCounts(Summary):
         groups = len(cuts) + 1
         self.cuts = np.ascontiguousarray(cuts, np.int64)
         self.choose, self.key, self.per_mib = choose, key, per_mib
-        self.arrays = {
+        self.arrays: dict[str, np.ndarray] = {
             "counts": np.zeros((groups, BIN_COUNT), np.int64),
             "least": np.full(groups, LARGEST, np.int64),
             "most": np.full(groups, -1, np.int64),

@@ -57,7 +57,7 @@ class RankTable(Summary):
         if not len(chunk):
             return
         inner_ns = self._nesting.inner_ns(chunk)
-        rows = {
+        rows: dict[str, np.ndarray] = {
             "rank": chunk.rank,
             "call": chunk.call,
             "count": np.ones(len(chunk), np.int64),

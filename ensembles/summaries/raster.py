@@ -125,7 +125,7 @@ class Raster(Summary):
 
     def present(self) -> list[str]:
         """Classes in which any time was spent, in the order of `CLASSES`."""
-        spent = self.time_ns.any(axis=(1, 2))
+        spent = np.any(self.time_ns, axis=(1, 2)).tolist()
         return [name for name, any_time in zip(CLASSES, spent, strict=True) if any_time]
 
     def shares(self, name: str) -> np.ndarray:

@@ -101,10 +101,27 @@ def spread_calls(chunk: Events, choice: Choice, level: int, first: int, out: np.
         kernels.compiled.spread_calls(*_arguments(chunk, choice), level, first, out, out.shape[1])
 
 
-def _arguments(chunk: Events, choice: Choice) -> tuple[object, ...]:
+_Arguments = tuple[
+    np.ndarray,
+    np.ndarray,
+    np.ndarray,
+    np.ndarray,
+    np.ndarray | None,
+    int,
+    np.ndarray | None,
+    np.ndarray | None,
+    np.ndarray | None,
+    np.ndarray | None,
+    int,
+]
+
+
+def _arguments(chunk: Events, choice: Choice) -> _Arguments:
     of_bytes = choice.bits is not None
     return (
-        *map(np.ascontiguousarray, (chunk.start, chunk.duration, chunk.call)),
+        np.ascontiguousarray(chunk.start),
+        np.ascontiguousarray(chunk.duration),
+        np.ascontiguousarray(chunk.call),
         choice.row_of_call,
         np.ascontiguousarray(chunk.rank) if choice.ranks_per_row else None,
         max(choice.ranks_per_row, 1),

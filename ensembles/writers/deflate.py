@@ -16,7 +16,7 @@ import numpy as np
 try:
     from isal import isal_zlib as _deflate
 except ImportError:  # no wheel for this processor
-    _deflate = zlib  # type: ignore[assignment]
+    import zlib as _deflate  # type: ignore[no-redef]
 
 _HEAD = b"\x78\x01"
 _LAST_BLOCK = b"\x01\x00\x00\xff\xff"

@@ -83,12 +83,12 @@ class TableWriter:
             rows = zip(
                 fields["rank"],
                 fields["thread"],
-                (f"{ns / 1e9:.9f}" for ns in fields["start"]),
-                (f"{ns / 1e9:.9f}" for ns in fields["duration"]),
+                (f"{ns / 1e9:.9f}" for ns in block.start.tolist()),
+                (f"{ns / 1e9:.9f}" for ns in block.duration.tolist()),
                 fields["call"],
-                ("" if offset < 0 else offset for offset in fields["offset"]),
+                ("" if offset < 0 else offset for offset in block.offset.tolist()),
                 fields["requested"],
-                map(_outcome, fields["moved"], fields["error"]),
+                map(_outcome, block.moved.tolist(), block.error.tolist()),
                 fields["file"],
                 strict=True,
             )

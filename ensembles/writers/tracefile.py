@@ -32,10 +32,14 @@ from ensembles.writers.wholefile import own_file, whole_file
 class Collectable(Protocol):
     """What can be written: what a reader gives of a run."""
 
-    metadata: RunMetadata
     complete: bool
-    slots: int
     spools: dict[str, tuple[int, int]]
+
+    @property
+    def metadata(self) -> RunMetadata: ...
+
+    @property
+    def slots(self) -> int: ...
 
     def chunks(self, max_events: int) -> Iterator[Events]: ...
 

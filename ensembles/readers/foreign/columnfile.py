@@ -59,7 +59,7 @@ class ColumnFile:
 
     def write(self, place: int, values: np.ndarray) -> None:
         """Store an array."""
-        view = memoryview(np.ascontiguousarray(values)).cast("B")
+        view = np.ascontiguousarray(values).data.cast("B")
         with self._failures_told():
             while len(view):
                 done = os.pwrite(self._file.fileno(), view, place)
@@ -68,7 +68,7 @@ class ColumnFile:
     def read(self, place: int, length: int, dtype: np.dtype) -> np.ndarray:
         """An array in memory of its own."""
         values = np.empty(length, dtype)
-        view = memoryview(values).cast("B") if length else memoryview(b"")
+        view = values.data.cast("B") if length else memoryview(b"")
         with self._failures_told():
             while len(view):
                 done = os.preadv(self._file.fileno(), [view], place)

@@ -90,8 +90,13 @@ def _tell(path: str, header: Header, out: Any, descriptor: int, room: int) -> No
     for module in COUNTED:
         if module in modules:
             counters, times = log.counter_names(module)
-            head = {"kind": "counters", "module": module, "counters": counters, "times": times}
-            head["shape"] = log.counter_shape(module)
+            head = {
+                "kind": "counters",
+                "module": module,
+                "counters": counters,
+                "times": times,
+                "shape": log.counter_shape(module),
+            }
             unpacked = 0
             for records in log.counters(module, modules[module]["number"], ROWS):
                 unpacked += len(records)

@@ -10,7 +10,7 @@ import json
 import struct
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ class FrameError(Exception):
     """What came is no frame."""
 
 
-def write_frame(stream: BinaryIO, head: dict[str, Any], arrays: Sequence[array[int]] = ()) -> None:
+def write_frame(stream: IO[bytes], head: dict[str, Any], arrays: Sequence[array[int]] = ()) -> None:
     """Write one frame; arrays have one of `DTYPES`. NumPy, which takes longer to load than most logs
     to read, is not needed for that."""
     shapes = [(column.typecode, len(column)) for column in arrays]
@@ -43,7 +43,7 @@ def write_frame(stream: BinaryIO, head: dict[str, Any], arrays: Sequence[array[i
     stream.flush()
 
 
-def read_frame(stream: BinaryIO) -> tuple[dict[str, Any], list[np.ndarray]]:
+def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], list[np.ndarray]]:
     """The next frame, with arrays of shape (n,).
 
     Raises
@@ -62,7 +62,7 @@ def read_frame(stream: BinaryIO) -> tuple[dict[str, Any], list[np.ndarray]]:
     return head, [np.frombuffer(_exactly(stream, count * dtype.itemsize), dtype) for dtype, count in shapes]
 
 
-def _exactly(stream: BinaryIO, length: int) -> bytes:
+def _exactly(stream: IO[bytes], length: int) -> bytes:
     data = stream.read(length) if 0 <= length <= MOST_BYTES else b""
     if len(data) != length:
         raise FrameError

@@ -147,7 +147,8 @@ class Log:
         return self._listed(f"{prefix}_counter_names"), self._listed(f"{prefix}_f_counter_names")
 
     def _listed(self, variable: str) -> list[str]:
-        names, table = [], getattr(self.library, variable)
+        names: list[str] = []
+        table = getattr(self.library, variable)
         while not (name := self._text(table[len(names)], 64)).endswith("_NUM_INDICES"):
             names.append(name)
         return names

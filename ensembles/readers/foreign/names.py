@@ -13,7 +13,7 @@ MOST_CALLS = 1 << 15
 MOST_THREADS = 0xFFFF
 
 
-class Numbers(dict):
+class Numbers(dict[Hashable, int]):
     """Numbers keys in the order in which they are first asked for; that costs a look into a dictionary.
 
     Parameters

@@ -205,7 +205,6 @@ class Definitions:
                 told = self._object("".join(pieces))
                 told["command"] = tuple(_texts(told["command"]))
                 processes.append((int(name.rpartition(".")[2]), _checked(Process(**told))))
-        own = {name: _text(facts[name]) for name in ("mode", "job", "user", "libc", "mpi")}
         mounts = {
             _text(host): tuple(_checked(Mount(**mount)) for mount in table)
             for host, table in dict(facts["mounts"]).items()
@@ -224,7 +223,11 @@ class Definitions:
             environment={_text(name): _text(value) for name, value in dict(facts["environment"]).items()},
             mounts=mounts,
             file_facts=self._file_facts(),
-            **own,
+            mode=_text(facts["mode"]),
+            job=_text(facts["job"]),
+            user=_text(facts["user"]),
+            libc=_text(facts["libc"]),
+            mpi=_text(facts["mpi"]),
         )
 
     def _file_facts(self) -> dict[str, dict[str, str]]:
@@ -329,6 +332,7 @@ def _checked(record: Any) -> Any:
     for field in fields(record):
         value = getattr(record, field.name)
         kind = {"str": str, "int": int, "bool": bool}.get(str(field.type), tuple)
-        if not isinstance(value, kind) or (kind is int and not -(2**63) <= value < 2**63):
+        fits = not isinstance(value, int) or -(2**63) <= value < 2**63
+        if not isinstance(value, kind) or not fits:
             raise TypeError(f"{field.name} is something else")
     return record

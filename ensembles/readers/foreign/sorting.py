@@ -7,6 +7,7 @@ a second one, a window of each at a time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -147,7 +148,7 @@ class _Window:
         rank, start = bound
         low = int(np.searchsorted(self.keys["rank"], rank, "left"))
         high = int(np.searchsorted(self.keys["rank"], rank, "right"))
-        side = "right" if with_equals else "left"
+        side: Literal["left", "right"] = "right" if with_equals else "left"
         return low + int(np.searchsorted(self.keys["start"][low:high], start, side))
 
     def take(self, count: int) -> dict[str, np.ndarray]:

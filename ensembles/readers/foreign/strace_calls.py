@@ -189,8 +189,8 @@ def size_and_offset(name: str, arguments: str) -> tuple[int, int]:
     if kind in ("read", "write"):
         return _number(arguments.rpartition(", ")[2]), -1
     if kind == "at":
-        head, _, offset = arguments.rpartition(", ")
-        return _number(head.rpartition(", ")[2]), _number(offset)
+        head, _, last = arguments.rpartition(", ")
+        return _number(head.rpartition(", ")[2]), _number(last)
     plain = _without_texts(arguments)
     lengths = sum(map(int, _LENGTHS.findall(plain)))
     offset = -1

@@ -125,10 +125,9 @@ def _path(told: str | None) -> str | None:
 def _by_descriptor(
     thread: Thread, name: str, arguments: str, value: int, result: Result
 ) -> Told | Literal["no file"] | None:
-    told = descriptor(arguments)
-    if told is None or told[0] is None:
+    number, path, _ = descriptor(arguments) or (None, None, 0)
+    if number is None:
         return None
-    number, path, _ = told
     table, failed = thread.descriptors, value < 0
     file = table.get(number, _path(path))
     offset, requested, moved = -1, 0, -1 if failed else 0
@@ -187,30 +186,29 @@ def _path_of(thread: Thread, name: str, arguments: str) -> str:
 
 def _between(thread: Thread, name: str, arguments: str, value: int) -> Told | Literal["no file"] | None:
     """sendfile is a read of the one file, copy_file_range and splice a write of the other."""
-    first = descriptor(arguments)
-    if first is None or first[0] is None:
+    first, first_path, behind = descriptor(arguments) or (None, None, 0)
+    if first is None:
         return None
-    place = first[2]
     reads = name.startswith("sendfile")
-    if not reads:
-        place = arguments.find(", ", place) + 2
-    second = descriptor(arguments, place)
-    if second is None or second[0] is None:
+    place = behind if reads else arguments.find(", ", behind) + 2
+    second, second_path, after = descriptor(arguments, place) or (None, None, 0)
+    if second is None:
         return None
-    files = [thread.descriptors.get(number, _path(path)) for number, path, _ in (first, second)]
-    offsets = arguments[first[2] :].split(", ") if not reads else []
+    of = thread.descriptors.get
+    files = [of(first, _path(first_path)), of(second, _path(second_path))]
+    offsets = arguments[behind:].split(", ") if not reads else []
     moved = max(value, 0)
     if reads:
         out, file = files
         out.moved(moved, True)
-        own = arguments[second[2] :].startswith("NULL")
+        own = arguments[after:].startswith("NULL")
         at = file.moved(moved, False) if own else -1
         requested = number_at(arguments, -1)
     else:
         source, file = files
         if offsets and offsets[0].startswith("NULL"):
             source.moved(moved, False)
-        own = arguments[second[2] :].startswith("NULL")
+        own = arguments[after:].startswith("NULL")
         at = file.moved(moved, True) if own else -1
         requested = number_at(arguments, -2)
     if file.path == NO_FILE:

@@ -110,10 +110,8 @@ def _effect(name: str, is_ratio: bool, difference: float, half: float, before: f
     half = max(half, LEAST_HALF) if np.isfinite(half) else half
     ends = np.array([difference, difference - half, difference + half])
     ends = 2.0 ** np.clip(ends, -60, 60) if is_ratio else ends
-    value, low, high, before, after = (
-        float(x) if np.isfinite(x) else None for x in (*ends.tolist(), before, after)
-    )
-    return Effect(name, is_ratio, value, low, high, before, after)
+    known = (float(x) if np.isfinite(x) else None for x in (*ends.tolist(), before, after))
+    return Effect(name, is_ratio, *known)
 
 
 def shifts_of(

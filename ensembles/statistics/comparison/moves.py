@@ -254,7 +254,7 @@ def _joined(
         [np.zeros(n) if k is None else share[:, k] for k, n, share in zip(modes, units, shares, strict=True)]
     )
     number = (i if i is not None else j or 0) + 1
-    t_s = float(places[0][i] if i is not None else places[1][j])  # type: ignore[index]
+    t_s = float(places[0][i] if i is not None else places[1][j])
     parts = [Part(WEIGHT, number, t_s)]
     total, size = [weight], [np.ones(sum(units))]
     if i is not None and j is not None:

@@ -7,6 +7,7 @@ lost to the smallest p-value that a few runs allow."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, prod
@@ -132,12 +133,12 @@ def permutation_test(
     return PermutationTest(p, adjusted, len(groups), exact, max(smallest_p(sizes), 1 / len(groups)))
 
 
-def smallest_p(sizes: np.ndarray) -> float:
+def smallest_p(sizes: np.ndarray | Sequence[int]) -> float:
     """Least p-value that a permutation test of so many units can give: groups of equal size may be
     exchanged as a whole."""
-    sizes = np.asarray(sizes).tolist()
-    arrangements = prod(comb(sum(sizes[: i + 1]), size) for i, size in enumerate(sizes))
-    alike = prod(_factorial(sizes.count(size)) for size in set(sizes))
+    units: list[int] = np.asarray(sizes).tolist()
+    arrangements = prod(comb(sum(units[: i + 1]), size) for i, size in enumerate(units))
+    alike = prod(_factorial(units.count(size)) for size in set(units))
     return min(alike / arrangements, 1.0)
 
 

@@ -121,11 +121,11 @@ def compare_kinds(
     names = list(names) if names is not None else [f"group {i}" for i in range(1, len(kinds[0].groups) + 1)]
     rng = np.random.default_rng(seed)
     prepared = [_prepared(kind, names) for kind in kinds]
-    able = [one for one in prepared if one.units is not None]
+    able = [one for one in prepared if isinstance(one, _Able)]
     tests = iter(tests_of([one.units for one in able], [one.scores for one in able], rng))
     return [
         _found(one, next(tests), names, margin, level, rng)
-        if one.units is not None
+        if isinstance(one, _Able)
         else _too_few(one, margin, level)
         for one in prepared
     ]
@@ -133,16 +133,22 @@ def compare_kinds(
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A kind of calls ready to be tested; without units if there are too few calls."""
+    """A kind of calls, of which there may be too few to be tested."""
 
     kind: Kind
     runs: list[list[Sample]]
     told: list[Group]
     calls: float
-    resolution_s: float = 0.0
-    units: Units | None = None
-    partition: Partition | None = None
-    scores: Scores | None = None
+
+
+@dataclass(frozen=True)
+class _Able(_Prepared):
+    """A kind of calls ready to be tested."""
+
+    resolution_s: float
+    units: Units
+    partition: Partition
+    scores: Scores
 
 
 def _prepared(kind: Kind, names: Sequence[str]) -> _Prepared:
@@ -155,7 +161,7 @@ def _prepared(kind: Kind, names: Sequence[str]) -> _Prepared:
     resolution_s = max(sample.resolution_s for group in runs for sample in group)
     partition = partition_of(units.counts.mean(axis=0), calls, resolution_s)
     scores = scores_of(units.counts, partition, resolution_s)
-    return _Prepared(kind, runs, told, calls, resolution_s, units, partition, scores)
+    return _Able(kind, runs, told, calls, resolution_s, units, partition, scores)
 
 
 def _too_few(one: _Prepared, margin: float, level: float) -> Comparison:
@@ -165,7 +171,7 @@ def _too_few(one: _Prepared, margin: float, level: float) -> Comparison:
 
 
 def _found(
-    one: _Prepared,
+    one: _Able,
     test: PermutationTest,
     names: Sequence[str],
     margin: float,
@@ -223,7 +229,7 @@ def _found(
 def _moved(
     parts: Sequence[PartResult],
     shares: np.ndarray,
-    one: _Prepared,
+    one: _Able,
     names: Sequence[str],
     level: float,
 ) -> list[Move]:
@@ -234,7 +240,8 @@ def _moved(
     moved = moves_of(parts)
     told: list[Move] = []
     for g in range(1, len(names)):
-        factor, found = common_factor(parts, g), None
+        factor = common_factor(parts, g)
+        found: list[Move] | None = None
         options = (units.counts, units.group, g, names, level, one.calls, one.resolution_s, units.spread)
         if g in exchanged:
             found = moves_of_matched_modes(*options)
@@ -242,7 +249,9 @@ def _moved(
             found = moves_beside_factor(*options, factor)
         told += found or [move for move in moved if move.effect.group == names[g]]
     return [
-        move if move.mode is None else replace(move, mode=one.partition.number_at(move.t_s, pooled))
+        move
+        if move.mode is None or move.t_s is None
+        else replace(move, mode=one.partition.number_at(move.t_s, pooled))
         for move in told
     ]
 

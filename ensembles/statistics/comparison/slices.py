@@ -60,13 +60,13 @@ def sliced(runs: list[Calls]) -> tuple[list[Sample], str]:
     what : str
         ``phases``, ``slices of time`` or ``ranks``; ``""`` where nothing tells calls apart.
     """
-    phases = [_phases(run) for run in runs]
-    if all(phase is not None for phase in phases):
+    phases = [phase for run in runs if (phase := _phases(run)) is not None]
+    if len(phases) == len(runs):
         return [run.sample(phase) for run, phase in zip(runs, phases, strict=True)], "phases"
     found: list[tuple[float, str, list[np.ndarray]]] = []
     for what, pieces_of in (("slices of time", _slices), ("ranks", _ranks)):
-        pieces = [pieces_of(run) for run in runs]
-        if all(piece is not None for piece in pieces):
+        pieces = [piece for run in runs if (piece := pieces_of(run)) is not None]
+        if len(pieces) == len(runs):
             scatter = sum(_scatter(run, piece) for run, piece in zip(runs, pieces, strict=True))
             found.append((scatter, what, pieces))
     if not found:
@@ -96,9 +96,9 @@ def _slices(run: Calls) -> np.ndarray | None:
     n = len(run.durations_s)
     if run.start_ns is not None:
         order = np.argsort(run.start_ns, kind="stable")
-        place = np.empty(n, np.int64)
-        place[order] = np.arange(n)
-        place = place / max(n, 1)
+        number = np.empty(n, np.int64)
+        number[order] = np.arange(n)
+        place = number / max(n, 1)
     elif run.rank is not None:
         _, rank, count = np.unique(run.rank, return_inverse=True, return_counts=True)
         order = np.argsort(rank, kind="stable")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from scipy.special import ndtr
@@ -126,7 +127,7 @@ def shortest_span(cells: LogCells, low: float, high: float, share: float) -> tup
     held = np.flatnonzero(cells.counts)
     ends = before[held + 1]
 
-    def places(calls: np.ndarray, side: str) -> np.ndarray:
+    def places(calls: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
         cell = held[np.minimum(np.searchsorted(ends, calls, side=side), len(held) - 1)]
         return cells.edges[cell] + (calls - before[cell]) / cells.counts[cell] * cells.widths[cell]
 

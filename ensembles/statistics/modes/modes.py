@@ -226,7 +226,12 @@ def _in_seconds(parts: Parts, sample: Sample, cells: LogCells) -> tuple[Mode, ..
                 float(t_s),
                 float(low_s if shortest_s or cell else 0.0),
                 float(high_s),
-                *(float(value) for value in (*weight, *width)),
+                float(weight[0]),
+                float(weight[1]),
+                float(weight[2]),
+                float(width[0]),
+                float(width[1]),
+                float(width[2]),
                 effective_phases=effective_phases(phases) if sample.phases_known else None,
             )
         )

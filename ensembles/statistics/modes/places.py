@@ -79,9 +79,9 @@ def measured(sample: Sample, cells: LogCells, spans: list[Span], level: float, s
     # Calls are taken to lie evenly in a cell; where the density slopes, that moves a quantile.
     cell = np.interp(0.5 * (ends[0] + ends[1])[:, 0], cells.edges[:-1], cells.widths)
     blur = cell**2 / (4 * width[:, 0] + 1e-9)
-    estimates = [_with_interval(values, level) for values in (place, weight, width)]
-    estimates[2] += np.outer(np.minimum(blur, 0.5 * width[:, 0]), [0, -1, 1])
-    return Parts(*estimates, bounds=bounds[:, 0])
+    places, weights, widths = (_with_interval(values, level) for values in (place, weight, width))
+    widths += np.outer(np.minimum(blur, 0.5 * width[:, 0]), [0, -1, 1])
+    return Parts(places, weights, widths, bounds[:, 0])
 
 
 def _with_interval(values: np.ndarray, level: float) -> np.ndarray:

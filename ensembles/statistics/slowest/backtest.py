@@ -228,6 +228,7 @@ def _calls_left_out(sample: Sample, tasks: int | None, level: float, rng: np.ran
     """Calls of no known phases: so many are left out at random that the step to them is as large as to
     ``tasks``."""
     kind = "calls"
+    reason: str | None
     if tasks is None or sample.total < 100:
         reason = (
             "without phases the number of tasks must be told" if tasks is None else "fewer than 100 calls"

@@ -40,8 +40,10 @@ class Calls:
 
     def chosen(self, which: np.ndarray) -> Calls:
         """Some of the calls."""
-        columns = (self.durations_s, self.phase, self.rank, self.ordinal, self.node, self.start_ns)
-        return Calls(*(None if column is None else column[which] for column in columns))
+        columns = (self.phase, self.rank, self.ordinal, self.node, self.start_ns)
+        return Calls(
+            self.durations_s[which], *(None if column is None else column[which] for column in columns)
+        )
 
 
 @dataclass(frozen=True)

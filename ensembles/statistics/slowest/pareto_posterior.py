@@ -97,7 +97,7 @@ class Nodes:
             np.where(self.logarithmic, np.log(ratio), ratio - 1.0), self.shape, 1.0 / self.scale
         )
 
-    def exceeded_with(self, log_chance: np.ndarray) -> np.ndarray:
+    def exceeded_with(self, log_chance: np.ndarray | float) -> np.ndarray:
         """What is exceeded with a chance: durations over the threshold, shape (..., m)."""
         log_chance = np.asarray(log_chance, dtype=np.float64)[..., None]
         straight = np.abs(self.shape) < 1e-9

@@ -1,0 +1,6 @@
+"""Blocks of coded events (C); `coding` is its caller."""
+
+import numpy as np
+
+def decode_events(block: object, out: np.ndarray, /) -> int: ...
+def unshuffle(shuffled: object, first: int, itemsize: int, out: np.ndarray, /) -> None: ...

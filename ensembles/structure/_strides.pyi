@@ -1,0 +1,12 @@
+"""Strided reads (C); `strided_runs.strides_of` is its caller."""
+
+import numpy as np
+
+def strided_reads(
+    arrays: tuple[np.ndarray | None, ...],
+    least_reads: int,
+    most_positions: int,
+    written_share: float,
+    row_bytes: int,
+    /,
+) -> tuple[bytes, bytes]: ...
