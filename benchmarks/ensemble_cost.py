@@ -23,7 +23,7 @@ from tabulate import tabulate
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.run.collect import collect
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries import kernels
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -76,8 +76,8 @@ def from_memory(count: int) -> list[list[str]]:
             stats.describe(durations_s),
         ),
         "log histogram (kernels.count_seconds)": lambda: kernels.count_seconds(durations_s, 1e9),
-        "Sample": lambda: Sample.of(durations_s),
-        "Sample, 64 phases": lambda: Sample.of(durations_s, phase),
+        "Sample": lambda: CountedDurations.of(durations_s),
+        "Sample, 64 phases": lambda: CountedDurations.of(durations_s, phase),
     }
     return with_ratios({name: measure(step) for name, step in steps.items()})
 

@@ -87,7 +87,7 @@ def test_ensembles_that_share_their_passes_are_those_of_passes_of_their_own(
         [{"op": "read", "phase": "6-8"}, {}],
     ):
         selections = [Selection.parse(**filters).for_run(run) for filters in chosen]
-        together = from_run.ensembles_of(Run(run.path, run._source), selections, per)
+        together = from_run.ensembles_from_run(Run(run.path, run._source), selections, per)
         for ensemble, filters in zip(together, chosen, strict=True):
             alone = Run(run.path, run._source).ensemble(per, **filters)
             np.testing.assert_array_equal(ensemble.sample.counts, alone.sample.counts)
