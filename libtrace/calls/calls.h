@@ -1,6 +1,6 @@
 /* calls.h: what the core needs to know of the call tables. */
-#ifndef ENSIO_CALLS_H
-#define ENSIO_CALLS_H
+#ifndef ENSIO_CALLS_CALLS_H
+#define ENSIO_CALLS_CALLS_H
 
 #include <stddef.h>
 #include <stdint.h>

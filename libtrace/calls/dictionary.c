@@ -1,10 +1,10 @@
 /* dictionary.c: what is there to be recorded, and what of it is wanted. */
 #include "calls.h"
 
-#include <core/raw.h>
+#include <core/bounded_string.h>
+#include <core/rawsys.h>
 #include <core/recorder.h>
 #include <core/settings.h>
-#include <core/text.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "lock.h"
 
-#include "raw.h"
+#include "rawsys.h"
 #include "recorder.h"
 
 #include <linux/futex.h>

@@ -1,8 +1,8 @@
 /* memory.h: arrays that grow, in memory of the recorder's own. */
-#ifndef ENSIO_MEMORY_H
-#define ENSIO_MEMORY_H
+#ifndef ENSIO_CORE_MEMORY_H
+#define ENSIO_CORE_MEMORY_H
 
-#include "raw.h"
+#include "rawsys.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,10 +4,10 @@
  * locks, allocates, makes a system call or touches errno. All else (a thread's first call, a full window, an unknown
  * descriptor, opening and closing) is a slow path: signals blocked, one lock, errno put back.
  */
-#ifndef ENSIO_RECORDER_H
-#define ENSIO_RECORDER_H
+#ifndef ENSIO_CORE_RECORDER_H
+#define ENSIO_CORE_RECORDER_H
 
-#include "clock.h"
+#include <time/clock.h>
 
 #include <ensio/event.h>
 #include <stdint.h>

@@ -1,8 +1,9 @@
 #include "settings.h"
 
-#include "budget.h"
-#include "raw.h"
-#include "text.h"
+#include "bounded_string.h"
+#include "rawsys.h"
+
+#include <spool/space_budget.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* settings.h: what the environment asks of the recorder, and what it tells of the process. */
-#ifndef ENSIO_SETTINGS_H
-#define ENSIO_SETTINGS_H
+#ifndef ENSIO_CORE_SETTINGS_H
+#define ENSIO_CORE_SETTINGS_H
 
 #include <stdint.h>
 

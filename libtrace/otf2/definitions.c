@@ -1,5 +1,5 @@
 /* definitions.c: what the records refer to. Written at the end, when it is known how many there are. */
-#include "writing.h"
+#include "writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

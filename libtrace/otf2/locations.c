@@ -1,6 +1,6 @@
 /* locations.c: the calls of a location come in order of their ends or of their starts, and records go by time. So they are
  * held, in order of their starts, until all that is to come starts later: up to the latest call that is in no other. */
-#include "writing.h"
+#include "writer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* read_definitions.c: what the records of an archive refer to. It is told as it comes; what rows need is kept. */
-#include "reading.h"
+#include "reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* read_events.c: rows from the records of one location. A call is what lies between Enter and Leave of a region of I/O (or
  * of waiting in MPI): one row for each operation begun in it, or, where there is none, one for what else is found in it: a
  * handle made or given up, a seek, a file removed. Records outside of such regions are rows by themselves. */
-#include "reading.h"
+#include "reader.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  *
  * Regions of a location lie one in the other. A call that cannot (it goes on after it returned, or several ranks share the
  * location, or it comes too late) has its Leave right behind its Enter, and its duration as attribute. */
-#include "writing.h"
+#include "writer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "sharing.h"
 
-#include "agenda.h"
+#include "queue_heap.h"
 #include "capacity.h"
 
 /* ---- the heap of a queue: a pairing heap, as it needs no memory beside its parts ---- */

@@ -3,7 +3,7 @@
 #ifndef ENSIO_PFSMODEL_SHARING_H
 #define ENSIO_PFSMODEL_SHARING_H
 
-#include "agenda.h"
+#include "queue_heap.h"
 #include "state.h"
 
 /* Puts work of so many ns (at full speed and alone) into a queue. Returns 1, or 0 if there is no part left for it: then

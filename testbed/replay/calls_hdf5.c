@@ -12,7 +12,7 @@ const struct layer hdf5_layer = {
 
 #else
 
-#include "content.h"
+#include "data_pattern.h"
 #include "fail.h"
 #include "file_data.h"
 #include "hdf5_settings.h"

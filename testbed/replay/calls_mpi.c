@@ -2,7 +2,7 @@
  * is the sending task's own: number -1 - rank, from its start on. */
 #define _GNU_SOURCE
 #include "calls.h"
-#include "content.h"
+#include "data_pattern.h"
 #include "fail.h"
 #include "mpi_errors.h"
 

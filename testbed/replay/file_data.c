@@ -1,6 +1,6 @@
 #include "file_data.h"
 
-#include "content.h"
+#include "data_pattern.h"
 
 #include <inttypes.h>
 #include <string.h>

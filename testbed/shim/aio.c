@@ -2,7 +2,7 @@
  * must know that there were some. */
 #include "process.h"
 
-#include <calls/wrapping.h>
+#include <layers/wrapping.h>
 
 #include <aio.h>
 

@@ -1,8 +1,8 @@
 #include "callers.h"
 
-#include "sleepers.h"
+#include "waiters.h"
 
-#include <core/raw.h>
+#include <core/rawsys.h>
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #ifndef ENSIO_SHIM_CALLERS_H
 #define ENSIO_SHIM_CALLERS_H
 
-#include "hold.h"
+#include "delay.h"
 
 /* The caller's slot, found or taken; -1: all are taken. */
 int32_t shim_slot_of(struct shim_state *state, struct shim_caller *caller);

@@ -4,7 +4,7 @@
  * is remembered of descriptors. */
 #include "process.h"
 
-#include <calls/wrapping.h>
+#include <layers/wrapping.h>
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 
 #include "ranks.h"
 
-#include <core/raw.h>
-#include <core/text.h>
+#include <core/rawsys.h>
+#include <core/bounded_string.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #ifndef ENSIO_SHIM_PROCESS_H
 #define ENSIO_SHIM_PROCESS_H
 
-#include "hold.h"
-#include "place.h"
+#include "delay.h"
+#include "scope.h"
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 #include "state.h"
 
-#include <core/raw.h>
+#include <core/rawsys.h>
 #include <settings.h>
 
 #include <limits.h>

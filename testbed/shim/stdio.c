@@ -1,7 +1,7 @@
 /* stdio.c: the wrappers of the calls on streams, made from the recorder's table. What libc does under them: stream.h. */
-#include "stream.h"
+#include "stdio_buffer.h"
 
-#include <calls/wrapping.h>
+#include <layers/wrapping.h>
 
 #include <fcntl.h>
 #include <stdarg.h>

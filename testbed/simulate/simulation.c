@@ -4,7 +4,7 @@
 #include "exchange.h"
 #include "fail.h"
 #include "hdf5_files.h"
-#include "meeting.h"
+#include "barrier.h"
 #include "streams.h"
 #include "twophase.h"
 

@@ -5,7 +5,7 @@
 #include "output.h"
 #include "plan.h"
 #include "programs.h"
-#include "queue.h"
+#include "event_heap.h"
 #include "recorded.h"
 
 #include <pfsmodel/pfsmodel.h>

@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include <core/recorder.h>
-#include <layers/hdf5.h>
+#include <layers/hdf5/hdf5.h>
 
 #include <pthread.h>
 

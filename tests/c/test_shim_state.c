@@ -1,5 +1,5 @@
 /* The state that processes under the model share, with processes that are killed at the worst moments. */
-#include <hold.h>
+#include <delay.h>
 
 #include "check.h"
 

@@ -1,7 +1,7 @@
 /* Strings that never overflow, and globs. */
 #include "check.h"
 
-#include <core/text.h>
+#include <core/bounded_string.h>
 
 #include <fnmatch.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "counters.h"
 #include "made_archive.h"
 
-#include "../../libtrace/otf2/reading.h"
+#include "../../libtrace/otf2/reader.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>

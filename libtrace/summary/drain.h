@@ -1,0 +1,50 @@
+/* drain.h: adding the events of windows to the process's summary. */
+#ifndef ENSIO_SUMMARY_DRAIN_H
+#define ENSIO_SUMMARY_DRAIN_H
+
+#include "exclusive_time.h"
+
+#include <ensio/event.h>
+#include <stdint.h>
+
+/* What is known of a thread from one fold to the next. */
+struct ensio_fold {
+    struct ensio_window *window; /* in which the thread's events lie */
+    struct ensio_window *kept;   /* mode tail: in which its slow events are kept */
+    struct ensio_fold *next;     /* in the list that it is in */
+    uint64_t events_due;         /* ticks from which on a window for events is asked for again, where there was no space */
+    uint64_t events_bytes;       /* length of the last window for events */
+    struct ensio_nesting nesting;
+};
+
+/* All that follows is called with the lock held. */
+
+/* One for a thread that begins, given back when it ends; NULL where no memory is left. */
+struct ensio_fold *ensio_fold_take(void);
+void ensio_fold_give_back(struct ensio_fold *fold);
+
+/* How many threads have one. */
+uint32_t ensio_fold_count(void);
+
+/* Adds the events of the thread's window up to slot `end`, so far as they are not added yet. Slots that were claimed but not
+ * filled are passed over, or, where somebody may yet fill them, end it. Returns whether there is nothing left to add. */
+int ensio_fold(struct ensio_fold *fold, uint32_t end, int may_be_filled);
+
+/* Slots of a window. */
+static inline uint32_t ensio_window_slots(const struct ensio_window *window)
+{
+    return (uint32_t)((window->bytes - ENSIO_WINDOW_HEADER_BYTES) / sizeof(struct ensio_event));
+}
+
+static inline struct ensio_event *ensio_window_events(struct ensio_window *window)
+{
+    return (struct ensio_event *)(void *)((char *)window + ENSIO_WINDOW_HEADER_BYTES);
+}
+
+/* Adds what lies in the windows of all threads but one; its own events a thread adds itself. */
+void ensio_fold_others(const struct ensio_fold *own);
+
+/* The threads are another process's. */
+void ensio_folding_forget(void);
+
+#endif
