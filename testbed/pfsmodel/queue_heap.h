@@ -6,16 +6,16 @@
 
 /* An entry has four children, which lie in one line of the processor's cache: the first entry is therefore the last of
  * its line. */
-#define AGENDA_CHILDREN 4
-#define AGENDA_FIRST (AGENDA_CHILDREN - 1)
+#define QUEUE_HEAP_CHILDREN 4
+#define QUEUE_HEAP_FIRST (QUEUE_HEAP_CHILDREN - 1)
 
-void agenda_set(struct pfs *model, int32_t queue, int64_t time_ns);
-void agenda_remove(struct pfs *model, int32_t queue);
+void queue_heap_set(struct pfs *model, int32_t queue, int64_t time_ns);
+void queue_heap_remove(struct pfs *model, int32_t queue);
 
 /* The queue that is done with something next, where there is one. */
-static inline struct agenda_entry agenda_next(const struct pfs *model)
+static inline struct queue_heap_entry queue_heap_next(const struct pfs *model)
 {
-    return *agenda_at(model, AGENDA_FIRST);
+    return *queue_heap_at(model, QUEUE_HEAP_FIRST);
 }
 
 #endif

@@ -44,10 +44,10 @@ struct queue {
     double rate;       /* ns of work done in one ns */
     int64_t updated_ns;
     int32_t first;   /* the part that is done first */
-    int32_t changed; /* its time in the agenda is to be found anew: the next such queue and two; 0: it is right */
+    int32_t changed; /* its time in the heap is to be found anew: the next such queue and two; 0: it is right */
 };
 
-struct agenda_entry {
+struct queue_heap_entry {
     int64_t time_ns;
     int32_t queue;
 };
@@ -139,8 +139,8 @@ struct pfs {
     size_t files_at;
     size_t places_at;
     size_t queues_at;
-    size_t agenda_at;
-    size_t agenda_places_at;
+    size_t queue_heap_at;
+    size_t queue_heap_places_at;
     size_t parts_at;
     size_t heap_at;
     size_t target_bytes_at;
@@ -151,8 +151,8 @@ struct pfs {
     int32_t stripes; /* of a file */
     int64_t stripe_bytes;
     int32_t queue_count;
-    int32_t agenda_count;
-    int32_t first_changed; /* of the queues whose times in the agenda are to be found anew, and one; 0: none */
+    int32_t queue_heap_count;
+    int32_t first_changed; /* of the queues whose times in the heap are to be found anew, and one; 0: none */
     int32_t part_count; /* that were ever in use */
     int32_t part_limit;
     int32_t free_part;
@@ -179,8 +179,8 @@ PFS_ARRAY(struct node, node_at, nodes_at)
 PFS_ARRAY(struct file, file_at, files_at)
 PFS_ARRAY(int32_t, place_at, places_at)
 PFS_ARRAY(struct queue, queue_at, queues_at)
-PFS_ARRAY(struct agenda_entry, agenda_at, agenda_at)
-PFS_ARRAY(int32_t, agenda_place_at, agenda_places_at)
+PFS_ARRAY(struct queue_heap_entry, queue_heap_at, queue_heap_at)
+PFS_ARRAY(int32_t, queue_heap_place_at, queue_heap_places_at)
 PFS_ARRAY(struct part, part_at, parts_at)
 PFS_ARRAY(struct heap_node, heap_at, heap_at)
 PFS_ARRAY(double, target_bytes_at, target_bytes_at)

@@ -191,7 +191,7 @@ static int64_t room_of_attribute(const struct plan *plan, const struct plan_oper
 
 static void fill_attribute(const struct call_target *target)
 {
-    content_fill(target->plan->seed, target->operation->file, 0, room_of_attribute(target->plan, target->operation), target->data);
+    data_pattern_fill(target->plan->seed, target->operation->file, 0, room_of_attribute(target->plan, target->operation), target->data);
 }
 
 /* All tasks write the same attribute, as HDF5 wants it of metadata. */

@@ -29,7 +29,7 @@ static int count_of(int64_t bytes)
 
 static int is_from(struct call_target *target, int64_t task, int64_t bytes, const unsigned char *data)
 {
-    if (content_agrees(target->plan->seed, message_of(task), 0, bytes, data) == bytes)
+    if (data_pattern_matches(target->plan->seed, message_of(task), 0, bytes, data) == bytes)
         return 1;
     snprintf(target->problem, sizeof target->problem, "got something that task %" PRId64 " did not send", task);
     return 0;
@@ -50,7 +50,7 @@ static int64_t room_of_allgather(const struct plan *plan, const struct plan_oper
 static void fill_allgather(const struct call_target *target)
 {
     int64_t bytes = target->operation->bytes;
-    content_fill(target->plan->seed, message_of(target->plan->rank), 0, bytes, target->data);
+    data_pattern_fill(target->plan->seed, message_of(target->plan->rank), 0, bytes, target->data);
     memset(target->data + bytes, 0, (size_t)(bytes * target->plan->tasks));
 }
 
@@ -116,7 +116,7 @@ static void fill_exchange(const struct call_target *target)
 {
     int64_t bytes = target->operation->bytes;
     if (bytes > 0)
-        content_fill(target->plan->seed, message_of(target->plan->rank), 0, bytes, target->data);
+        data_pattern_fill(target->plan->seed, message_of(target->plan->rank), 0, bytes, target->data);
     else
         memset(target->data, 0, (size_t)-bytes);
 }

@@ -23,7 +23,7 @@ static size_t piece(uint64_t seed, int64_t file, int64_t offset, int64_t left, u
     return (size_t)length;
 }
 
-void content_fill(uint64_t seed, int64_t file, int64_t offset, int64_t bytes, unsigned char *data)
+void data_pattern_fill(uint64_t seed, int64_t file, int64_t offset, int64_t bytes, unsigned char *data)
 {
     unsigned char expected[WORD_BYTES];
     for (int64_t done = 0; done < bytes;) {
@@ -33,7 +33,7 @@ void content_fill(uint64_t seed, int64_t file, int64_t offset, int64_t bytes, un
     }
 }
 
-int64_t content_agrees(uint64_t seed, int64_t file, int64_t offset, int64_t bytes, const unsigned char *data)
+int64_t data_pattern_matches(uint64_t seed, int64_t file, int64_t offset, int64_t bytes, const unsigned char *data)
 {
     unsigned char expected[WORD_BYTES];
     int64_t done = 0;

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 /* Writes the content of `bytes` bytes of a file, from `offset` on, to `data`. */
-void content_fill(uint64_t seed, int64_t file, int64_t offset, int64_t bytes, unsigned char *data);
+void data_pattern_fill(uint64_t seed, int64_t file, int64_t offset, int64_t bytes, unsigned char *data);
 
-/* Returns how many bytes of `data`, from its start, are as content_fill makes them. */
-int64_t content_agrees(uint64_t seed, int64_t file, int64_t offset, int64_t bytes, const unsigned char *data);
+/* Returns how many bytes of `data`, from its start, are as data_pattern_fill makes them. */
+int64_t data_pattern_matches(uint64_t seed, int64_t file, int64_t offset, int64_t bytes, const unsigned char *data);
 
 #endif

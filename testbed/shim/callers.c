@@ -17,7 +17,7 @@ static void free_slot(struct shim_state *state, int32_t i)
 {
     struct shim_slot *slot = &state->slots[i];
     pfs_leave(shim_model(state), i);
-    shim_get_up(state, i);
+    shim_waiter_remove(state, i);
     if (state->leader == i)
         state->leader = -1;
     state->counts.gone++;

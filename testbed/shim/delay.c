@@ -57,19 +57,19 @@ static void deliver(struct shim_state *state, int64_t now_ns, struct wakes *wake
             continue;
         if (state->leader == i)
             state->leader = -1;
-        const int sleeps = slot->sleeps;
-        shim_get_up(state, i);
+        const int waits = slot->waits;
+        shim_waiter_remove(state, i);
         slot->done_ns = done_ns;
         set_word(slot, SHIM_DONE);
-        if (sleeps)
+        if (waits)
             wake_later(state, wakes, i);
     }
 }
 
-/* Somebody who sleeps becomes the leader where there is none. */
+/* Somebody who waits becomes the leader where there is none. */
 static void find_leader(struct shim_state *state, struct wakes *wakes)
 {
-    const int32_t i = state->first_asleep;
+    const int32_t i = state->first_waiter;
     if (state->leader >= 0 || i < 0)
         return;
     state->leader = i;
@@ -172,7 +172,7 @@ static int64_t look(struct shim_state *state, struct shim_ticket ticket, uint32_
     *leads = 0;
     shim_look_for_gone(state, now_ns);
     if (slot->sequence == ticket.sequence) {
-        shim_get_up(state, ticket.slot);
+        shim_waiter_remove(state, ticket.slot);
         deliver(state, now_ns, &wakes);
     }
     if (slot->sequence == ticket.sequence && SHIM_STATE_OF(slot->word) == SHIM_UNDER_WAY) {
@@ -187,7 +187,7 @@ static int64_t look(struct shim_state *state, struct shim_ticket ticket, uint32_
         } else {
             if (state->leader >= 0 && (next_ns < state->due_ns || now_ns > state->due_ns + OVERDUE_NS) &&
                 state->leader != ticket.slot) {
-                shim_fall_asleep(state, state->leader);
+                shim_waiter_add(state, state->leader);
                 state->leader = -1;
             }
             if (state->leader < 0)
@@ -196,7 +196,7 @@ static int64_t look(struct shim_state *state, struct shim_ticket ticket, uint32_
             if (*leads)
                 state->due_ns = next_ns;
             else
-                shim_fall_asleep(state, ticket.slot);
+                shim_waiter_add(state, ticket.slot);
             until_ns = *leads ? next_ns : now_ns + PATIENCE_NS + ticket.slot % 16 * (PATIENCE_NS / 64);
             *value = slot->word;
         }

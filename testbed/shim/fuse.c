@@ -17,23 +17,23 @@
 #define MOST_THREADS 4096 /* each request that is held back holds one */
 #define LARGEST_REQUEST 1048576
 
-struct shim_state *mounted_state;
-int mounted_backing;
+struct shim_state *shim_fuse_state;
+int shim_fuse_backing;
 
-struct shim_ticket mounted_begin(struct shim_call call)
+struct shim_ticket shim_fuse_begin(struct shim_call call)
 {
     struct shim_caller caller;
-    if (!shim_mounted_caller(fuse_get_context()->pid, &caller))
+    if (!shim_fuse_caller(fuse_get_context()->pid, &caller))
         return (struct shim_ticket){.slot = -1};
-    const struct shim_ticket ticket = shim_begin(mounted_state, &caller, &call);
-    shim_mounted_caller_has(&caller);
+    const struct shim_ticket ticket = shim_begin(shim_fuse_state, &caller, &call);
+    shim_fuse_caller_update(&caller);
     return ticket;
 }
 
-int mounted_give_away(const char *path)
+int shim_fuse_give_away(const char *path)
 {
     const struct fuse_context *context = fuse_get_context();
-    return geteuid() == 0 ? fchownat(mounted_backing, mounted_below(path), context->uid, context->gid, AT_SYMLINK_NOFOLLOW) : 0;
+    return geteuid() == 0 ? fchownat(shim_fuse_backing, shim_fuse_relative(path), context->uid, context->gid, AT_SYMLINK_NOFOLLOW) : 0;
 }
 
 static void *fs_init(struct fuse_conn_info *connection, struct fuse_config *config)
@@ -85,10 +85,10 @@ int main(int argc, char **argv)
         fputs("ensio-pfs-fuse: usage: MODEL BACKING POINT\n", stderr);
         return 2;
     }
-    mounted_state = shim_state_map(argv[1], &error);
-    mounted_backing = open(argv[2], O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (!mounted_state || mounted_backing < 0) {
-        fprintf(stderr, "ensio-pfs-fuse: %s: %s\n", mounted_state ? argv[2] : argv[1], strerror(mounted_state ? errno : error));
+    shim_fuse_state = shim_state_map(argv[1], &error);
+    shim_fuse_backing = open(argv[2], O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (!shim_fuse_state || shim_fuse_backing < 0) {
+        fprintf(stderr, "ensio-pfs-fuse: %s: %s\n", shim_fuse_state ? argv[2] : argv[1], strerror(shim_fuse_state ? errno : error));
         return 2;
     }
     umask(0);

@@ -83,7 +83,7 @@ static int32_t process_of(int32_t tid)
     return pid;
 }
 
-int shim_mounted_caller(int32_t tid, struct shim_caller *caller)
+int shim_fuse_caller(int32_t tid, struct shim_caller *caller)
 {
     if (tid <= 0)
         return 0;
@@ -102,7 +102,7 @@ int shim_mounted_caller(int32_t tid, struct shim_caller *caller)
     return caller->pid > 0;
 }
 
-void shim_mounted_caller_has(const struct shim_caller *caller)
+void shim_fuse_caller_update(const struct shim_caller *caller)
 {
     pthread_mutex_lock(&mutex);
     remembered[caller->tid % REMEMBERED].caller = *caller;

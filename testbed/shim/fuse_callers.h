@@ -5,9 +5,9 @@
 #include "delay.h"
 
 /* The rank is looked up in the environment that the process was started with (/proc/PID/environ). 0: nobody who can be found. */
-int shim_mounted_caller(int32_t tid, struct shim_caller *caller);
+int shim_fuse_caller(int32_t tid, struct shim_caller *caller);
 
 /* Remembers the slot that the caller got. */
-void shim_mounted_caller_has(const struct shim_caller *caller);
+void shim_fuse_caller_update(const struct shim_caller *caller);
 
 #endif

@@ -10,40 +10,39 @@
 #include <fuse.h>
 #include <stdint.h>
 
-extern struct shim_state *mounted_state;
-extern int mounted_backing; /* the folder with the files: opened before something else is mounted over it */
+extern struct shim_state *shim_fuse_state;
+extern int shim_fuse_backing; /* the folder with the files: opened before something else is mounted over it */
 
-struct mounted_file {
+struct shim_fuse_file {
     uint64_t key;
     int fd;
     int through;
 };
 
-static inline struct mounted_file *mounted_file(const struct fuse_file_info *info)
+static inline struct shim_fuse_file *shim_fuse_file(const struct fuse_file_info *info)
 {
-    return (struct mounted_file *)(uintptr_t)info->fh;
+    return (struct shim_fuse_file *)(uintptr_t)info->fh;
 }
 
 /* A path of FUSE's, relative to the folder with the files. */
-static inline const char *mounted_below(const char *path)
+static inline const char *shim_fuse_relative(const char *path)
 {
     return path[1] ? path + 1 : ".";
 }
 
 /* Begins a call of whoever makes the request. */
-struct shim_ticket mounted_begin(struct shim_call call);
+struct shim_ticket shim_fuse_begin(struct shim_call call);
 
 /* What a user makes is his, although the file system makes it. */
-int mounted_give_away(const char *path);
+int shim_fuse_give_away(const char *path);
 
 /* One request to the metadata server around an operation that gives 0, or -1 and errno. */
-#define MOUNTED_META(call) \
-    const struct shim_ticket ticket = mounted_begin((struct shim_call){.operation = PFS_META}); \
+#define SHIM_FUSE_META(call) \
+    const struct shim_ticket ticket = shim_fuse_begin((struct shim_call){.operation = PFS_META}); \
     const int result = (call) < 0 ? -errno : 0; \
-    shim_wait(mounted_state, ticket); \
+    shim_wait(shim_fuse_state, ticket); \
     return result
 
-/* mounted_names.c */
 int fs_getattr(const char *path, struct stat *status, struct fuse_file_info *info);
 int fs_readlink(const char *path, char *to, size_t room);
 int fs_mkdir(const char *path, mode_t mode);
@@ -63,7 +62,6 @@ int fs_readdir(const char *path, void *to, fuse_fill_dir_t fill, off_t offset,
 int fs_releasedir(const char *path, struct fuse_file_info *info);
 int fs_statfs(const char *path, struct statvfs *status);
 
-/* mounted_files.c */
 int fs_open(const char *path, struct fuse_file_info *info);
 int fs_create(const char *path, mode_t mode, struct fuse_file_info *info);
 int fs_read(const char *path, char *to, size_t bytes, off_t offset, struct fuse_file_info *info);

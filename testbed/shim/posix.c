@@ -52,7 +52,7 @@ static int64_t offset_at(const void *at)
 {
     int64_t offset;
     if (!at)
-        return SHIM_HERE;
+        return SHIM_OWN_POSITION;
     return shim_peek(&offset, at, sizeof offset) == sizeof offset ? offset : -1;
 }
 
@@ -76,8 +76,8 @@ static struct shim_ticket begin_on_file(int fd, int call, int op)
     return shim_begin_on_file(fd, op == OP_sync ? PFS_SYNC : PFS_META);
 }
 
-#define HERE SHIM_HERE
-#define AT_OR_HERE (sync_flags = how, at == -1 ? HERE : at)
+#define AT_POSITION SHIM_OWN_POSITION
+#define AT_OR_POSITION (sync_flags = how, at == -1 ? AT_POSITION : at)
 #define VECTOR vector_bytes(parts, count)
 #define BEFORE(at, other, moves_other) (source = (other), from_its_position = (moves_other), offset_at(at))
 

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define SHIM_HERE INT64_MIN /* at the position of the open file */
+#define SHIM_OWN_POSITION INT64_MIN /* at the position of the open file */
 
 /* Whether the calls of the current thread are held back at all: not before the library was set up, not in a child of vfork. */
 int shim_is_on(void);

@@ -46,7 +46,7 @@ static long path_in_kernel(int fd, char *path)
     return length;
 }
 
-int shim_roots_read(const char *list)
+int shim_scope_read(const char *list)
 {
     const int error = errno;
     uint32_t number = 0;
@@ -89,7 +89,7 @@ static int is_under(const char *path, uint64_t *key)
     return under;
 }
 
-int shim_descriptor_is_under(int fd, struct shim_file *file)
+int shim_descriptor_in_scope(int fd, struct shim_file *file)
 {
     const int error = errno;
     char path[PATH_MAX];
@@ -158,7 +158,7 @@ static void add_parts(struct ensio_string *whole, const char *path)
     }
 }
 
-int shim_path_is_under(int folder, const char *path, uint64_t *key)
+int shim_path_in_scope(int folder, const char *path, uint64_t *key)
 {
     const int error = errno;
     char given[PATH_MAX], start[PATH_MAX], absolute[2 * PATH_MAX];

@@ -19,14 +19,14 @@ struct shim_file {
 };
 
 /* Reads a colon-separated list of folders. How many there are. */
-int shim_roots_read(const char *list);
+int shim_scope_read(const char *list);
 
 /* 1: a file or folder under the model. */
-int shim_descriptor_is_under(int fd, struct shim_file *file);
+int shim_descriptor_in_scope(int fd, struct shim_file *file);
 
 /* The same of a path as a program gives it; the file need not be there. A path through a symbolic link that is not itself one of
  * the folders is not followed. */
-int shim_path_is_under(int folder, const char *path, uint64_t *key);
+int shim_path_in_scope(int folder, const char *path, uint64_t *key);
 
 /* Copies memory of the program that may not be there; how many bytes could be read. */
 size_t shim_peek(void *to, const void *from, size_t bytes);

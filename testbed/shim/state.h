@@ -32,7 +32,7 @@ struct shim_slot {
     uint64_t sequence; /* of its calls */
     int64_t began_ns, done_ns; /* by the model's clock */
     int32_t next, previous; /* in the list of those who sleep; -1: at its end */
-    int32_t sleeps;
+    int32_t waits;
     int32_t node;
 };
 
@@ -57,10 +57,10 @@ struct shim_state {
     int32_t tasks_per_node;
     int32_t changing; /* the holder of the lock is at work on the model or on the list */
     int64_t origin_ns; /* of the model's clock, on CLOCK_MONOTONIC */
-    int64_t due_ns;    /* until when the leader sleeps */
+    int64_t due_ns;    /* until when the leader waits */
     int64_t checked_ns; /* when somebody last looked for callers that are gone */
     int32_t leader;    /* who of those who sleep brings the model forward; -1: nobody */
-    int32_t first_asleep;
+    int32_t first_waiter;
     pthread_mutex_t mutex;
     struct shim_counts counts;
     uint64_t late[ENSIO_BIN_COUNT]; /* how long after the model's time calls came back: durations by bin */

@@ -1,4 +1,4 @@
-/* stdio.c: the wrappers of the calls on streams, made from the recorder's table. What libc does under them: stream.h. */
+/* stdio.c: the wrappers of the calls on streams, made from the recorder's table. What libc does under them: stdio_buffer.h. */
 #include "stdio_buffer.h"
 
 #include <layers/wrapping.h>

@@ -53,7 +53,7 @@ static struct shim_stream look_at(FILE *stream, enum shim_stream_call call)
 /* Regular, and under the model. */
 static int is_under(FILE *stream, struct shim_file *file)
 {
-    return shim_descriptor_is_under(descriptor_of(stream), file) && S_ISREG(file->mode);
+    return shim_descriptor_in_scope(descriptor_of(stream), file) && S_ISREG(file->mode);
 }
 
 static void begin_write(struct shim_stream *before, const struct shim_file *file, int64_t bytes)

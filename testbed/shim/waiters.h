@@ -4,29 +4,29 @@
 
 #include "state.h"
 
-static inline void shim_fall_asleep(struct shim_state *state, int32_t i)
+static inline void shim_waiter_add(struct shim_state *state, int32_t i)
 {
     struct shim_slot *slot = &state->slots[i];
-    if (slot->sleeps)
+    if (slot->waits)
         return;
-    slot->sleeps = 1;
+    slot->waits = 1;
     slot->previous = -1;
-    slot->next = state->first_asleep;
+    slot->next = state->first_waiter;
     if (slot->next >= 0)
         state->slots[slot->next].previous = i;
-    state->first_asleep = i;
+    state->first_waiter = i;
 }
 
-static inline void shim_get_up(struct shim_state *state, int32_t i)
+static inline void shim_waiter_remove(struct shim_state *state, int32_t i)
 {
     struct shim_slot *slot = &state->slots[i];
-    if (!slot->sleeps)
+    if (!slot->waits)
         return;
-    slot->sleeps = 0;
+    slot->waits = 0;
     if (slot->previous >= 0)
         state->slots[slot->previous].next = slot->next;
     else
-        state->first_asleep = slot->next;
+        state->first_waiter = slot->next;
     if (slot->next >= 0)
         state->slots[slot->next].previous = slot->previous;
 }

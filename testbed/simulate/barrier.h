@@ -4,7 +4,7 @@
 
 #include "simulation.h"
 
-/* A task comes to its step's meeting. When the last one comes, all go on, after what the messages take. */
-void meet(struct simulation *simulation, int32_t number, int64_t now_ns);
+/* A task comes to its step's barrier. When the last one comes, all go on, after what the messages take. */
+void barrier_arrive(struct simulation *simulation, int32_t number, int64_t now_ns);
 
 #endif

@@ -4,27 +4,27 @@
 
 #include <stdint.h>
 
-#define QUEUE_ALL_TASKS (-1) /* in place of a task: all of them */
+#define EVENT_HEAP_ALL_TASKS (-1) /* in place of a task: all of them */
 
-struct queue_entry {
+struct event_heap_entry {
     int64_t time_ns;
     uint64_t number; /* of entries so far */
     int32_t task;
 };
 
-struct queue {
-    struct queue_entry *entries;
+struct event_heap {
+    struct event_heap_entry *entries;
     int64_t count;
     int64_t room;
     uint64_t numbers;
 };
 
-void queue_put(struct queue *queue, int64_t time_ns, int32_t task);
+void event_heap_put(struct event_heap *heap, int64_t time_ns, int32_t task);
 
 /* INT64_MAX: nothing is waiting. */
-int64_t queue_next_ns(const struct queue *queue);
+int64_t event_heap_next_ns(const struct event_heap *heap);
 
-/* Takes the first entry's task, of a queue that is not empty. */
-int32_t queue_take(struct queue *queue);
+/* Takes the first entry's task, of an event heap that is not empty. */
+int32_t event_heap_take(struct event_heap *heap);
 
 #endif

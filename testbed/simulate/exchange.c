@@ -94,7 +94,7 @@ static void finish(struct simulation *simulation, int32_t number, int64_t now_ns
 {
     const struct costs *costs = &simulation->costs;
     const double data_ns = 1e9 * (double)simulation->exchange->bytes[number] / costs->message_bytes_per_s;
-    queue_put(&simulation->queue, now_ns + 1 + (int64_t)(((double)costs->message_ns + data_ns) * costs->exchange_scale), number);
+    event_heap_put(&simulation->event_heap, now_ns + 1 + (int64_t)(((double)costs->message_ns + data_ns) * costs->exchange_scale), number);
 }
 
 /* Whether the other end was there already: the task that waited for it, else -1. */

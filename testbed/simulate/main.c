@@ -99,8 +99,8 @@ static void prepare(struct simulation *simulation)
     for (int32_t i = 0; i < plan->file_count; i++)
         simulation->files[i].model = FILE_UNKNOWN;
     simulation->phase_start_ns = zeroed((size_t)plan->step_count + 1, sizeof(int64_t), "steps");
-    while ((INT64_C(1) << simulation->meeting_rounds) < plan->tasks)
-        simulation->meeting_rounds++;
+    while ((INT64_C(1) << simulation->barrier_rounds) < plan->tasks)
+        simulation->barrier_rounds++;
 }
 
 static void write_text(const struct simulation *simulation, const char *mode, uint64_t seed)

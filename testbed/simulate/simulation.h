@@ -85,7 +85,7 @@ struct domains {
 };
 
 /* All tasks on their way to one place of the program. */
-struct meeting_point {
+struct barrier_point {
     int32_t came;
     int32_t first_task;
     const struct step *step;
@@ -101,15 +101,15 @@ struct simulation {
     const struct program **programs; /* of each of the plan's calls */
     struct task *tasks;
     struct file *files;
-    struct queue queue;
-    struct meeting_point meeting;
+    struct event_heap event_heap;
+    struct barrier_point barrier;
     struct domains domains;
     struct exchange *exchange;
     int64_t *phase_start_ns; /* of each of the plan's steps */
     int64_t end_ns;
     int64_t model_calls;
     int32_t tasks_over;
-    int32_t meeting_rounds; /* ceil(log2(tasks)) */
+    int32_t barrier_rounds; /* ceil(log2(tasks)) */
     int32_t steps_reached;
 };
 

@@ -122,9 +122,9 @@ static void exchange_chunk(struct simulation *simulation, int32_t number, int64_
     for (const struct run *run = run_after(domains, begin);
          run && run < domains->runs + domains->run_count && run->begin < end; run++)
         bytes += least(run->end, end) - (run->begin > begin ? run->begin : begin);
-    const double latency_ns = simulation->meeting_rounds * (double)costs->message_ns;
+    const double latency_ns = simulation->barrier_rounds * (double)costs->message_ns;
     const double lasts_ns = (latency_ns + 1e9 * (double)bytes / costs->message_bytes_per_s) * costs->exchange_scale;
-    queue_put(&simulation->queue, now_ns + 1 + (int64_t)lasts_ns, number);
+    event_heap_put(&simulation->event_heap, now_ns + 1 + (int64_t)lasts_ns, number);
 }
 
 int aggregate(struct simulation *simulation, int32_t number, int64_t now_ns)
