@@ -129,7 +129,7 @@ void ensio_calls_choose(const char *layers)
 void ensio_calls_resolve(void)
 {
     ensio_posix_resolve();
-    ensio_watched_resolve();
+    ensio_tracked_only_resolve();
     ensio_mmap_resolve();
     ensio_aio_resolve();
     ensio_stdio_resolve();

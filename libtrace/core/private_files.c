@@ -62,7 +62,7 @@ static int64_t run_with_copy(struct errand *errand)
     return made < 0 ? made : errand->result;
 }
 
-int64_t ensio_unshared(int64_t (*what)(void *state), void *state)
+int64_t ensio_with_private_files(int64_t (*what)(void *state), void *state)
 {
     struct errand errand = {.what = what, .state = state};
     if (table_is_copy)
@@ -75,7 +75,7 @@ int64_t ensio_unshared(int64_t (*what)(void *state), void *state)
     return run_with_copy(&errand);
 }
 
-int ensio_unshared_open(const char *path, int flags, unsigned mode)
+int ensio_private_open(const char *path, int flags, unsigned mode)
 {
     int fd = ensio_raw_open(path, flags, mode);
     struct rlimit limit;

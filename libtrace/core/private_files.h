@@ -13,9 +13,9 @@
  * file systems may write back what is cached: so it is for the beginning and the end of a recording, never for each window.
  * -EMFILE from `what` leads to a second call with the copy, in which room can be made. The caller has blocked all signals (it
  * holds the lock), and leaves no descriptor open. Minus an errno where no thread can be had. */
-int64_t ensio_unshared(int64_t (*what)(void *state), void *state);
+int64_t ensio_with_private_files(int64_t (*what)(void *state), void *state);
 
 /* Opens a file there: a descriptor, or minus an errno. If the table is a copy and full, one of its entries makes room. */
-int ensio_unshared_open(const char *path, int flags, unsigned mode);
+int ensio_private_open(const char *path, int flags, unsigned mode);
 
 #endif

@@ -34,11 +34,11 @@ struct ensio_thread {
     uint32_t number;     /* in the process, from 0 */
     uint32_t excluded_calls;   /* not yet added to the spool's head */
     uint64_t retry_due; /* ticks after which a window is asked for again where there was none to have */
-    uint32_t hidden;   /* in calls whose inner calls are left out */
+    uint32_t suppressed;   /* in calls whose inner calls are left out */
     uint64_t clock_due; /* ticks after which the spool's clock reading is to be renewed */
     struct ensio_window *window;
     struct ensio_window *retired; /* an older window that an interrupted store may still be writing to */
-    struct ensio_fold *fold;      /* on the way of its events into the summary */
+    struct ensio_cursor *cursor;      /* on the way of its events into the summary */
 };
 extern _Thread_local struct ensio_thread ensio_thread;
 

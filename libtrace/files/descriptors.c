@@ -117,7 +117,7 @@ uint32_t ensio_descriptor_opened(int fd, const char *path, int flags)
                                                    : 0),
             .references = 1,
         };
-        ensio_file_facts(fd, ensio_open_files[open_file].file, path, S_ISREG(found.st_mode));
+        ensio_file_attributes(fd, ensio_open_files[open_file].file, path, S_ISREG(found.st_mode));
     }
     set(fd, open_file);
     return open_file;
@@ -170,7 +170,7 @@ void ensio_descriptor_moved(int fd, int appends)
  * vfork and exec, descriptors are the child's and this table the parent's. */
 uint32_t ensio_descriptor_find(int fd)
 {
-    if (!ensio_own_memory())
+    if (!ensio_owns_memory())
         return ENSIO_LEFT_OUT;
     struct ensio_held held = ensio_lock();
     uint32_t open_file = ensio_descriptors[fd];

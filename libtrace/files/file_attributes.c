@@ -74,7 +74,7 @@ static int64_t read_mounts(void *unused)
     return 0;
 }
 
-void ensio_file_facts_begin(void)
+void ensio_file_attributes_begin(void)
 {
     if (!mount_count)
         read_mounts(NULL);
@@ -88,7 +88,7 @@ static void store_block_size(int fd, const struct mount *mount)
     char text[POINT_ROOM + 64];
     struct ensio_string block = ensio_string_in(text, sizeof text);
     if (tells < 0)
-        tells = ensio_tells_of_node();
+        tells = ensio_reports_node();
     if (!tells || mount->is_lustre || !mount->point[0] || ENSIO_RAW(SYS_fstatfs, fd, &found) != 0 || found.f_bsize <= 0)
         return;
     ensio_add(&block, "block.");
@@ -109,7 +109,7 @@ static const struct mount *known_mount(int fd)
     struct mount *mount = mount_by(id);
     if (!mount && readings < MOST_READINGS) {
         readings++;
-        ensio_unshared(read_mounts, NULL);
+        ensio_with_private_files(read_mounts, NULL);
         mount = mount_by(id);
         if (!mount)
             mount = add_mount(id);
@@ -140,7 +140,7 @@ static void add_layout(struct ensio_string *facts, int fd)
     ensio_add_bytes(facts, "", 1);
 }
 
-void ensio_file_facts(int fd, uint32_t file, const char *path, int is_regular)
+void ensio_file_attributes(int fd, uint32_t file, const char *path, int is_regular)
 {
     static char text[2 * KEPT_LAYOUT_BYTES + POINT_ROOM + 64];
     struct ensio_string facts = ensio_string_in(text, sizeof text);
@@ -157,10 +157,10 @@ void ensio_file_facts(int fd, uint32_t file, const char *path, int is_regular)
     if (mount->is_lustre && is_regular)
         add_layout(&facts, fd);
     if (facts.length)
-        ensio_file_facts_store(file, text, facts.length);
+        ensio_file_attributes_store(file, text, facts.length);
 }
 
-void ensio_file_facts_store(uint32_t file, const char *facts, uint32_t length)
+void ensio_file_attributes_store(uint32_t file, const char *facts, uint32_t length)
 {
     if (file && ensio_file_store(file) == 0)
         ensio_text_store(ENSIO_TEXT_FILE_FACTS, file, facts, length);

@@ -142,7 +142,7 @@ static uint32_t number_of_others(const char *path)
 
 uint32_t ensio_file_number(const char *path)
 {
-    if ((!room && grow() != 0) || ensio_recording() != 0)
+    if ((!room && grow() != 0) || ensio_ensure_spool() != 0)
         return 0;
     uint32_t number = *find(path);
     if (number && ensio_file_store(number) == 0)

@@ -31,6 +31,6 @@ const uint8_t *ensio_collect_record(const uint8_t *shared, uint32_t shared_bytes
 void ensio_collect_end(int written);
 
 /* Whether the spool holds nothing any more that is not in a job file. The caller holds the lock. */
-int ensio_collected(void);
+int ensio_is_in_job_file(void);
 
 #endif

@@ -9,9 +9,9 @@
 
 #include <ensio/jobfile.h>
 
-#define ENSIO_JOINT_CELLS 4096 /* no more */
+#define ENSIO_MERGED_CELLS 4096 /* no more */
 
-struct ensio_joint {
+struct ensio_merged {
     struct ensio_array cells;  /* struct ensio_job_cell */
     struct ensio_array blocks; /* of counts */
     struct ensio_array texts;  /* text entries of paths, one behind the other */
@@ -22,25 +22,25 @@ struct ensio_joint {
 };
 
 /* Begins an empty one: 0, or -1 where there is no memory; to be freed in either case. */
-int ensio_joint_begin(struct ensio_joint *joint);
-void ensio_joint_free(struct ensio_joint *joint);
+int ensio_merged_begin(struct ensio_merged *merged);
+void ensio_merged_free(struct ensio_merged *merged);
 
 /* The number of a path: 0 for NULL; also 0 where there is no memory for it. Tidying gives equal paths one number. */
-uint32_t ensio_joint_path(struct ensio_joint *joint, const char *path, uint32_t length);
+uint32_t ensio_merged_path(struct ensio_merged *merged, const char *path, uint32_t length);
 
-/* Adds a cell, whose blocks lie in `blocks`, and whose files have this joint's numbers: 0, or -1 where there is no memory. */
-int ensio_joint_add(struct ensio_joint *joint, const struct ensio_job_cell *cell, const uint64_t *blocks);
+/* Adds a cell, whose blocks lie in `blocks`, and whose files have this summary's numbers: 0, or -1 where there is no memory. */
+int ensio_merged_add(struct ensio_merged *merged, const struct ensio_job_cell *cell, const uint64_t *blocks);
 
 /* Adds a call to the longest of a cell, if it is one. */
-void ensio_joint_longest(struct ensio_job_cell *cell, const struct ensio_job_longest *call);
+void ensio_merged_longest(struct ensio_job_cell *cell, const struct ensio_job_longest *call);
 
 /* Adds one that was packed: 0, or -1 where there is no memory, or it makes no sense. */
-int ensio_joint_merge(struct ensio_joint *joint, const uint8_t *packed, uint64_t length);
+int ensio_merged_merge(struct ensio_merged *merged, const uint8_t *packed, uint64_t length);
 
 /* Gives equal paths one number, and lets go of those that no call is about any more: 0, or -1 where there is no memory. */
-int ensio_joint_tidy(struct ensio_joint *joint);
+int ensio_merged_compact(struct ensio_merged *merged);
 
 /* All of it in one piece, as a job file has it, appended to `to`: 0, or -1 where there is no memory. */
-int ensio_joint_pack(const struct ensio_joint *joint, struct ensio_array *to);
+int ensio_merged_pack(const struct ensio_merged *merged, struct ensio_array *to);
 
 #endif

@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-static struct ensio_collection *const state = &ensio_collection;
+static struct ensio_collector *const state = &ensio_collector;
 
 int ensio_collect_has_summary(void)
 {
-    return ensio_collection_has_summary();
+    return ensio_collector_has_summary();
 }
 
 const struct ensio_spool *ensio_collect_head(void)
@@ -37,7 +37,7 @@ static int read_windows(uint16_t kind, uint64_t item_bytes, struct ensio_array *
         void *room = ensio_array_room(to, count * item_bytes);
         if (!room)
             return -ENOMEM;
-        const int64_t got = ensio_collection_read(room, count * item_bytes, window->position + ENSIO_WINDOW_HEADER_BYTES);
+        const int64_t got = ensio_collector_read(room, count * item_bytes, window->position + ENSIO_WINDOW_HEADER_BYTES);
         if (got != (int64_t)(count * item_bytes))
             return got < 0 ? (int)got : -EIO;
         to->used += count * item_bytes;
@@ -58,23 +58,23 @@ static void set_moments(struct ensio_job_cell *to, const struct ensio_cell *cell
     to->m4 = to->m4 > 0 ? to->m4 : 0;
 }
 
-/* The number that a file of this process has in the joint; the last one is remembered. */
+/* The number that a file of this process has in the merged summary; the last one is remembered. */
 struct known_file {
     uint32_t own, number;
 };
 
-static int file_number(struct ensio_joint *joint, struct known_file *known, uint32_t own, uint32_t *number)
+static int file_number(struct ensio_merged *merged, struct known_file *known, uint32_t own, uint32_t *number)
 {
     const char *path = ensio_file_path(own);
     if (own != known->own && path) {
-        known->number = ensio_joint_path(joint, path, (uint32_t)strlen(path));
+        known->number = ensio_merged_path(merged, path, (uint32_t)strlen(path));
         known->own = own;
     }
     *number = path ? known->number : 0;
     return path && !known->number ? -ENOMEM : 0;
 }
 
-static int add_longest(struct ensio_joint *joint, struct known_file *known, const struct ensio_clock_line *line,
+static int add_longest(struct ensio_merged *merged, struct known_file *known, const struct ensio_clock_line *line,
                        const struct ensio_cell *cell, struct ensio_job_cell *to)
 {
     for (uint32_t i = 0; i < ENSIO_LARGEST && i < cell->count; i++) {
@@ -90,15 +90,15 @@ static int add_longest(struct ensio_joint *joint, struct known_file *known, cons
             .depth = event->depth,
             .flags = event->flags,
         };
-        const int failed = file_number(joint, known, event->file, &call.file);
+        const int failed = file_number(merged, known, event->file, &call.file);
         if (failed)
             return failed;
-        ensio_joint_longest(to, &call);
+        ensio_merged_longest(to, &call);
     }
     return 0;
 }
 
-static int add_cell(struct ensio_joint *joint, struct known_file *known, const struct ensio_clock_line *line,
+static int add_cell(struct ensio_merged *merged, struct known_file *known, const struct ensio_clock_line *line,
                     const struct ensio_cell *cell, const uint64_t *blocks)
 {
     struct ensio_job_cell to = {
@@ -124,10 +124,10 @@ static int add_cell(struct ensio_joint *joint, struct known_file *known, const s
     set_moments(&to, cell);
     for (uint32_t i = 0; i < ENSIO_OCTAVES; i++)
         to.blocks[i] = cell->blocks[i];
-    const int failed = add_longest(joint, known, line, cell, &to);
+    const int failed = add_longest(merged, known, line, cell, &to);
     if (failed)
         return failed;
-    return ensio_joint_add(joint, &to, blocks) == 0 ? 0 : -ENOMEM;
+    return ensio_merged_add(merged, &to, blocks) == 0 ? 0 : -ENOMEM;
 }
 
 static struct ensio_job_call *row_of(uint16_t call)
@@ -171,35 +171,35 @@ static int64_t read_summary(void *given)
     return failed ? failed : read_windows(ENSIO_WINDOW_BINS, ENSIO_BLOCK_BINS * sizeof(uint64_t), &read->blocks);
 }
 
-int ensio_collect_summary(struct ensio_joint *joint, const struct ensio_clock_line *line)
+int ensio_collect_summary(struct ensio_merged *merged, const struct ensio_clock_line *line)
 {
     struct contents read = {0};
     struct known_file known = {0};
     struct ensio_held held = ensio_lock();
-    int failed = (int)ensio_collection_read_by(read_summary, &read);
+    int failed = (int)ensio_collector_read_by(read_summary, &read);
     ensio_unlock(held);
     struct ensio_array cells = read.cells, blocks = read.blocks;
     for (uint64_t i = 0; i < cells.used / sizeof(struct ensio_cell) && !failed; i++) {
         const struct ensio_cell *cell = (const struct ensio_cell *)(void *)cells.bytes + i;
         if (!cell->call || !cell->count)
             continue;
-        failed = add_cell(joint, &known, line, cell, (const uint64_t *)(void *)blocks.bytes);
+        failed = add_cell(merged, &known, line, cell, (const uint64_t *)(void *)blocks.bytes);
         if (!failed)
             failed = add_to_row(cell);
     }
     ensio_array_free(&cells);
     ensio_array_free(&blocks);
-    if (!failed && ensio_joint_tidy(joint) != 0)
+    if (!failed && ensio_merged_compact(merged) != 0)
         failed = -ENOMEM;
-    joint->processes = 1;
+    merged->processes = 1;
     return failed;
 }
 
-const uint8_t *ensio_collect_code(const struct ensio_joint *joint, uint32_t *length, uint32_t *coded)
+const uint8_t *ensio_collect_code(const struct ensio_merged *merged, uint32_t *length, uint32_t *coded)
 {
     struct ensio_array packed = {0};
     uint8_t *to = NULL;
-    if (ensio_joint_pack(joint, &packed) == 0) {
+    if (ensio_merged_pack(merged, &packed) == 0) {
         const uint64_t room = packed.used + packed.used / 4 + 64;
         to = ensio_array_room(&state->record, room);
         *length = (uint32_t)packed.used;

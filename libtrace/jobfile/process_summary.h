@@ -15,9 +15,9 @@ int ensio_collect_has_summary(void);
 const struct ensio_spool *ensio_collect_head(void);
 
 /* Adds what this process's calls add up to, and notes for its record what those of each function do: 0, or minus an errno. */
-int ensio_collect_summary(struct ensio_joint *joint, const struct ensio_clock_line *line);
+int ensio_collect_summary(struct ensio_merged *merged, const struct ensio_clock_line *line);
 
 /* The summary of all processes, coded; NULL where there is no memory. It stays until the record is made. */
-const uint8_t *ensio_collect_code(const struct ensio_joint *joint, uint32_t *length, uint32_t *coded);
+const uint8_t *ensio_collect_code(const struct ensio_merged *merged, uint32_t *length, uint32_t *coded);
 
 #endif

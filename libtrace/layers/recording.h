@@ -23,7 +23,7 @@
     (thread)->depth = depth
 
 /* Leaves the wrapper by way of the real call alone where the descriptor's calls are not recorded. */
-#define RECORDED_OR_RETURN(open_file, fd, call) \
+#define RECORD_OR_PASS(open_file, fd, call) \
     struct ensio_thread *thread = &ensio_thread; \
     if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
         return (call); \

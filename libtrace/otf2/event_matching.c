@@ -80,7 +80,7 @@ static void finish(struct ensio_operation *operation, uint64_t time, uint64_t by
 
 void ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes, const struct ensio_attributes *told)
 {
-    uint16_t error = told->has >> ENSIO_TOLD_ERRNO & 1 ? (uint16_t)told->value[ENSIO_TOLD_ERRNO] : 0;
+    uint16_t error = told->has >> ENSIO_ATTRIBUTE_ERRNO & 1 ? (uint16_t)told->value[ENSIO_ATTRIBUTE_ERRNO] : 0;
     for (size_t i = open_count; i--;)
         if (open_here[i].id == id && open_here[i].handle == handle) {
             finish(open_here + i, time, bytes, error);

@@ -47,8 +47,8 @@ static void write_first(struct ensio_location *location, size_t count)
     for (size_t i = 0; i < count; i++) {
         const struct ensio_item *item = location->items + i;
         while (location->next_region < location->region_count && location->regions[location->next_region].start <= item->start)
-            ensio_pass_item(location, location->regions + location->next_region++);
-        ensio_pass_item(location, item);
+            ensio_pipeline_item(location, location->regions + location->next_region++);
+        ensio_pipeline_item(location, item);
     }
     held -= count;
     location->count -= count;
@@ -98,7 +98,7 @@ static void finish_location(struct ensio_location *location)
     in_order(location);
     write_first(location, location->count);
     while (location->next_region < location->region_count)
-        ensio_pass_item(location, location->regions + location->next_region++);
+        ensio_pipeline_item(location, location->regions + location->next_region++);
     if (location->room > spare_room) {
         free(spare);
         spare = location->items;
@@ -106,7 +106,7 @@ static void finish_location(struct ensio_location *location)
     } else
         free(location->items);
     free(location->regions);
-    ensio_pass_close(location);
+    ensio_pipeline_close(location);
 }
 
 /* What is done where records are written, and nothing of the location is needed any more. */
@@ -138,7 +138,7 @@ static void close_group(void)
         finish_location(current[i]);
     current_count = 0;
     latest = NULL;
-    ensio_pass_next_ranks();
+    ensio_pipeline_next_ranks();
 }
 
 static struct ensio_location *location_of(uint32_t group, uint16_t thread)

@@ -74,7 +74,7 @@ static struct batch *batch_of(struct ensio_location *location)
     return batch;
 }
 
-void ensio_passing_begin(void)
+void ensio_pipeline_begin(void)
 {
     batches = ensio_more(NULL, BATCHES * sizeof *batches);
     batches[0].count = 0;
@@ -82,24 +82,24 @@ void ensio_passing_begin(void)
         ensio_fail("there is no thread to be had to write with");
 }
 
-void ensio_pass_item(struct ensio_location *location, const struct ensio_item *item)
+void ensio_pipeline_item(struct ensio_location *location, const struct ensio_item *item)
 {
     struct batch *batch = batch_of(location);
     batch->items[batch->count++] = *item;
 }
 
-void ensio_pass_close(struct ensio_location *location)
+void ensio_pipeline_close(struct ensio_location *location)
 {
     batch_of(location);
     submit(CLOSE);
 }
 
-void ensio_pass_next_ranks(void)
+void ensio_pipeline_next_ranks(void)
 {
     submit(NEXT_RANKS);
 }
 
-void ensio_passing_finish(void)
+void ensio_pipeline_finish(void)
 {
     submit(FINISH);
     pthread_join(writer, NULL);

@@ -17,8 +17,8 @@ struct table {
 static struct table texts = {.entry_bytes = sizeof(char *)}, regions = {.entry_bytes = 1},
                     handles = {.entry_bytes = sizeof(struct ensio_file_of)}, groups = {.entry_bytes = 4};
 static bool has_positions[256];
-static OTF2_AttributeRef attribute_of[ENSIO_TOLD];
-static bool has_attribute[ENSIO_TOLD];
+static OTF2_AttributeRef attribute_of[ENSIO_ATTRIBUTE_KINDS];
+static bool has_attribute[ENSIO_ATTRIBUTE_KINDS];
 static size_t place_room;
 
 static void *entry_of(struct table *table, uint64_t number)
@@ -97,12 +97,12 @@ static OTF2_CallbackCode on_text(void *user, OTF2_StringRef self, const char *st
 
 static OTF2_CallbackCode on_attribute(void *user, OTF2_AttributeRef self, OTF2_StringRef name, OTF2_StringRef description, OTF2_Type type)
 {
-    static const char *const names[ENSIO_TOLD] = {
+    static const char *const names[ENSIO_ATTRIBUTE_KINDS] = {
         "Offset",     "errno",      "ensio.depth",    "ensio.carried", "ensio.requested", "ensio.moved",
         "ensio.file", "ensio.start", "ensio.duration", "ensio.rank",    "ensio.thread",    "ensio.ended",
     };
     (void)user, (void)description, (void)type;
-    for (int i = 0; i < ENSIO_TOLD; i++)
+    for (int i = 0; i < ENSIO_ATTRIBUTE_KINDS; i++)
         if (strcmp(text_of(name), names[i]) == 0) {
             attribute_of[i] = self;
             has_attribute[i] = true;
@@ -110,11 +110,11 @@ static OTF2_CallbackCode on_attribute(void *user, OTF2_AttributeRef self, OTF2_S
     return OTF2_CALLBACK_SUCCESS;
 }
 
-int ensio_told_by(OTF2_AttributeRef attribute)
+int ensio_attribute_kind_of(OTF2_AttributeRef attribute)
 {
-    if (attribute < ENSIO_TOLD && has_attribute[attribute] && attribute_of[attribute] == attribute)
+    if (attribute < ENSIO_ATTRIBUTE_KINDS && has_attribute[attribute] && attribute_of[attribute] == attribute)
         return (int)attribute; /* our own archives have them in this order */
-    for (int i = 0; i < ENSIO_TOLD; i++)
+    for (int i = 0; i < ENSIO_ATTRIBUTE_KINDS; i++)
         if (has_attribute[i] && attribute_of[i] == attribute)
             return i;
     return -1;

@@ -1,5 +1,5 @@
-/* reader.h: from an OTF2 archive, ours or another tool's, to rows. read.c goes through the archive, readers.c with several
- * processes, read_definitions.c tells what there is, read_events.c makes rows of records, matching.c finds the begin to an operation's end, positions.c
+/* reader.h: from an OTF2 archive, ours or another tool's, to rows. read_main.c goes through the archive, parallel_read.c with several
+ * processes, read_definitions.c tells what there is, read_events.c makes rows of records, event_matching.c finds the begin to an operation's end, file_positions.c
  * says where in its file an operation was. */
 #ifndef ENSIO_OTF2_READER_H
 #define ENSIO_OTF2_READER_H
@@ -21,26 +21,26 @@ struct ensio_file_of {
     bool known, has_positions; /* of the task's own in the file: POSIX and the C library's streams */
 };
 
-/* Attributes that are looked at, whatever their numbers in the archive (writing.h says what they mean). */
-enum ensio_told {
-    ENSIO_TOLD_OFFSET,
-    ENSIO_TOLD_ERRNO,
-    ENSIO_TOLD_DEPTH,
-    ENSIO_TOLD_CARRIED,
-    ENSIO_TOLD_REQUESTED,
-    ENSIO_TOLD_MOVED,
-    ENSIO_TOLD_FILE,
-    ENSIO_TOLD_START,
-    ENSIO_TOLD_DURATION,
-    ENSIO_TOLD_RANK,
-    ENSIO_TOLD_THREAD,
-    ENSIO_TOLD_ENDED,
-    ENSIO_TOLD
+/* Attributes that are looked at, whatever their numbers in the archive (writer.h says what they mean). */
+enum ensio_attribute_kind {
+    ENSIO_ATTRIBUTE_OFFSET,
+    ENSIO_ATTRIBUTE_ERRNO,
+    ENSIO_ATTRIBUTE_DEPTH,
+    ENSIO_ATTRIBUTE_CARRIED,
+    ENSIO_ATTRIBUTE_REQUESTED,
+    ENSIO_ATTRIBUTE_MOVED,
+    ENSIO_ATTRIBUTE_FILE,
+    ENSIO_ATTRIBUTE_START,
+    ENSIO_ATTRIBUTE_DURATION,
+    ENSIO_ATTRIBUTE_RANK,
+    ENSIO_ATTRIBUTE_THREAD,
+    ENSIO_ATTRIBUTE_ENDED,
+    ENSIO_ATTRIBUTE_KINDS
 };
 
 struct ensio_attributes {
     uint32_t has; /* a bit for each */
-    int64_t value[ENSIO_TOLD];
+    int64_t value[ENSIO_ATTRIBUTE_KINDS];
 };
 
 struct ensio_place {
@@ -72,14 +72,14 @@ extern struct ensio_archive ensio_archive;
 void ensio_read_definitions(OTF2_Reader *reader);
 enum ensio_meaning ensio_meaning_of(OTF2_RegionRef region);
 struct ensio_file_of ensio_file_of_handle(OTF2_IoHandleRef handle);
-int ensio_told_by(OTF2_AttributeRef attribute); /* -1: not looked at */
+int ensio_attribute_kind_of(OTF2_AttributeRef attribute); /* -1: not looked at */
 
 /* Records of one location. */
 OTF2_EvtReaderCallbacks *ensio_event_callbacks(void);
 void ensio_begin_location(uint32_t index);
 void ensio_end_location(void);
 void ensio_flush_rows(void);
-int64_t ensio_ns_of(uint64_t time);
+int64_t ensio_timestamp_to_ns(uint64_t time);
 int64_t ensio_ns_between(uint64_t begin, uint64_t end);
 
 void ensio_put_row(const struct ensio_otf2_row *row);

@@ -40,7 +40,7 @@ struct ensio_otf2_settings {
     uint32_t reserved;
 };
 
-/* Was read: definitions are messages of texts, their first one a word that says which (reading.h); then blocks of rows. */
+/* Was read: definitions are messages of texts, their first one a word that says which (reader.h); then blocks of rows. */
 #define ENSIO_OTF2_DEFINITION 32 /* count texts */
 #define ENSIO_OTF2_ROWS 33       /* count struct ensio_otf2_row */
 #define ENSIO_OTF2_ALIVE 34      /* nothing to tell yet, but there is progress */

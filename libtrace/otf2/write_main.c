@@ -243,7 +243,7 @@ void ensio_write_archive(const char *folder, const char *name)
     struct ensio_message message;
     open_archive(folder, name);
     ensio_records_begin();
-    ensio_passing_begin();
+    ensio_pipeline_begin();
     for (;;) {
         if (!ensio_receive_head(&message))
             ensio_fail("what is to be written has no end");
@@ -254,7 +254,7 @@ void ensio_write_archive(const char *folder, const char *name)
     if (!plan->settings.ranks_per_location || !plan->run)
         ensio_fail("what is to be written has no beginning");
     ensio_finish_locations();
-    ensio_passing_finish();
+    ensio_pipeline_finish();
     ensio_check(OTF2_Archive_CloseEvtFiles(plan->archive), "write its events");
     ensio_check(OTF2_Archive_CloseDefFiles(plan->archive), "write its definitions");
     ensio_write_definitions();

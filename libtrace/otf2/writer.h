@@ -1,5 +1,5 @@
-/* writer.h: from calls to an OTF2 archive. write.c hears what is told, locations.c puts the calls of each location in
- * order, passing.c hands them to the thread that writes, records.c makes records of them, handles.c keeps the handles, definitions.c writes all definitions at the end. */
+/* writer.h: from calls to an OTF2 archive. write_main.c hears what is told, locations.c puts the calls of each location in
+ * order, pipeline.c hands them to the thread that writes, records.c makes records of them, io_handles.c keeps the handles, definitions.c writes all definitions at the end. */
 #ifndef ENSIO_OTF2_WRITER_H
 #define ENSIO_OTF2_WRITER_H
 
@@ -115,11 +115,11 @@ void ensio_add(const struct ensio_item *item);
 void ensio_finish_locations(void);
 
 /* To the thread that writes: in this order, whatever is said. */
-void ensio_passing_begin(void);
-void ensio_pass_item(struct ensio_location *location, const struct ensio_item *item);
-void ensio_pass_close(struct ensio_location *location);
-void ensio_pass_next_ranks(void);
-void ensio_passing_finish(void);
+void ensio_pipeline_begin(void);
+void ensio_pipeline_item(struct ensio_location *location, const struct ensio_item *item);
+void ensio_pipeline_close(struct ensio_location *location);
+void ensio_pipeline_next_ranks(void);
+void ensio_pipeline_finish(void);
 
 /* Records. */
 void ensio_records_begin(void);

@@ -57,7 +57,7 @@ static void say_why_not(int error)
     syscall(SYS_write, 2, message.text, message.length);
 }
 
-int ensio_recording(void)
+int ensio_ensure_spool(void)
 {
     if (ensio_spool)
         return 0;
@@ -113,7 +113,7 @@ static int64_t begin_first(void *unused)
     ensio_calls_resolve();
     ensio_settings_read();
 #ifndef ENSIO_PRELOAD
-    if (!ensio_settings.off && ensio_stands_aside())
+    if (!ensio_settings.off && ensio_yields_to_peer())
         ensio_settings.off = 1;
 #endif
     if (ensio_settings.off)
@@ -121,7 +121,7 @@ static int64_t begin_first(void *unused)
     if (ensio_settings.layers)
         ensio_calls_choose(ensio_settings.layers);
     ensio_clock_choose();
-    ensio_rate_begin();
+    ensio_tick_rate_begin();
     int joined = ensio_run_directory_join();
     if (joined != 0) {
         say_why_not(joined);
@@ -149,7 +149,7 @@ int ensio_begin(void)
     if (!begun && too_early())
         return 0;
     if (!begun) {
-        ensio_unshared(begin_first, NULL);
+        ensio_with_private_files(begin_first, NULL);
     } else if (!ensio_process->generation) { /* a forked child: it makes a spool when it has something to record */
         parents_spool = ensio_spool;
         ensio_spool_forget();
@@ -164,17 +164,17 @@ int ensio_begin(void)
 
 void ensio_end(void)
 {
-    if (ensio_settings.off || !ensio_process->generation || !ensio_own_memory())
+    if (ensio_settings.off || !ensio_process->generation || !ensio_owns_memory())
         return;
     struct ensio_held held = ensio_lock();
     if (ensio_spool) {
         ensio_spool->excluded_calls += ensio_thread.excluded_calls;
         ensio_thread.excluded_calls = 0;
         ensio_requests_end();
-        ensio_window_fold(&ensio_thread, ensio_thread.storing > 0);
-        ensio_fold_others(ensio_thread.fold);
+        ensio_window_drain(&ensio_thread, ensio_thread.storing > 0);
+        ensio_drain_others(ensio_thread.cursor);
         ensio_banner_at_exit();
-        const int unneeded = ensio_settings.job_file == ENSIO_JOB_FILE && ensio_thread_alone() && ensio_collected();
+        const int unneeded = ensio_settings.job_file == ENSIO_JOB_FILE && ensio_thread_alone() && ensio_is_in_job_file();
         if (unneeded && ensio_spool_remove() == 0)
             ensio_thread_leave();
         else
@@ -192,7 +192,7 @@ void ensio_spawned(void)
 
 int ensio_hand_over(void)
 {
-    if (!ensio_own_memory())
+    if (!ensio_owns_memory())
         return 0;
     struct ensio_held held = ensio_lock();
     const int running = ensio_spool && ensio_spool->state == ENSIO_STATE_RUNNING;
@@ -204,19 +204,19 @@ int ensio_hand_over(void)
 
 void ensio_take_back(void)
 {
-    if (ensio_own_memory())
+    if (ensio_owns_memory())
         __atomic_store_n(&ensio_spool->state, ENSIO_STATE_RUNNING, __ATOMIC_RELEASE);
 }
 
 void ensio_rights_end(void)
 {
     struct ensio_held held = ensio_lock();
-    if (ensio_own_memory() && ensio_recording() == 0)
+    if (ensio_owns_memory() && ensio_ensure_spool() == 0)
         ensio_spool_prepare_for_less();
     ensio_unlock(held);
 }
 
-int ensio_own_memory(void)
+int ensio_owns_memory(void)
 {
     int error = errno;
     uint32_t pid = ensio_raw_pid();
@@ -244,7 +244,7 @@ __attribute__((constructor)) static void at_start(void)
     if (!ensio_ready(&ensio_thread))
         return;
     struct ensio_held held = ensio_lock();
-    int made = ensio_recording();
+    int made = ensio_ensure_spool();
     ensio_unlock(held);
     if (made != 0)
         say_why_not(made);

@@ -8,7 +8,7 @@
 void ensio_process_map(void);
 
 /* Sees to it that this process has a spool: 0, or minus an errno. The caller holds the lock. */
-int ensio_recording(void);
+int ensio_ensure_spool(void);
 
 /* Begins in this process, if it is one that is recorded. Returns whether it is. The caller holds the lock. */
 int ensio_begin(void);
@@ -30,7 +30,7 @@ void ensio_take_back(void);
 void ensio_rights_end(void);
 
 /* Whether this is the process that the state in memory belongs to: not so between vfork and exec. */
-int ensio_own_memory(void);
+int ensio_owns_memory(void);
 
 /* MPI says which task this process is. */
 void ensio_set_rank(int rank, int tasks);

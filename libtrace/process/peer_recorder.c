@@ -43,7 +43,7 @@ static void *found(const char *symbol)
     return linked_dlsym ? linked_dlsym(NULL, symbol) : NULL;
 }
 
-int ensio_stands_aside(void)
+int ensio_yields_to_peer(void)
 {
     union {
         void *object;
@@ -61,7 +61,7 @@ int ensio_stands_aside(void)
     return 1;
 }
 
-int ensio_mark_passed_on(int what, const char *name)
+int ensio_mark_forwarded(int what, const char *name)
 {
     if (pass_on)
         pass_on(what, name);

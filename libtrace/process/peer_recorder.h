@@ -10,10 +10,10 @@
 #ifndef ENSIO_PRELOAD
 
 /* Whether the preload library records this process, and this recorder does not. Asked once, at the beginning. */
-int ensio_stands_aside(void);
+int ensio_yields_to_peer(void);
 
 /* Names of phases and regions, which the program tells this recorder, go to the one that records. Returns whether they did. */
-int ensio_mark_passed_on(int what, const char *name);
+int ensio_mark_forwarded(int what, const char *name);
 
 #endif
 #endif

@@ -163,7 +163,7 @@ static void end_region(struct ensio_thread *thread, uint32_t id, uint64_t now)
 
 static void mark(struct ensio_thread *thread, int what, const char *name, uint64_t now)
 {
-    if (ensio_recording() != 0)
+    if (ensio_ensure_spool() != 0)
         return;
     if (own.generation != ensio_process->generation) {
         own.generation = ensio_process->generation;
@@ -190,7 +190,7 @@ void ensio_mark(int what, const char *name)
 {
     if (!name || !ensio_ready(&ensio_thread)) {
 #ifndef ENSIO_PRELOAD
-        ensio_mark_passed_on(what, name);
+        ensio_mark_forwarded(what, name);
 #endif
         return;
     }

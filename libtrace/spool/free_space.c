@@ -30,7 +30,7 @@ static int is_here(const struct ensio_mount *mount, void *device)
 }
 
 /* Puts the room that a quota leaves in place of that of the file system, if it is less. */
-static int ask_quota(int kind, uint32_t id, struct ensio_space *space)
+static int ask_quota(int kind, uint32_t id, struct ensio_free_space *space)
 {
     struct dqblk quota;
     const unsigned command = (unsigned)Q_GETQUOTA << SUBCMDSHIFT | (unsigned)kind; /* QCMD shifts into the sign */
@@ -40,19 +40,19 @@ static int ask_quota(int kind, uint32_t id, struct ensio_space *space)
     const uint64_t blocks = quota.dqb_bhardlimit ? quota.dqb_bhardlimit : quota.dqb_bsoftlimit;
     const uint64_t limit = blocks * QUOTA_UNIT_BYTES, left = quota.dqb_curspace < limit ? limit - quota.dqb_curspace : 0;
     if (blocks && left < space->free)
-        *space = (struct ensio_space){.total = limit, .free = left};
+        *space = (struct ensio_free_space){.total = limit, .free = left};
     return blocks != 0;
 }
 
-static int ask_quotas(struct ensio_space *space)
+static int ask_quotas(struct ensio_free_space *space)
 {
     return place.source[0] ? ask_quota(USRQUOTA, place.owner, space) + ask_quota(GRPQUOTA, place.group, space) : 0;
 }
 
-void ensio_space_begin(void)
+void ensio_free_space_begin(void)
 {
     struct stat folder;
-    struct ensio_space unused = {0};
+    struct ensio_free_space unused = {0};
     char device[48];
     place.known = ENSIO_RAW(SYS_statfs, ensio_spool_directory, &place.first) == 0;
     place.source[0] = '\0';
@@ -69,14 +69,14 @@ void ensio_space_begin(void)
         place.source[0] = '\0'; /* nothing to ask later */
 }
 
-int ensio_space_ask(struct ensio_space *space)
+int ensio_free_space_query(struct ensio_free_space *space)
 {
     struct statfs now;
     if (!place.known || ENSIO_RAW(SYS_statfs, ensio_spool_directory, &now) != 0 || now.f_type != place.first.f_type ||
         memcmp(&now.f_fsid, &place.first.f_fsid, sizeof now.f_fsid) != 0)
         return -1;
     const uint64_t unit = now.f_frsize > 0 ? (uint64_t)now.f_frsize : (uint64_t)now.f_bsize;
-    *space = (struct ensio_space){.total = now.f_blocks * unit, .free = now.f_bavail * unit};
+    *space = (struct ensio_free_space){.total = now.f_blocks * unit, .free = now.f_bavail * unit};
     ask_quotas(space);
     return space->total ? 0 : -1;
 }

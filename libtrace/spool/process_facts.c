@@ -39,7 +39,7 @@ static void each_line(const char *path, int (*each)(char *line, void *state), vo
 {
     static char buffer[LINE_ROOM];
     size_t held = 0;
-    int fd = ensio_unshared_open(path, O_RDONLY, 0), stop = 0;
+    int fd = ensio_private_open(path, O_RDONLY, 0), stop = 0;
     if (fd < 0)
         return;
     for (long got; !stop && (got = ENSIO_RAW(SYS_read, fd, buffer + held, sizeof buffer - held)) > 0;) {
@@ -159,7 +159,7 @@ static void add_environment(struct ensio_string *all)
     }
 }
 
-int ensio_tells_of_node(void)
+int ensio_reports_node(void)
 {
     for (size_t i = 0; i < sizeof local_ranks / sizeof *local_ranks; i++) {
         const char *local = getenv(local_ranks[i]);
@@ -169,7 +169,7 @@ int ensio_tells_of_node(void)
     return 1;
 }
 
-void ensio_surroundings_store(void)
+void ensio_process_facts_store(void)
 {
     static char text[LINE_ROOM];
     static int told_mounts; /* by this process, or the one that it was forked from */
@@ -180,7 +180,7 @@ void ensio_surroundings_store(void)
     ensio_add_bytes(&all, "", 1);
     add_environment(&all);
     ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, all.length);
-    if (told_mounts || !ensio_tells_of_node())
+    if (told_mounts || !ensio_reports_node())
         return;
     told_mounts = 1;
     all = ensio_string_in(text, sizeof text);

@@ -11,13 +11,13 @@ struct ensio_mount {
 };
 
 /* Calls `each` for every mount until it returns other than 0. What it is given lasts until it returns. The caller holds the lock,
- * and is where a file may be opened (unshared.h). */
+ * and is where a file may be opened (private_files.h). */
 void ensio_each_mount(int (*each)(const struct ensio_mount *mount, void *state), void *state);
 
 /* Stores them as properties of the process's spool. The caller holds the lock. */
-void ensio_surroundings_store(void);
+void ensio_process_facts_store(void);
 
 /* Whether this process tells of its node: the launcher says that it is the first one there, or says nothing. */
-int ensio_tells_of_node(void);
+int ensio_reports_node(void);
 
 #endif

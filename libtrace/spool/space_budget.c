@@ -83,7 +83,7 @@ static struct counter *map_counter(void)
 {
     static char name[ENSIO_PATH_ROOM];
     const struct ensio_string path = counter_path(name, sizeof name);
-    int fd = path.full ? -1 : ensio_unshared_open(name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    int fd = path.full ? -1 : ensio_private_open(name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     struct counter *mapped = NULL;
     if (fd < 0)
         return NULL;
@@ -99,15 +99,15 @@ static struct counter *map_counter(void)
 
 void ensio_budget_begin(uint64_t room)
 {
-    struct ensio_space space;
+    struct ensio_free_space space;
     uint64_t none = 0;
     taken = 0;
     if (!on_node) /* a forked child has it from its parent */
         on_node = map_counter();
     if (!on_node)
         on_node = &of_this_process;
-    ensio_space_begin();
-    if (ensio_space_ask(&space) == 0 && space.free < room)
+    ensio_free_space_begin();
+    if (ensio_free_space_query(&space) == 0 && space.free < room)
         room = space.free;
     const uint64_t share = room == UINT64_MAX ? room : room / SHARE_OF_FREE + 1;
     __atomic_compare_exchange_n(&on_node->most, &none, share, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -142,8 +142,8 @@ uint64_t ensio_budget_left(void)
 
 static uint64_t left_above_floor(void)
 {
-    struct ensio_space space;
-    if (ensio_space_ask(&space) != 0)
+    struct ensio_free_space space;
+    if (ensio_free_space_query(&space) != 0)
         return UINT64_MAX;
     const uint64_t share = space.total / FLOOR_SHARE;
     return left(share < FLOOR_BYTES ? share : FLOOR_BYTES, space.free);

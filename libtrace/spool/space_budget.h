@@ -9,7 +9,7 @@
 void ensio_budget_read(const char *text);
 
 /* Joins the budget of the run on this node: the caller has a new spool, holds the lock, and is where a file may be opened
- * (unshared.h). `room`: bytes that can be had at most, as far as the caller has found out. */
+ * (private_files.h). `room`: bytes that can be had at most, as far as the caller has found out. */
 void ensio_budget_begin(uint64_t room);
 
 /* Leaves it: the last process removes its counter. */

@@ -169,7 +169,7 @@ static struct ensio_spool *map_first(int fd, int64_t *error)
 static int64_t set_length(void *length)
 {
     struct stat found;
-    int fd = ensio_unshared_open(spool_path, O_RDWR | O_NOFOLLOW, 0);
+    int fd = ensio_private_open(spool_path, O_RDWR | O_NOFOLLOW, 0);
     if (fd < 0)
         return fd;
     int64_t done = ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH);
@@ -190,10 +190,10 @@ static int64_t lengthen(uint64_t least)
     if (least <= file.length)
         return 0;
     length = length < most ? length : most;
-    int64_t done = length < least ? -EFBIG : ensio_unshared(set_length, &length);
+    int64_t done = length < least ? -EFBIG : ensio_with_private_files(set_length, &length);
     if (done && file.is_reserved && length > least) {
         length = round_up(least, page_bytes());
-        done = ensio_unshared(set_length, &length);
+        done = ensio_with_private_files(set_length, &length);
     }
     if (!done)
         file.length = length;
@@ -228,7 +228,7 @@ static void store_properties(void)
     static char number[24], folder[ENSIO_PATH_ROOM]; /* a signal handler's stack may be small */
     struct ensio_string all = ensio_string_in(text, sizeof text), start = ensio_string_in(number, sizeof number);
     ensio_add_number(&start, ensio_clock_ns(CLOCK_REALTIME));
-    int fd = ensio_unshared_open("/proc/self/cmdline", O_RDONLY, 0);
+    int fd = ensio_private_open("/proc/self/cmdline", O_RDONLY, 0);
     long length = fd < 0 ? 0 : ENSIO_RAW(SYS_read, fd, command, sizeof command - 1);
     if (fd >= 0)
         ensio_raw_close(fd);
@@ -268,7 +268,7 @@ static int64_t make(void *unused)
     ensio_add(&path, ".spool");
     if (path.full)
         return -ENAMETOOLONG;
-    int fd = ensio_unshared_open(spool_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    int fd = ensio_private_open(spool_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (fd < 0)
         return fd;
     keep_in_place(fd);
@@ -306,8 +306,8 @@ static int64_t make(void *unused)
     ensio_budget_begin(room);
     ensio_budget_take(ENSIO_SPOOL_BYTES, 1, &reason);
     store_properties();
-    ensio_surroundings_store();
-    ensio_file_facts_begin();
+    ensio_process_facts_store();
+    ensio_file_attributes_begin();
     ensio_spool_touch();
     __atomic_store_n(&head->magic, ENSIO_SPOOL_MAGIC, __ATOMIC_RELEASE);
     return 0;
@@ -315,7 +315,7 @@ static int64_t make(void *unused)
 
 int ensio_spool_make(void)
 {
-    return (int)ensio_unshared(make, NULL);
+    return (int)ensio_with_private_files(make, NULL);
 }
 
 const char *ensio_spool_name(void)
@@ -347,7 +347,7 @@ void ensio_spool_forget(void)
 
 int ensio_spool_open(void)
 {
-    return ensio_unshared_open(spool_path, O_RDONLY | O_NOFOLLOW, 0);
+    return ensio_private_open(spool_path, O_RDONLY | O_NOFOLLOW, 0);
 }
 
 /* A program that changes its rights again and again pays for this only when half of what it got is used. When the process ends without
@@ -536,7 +536,7 @@ void ensio_spool_end(uint32_t state)
     uint64_t length = ensio_spool->allocated_bytes;
     ensio_spool_touch();
     __atomic_store_n(&ensio_spool->state, state, __ATOMIC_RELEASE);
-    if (file.length != length && ensio_unshared(set_length, &length) == 0)
+    if (file.length != length && ensio_with_private_files(set_length, &length) == 0)
         file.length = length;
     ensio_budget_end();
 }

@@ -17,7 +17,7 @@ extern uint32_t ensio_spool_number;
 /* Makes a spool for this process in the run directory. Returns 0, or minus an errno. The caller holds the lock. */
 int ensio_spool_make(void);
 
-/* Opens the spool to read it, where a file may be opened (unshared.h): the descriptor, or minus an errno. The caller holds the
+/* Opens the spool to read it, where a file may be opened (private_files.h): the descriptor, or minus an errno. The caller holds the
  * lock. */
 int ensio_spool_open(void);
 

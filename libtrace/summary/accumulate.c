@@ -33,24 +33,24 @@ static uint32_t ordinal_class(uint64_t ordinal, uint64_t *until)
 
 static uint64_t not_counted; /* calls on files of which there are too many */
 
-struct ensio_last ensio_no_last(void)
+struct ensio_run_cache ensio_empty_run_cache(void)
 {
-    return (struct ensio_last){.counter = &not_counted};
+    return (struct ensio_run_cache){.counter = &not_counted};
 }
 
-static void find_place(const struct ensio_event *event, struct ensio_last *last)
+static void find_place(const struct ensio_event *event, struct ensio_run_cache *cache)
 {
     uint32_t ordinal = ENSIO_ORDINAL_UNKNOWN;
-    last->what = what_of(event);
-    last->requested = event->requested;
-    last->counter = ensio_ordinal_counter(event->file, ensio_call_ops[event->call & (ENSIO_CALLS - 1)]);
-    if (last->counter) {
-        ordinal = ordinal_class(*last->counter + 1, &last->until);
+    cache->what = what_of(event);
+    cache->requested = event->requested;
+    cache->counter = ensio_ordinal_counter(event->file, ensio_call_ops[event->call & (ENSIO_CALLS - 1)]);
+    if (cache->counter) {
+        ordinal = ordinal_class(*cache->counter + 1, &cache->until);
     } else {
-        last->counter = &not_counted;
-        last->until = UINT64_MAX;
+        cache->counter = &not_counted;
+        cache->until = UINT64_MAX;
     }
-    last->place = ensio_cell_find(event->call, (uint8_t)bits_of(event->requested), (uint8_t)ordinal);
+    cache->place = ensio_cell_find(event->call, (uint8_t)bits_of(event->requested), (uint8_t)ordinal);
 }
 
 /* Of equals the earlier ones stay. */
@@ -92,21 +92,21 @@ static uint8_t carried_flag(uint16_t call)
 }
 
 /* What most calls have nothing of. */
-static void add_nesting(struct ensio_cell *cell, struct ensio_fold *fold, const struct ensio_event *event, uint64_t ns)
+static void add_nested_time(struct ensio_cell *cell, struct ensio_cursor *cursor, const struct ensio_event *event, uint64_t ns)
 {
-    struct ensio_window *window = fold->window;
-    if (fold->nesting.depths)
-        cell->inner_ns += ensio_inner_ns(&fold->nesting, event, ensio_window_events(window), window->rate);
+    struct ensio_window *window = cursor->window;
+    if (cursor->nested_time.depths)
+        cell->inner_ns += ensio_nested_time_take(&cursor->nested_time, event, ensio_window_events(window), window->rate);
     if (!event->depth)
         return;
-    ensio_wait_for_outer(&fold->nesting, event, ns);
+    ensio_nested_time_add(&cursor->nested_time, event, ns);
     cell->nested_count++;
     cell->nested_ns += ns;
     if (event->moved > 0 && event->flags & carried_flag(event->call))
         cell->carried_moved += (uint64_t)event->moved;
 }
 
-static inline void add_to_cell(struct ensio_place *place, struct ensio_fold *fold, const struct ensio_event *event, uint64_t ns)
+static inline void add_to_cell(struct ensio_place *place, struct ensio_cursor *cursor, const struct ensio_event *event, uint64_t ns)
 {
     struct ensio_cell *cell = place->cell;
     uint64_t requested = event->requested, count = cell->count;
@@ -118,8 +118,8 @@ static inline void add_to_cell(struct ensio_place *place, struct ensio_fold *fol
         cell->moved += (uint64_t)event->moved;
     else
         cell->errors++;
-    if (ENSIO_UNLIKELY(event->depth | fold->nesting.depths))
-        add_nesting(cell, fold, event, ns);
+    if (ENSIO_UNLIKELY(event->depth | cursor->nested_time.depths))
+        add_nested_time(cell, cursor, event, ns);
     double beyond = (double)(int64_t)(ns - cell->shift_ns), square = beyond * beyond;
     cell->power2 += square;
     cell->power3 += square * beyond;
@@ -142,25 +142,25 @@ static inline void add_to_cell(struct ensio_place *place, struct ensio_fold *fol
     if (end > cell->last_end)
         cell->last_end = end;
     if (ENSIO_UNLIKELY(event->duration > place->least || count <= ENSIO_LARGEST))
-        keep_longest(place, event, fold->window->thread);
+        keep_longest(place, event, cursor->window->thread);
 }
 
-int ensio_add_event(struct ensio_fold *fold, const struct ensio_event *event, struct ensio_last *last, uint64_t rate)
+int ensio_add_event(struct ensio_cursor *cursor, const struct ensio_event *event, struct ensio_run_cache *cache, uint64_t rate)
 {
-    uint64_t ns = ensio_ns_of(event->duration, rate);
-    if (ENSIO_UNLIKELY(what_of(event) != last->what || event->requested != last->requested ||
-                       *last->counter + 1 >= last->until))
-        find_place(event, last);
-    ++*last->counter;
-    struct ensio_place *place = last->place;
+    uint64_t ns = ensio_ticks_to_ns(event->duration, rate);
+    if (ENSIO_UNLIKELY(what_of(event) != cache->what || event->requested != cache->requested ||
+                       *cache->counter + 1 >= cache->until))
+        find_place(event, cache);
+    ++*cache->counter;
+    struct ensio_place *place = cache->place;
     if (ENSIO_UNLIKELY(!place))
         return -1;
     uint32_t bin = ensio_bin(ns);
     uint64_t *octave = place->octaves[bin / ENSIO_BLOCK_BINS];
     if (ENSIO_UNLIKELY(!octave))
         octave = ensio_cell_octave(&place, bin / ENSIO_BLOCK_BINS);
-    int slow = ensio_slow(place, bin);
-    add_to_cell(place, fold, event, ns);
+    int slow = ensio_is_slow(place, bin);
+    add_to_cell(place, cursor, event, ns);
     if (ENSIO_LIKELY(octave != NULL))
         octave[bin % ENSIO_BLOCK_BINS]++;
     else
@@ -169,7 +169,7 @@ int ensio_add_event(struct ensio_fold *fold, const struct ensio_event *event, st
 }
 
 /* Finds the durations that are nothing special in a cell, in ticks: between its shortest and its longest in nanoseconds
- * (ensio_ns_of turned round), and not among those that are kept. Longer ones than 2 s are left to the long way, so that products
+ * (ensio_ticks_to_ns turned round), and not among those that are kept. Longer ones than 2 s are left to the long way, so that products
  * with the rate fit 64 bits. Returns whether there are any. */
 static int find_usual(struct ensio_place *place, uint64_t rate)
 {
@@ -190,13 +190,13 @@ static int find_usual(struct ensio_place *place, uint64_t rate)
 
 /* Most events pass here: sums are added to where they lie, for there are more of them than registers. */
 static inline __attribute__((always_inline)) uint32_t add_usual(struct ensio_window *window, uint32_t at, uint32_t end,
-                                                                const struct ensio_last *last, uint64_t rate, int scratch)
+                                                                const struct ensio_run_cache *cache, uint64_t rate, int scratch)
 {
     struct ensio_event *event = ensio_window_events(window) + at;
-    struct ensio_place *const place = last->place;
+    struct ensio_place *const place = cache->place;
     struct ensio_cell *const cell = place->cell;
-    uint64_t *const counter = last->counter;
-    const uint64_t what = last->what, requested = last->requested, shift_ns = cell->shift_ns, first_start = cell->first_start;
+    uint64_t *const counter = cache->counter;
+    const uint64_t what = cache->what, requested = cache->requested, shift_ns = cell->shift_ns, first_start = cell->first_start;
     const uint64_t low = place->usual_low_ticks, span = place->usual_span_ticks;
     for (; at < end; at++, event++) {
         const uint64_t duration = event->duration, start = event->start;
@@ -227,20 +227,20 @@ static inline __attribute__((always_inline)) uint32_t add_usual(struct ensio_win
     return at;
 }
 
-uint32_t ensio_add_alike(struct ensio_fold *fold, uint32_t at, uint32_t end, struct ensio_last *last, uint64_t rate)
+uint32_t ensio_add_run(struct ensio_cursor *cursor, uint32_t at, uint32_t end, struct ensio_run_cache *cache, uint64_t rate)
 {
-    struct ensio_window *window = fold->window;
+    struct ensio_window *window = cursor->window;
     const struct ensio_event *event = ensio_window_events(window) + at;
-    struct ensio_place *place = last->place;
+    struct ensio_place *place = cache->place;
     const struct ensio_cell *cell = place->cell;
-    if (what_of(event) != last->what || event->depth || fold->nesting.depths || cell->count < ENSIO_LARGEST ||
-        last->requested < cell->min_requested || last->requested > cell->max_requested)
+    if (what_of(event) != cache->what || event->depth || cursor->nested_time.depths || cell->count < ENSIO_LARGEST ||
+        cache->requested < cell->min_requested || cache->requested > cell->max_requested)
         return at;
     if (place->usual_rate != rate && !find_usual(place, rate))
         return at;
-    const uint64_t until = last->until - *last->counter - 1; /* then the ordinal's class ends */
+    const uint64_t until = cache->until - *cache->counter - 1; /* then the ordinal's class ends */
     if (until < end - at)
         end = at + (uint32_t)until;
-    return window->kind == ENSIO_WINDOW_SCRATCH ? add_usual(window, at, end, last, rate, 1)
-                                                : add_usual(window, at, end, last, rate, 0);
+    return window->kind == ENSIO_WINDOW_SCRATCH ? add_usual(window, at, end, cache, rate, 1)
+                                                : add_usual(window, at, end, cache, rate, 0);
 }

@@ -16,13 +16,13 @@
 #define POOL_BYTES 16384
 #define FENCE() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
-static struct ensio_fold *active, *unused;
+static struct ensio_cursor *active, *unused;
 static uint32_t active_count;
 
-struct ensio_fold *ensio_fold_take(void)
+struct ensio_cursor *ensio_cursor_take(void)
 {
     if (!unused) {
-        struct ensio_fold *pool = ensio_raw_memory(POOL_BYTES);
+        struct ensio_cursor *pool = ensio_raw_memory(POOL_BYTES);
         if (!pool)
             return NULL;
         for (size_t i = 0; i < POOL_BYTES / sizeof *pool; i++) {
@@ -30,7 +30,7 @@ struct ensio_fold *ensio_fold_take(void)
             unused = &pool[i];
         }
     }
-    struct ensio_fold *taken = unused;
+    struct ensio_cursor *taken = unused;
     unused = taken->next;
     memset(taken, 0, sizeof *taken);
     taken->next = active;
@@ -39,45 +39,45 @@ struct ensio_fold *ensio_fold_take(void)
     return taken;
 }
 
-uint32_t ensio_fold_count(void)
+uint32_t ensio_cursor_count(void)
 {
     return active_count;
 }
 
-void ensio_fold_give_back(struct ensio_fold *fold)
+void ensio_cursor_release(struct ensio_cursor *cursor)
 {
-    for (struct ensio_fold **at = &active; *at; at = &(*at)->next) {
-        if (*at == fold) {
-            *at = fold->next;
-            fold->next = unused;
-            unused = fold;
+    for (struct ensio_cursor **at = &active; *at; at = &(*at)->next) {
+        if (*at == cursor) {
+            *at = cursor->next;
+            cursor->next = unused;
+            unused = cursor;
             active_count--;
             return;
         }
     }
 }
 
-void ensio_folding_forget(void)
+void ensio_drain_forget(void)
 {
     while (active)
-        ensio_fold_give_back(active);
+        ensio_cursor_release(active);
     ensio_cells_forget();
     ensio_ordinals_forget();
 }
 
-void ensio_fold_others(const struct ensio_fold *own)
+void ensio_drain_others(const struct ensio_cursor *own)
 {
-    for (struct ensio_fold *fold = active; fold; fold = fold->next)
-        if (fold != own && fold->window)
-            ensio_fold(fold, ensio_window_slots(fold->window), 1);
+    for (struct ensio_cursor *cursor = active; cursor; cursor = cursor->next)
+        if (cursor != own && cursor->window)
+            ensio_drain(cursor, ensio_window_slots(cursor->window), 1);
 }
 
 /* In mode tail the slow events are kept; in mode trace all should have been, and a scratch window is there for want of space. */
-static void settle(struct ensio_fold *fold, const struct ensio_event *event, int slow)
+static void settle(struct ensio_cursor *cursor, const struct ensio_event *event, int slow)
 {
     int lost = ensio_settings.mode == ENSIO_TRACE;
     if (slow > 0 && ensio_settings.mode == ENSIO_TAIL)
-        lost = ensio_keep(fold, event) != 0;
+        lost = ensio_keep_slowest(cursor, event) != 0;
     if (slow < 0)
         ensio_spool_lose();
     else if (lost)
@@ -85,30 +85,30 @@ static void settle(struct ensio_fold *fold, const struct ensio_event *event, int
 }
 
 /* A kill meets each event before or after it was added, or while it is: `folding` tells that. */
-int ensio_fold(struct ensio_fold *fold, uint32_t end, int may_be_filled)
+int ensio_drain(struct ensio_cursor *cursor, uint32_t end, int may_be_filled)
 {
-    struct ensio_window *window = fold->window;
+    struct ensio_window *window = cursor->window;
     struct ensio_event *events = ensio_window_events(window);
-    struct ensio_last last = ensio_no_last();
+    struct ensio_run_cache cache = ensio_empty_run_cache();
     int scratch = window->kind == ENSIO_WINDOW_SCRATCH;
     if (window->summarised >= end)
         return 1;
     if (ensio_cells_begin() != 0 && !scratch)
         return 0; /* readers add what is not added here */
     if (!window->rate || (scratch && window->summarised == 0))
-        window->rate = ensio_rate();
+        window->rate = ensio_tick_rate();
     __atomic_store_n(&ensio_spool->folding, 1, __ATOMIC_RELEASE);
     uint64_t rate = window->rate;
     uint32_t at = window->summarised;
     const int plain = ensio_settings.mode == ENSIO_PROFILE || (ensio_settings.mode == ENSIO_TRACE && !scratch);
     for (; at < end; at++) {
-        if (plain && last.place && (at = ensio_add_alike(fold, at, end, &last, rate)) == end)
+        if (plain && cache.place && (at = ensio_add_run(cursor, at, end, &cache, rate)) == end)
             break;
         struct ensio_event *event = &events[at];
         if (__atomic_load_n(&event->call, __ATOMIC_ACQUIRE)) {
-            int slow = ensio_add_event(fold, event, &last, rate);
+            int slow = ensio_add_event(cursor, event, &cache, rate);
             if (scratch)
-                settle(fold, event, slow);
+                settle(cursor, event, slow);
         } else if (may_be_filled) {
             break;
         }

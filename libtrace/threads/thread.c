@@ -18,8 +18,8 @@ _Thread_local struct ensio_thread ensio_thread = {.generation = UINT32_MAX};
 
 int ensio_prepare(struct ensio_thread *thread)
 {
-    thread->excluded_calls += thread->hidden > 0;
-    if (thread->hidden || ensio_settings.off || ensio_locked()) /* locked: a library has come back from our own beginning */
+    thread->excluded_calls += thread->suppressed > 0;
+    if (thread->suppressed || ensio_settings.off || ensio_locked()) /* locked: a library has come back from our own beginning */
         return 0;
     ensio_process_map();
     struct ensio_held held = ensio_lock();
@@ -31,17 +31,17 @@ int ensio_prepare(struct ensio_thread *thread)
 }
 
 /* A thread that is not ready takes the slow path above, so that the common one has nothing more to look at. */
-void ensio_hide(void)
+void ensio_suppress_begin(void)
 {
-    if (!ensio_thread.hidden && (!ensio_ready(&ensio_thread) || !*ensio_settings.exclude))
+    if (!ensio_thread.suppressed && (!ensio_ready(&ensio_thread) || !*ensio_settings.exclude))
         return;
-    ensio_thread.hidden++;
+    ensio_thread.suppressed++;
     ensio_thread.generation = UINT32_MAX;
 }
 
-void ensio_go_on(void)
+void ensio_suppress_end(void)
 {
-    if (ensio_thread.hidden && --ensio_thread.hidden == 0)
+    if (ensio_thread.suppressed && --ensio_thread.suppressed == 0)
         ensio_thread.generation = ensio_process->generation;
 }
 
@@ -108,7 +108,7 @@ void ensio_renew_clock(struct ensio_thread *thread, uint64_t now)
     if (ensio_spool) {
         ensio_spool->excluded_calls += thread->excluded_calls;
         thread->excluded_calls = 0;
-        ensio_window_fold(thread, thread->storing > 0);
+        ensio_window_drain(thread, thread->storing > 0);
         ensio_spool_touch();
     }
     ensio_unlock(held);

@@ -7,8 +7,8 @@
 /* Leaves out the calls that this thread makes from here on, until it is said to go on. MPI looks at the machine and makes
  * files of its own when it begins and when it ends: none of that is the program's I/O. With nothing to leave out
  * (ENSIO_EXCLUDE=) these are recorded too. */
-void ensio_hide(void);
-void ensio_go_on(void);
+void ensio_suppress_begin(void);
+void ensio_suppress_end(void);
 
 /* Whether no other thread has a window of the spool. The caller holds the lock. */
 int ensio_thread_alone(void);

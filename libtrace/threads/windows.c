@@ -98,24 +98,24 @@ static void empty(struct ensio_window *window)
 /* In a forked child, what a thread says that has not made a call there yet is about the parent. */
 static int is_ours(const struct ensio_thread *thread)
 {
-    return thread->fold && (thread->hidden || thread->generation == ensio_process->generation);
+    return thread->cursor && (thread->suppressed || thread->generation == ensio_process->generation);
 }
 
-int ensio_window_fold(struct ensio_thread *thread, int interrupted)
+int ensio_window_drain(struct ensio_thread *thread, int interrupted)
 {
     if (!is_ours(thread) || !thread->window)
         return 1;
     uint32_t filled = thread->next < thread->capacity ? thread->next : thread->capacity;
-    return ensio_fold(thread->fold, filled, interrupted);
+    return ensio_drain(thread->cursor, filled, interrupted);
 }
 
 /* A store that a signal handler interrupted may have ended since. */
-static void fold_retired(struct ensio_thread *thread)
+static void drain_retired(struct ensio_thread *thread)
 {
-    struct ensio_window *now = thread->fold->window, *retired = thread->retired;
-    thread->fold->window = retired;
-    ensio_fold(thread->fold, ensio_window_slots(retired), 0);
-    thread->fold->window = now;
+    struct ensio_window *now = thread->cursor->window, *retired = thread->retired;
+    thread->cursor->window = retired;
+    ensio_drain(thread->cursor, ensio_window_slots(retired), 0);
+    thread->cursor->window = now;
     if (is_scratch(retired))
         empty(retired);
     let_go(retired);
@@ -141,23 +141,23 @@ static uint64_t end_of(uint32_t slot)
     return ENSIO_WINDOW_HEADER_BYTES + (uint64_t)slot * sizeof(struct ensio_event);
 }
 
-static struct ensio_window *events_window(struct ensio_fold *fold)
+static struct ensio_window *events_window(struct ensio_cursor *cursor)
 {
-    if (ensio_settings.mode != ENSIO_TRACE || (fold->events_due && ensio_ticks() < fold->events_due))
+    if (ensio_settings.mode != ENSIO_TRACE || (cursor->events_due && ensio_ticks() < cursor->events_due))
         return NULL;
-    if (!free_windows && !fold->window && !ensio_spool->threads) { /* what is needed when there is no space any more */
+    if (!free_windows && !cursor->window && !ensio_spool->threads) { /* what is needed when there is no space any more */
         struct ensio_window *reserve = ensio_window_make(ENSIO_WINDOW_SCRATCH, RESERVE_BYTES);
         if (reserve)
             let_go(reserve);
     }
-    uint64_t bytes = next_size(fold->events_bytes, LARGEST_WINDOW_BYTES);
-    uint64_t others = mapped_bytes - (fold->window && !is_scratch(fold->window) ? fold->window->bytes : 0);
-    if (bytes > LARGEST_SMALL_BYTES && others + bytes > MAPPED_BYTES + ensio_fold_count() * MAPPED_BYTES_OF_THREAD)
+    uint64_t bytes = next_size(cursor->events_bytes, LARGEST_WINDOW_BYTES);
+    uint64_t others = mapped_bytes - (cursor->window && !is_scratch(cursor->window) ? cursor->window->bytes : 0);
+    if (bytes > LARGEST_SMALL_BYTES && others + bytes > MAPPED_BYTES + ensio_cursor_count() * MAPPED_BYTES_OF_THREAD)
         bytes = LARGEST_SMALL_BYTES;
     struct ensio_window *window = ensio_window_begin(ENSIO_WINDOW_EVENTS, bytes, end_of(part_end(0, UINT32_MAX)));
-    fold->events_due = window ? 0 : ensio_ticks() + RETRY_TICKS;
+    cursor->events_due = window ? 0 : ensio_ticks() + RETRY_TICKS;
     if (window) {
-        fold->events_bytes = window->bytes;
+        cursor->events_bytes = window->bytes;
         mapped_bytes += window->bytes;
     }
     return window;
@@ -172,7 +172,7 @@ static void use(struct ensio_thread *thread, struct ensio_window *window, uint32
         window->thread = (uint16_t)thread->number;
         window->tid = (uint32_t)syscall(SYS_gettid);
     }
-    thread->window = thread->fold->window = window;
+    thread->window = thread->cursor->window = window;
     thread->slots = ensio_window_events(window);
     thread->next = first;
     thread->capacity = part_end(first, slots);
@@ -182,7 +182,7 @@ static void use(struct ensio_thread *thread, struct ensio_window *window, uint32
  * nobody has claimed a slot of it and not filled it yet. */
 static int make_room(struct ensio_thread *thread, int whole, int interrupted)
 {
-    struct ensio_fold *fold = thread->fold;
+    struct ensio_cursor *cursor = thread->cursor;
     struct ensio_window *old = thread->window;
     const uint32_t used = thread->capacity;
     if (old && !is_scratch(old) && used < ensio_window_slots(old) &&
@@ -190,7 +190,7 @@ static int make_room(struct ensio_thread *thread, int whole, int interrupted)
         use(thread, old, used);
         return 0;
     }
-    struct ensio_window *window = events_window(fold);
+    struct ensio_window *window = events_window(cursor);
     if (!window && old && is_scratch(old) && whole && old->bytes >= LARGEST_SCRATCH_BYTES)
         window = old;
     if (!window)
@@ -222,17 +222,17 @@ struct ensio_event *ensio_next_window(struct ensio_thread *thread)
     }
     struct ensio_held held = ensio_lock();
     struct ensio_event *event = NULL;
-    int interrupted = thread->storing > 1, recorded = ensio_recording() == 0;
-    if (recorded && !thread->fold)
-        thread->fold = ensio_fold_take();
-    recorded = recorded && thread->fold;
+    int interrupted = thread->storing > 1, recorded = ensio_ensure_spool() == 0;
+    if (recorded && !thread->cursor)
+        thread->cursor = ensio_cursor_take();
+    recorded = recorded && thread->cursor;
     if (recorded && !thread->window)
         ensio_cells_begin(); /* now there may be space, later there may be none */
     /* A signal handler may have made room since the claim. */
     if (recorded && thread->next >= thread->capacity) {
-        int whole = ensio_window_fold(thread, interrupted);
+        int whole = ensio_window_drain(thread, interrupted);
         if (thread->retired && !interrupted)
-            fold_retired(thread);
+            drain_retired(thread);
         recorded = make_room(thread, whole, interrupted) == 0;
     }
     if (recorded) {
@@ -252,18 +252,18 @@ void ensio_windows_give_back(struct ensio_thread *thread)
     int interrupted = thread->storing > 0;
     if (!is_ours(thread))
         return;
-    int whole = ensio_window_fold(thread, interrupted);
+    int whole = ensio_window_drain(thread, interrupted);
     if (thread->retired)
-        fold_retired(thread);
+        drain_retired(thread);
     if (thread->window) {
         if (whole && is_scratch(thread->window))
             empty(thread->window);
         let_go(thread->window);
     }
-    if (thread->fold->kept)
-        ensio_raw_unmap(thread->fold->kept, thread->fold->kept->bytes);
-    ensio_fold_give_back(thread->fold);
-    thread->fold = NULL;
+    if (thread->cursor->kept)
+        ensio_raw_unmap(thread->cursor->kept, thread->cursor->kept->bytes);
+    ensio_cursor_release(thread->cursor);
+    thread->cursor = NULL;
     thread->window = NULL;
     thread->next = thread->capacity = 0;
 }
@@ -272,5 +272,5 @@ void ensio_windows_forget(void)
 {
     free_windows = NULL;
     mapped_bytes = 0;
-    ensio_folding_forget();
+    ensio_drain_forget();
 }

@@ -8,7 +8,7 @@
 
 /* Adds the thread's events to the summary. `interrupted`: this is a signal handler, which has interrupted the storing of one.
  * Returns whether there is nothing left to add. */
-int ensio_window_fold(struct ensio_thread *thread, int interrupted);
+int ensio_window_drain(struct ensio_thread *thread, int interrupted);
 
 /* Lets go of the windows of a thread that ends. */
 void ensio_windows_give_back(struct ensio_thread *thread);

@@ -9,12 +9,12 @@
 
 static struct ensio_clock_reading first, last;
 
-void ensio_rate_begin(void)
+void ensio_tick_rate_begin(void)
 {
     first = last = ensio_clock_read();
 }
 
-uint64_t ensio_rate(void)
+uint64_t ensio_tick_rate(void)
 {
     if (ensio_clock_kind == ENSIO_CLOCK_MONOTONIC)
         return 1ULL << ENSIO_RATE_BITS;

@@ -6,12 +6,12 @@
 #include <stdint.h>
 
 /* Nanoseconds a tick, times 2^ENSIO_RATE_BITS. The caller holds the lock. */
-uint64_t ensio_rate(void);
+uint64_t ensio_tick_rate(void);
 
 /* The first reading, from which on the rate is measured. Forked children go on with it: the counter is the machine's. */
-void ensio_rate_begin(void);
+void ensio_tick_rate_begin(void);
 
-static inline uint64_t ensio_ns_of(uint64_t ticks, uint64_t rate)
+static inline uint64_t ensio_ticks_to_ns(uint64_t ticks, uint64_t rate)
 {
     return (uint64_t)(((unsigned __int128)ticks * rate + (1ULL << (ENSIO_RATE_BITS - 1))) >> ENSIO_RATE_BITS);
 }

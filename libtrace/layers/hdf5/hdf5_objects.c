@@ -59,7 +59,7 @@ static struct slot *slot_of(int64_t id, uint32_t library, struct ensio_hdf5_obje
 static void store_file(struct ensio_hdf5_object *object)
 {
     struct ensio_held held = ensio_lock();
-    const int stored = object->left_out || (ensio_recording() == 0 && ensio_file_store(object->file) == 0);
+    const int stored = object->left_out || (ensio_ensure_spool() == 0 && ensio_file_store(object->file) == 0);
     ensio_unlock(held);
     if (!stored)
         object->file = 0;

@@ -58,7 +58,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
 }
 
 /* Leaves the wrapper by way of the real call alone where the call is not recorded. */
-#define RECORDED_OR_RETURN_REAL(call, symbol, arguments) \
+#define RECORD_OR_PASS_REAL(call, symbol, arguments) \
     FIND_LIBRARY(symbol); \
     struct ensio_thread *thread = &ensio_thread; \
     if (!recorded(hdf5, thread, CALL_##call, __builtin_frame_address(0))) \
@@ -87,7 +87,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
 #define OPEN_FILE(call, symbol, parameters, arguments, name) \
     WRAPPER(int64_t, symbol, parameters) \
     { \
-        RECORDED_OR_RETURN_REAL(call, symbol, arguments); \
+        RECORD_OR_PASS_REAL(call, symbol, arguments); \
         int64_t result; \
         TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
         const struct ensio_hdf5_object file = ensio_hdf5_file_opened(hdf5, result, name); \
@@ -99,7 +99,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
 #define OPEN(call, symbol, parameters, arguments, location) \
     WRAPPER(int64_t, symbol, parameters) \
     { \
-        RECORDED_OR_RETURN_REAL(call, symbol, arguments); \
+        RECORD_OR_PASS_REAL(call, symbol, arguments); \
         KNOWN(from, location); \
         int64_t result; \
         TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
@@ -113,7 +113,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
 #define ON_OBJECT(call, symbol, parameters, arguments, id) \
     WRAPPER(int, symbol, parameters) \
     { \
-        RECORDED_OR_RETURN_REAL(call, symbol, arguments); \
+        RECORD_OR_PASS_REAL(call, symbol, arguments); \
         KNOWN(known, id); \
         int result; \
         TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
@@ -125,7 +125,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
 #define TRANSFER(call, symbol, parameters, arguments, id, amount_) \
     WRAPPER(int, symbol, parameters) \
     { \
-        RECORDED_OR_RETURN_REAL(call, symbol, arguments); \
+        RECORD_OR_PASS_REAL(call, symbol, arguments); \
         KNOWN(object, id); \
         int result; \
         TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
@@ -141,7 +141,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
 #define CLOSE(call, symbol) \
     WRAPPER(int, symbol, (int64_t id)) \
     { \
-        RECORDED_OR_RETURN_REAL(call, symbol, (id)); \
+        RECORD_OR_PASS_REAL(call, symbol, (id)); \
         KNOWN(object, id); \
         int result; \
         TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol)(id)); \
@@ -156,7 +156,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
 #define RELEASE(call, symbol) \
     WRAPPER(int, symbol, (int64_t id)) \
     { \
-        RECORDED_OR_RETURN_REAL(call, symbol, (id)); \
+        RECORD_OR_PASS_REAL(call, symbol, (id)); \
         const struct ensio_hdf5_object object = ensio_hdf5_find(hdf5, id); \
         if (!object.generation) \
             return REAL(symbol)(id); \

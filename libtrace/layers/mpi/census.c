@@ -75,7 +75,7 @@ static void decide(const char *answer)
 
 static int64_t open_folder(void *unused)
 {
-    int fd = ensio_unshared_open(meeting.folder, O_RDONLY | O_DIRECTORY, 0);
+    int fd = ensio_private_open(meeting.folder, O_RDONLY | O_DIRECTORY, 0);
     if (fd >= 0)
         ensio_raw_close(fd);
     return 0;
@@ -89,7 +89,7 @@ static void pause_between_looks(uint64_t *pause_ns)
     if (*pause_ns < 20000000)
         *pause_ns *= 2;
     struct ensio_held held = ensio_lock();
-    ensio_unshared(open_folder, NULL);
+    ensio_with_private_files(open_folder, NULL);
     ensio_unlock(held);
 }
 
@@ -98,7 +98,7 @@ static void pause_between_looks(uint64_t *pause_ns)
 static int64_t is_full(void *unused)
 {
     char entries[4096] __attribute__((aligned(8)));
-    int spools = 0, fd = ensio_unshared_open(ensio_run_directory, O_RDONLY | O_DIRECTORY, 0);
+    int spools = 0, fd = ensio_private_open(ensio_run_directory, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0)
         return 0;
     for (long got; (got = ENSIO_RAW(SYS_getdents64, fd, entries, sizeof entries)) > 0;) {
@@ -116,7 +116,7 @@ static int64_t is_full(void *unused)
 static int may_be_complete(void)
 {
     struct ensio_held held = ensio_lock();
-    const int64_t full = ensio_unshared(is_full, NULL);
+    const int64_t full = ensio_with_private_files(is_full, NULL);
     ensio_unlock(held);
     return full > 0;
 }
@@ -204,7 +204,7 @@ static int ask(void)
     return decision() == 1;
 }
 
-void ensio_everyone_call(void)
+void ensio_census_post(void)
 {
     if (!ensio_ready(&ensio_thread) || ensio_settings.rank != 0 || ensio_settings.tasks == 1 || meeting.number[0])
         return;
@@ -214,10 +214,10 @@ void ensio_everyone_call(void)
     errno = error;
 }
 
-int ensio_everyone_meet(int rank, int tasks, int spawned)
+int ensio_census_agree(int rank, int tasks, int spawned)
 {
     if (!ensio_process->generation || meeting.tasks)
-        return ensio_everyone_recorded();
+        return ensio_census_all_recorded();
     int error = errno;
     find_folder();
     meeting.rank = rank;
@@ -225,10 +225,10 @@ int ensio_everyone_meet(int rank, int tasks, int spawned)
     if (tasks == 1 || (!spawned && ask()))
         meeting.yes_for = ensio_raw_pid();
     errno = error;
-    return ensio_everyone_recorded();
+    return ensio_census_all_recorded();
 }
 
-void ensio_everyone_clear(int last)
+void ensio_census_cleanup(int last)
 {
     int error = errno;
     if (last)
@@ -240,7 +240,7 @@ void ensio_everyone_clear(int last)
     errno = error;
 }
 
-int ensio_everyone_recorded(void)
+int ensio_census_all_recorded(void)
 {
     return meeting.yes_for != 0 && meeting.yes_for == ensio_process->generation;
 }

@@ -16,24 +16,24 @@
  * of other nodes late or never. The answer then is "no", which costs a good many niceties and no truth.
  *
  * The answer "yes" stands until the end, for what is to be done together then runs within the real MPI_Finalize, by whatever
- * way the program came there (mpi_end.h).
+ * way the program came there (finalize.h).
  */
 #ifndef ENSIO_LAYERS_MPI_CENSUS_H
 #define ENSIO_LAYERS_MPI_CENSUS_H
 
 /* Before MPI_Init: lays the call, if the launcher says that this is rank 0. */
-void ensio_everyone_call(void);
+void ensio_census_post(void);
 
 /* After MPI_Init: finds the answer, which is the same in all ranks. `spawned`: by another job, so that
  * this world's ranks cannot all be met. Returns the answer. */
-int ensio_everyone_meet(int rank, int tasks, int spawned);
+int ensio_census_agree(int rank, int tasks, int spawned);
 
 /* After a "yes", and once everyone is known to have read it: takes the links away; the folder goes with `last`, when everyone
  * is known to have done so. */
-void ensio_everyone_clear(int last);
+void ensio_census_cleanup(int last);
 
 /* 1: all ranks of MPI_COMM_WORLD are recorded and know it, hence collective calls over it are safe until the end of the
- * functions of mpi_end.h; the same in every rank. 0: not so, or not known. */
-int ensio_everyone_recorded(void);
+ * functions of finalize.h; the same in every rank. 0: not so, or not known. */
+int ensio_census_all_recorded(void);
 
 #endif

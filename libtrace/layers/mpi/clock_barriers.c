@@ -24,7 +24,7 @@ static int on_several_nodes(const struct ensio_mpi *mpi)
     return several;
 }
 
-void ensio_mpi_compare_clocks(const struct ensio_mpi *mpi, int at_end)
+void ensio_clock_barriers(const struct ensio_mpi *mpi, int at_end)
 {
     struct ensio_meeting readings[ENSIO_MEETINGS];
     if (!on_several_nodes(mpi))

@@ -33,20 +33,20 @@ static int not_copied(uintptr_t communicator, int key, void *extra, void *value,
     return 0;
 }
 
-/* Runs within the real MPI_Finalize. Whatever is done here by all ranks together stands behind ensio_everyone_recorded. */
+/* Runs within the real MPI_Finalize. Whatever is done here by all ranks together stands behind ensio_census_all_recorded. */
 static int at_end(uintptr_t communicator, int key, void *value, void *extra)
 {
     if (ensio_process->generation != ensio_raw_pid())
         return 0;
-    ensio_hide();
-    if (ensio_everyone_recorded()) {
-        ensio_mpi_compare_clocks(ensio_mpi(), 1);
+    ensio_suppress_begin();
+    if (ensio_census_all_recorded()) {
+        ensio_clock_barriers(ensio_mpi(), 1);
         ENSIO_PMPI(Barrier)(ensio_mpi()->world); /* to here the program's ranks wait for each other */
         ensio_finalize_store();
     }
-    ensio_mpi_banner(ensio_mpi(), world_rank, world_tasks);
+    ensio_job_banner(ensio_mpi(), world_rank, world_tasks);
     ensio_job_file_write();
-    ensio_go_on();
+    ensio_suppress_end();
     return 0;
 }
 
@@ -70,7 +70,7 @@ static int was_spawned(const struct ensio_mpi *mpi)
     return ENSIO_PMPI(Comm_get_parent)(&parent) != 0 || ensio_mpi_handle(mpi, parent) != mpi->null_communicator;
 }
 
-void ensio_mpi_begins(int rank, int tasks)
+void ensio_mpi_initialized(int rank, int tasks)
 {
     static int begun;
     const struct ensio_mpi *mpi = ensio_mpi();
@@ -80,19 +80,19 @@ void ensio_mpi_begins(int rank, int tasks)
     begun = 1;
     world_rank = rank;
     world_tasks = tasks;
-    ensio_hide();
+    ensio_suppress_begin();
     store_version();
     if (ENSIO_PMPI(Comm_create_keyval)(not_copied, at_end, &key, NULL) == 0) {
         if (ENSIO_PMPI(Comm_set_attr)(mpi->self, key, NULL) == 0 &&
-            ensio_everyone_meet(rank, tasks, was_spawned(mpi)) && tasks > 1) {
+            ensio_census_agree(rank, tasks, was_spawned(mpi)) && tasks > 1) {
             ENSIO_PMPI(Barrier)(mpi->world);
-            ensio_everyone_clear(0);
-            ensio_mpi_compare_clocks(mpi, 0);
+            ensio_census_cleanup(0);
+            ensio_clock_barriers(mpi, 0);
             ENSIO_PMPI(Barrier)(mpi->world);
             if (rank == 0)
-                ensio_everyone_clear(1);
+                ensio_census_cleanup(1);
         }
         ENSIO_PMPI(Comm_free_keyval)(&key); /* it is gone when the attribute is */
     }
-    ensio_go_on();
+    ensio_suppress_end();
 }

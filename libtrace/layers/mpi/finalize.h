@@ -8,6 +8,6 @@
 #define ENSIO_LAYERS_MPI_FINALIZE_H
 
 /* After MPI_Init, in every recorded rank; a second time it does nothing. */
-void ensio_mpi_begins(int rank, int tasks);
+void ensio_mpi_initialized(int rank, int tasks);
 
 #endif

@@ -72,10 +72,10 @@ static uint64_t add_up(const struct ensio_mpi *mpi, int rank, int tasks)
     return count_hosts(mpi, rank, tasks);
 }
 
-void ensio_mpi_banner(const struct ensio_mpi *mpi, int rank, int tasks)
+void ensio_job_banner(const struct ensio_mpi *mpi, int rank, int tasks)
 {
     uint64_t hosts = 0;
-    const int everyone = ensio_everyone_recorded();
+    const int everyone = ensio_census_all_recorded();
     if (!everyone && rank != 0)
         return;
     struct ensio_held held = ensio_lock();

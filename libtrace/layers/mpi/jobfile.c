@@ -35,38 +35,38 @@ static void name_file(char *path, const char *name, uint64_t number, const char 
 }
 
 /* Rank 0 makes the file, and tells all leaders its name: 0, or an errno, the same in all ranks. */
-static int open_file(struct ensio_gather *all)
+static int open_file(struct ensio_node_gather *all)
 {
     uint64_t number = ensio_clock_ns(CLOCK_REALTIME) * 1000U + ensio_raw_pid() % 1000U;
     if (all->rank == 0) {
         name_file(temporary, TEMPORARY, number, "");
-        all->error = ensio_gather_make(temporary);
+        all->error = ensio_node_gather_make(temporary);
     }
     if (ENSIO_PMPI(Bcast)(&number, 1, all->mpi->uint64, 0, all->mpi->world) != 0)
         all->error = EIO;
-    if (ensio_gather_most(all, all->error) != 0)
+    if (ensio_node_gather_max(all, all->error) != 0)
         return 0;
     if (all->node_rank == 0 && all->rank != 0)
         name_file(temporary, TEMPORARY, number, "");
     all->path = all->node_rank == 0 && !all->error ? temporary : NULL;
     all->end = sizeof(struct ensio_job);
-    return ensio_gather_most(all, all->error) == 0;
+    return ensio_node_gather_max(all, all->error) == 0;
 }
 
-static int write_events(struct ensio_gather *all)
+static int write_events(struct ensio_node_gather *all)
 {
     int64_t state;
     do {
         uint32_t length;
         const uint8_t *piece = ensio_collect_piece(&length);
-        ensio_collect_placed(ensio_gather_append(all, piece, length));
-        state = ensio_gather_most(all, all->error ? 2 : length >= ENSIO_PIECE_BYTES);
+        ensio_collect_placed(ensio_node_gather_append(all, piece, length));
+        state = ensio_node_gather_max(all, all->error ? 2 : length >= ENSIO_PIECE_BYTES);
     } while (state == 1);
     return state == 0;
 }
 
 /* The first rank's texts, as far as all others lean on them: calls, settings and most paths are the same in all ranks. */
-static uint8_t *share_texts(struct ensio_gather *all, uint32_t *length)
+static uint8_t *share_texts(struct ensio_node_gather *all, uint32_t *length)
 {
     const uint8_t *own = ensio_collect_texts(length);
     if (*length > ENSIO_SHARED_BYTES)
@@ -78,7 +78,7 @@ static uint8_t *share_texts(struct ensio_gather *all, uint32_t *length)
     uint8_t *texts = ensio_raw_memory(ENSIO_SHARED_BYTES);
     if (!texts)
         all->error = ENOMEM;
-    if (ensio_gather_most(all, all->error) == 0) {
+    if (ensio_node_gather_max(all, all->error) == 0) {
         if (texts && all->rank == 0)
             memcpy(texts, own, shared);
         if (ENSIO_PMPI(Bcast)(texts, (int)shared, all->mpi->byte, 0, all->mpi->world) != 0)
@@ -87,7 +87,7 @@ static uint8_t *share_texts(struct ensio_gather *all, uint32_t *length)
     return texts;
 }
 
-static int write_records(struct ensio_gather *all, struct ensio_job *head)
+static int write_records(struct ensio_node_gather *all, struct ensio_job *head)
 {
     uint32_t shared_bytes, length = 0;
     uint8_t *shared = share_texts(all, &shared_bytes);
@@ -97,17 +97,17 @@ static int write_records(struct ensio_gather *all, struct ensio_job *head)
         if (!record)
             all->error = ENOMEM;
     }
-    const uint64_t records = ensio_gather_append(all, record, length);
+    const uint64_t records = ensio_node_gather_append(all, record, length);
     if (all->rank == 0 && !all->error) {
         head->processes = (uint32_t)all->tasks;
         head->bytes = all->end;
         head->records = records;
         head->shared_bytes = shared_bytes;
-        all->error = ensio_gather_write(all, head, sizeof *head, 0, 0);
+        all->error = ensio_node_gather_write(all, head, sizeof *head, 0, 0);
     }
     if (shared)
         ensio_raw_unmap(shared, ENSIO_SHARED_BYTES);
-    return ensio_gather_most(all, all->error) == 0;
+    return ensio_node_gather_max(all, all->error) == 0;
 }
 
 /* Gives the file its name: one that nothing has yet. */
@@ -128,14 +128,14 @@ static int rename_file(void)
 }
 
 /* What this leader has written is on disk before anything relies on it. */
-static void finish_file(struct ensio_gather *all)
+static void finish_file(struct ensio_node_gather *all)
 {
     if (all->path && !all->error)
-        all->error = ensio_gather_write(all, NULL, 0, 0, 1);
+        all->error = ensio_node_gather_write(all, NULL, 0, 0, 1);
     all->path = NULL;
 }
 
-static int write_file(struct ensio_gather *all)
+static int write_file(struct ensio_node_gather *all)
 {
     struct ensio_job head = {
         .magic = ENSIO_JOB_MAGIC,
@@ -143,12 +143,12 @@ static int write_file(struct ensio_gather *all)
         .event_bytes = sizeof(struct ensio_event),
         .spool_version = ENSIO_SPOOL_VERSION,
     };
-    int whole = open_file(all) && write_events(all) && ensio_reduce(all, &head) && write_records(all, &head);
+    int whole = open_file(all) && write_events(all) && ensio_summary_reduce(all, &head) && write_records(all, &head);
     finish_file(all);
-    whole = ensio_gather_most(all, !whole || all->error) == 0;
+    whole = ensio_node_gather_max(all, !whole || all->error) == 0;
     if (all->rank == 0 && whole)
         all->error = rename_file();
-    return ensio_gather_most(all, !whole || all->error) == 0;
+    return ensio_node_gather_max(all, !whole || all->error) == 0;
 }
 
 /* Only in the first rank's spool: it is for people. */
@@ -169,26 +169,26 @@ void ensio_job_file_write(void)
 {
     const int error = errno;
     const struct ensio_mpi *mpi = ensio_mpi();
-    struct ensio_gather all = {.mpi = mpi};
-    if (!mpi || !ensio_everyone_recorded())
+    struct ensio_node_gather all = {.mpi = mpi};
+    if (!mpi || !ensio_census_all_recorded())
         return;
     /* From here on every rank makes the same calls of MPI, whatever becomes of it. */
     const int wanted = ensio_settings.job_file != ENSIO_JOB_FILE_NONE;
-    if (ensio_gather_most(&all, !wanted) == 0) {
+    if (ensio_node_gather_max(&all, !wanted) == 0) {
         const int begun = ensio_collect_begin();
         int written = 0;
-        if (ensio_gather_begin(&all, mpi)) {
+        if (ensio_node_gather_begin(&all, mpi)) {
             all.error = -begun;
-            if (ensio_gather_most(&all, all.error) == 0)
+            if (ensio_node_gather_max(&all, all.error) == 0)
                 written = write_file(&all);
-            const int64_t reason = written ? 0 : ensio_gather_most(&all, all.error);
+            const int64_t reason = written ? 0 : ensio_node_gather_max(&all, all.error);
             if (all.rank == 0 && !written) {
                 if (temporary[0])
                     ENSIO_RAW(SYS_unlinkat, AT_FDCWD, temporary, 0);
                 say_why_not((int)reason);
             }
         }
-        ensio_gather_end(&all);
+        ensio_node_gather_end(&all);
         ensio_collect_end(written);
     }
     errno = error;

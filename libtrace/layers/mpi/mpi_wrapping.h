@@ -28,7 +28,7 @@ static inline int ensio_mpi_inside(const char *frame)
 
 /* Begins a wrapper: leaves it by way of the real call alone inside another MPI call, and where `needed` is 0, the thread is not
  * recorded, or the MPI is none that we know. `result` is what the wrapper returns, and `call` may set it. */
-#define ENTER_OR_RETURN(thread, needed, call, result) \
+#define ENTER_OR_PASS(thread, needed, call, result) \
     char *const frame = ENSIO_MPI_FRAME; \
     if (ensio_mpi_inside(frame)) { \
         call; \

@@ -91,7 +91,7 @@ static int64_t byte_offset(const struct open_file *file, enum ensio_mpiio_where 
     int64_t bytes = -1;
     if (!file || where == ENSIO_AT_SHARED || file->sequential)
         return -1;
-    if (where == ENSIO_AT_HERE && ENSIO_PMPI(File_get_position)(file->handle, &offset) != 0)
+    if (where == ENSIO_AT_POSITION && ENSIO_PMPI(File_get_position)(file->handle, &offset) != 0)
         return -1;
     if (offset < 0)
         return -1;
@@ -102,7 +102,7 @@ static int64_t byte_offset(const struct open_file *file, enum ensio_mpiio_where 
 
 int64_t ensio_mpiio_position(uintptr_t handle)
 {
-    return byte_offset(find(handle), ENSIO_AT_HERE, 0);
+    return byte_offset(find(handle), ENSIO_AT_POSITION, 0);
 }
 
 int ensio_mpiio_begin(struct ensio_io *io, uintptr_t handle, enum ensio_mpiio_where where, int64_t offset, int64_t count,

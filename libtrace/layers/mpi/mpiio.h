@@ -9,8 +9,8 @@
 
 /* Where a call moves its data. */
 enum ensio_mpiio_where {
-    ENSIO_AT_HERE,  /* at the task's own position in the file */
-    ENSIO_AT_AT,    /* at an offset of the view */
+    ENSIO_AT_POSITION,  /* at the task's own position in the file */
+    ENSIO_AT_OFFSET,    /* at an offset of the view */
     ENSIO_AT_SHARED /* at the position that all tasks share */
 };
 

@@ -1,4 +1,4 @@
-/* mpiio_fortran.c: the wrappers of MPI-IO in Fortran, made from the table of mpiio.c. */
+/* mpiio_fortran.c: the wrappers of MPI-IO in Fortran, made from the table of MPI-IO. */
 #include "fortran.h"
 #include "mpiio.h"
 #include "query.h"
@@ -14,21 +14,21 @@ enum {
 #define CARRIES_READ ENSIO_CARRIED_READ
 #define CARRIES_WRITE ENSIO_CARRIED_WRITE
 
-#define PARAMETER_HERE
-#define PARAMETER_AT int64_t *offset,
-#define PARAMETER_SHARED
-#define ARGUMENT_HERE
-#define ARGUMENT_AT offset,
-#define ARGUMENT_SHARED
-#define OFFSET_HERE 0
-#define OFFSET_AT *offset
-#define OFFSET_SHARED 0
+#define PARAMETER_AT_POSITION
+#define PARAMETER_AT_OFFSET int64_t *offset,
+#define PARAMETER_AT_SHARED
+#define ARGUMENT_AT_POSITION
+#define ARGUMENT_AT_OFFSET offset,
+#define ARGUMENT_AT_SHARED
+#define OFFSET_AT_POSITION 0
+#define OFFSET_AT_OFFSET *offset
+#define OFFSET_AT_SHARED 0
 
 #define BEGIN_OR_RETURN(direction, call_, where, real_call) \
-    ENTER_OR_RETURN(thread, WANTED(call_), real_call, ) \
+    ENTER_OR_PASS(thread, WANTED(call_), real_call, ) \
     ERROR_OR_OWN; \
     struct ensio_io io = {.call = CALL_MPI_##call_, .carries = CARRIES_##direction}; \
-    if (!ensio_mpiio_begin(&io, ensio_mpi_file_f2c(*file), ENSIO_AT_##where, OFFSET_##where, *count, \
+    if (!ensio_mpiio_begin(&io, ensio_mpi_file_f2c(*file), ENSIO_##where, OFFSET_##where, *count, \
                            ensio_mpi_type_f2c(*type))) \
         LEAVE_UNRECORDED(thread, real_call, );
 
@@ -69,7 +69,7 @@ enum {
     FORTRAN_WRAPPER(end, (int *file, void *data, void *status, int *error)) \
     { \
         __auto_type real = FORTRAN_REAL(end); \
-        ENTER_OR_RETURN(thread, WANTED(call##_begin), real(file, data, status, error), ) \
+        ENTER_OR_PASS(thread, WANTED(call##_begin), real(file, data, status, error), ) \
         ERROR_OR_OWN; \
         char own[ENSIO_MPI_STATUS_ROOM] = {0}; \
         void *const filled = ensio_mpi_fortran_ignored(status) ? own : status; \
@@ -120,7 +120,7 @@ FORTRAN_WRAPPER(BOUND(mpi_file_open), (int *comm, const char *path, int *mode, i
 {
     __auto_type real = FORTRAN_REAL(BOUND(mpi_file_open));
     char name[LONGEST_PATH];
-    ENTER_OR_RETURN(thread, WANTED(File_open), real(comm, path, mode, info, file, error, length), )
+    ENTER_OR_PASS(thread, WANTED(File_open), real(comm, path, mode, info, file, error, length), )
     ERROR_OR_OWN;
     MPI_TIMED(thread, 0, real(comm, path, mode, info, file, error, length));
     ensio_mpiio_opened(thread, ensio_mpi_comm_f2c(*comm), path_of(name, path, length), *mode, ensio_mpi_info_f2c(*info),
@@ -131,7 +131,7 @@ FORTRAN_WRAPPER(BOUND(mpi_file_delete), (const char *path, int *info, int *error
 {
     __auto_type real = FORTRAN_REAL(BOUND(mpi_file_delete));
     char name[LONGEST_PATH];
-    ENTER_OR_RETURN(thread, WANTED(File_delete), real(path, info, error, length), )
+    ENTER_OR_PASS(thread, WANTED(File_delete), real(path, info, error, length), )
     ERROR_OR_OWN;
     MPI_TIMED(thread, 0, real(path, info, error, length));
     ensio_mpiio_deleted(thread, path_of(name, path, length), *error, start, duration);
@@ -142,7 +142,7 @@ FORTRAN_WRAPPER(BOUND(mpi_file_delete), (const char *path, int *info, int *error
     { \
         __auto_type real = FORTRAN_REAL(symbol); \
         int left_out; \
-        ENTER_OR_RETURN(thread, WANTED(File_##call), real arguments, ) \
+        ENTER_OR_PASS(thread, WANTED(File_##call), real arguments, ) \
         ERROR_OR_OWN; \
         const uintptr_t handle = ensio_mpi_file_f2c(*file); \
         const uint32_t number = ensio_mpiio_file(handle, &left_out); \

@@ -19,21 +19,21 @@ enum {
 #define CARRIES_READ ENSIO_CARRIED_READ
 #define CARRIES_WRITE ENSIO_CARRIED_WRITE
 
-#define PARAMETER_HERE
-#define PARAMETER_AT int64_t offset,
-#define PARAMETER_SHARED
-#define ARGUMENT_HERE
-#define ARGUMENT_AT offset,
-#define ARGUMENT_SHARED
-#define OFFSET_HERE 0
-#define OFFSET_AT offset
-#define OFFSET_SHARED 0
+#define PARAMETER_AT_POSITION
+#define PARAMETER_AT_OFFSET int64_t offset,
+#define PARAMETER_AT_SHARED
+#define ARGUMENT_AT_POSITION
+#define ARGUMENT_AT_OFFSET offset,
+#define ARGUMENT_AT_SHARED
+#define OFFSET_AT_POSITION 0
+#define OFFSET_AT_OFFSET offset
+#define OFFSET_AT_SHARED 0
 
 #define BEGIN_OR_RETURN(direction, call_, where, real_call) \
     int result; \
-    ENTER_OR_RETURN(thread, WANTED(call_), result = (real_call), result) \
+    ENTER_OR_PASS(thread, WANTED(call_), result = (real_call), result) \
     struct ensio_io io = {.call = CALL_MPI_##call_, .carries = CARRIES_##direction}; \
-    if (!ensio_mpiio_begin(&io, file, ENSIO_AT_##where, OFFSET_##where, count, type)) \
+    if (!ensio_mpiio_begin(&io, file, ENSIO_##where, OFFSET_##where, count, type)) \
         LEAVE_UNRECORDED(thread, result = (real_call), result);
 
 #define TRANSFER_NAMED(direction, call, symbol, where, count_type) \
@@ -79,7 +79,7 @@ enum {
     { \
         __auto_type real = ENSIO_REAL(symbol); \
         int result; \
-        ENTER_OR_RETURN(thread, WANTED(call##_begin), result = real(file, data, status), result) \
+        ENTER_OR_PASS(thread, WANTED(call##_begin), result = real(file, data, status), result) \
         char own[ENSIO_MPI_STATUS_ROOM] = {0}; \
         void *const filled = status == ensio_mpi()->status_ignore ? own : status; \
         MPI_TIMED(thread, (uint32_t)CARRIES_##direction << 8, result = real(file, data, filled)); \
@@ -120,7 +120,7 @@ enum {
 ENSIO_WRAPPER(int, MPI_File_open, (uintptr_t comm, const char *path, int mode, uintptr_t info, void *file))
 {
     int result;
-    ENTER_OR_RETURN(thread, WANTED(File_open), result = ENSIO_REAL(MPI_File_open)(comm, path, mode, info, file), result)
+    ENTER_OR_PASS(thread, WANTED(File_open), result = ENSIO_REAL(MPI_File_open)(comm, path, mode, info, file), result)
     MPI_TIMED(thread, 0, result = ENSIO_REAL(MPI_File_open)(comm, path, mode, info, file));
     ensio_mpiio_opened(thread, comm, path, mode, info, result ? 0 : *(uintptr_t *)file, result, start, duration);
     return result;
@@ -129,7 +129,7 @@ ENSIO_WRAPPER(int, MPI_File_open, (uintptr_t comm, const char *path, int mode, u
 ENSIO_WRAPPER(int, MPI_File_delete, (const char *path, uintptr_t info))
 {
     int result;
-    ENTER_OR_RETURN(thread, WANTED(File_delete), result = ENSIO_REAL(MPI_File_delete)(path, info), result)
+    ENTER_OR_PASS(thread, WANTED(File_delete), result = ENSIO_REAL(MPI_File_delete)(path, info), result)
     MPI_TIMED(thread, 0, result = ENSIO_REAL(MPI_File_delete)(path, info));
     ensio_mpiio_deleted(thread, path, result, start, duration);
     return result;
@@ -140,7 +140,7 @@ ENSIO_WRAPPER(int, MPI_File_delete, (const char *path, uintptr_t info))
     ENSIO_WRAPPER(int, MPI_File_##call, parameters) \
     { \
         int result, left_out; \
-        ENTER_OR_RETURN(thread, WANTED(File_##call), result = ENSIO_REAL(MPI_File_##call) arguments, result) \
+        ENTER_OR_PASS(thread, WANTED(File_##call), result = ENSIO_REAL(MPI_File_##call) arguments, result) \
         const uint32_t number = ensio_mpiio_file(own, &left_out); \
         before; \
         if (left_out) \

@@ -1,4 +1,4 @@
-/* mpisync_fortran.c: the wrappers of the table of mpisync.c in Fortran. */
+/* mpisync_fortran.c: the wrappers of the synchronisation table in Fortran. */
 #include "fortran.h"
 #include "query.h"
 
@@ -20,7 +20,7 @@ enum {
     FORTRAN_WRAPPER(symbol, parameters) \
     { \
         __auto_type real = FORTRAN_REAL(symbol); \
-        ENTER_OR_RETURN(thread, WANTED(call), real arguments, ) \
+        ENTER_OR_PASS(thread, WANTED(call), real arguments, ) \
         ERROR_OR_OWN; \
         const uint64_t moving = (bytes); \
         MPI_TIMED(thread, 0, real arguments); \
@@ -32,7 +32,7 @@ enum {
     FORTRAN_WRAPPER(symbol, parameters) \
     { \
         __auto_type real = FORTRAN_REAL(symbol); \
-        ENTER_OR_RETURN(thread, WANTED(call) || ensio_io_pending, real arguments, ) \
+        ENTER_OR_PASS(thread, WANTED(call) || ensio_io_pending, real arguments, ) \
         ERROR_OR_OWN; \
         struct ensio_io_wait wait; \
         ensio_io_wait_begin(&wait, count, which, requests, &statuses, 1); \
@@ -60,7 +60,7 @@ FORTRAN_WRAPPER(BOUND(mpi_request_free), (int *request, int *error))
 {
     __auto_type real = FORTRAN_REAL(BOUND(mpi_request_free));
     void *no_status = NULL;
-    ENTER_OR_RETURN(thread, ensio_io_pending, real(request, error), )
+    ENTER_OR_PASS(thread, ensio_io_pending, real(request, error), )
     ERROR_OR_OWN;
     struct ensio_io_wait wait;
     ensio_io_wait_begin(&wait, 1, ENSIO_IO_ONE, request, &no_status, 1);

@@ -18,7 +18,7 @@ enum {
     { \
         __auto_type real = ENSIO_REAL(MPI_##call); \
         int result; \
-        ENTER_OR_RETURN(thread, WANTED(call), result = real arguments, result) \
+        ENTER_OR_PASS(thread, WANTED(call), result = real arguments, result) \
         const uint64_t moving = (bytes); \
         MPI_TIMED(thread, 0, result = real arguments); \
         ensio_store(thread, CALL_MPI_##call, 0, -1, moving, ENSIO_UNLIKELY(result) ? -(int64_t)ensio_mpi_errno(result) : 0, \
@@ -33,7 +33,7 @@ enum {
     { \
         __auto_type real = ENSIO_REAL(MPI_##call); \
         int result; \
-        ENTER_OR_RETURN(thread, WANTED(call) || ensio_io_pending, result = real arguments, result) \
+        ENTER_OR_PASS(thread, WANTED(call) || ensio_io_pending, result = real arguments, result) \
         struct ensio_io_wait wait; \
         ensio_io_wait_begin(&wait, count, which, requests, &statuses, 0); \
         MPI_TIMED(thread, 0, result = real arguments); \
@@ -58,7 +58,7 @@ ENSIO_WRAPPER(int, MPI_Request_free, (void *request))
 {
     int result;
     void *no_status = NULL;
-    ENTER_OR_RETURN(thread, ensio_io_pending, result = ENSIO_REAL(MPI_Request_free)(request), result)
+    ENTER_OR_PASS(thread, ensio_io_pending, result = ENSIO_REAL(MPI_Request_free)(request), result)
     struct ensio_io_wait wait;
     ensio_io_wait_begin(&wait, 1, ENSIO_IO_ONE, request, &no_status, 0);
     wait.statuses = NULL;

@@ -27,18 +27,18 @@ ENSIO_PMPI_DECLARE(Scatter, (const void *from, int count, uintptr_t type, void *
                              int root, uintptr_t communicator))
 
 /* A number, a place and a count for each rank of the node. */
-static uint64_t numbers_bytes(const struct ensio_gather *all)
+static uint64_t numbers_bytes(const struct ensio_node_gather *all)
 {
     return (uint64_t)all->node_tasks * (sizeof(int64_t) + 2 * sizeof(int));
 }
 
-static void note(struct ensio_gather *all, int error)
+static void note(struct ensio_node_gather *all, int error)
 {
     if (!all->error)
         all->error = error;
 }
 
-int64_t ensio_gather_most(struct ensio_gather *all, int64_t number)
+int64_t ensio_node_gather_max(struct ensio_node_gather *all, int64_t number)
 {
     int64_t most = number;
     if (ENSIO_PMPI(Allreduce)(&number, &most, 1, all->mpi->int64, all->mpi->max, all->mpi->world) != 0)
@@ -46,14 +46,14 @@ int64_t ensio_gather_most(struct ensio_gather *all, int64_t number)
     return most;
 }
 
-int ensio_gather_begin(struct ensio_gather *all, const struct ensio_mpi *mpi)
+int ensio_node_gather_begin(struct ensio_node_gather *all, const struct ensio_mpi *mpi)
 {
-    *all = (struct ensio_gather){.mpi = mpi};
+    *all = (struct ensio_node_gather){.mpi = mpi};
     ENSIO_PMPI(Comm_rank)(mpi->world, &all->rank);
     ENSIO_PMPI(Comm_size)(mpi->world, &all->tasks);
     int failed = ENSIO_PMPI(Comm_split_type)(mpi->world, mpi->comm_type_shared, all->rank, mpi->null_info,
                                              &all->node) != 0;
-    if (ensio_gather_most(all, failed) != 0)
+    if (ensio_node_gather_max(all, failed) != 0)
         return 0;
     ENSIO_PMPI(Comm_rank)(all->node, &all->node_rank);
     ENSIO_PMPI(Comm_size)(all->node, &all->node_tasks);
@@ -61,16 +61,16 @@ int ensio_gather_begin(struct ensio_gather *all, const struct ensio_mpi *mpi)
                                     &all->leaders) != 0;
     if (all->node_rank == 0 && !failed)
         failed = !(all->numbers = ensio_raw_memory(numbers_bytes(all)));
-    return ensio_gather_most(all, failed) == 0;
+    return ensio_node_gather_max(all, failed) == 0;
 }
 
-void ensio_gather_leaders(const struct ensio_gather *all, int *rank, int *size)
+void ensio_node_gather_leaders(const struct ensio_node_gather *all, int *rank, int *size)
 {
     ENSIO_PMPI(Comm_rank)(all->leaders, rank);
     ENSIO_PMPI(Comm_size)(all->leaders, size);
 }
 
-void ensio_gather_end(struct ensio_gather *all)
+void ensio_node_gather_end(struct ensio_node_gather *all)
 {
     if (all->numbers)
         ensio_raw_unmap(all->numbers, numbers_bytes(all));
@@ -81,7 +81,7 @@ void ensio_gather_end(struct ensio_gather *all)
 }
 
 /* Turns the lengths of the ranks' bytes into their positions in the file, and returns their sum; all leaders together. */
-static uint64_t place(struct ensio_gather *all, int *counts, int *places)
+static uint64_t place(struct ensio_node_gather *all, int *counts, int *places)
 {
     int64_t sum = 0, before = 0, total = 0;
     for (int i = 0; i < all->node_tasks; i++)
@@ -105,7 +105,7 @@ static uint64_t place(struct ensio_gather *all, int *counts, int *places)
     return fits ? (uint64_t)sum : 0;
 }
 
-uint64_t ensio_gather_append(struct ensio_gather *all, const void *bytes, uint32_t length)
+uint64_t ensio_node_gather_append(struct ensio_node_gather *all, const void *bytes, uint32_t length)
 {
     const struct ensio_mpi *mpi = all->mpi;
     const int leader = all->node_rank == 0;
@@ -129,7 +129,7 @@ uint64_t ensio_gather_append(struct ensio_gather *all, const void *bytes, uint32
         return 0;
     ENSIO_PMPI(Gatherv)(bytes, (int)length, mpi->byte, gathered, counts, places, mpi->byte, 0, all->node);
     if (gathered) {
-        const int error = ensio_gather_write(all, gathered, sum, (uint64_t)all->numbers[0], 0);
+        const int error = ensio_node_gather_write(all, gathered, sum, (uint64_t)all->numbers[0], 0);
         if (error)
             note(all, error);
         ensio_raw_unmap(gathered, sum);
@@ -173,7 +173,7 @@ static int is_ours(int fd)
 static int64_t write_part(void *given)
 {
     const struct writing *part = given;
-    int fd = ensio_unshared_open(part->path, O_WRONLY | O_NOFOLLOW, 0);
+    int fd = ensio_private_open(part->path, O_WRONLY | O_NOFOLLOW, 0);
     if (fd < 0)
         return fd;
     int error = is_ours(fd) ? write_at(fd, part->bytes, part->length, part->position) : EPERM;
@@ -185,27 +185,27 @@ static int64_t write_part(void *given)
     return -error;
 }
 
-int ensio_gather_write(const struct ensio_gather *all, const void *bytes, uint64_t length, uint64_t position, int last)
+int ensio_node_gather_write(const struct ensio_node_gather *all, const void *bytes, uint64_t length, uint64_t position, int last)
 {
     struct writing part = {all->path, bytes, length, position, last};
     struct ensio_held held = ensio_lock();
-    const int64_t done = ensio_unshared(write_part, &part);
+    const int64_t done = ensio_with_private_files(write_part, &part);
     ensio_unlock(held);
     return (int)-done;
 }
 
 static int64_t make_file(void *path)
 {
-    int fd = ensio_unshared_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    int fd = ensio_private_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (fd >= 0)
         ensio_raw_close(fd);
     return fd < 0 ? fd : 0;
 }
 
-int ensio_gather_make(const char *path)
+int ensio_node_gather_make(const char *path)
 {
     struct ensio_held held = ensio_lock();
-    const int64_t done = ensio_unshared(make_file, (void *)(uintptr_t)path);
+    const int64_t done = ensio_with_private_files(make_file, (void *)(uintptr_t)path);
     ensio_unlock(held);
     return (int)-done;
 }

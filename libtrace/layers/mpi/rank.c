@@ -18,14 +18,14 @@ enum {
 ENSIO_PMPI_DECLARE(Comm_rank, (uintptr_t communicator, int *rank))
 ENSIO_PMPI_DECLARE(Comm_size, (uintptr_t communicator, int *size))
 
-void ensio_ask_rank(int status)
+void ensio_query_rank(int status)
 {
     const struct ensio_mpi *mpi = ensio_mpi();
     int rank = -1, tasks = 0;
     if (status == 0 && mpi && ENSIO_PMPI(Comm_rank)(mpi->world, &rank) == 0 &&
         ENSIO_PMPI(Comm_size)(mpi->world, &tasks) == 0) {
         ensio_set_rank(rank, tasks);
-        ensio_mpi_begins(rank, tasks);
+        ensio_mpi_initialized(rank, tasks);
     }
 }
 
@@ -44,18 +44,18 @@ void ensio_finalize_store(void)
     thread->depth = depth;
 }
 
-/* What MPI does in here is left out (ensio_hide). */
-#define HIDDEN(call) \
+/* What MPI does in here is left out (ensio_suppress_begin). */
+#define SUPPRESSED(call) \
     do { \
-        ensio_hide(); \
+        ensio_suppress_begin(); \
         call; \
-        ensio_go_on(); \
+        ensio_suppress_end(); \
     } while (0)
 
 #define RECORDED(call_, real_call) \
     int result; \
-    ENTER_OR_RETURN(thread, 1, HIDDEN(result = (real_call)), result) \
-    MPI_TIMED(thread, 0, HIDDEN(result = (real_call))); \
+    ENTER_OR_PASS(thread, 1, SUPPRESSED(result = (real_call)), result) \
+    MPI_TIMED(thread, 0, SUPPRESSED(result = (real_call))); \
     if (!ensio_finalize_is_stored) \
         ensio_store(thread, CALL_MPI_##call_, 0, -1, 0, -(int64_t)(result ? EIO : 0), start, duration)
 
@@ -63,18 +63,18 @@ void ensio_finalize_store(void)
 #define INIT(symbol) \
     ENSIO_WRAPPER(int, symbol, (int *count, char ***arguments)) \
     { \
-        ensio_everyone_call(); \
+        ensio_census_post(); \
         RECORDED(Init, ENSIO_REAL(symbol)(count, arguments)); \
-        ensio_ask_rank(result); \
+        ensio_query_rank(result); \
         return result; \
     }
 
 #define INIT_THREAD(symbol) \
     ENSIO_WRAPPER(int, symbol, (int *count, char ***arguments, int required, int *provided)) \
     { \
-        ensio_everyone_call(); \
+        ensio_census_post(); \
         RECORDED(Init_thread, ENSIO_REAL(symbol)(count, arguments, required, provided)); \
-        ensio_ask_rank(result); \
+        ensio_query_rank(result); \
         return result; \
     }
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* Asks MPI for rank and number of tasks, if `status` says that it was initialised. */
-void ensio_ask_rank(int status);
+void ensio_query_rank(int status);
 
 /* MPI_Finalize is under way in its wrapper, since then. */
 extern uint64_t ensio_finalize_start;

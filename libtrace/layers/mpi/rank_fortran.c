@@ -13,28 +13,28 @@ enum {
 };
 
 #define RECORDED(call_, real_call) \
-    ENTER_OR_RETURN(thread, 1, real_call, ) \
+    ENTER_OR_PASS(thread, 1, real_call, ) \
     ERROR_OR_OWN; \
-    ensio_hide(); \
+    ensio_suppress_begin(); \
     MPI_TIMED(thread, 0, real_call); \
-    ensio_go_on(); \
+    ensio_suppress_end(); \
     if (!ensio_finalize_is_stored) \
         ensio_store(thread, CALL_MPI_##call_, 0, -1, 0, -(int64_t)(*error ? EIO : 0), start, duration)
 
 FORTRAN_WRAPPER(BOUND(mpi_init), (int *error))
 {
     __auto_type real = FORTRAN_REAL(BOUND(mpi_init));
-    ensio_everyone_call();
+    ensio_census_post();
     RECORDED(Init, real(error));
-    ensio_ask_rank(*error);
+    ensio_query_rank(*error);
 }
 
 FORTRAN_WRAPPER(BOUND(mpi_init_thread), (int *required, int *provided, int *error))
 {
     __auto_type real = FORTRAN_REAL(BOUND(mpi_init_thread));
-    ensio_everyone_call();
+    ensio_census_post();
     RECORDED(Init_thread, real(required, provided, error));
-    ensio_ask_rank(*error);
+    ensio_query_rank(*error);
 }
 
 FORTRAN_WRAPPER(BOUND(mpi_finalize), (int *error))

@@ -37,7 +37,7 @@ static double own_rate(const struct ensio_spool *head, uint64_t *span_ns)
 
 /* The rate of a process that has run for long enough is its own, of others that of the rank of their node whose readings lie
  * farthest apart. */
-static double find_rate(struct ensio_gather *all, const struct ensio_spool *head)
+static double find_rate(struct ensio_node_gather *all, const struct ensio_spool *head)
 {
     const struct ensio_mpi *mpi = all->mpi;
     uint64_t span_ns = 0, longest_ns = 0;
@@ -61,7 +61,7 @@ static int is_sound(const struct ensio_meeting *readings, uint64_t first_ticks)
 }
 
 /* The meeting as the ranks of a node saw it together; what it holds makes no sense where none of them did. */
-static struct meeting of_node(struct ensio_gather *all, const struct ensio_clock_line *line,
+static struct meeting of_node(struct ensio_node_gather *all, const struct ensio_clock_line *line,
                               const struct ensio_meeting *readings)
 {
     const struct ensio_mpi *mpi = all->mpi;
@@ -118,7 +118,7 @@ static void correct(struct ensio_clock_line *line, const struct offset *first, c
     line->ns_per_tick *= 1 - drift;
 }
 
-struct ensio_clock_line ensio_common_clock(struct ensio_gather *all, const struct ensio_spool *head)
+struct ensio_clock_line ensio_reference_clock(struct ensio_node_gather *all, const struct ensio_spool *head)
 {
     const struct ensio_mpi *mpi = all->mpi;
     struct ensio_clock_line line = {

@@ -9,6 +9,6 @@
 #include <ensio/event.h>
 
 /* How this rank's ticks become ns since 1970 by that clock. All ranks call this together, each with the head of its spool. */
-struct ensio_clock_line ensio_common_clock(struct ensio_gather *all, const struct ensio_spool *head);
+struct ensio_clock_line ensio_reference_clock(struct ensio_node_gather *all, const struct ensio_spool *head);
 
 #endif

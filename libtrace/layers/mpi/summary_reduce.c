@@ -17,36 +17,36 @@ ENSIO_PMPI_DECLARE(Send, (const void *bytes, int count, uintptr_t type, int to, 
 ENSIO_PMPI_DECLARE(Recv, (void *bytes, int count, uintptr_t type, int from, int tag, uintptr_t communicator, void *status))
 
 /* Numbers of calls mean the same in all ranks only where the tables are the same. */
-static int same_tables(struct ensio_gather *all)
+static int same_tables(struct ensio_node_gather *all)
 {
     const int64_t table = (int64_t)(ensio_hash(ensio_calls) >> 2);
-    return ensio_gather_most(all, table) == -ensio_gather_most(all, -table);
+    return ensio_node_gather_max(all, table) == -ensio_node_gather_max(all, -table);
 }
 
-static int send(struct ensio_gather *all, const void *bytes, int64_t length, int to, uintptr_t communicator)
+static int send(struct ensio_node_gather *all, const void *bytes, int64_t length, int to, uintptr_t communicator)
 {
     return ENSIO_PMPI(Send)(bytes, (int)length, all->mpi->byte, to, TAG, communicator) == 0 ? 0 : EIO;
 }
 
-static int receive(struct ensio_gather *all, void *bytes, int64_t length, int from, uintptr_t communicator)
+static int receive(struct ensio_node_gather *all, void *bytes, int64_t length, int from, uintptr_t communicator)
 {
     return ENSIO_PMPI(Recv)(bytes, (int)length, all->mpi->byte, from, TAG, communicator, all->mpi->status_ignore) == 0 ? 0
                                                                                                                     : EIO;
 }
 
-static void note(struct ensio_gather *all, int error)
+static void note(struct ensio_node_gather *all, int error)
 {
     if (!all->error)
         all->error = error;
 }
 
 /* Length, answer, contents: a rank without memory for the contents says so, and nobody waits. */
-static void hand_over(struct ensio_gather *all, struct ensio_joint *joint, int to, uintptr_t communicator)
+static void hand_over(struct ensio_node_gather *all, struct ensio_merged *merged, int to, uintptr_t communicator)
 {
     struct ensio_array packed = {0};
-    if (joint->processes && !all->error && ensio_joint_pack(joint, &packed) != 0)
+    if (merged->processes && !all->error && ensio_merged_pack(merged, &packed) != 0)
         note(all, ENOMEM);
-    ensio_joint_free(joint);
+    ensio_merged_free(merged);
     int64_t length = all->error ? FAILED : (int64_t)packed.used, answer = 0;
     note(all, send(all, &length, sizeof length, to, communicator));
     if (length > 0) {
@@ -57,7 +57,7 @@ static void hand_over(struct ensio_gather *all, struct ensio_joint *joint, int t
     ensio_array_free(&packed);
 }
 
-static void take_over(struct ensio_gather *all, struct ensio_joint *joint, int from, uintptr_t communicator)
+static void take_over(struct ensio_node_gather *all, struct ensio_merged *merged, int from, uintptr_t communicator)
 {
     struct ensio_array packed = {0};
     int64_t length = FAILED;
@@ -69,7 +69,7 @@ static void take_over(struct ensio_gather *all, struct ensio_joint *joint, int f
     note(all, send(all, &answer, sizeof answer, from, communicator));
     if (to) {
         note(all, receive(all, to, length, from, communicator));
-        if (!all->error && ensio_joint_merge(joint, to, (uint64_t)length) != 0)
+        if (!all->error && ensio_merged_merge(merged, to, (uint64_t)length) != 0)
             note(all, ENOMEM);
     } else {
         note(all, ENOMEM);
@@ -78,29 +78,29 @@ static void take_over(struct ensio_gather *all, struct ensio_joint *joint, int f
 }
 
 /* A binomial tree: in each step half of those that are left hand over to the others, the last to the first. */
-static void put_together(struct ensio_gather *all, struct ensio_joint *joint, int rank, int size, uintptr_t communicator)
+static void put_together(struct ensio_node_gather *all, struct ensio_merged *merged, int rank, int size, uintptr_t communicator)
 {
     for (int step = 1; step < size; step *= 2) {
         if (rank & step) {
-            hand_over(all, joint, rank - step, communicator);
+            hand_over(all, merged, rank - step, communicator);
             return;
         }
         if (rank + step < size)
-            take_over(all, joint, rank + step, communicator);
+            take_over(all, merged, rank + step, communicator);
     }
 }
 
 /* Rank 0 has all of it by now, the others give nothing. */
-static void append(struct ensio_gather *all, const struct ensio_joint *joint, struct ensio_job *head)
+static void append(struct ensio_node_gather *all, const struct ensio_merged *merged, struct ensio_job *head)
 {
     const uint8_t *coded = NULL;
     uint32_t length = 0, coded_length = 0;
     if (all->rank == 0 && !all->error) {
-        coded = ensio_collect_code(joint, &length, &coded_length);
+        coded = ensio_collect_code(merged, &length, &coded_length);
         if (!coded)
             note(all, ENOMEM);
     }
-    const uint64_t position = ensio_gather_append(all, coded, coded ? coded_length : 0);
+    const uint64_t position = ensio_node_gather_append(all, coded, coded ? coded_length : 0);
     if (coded) {
         head->summary = position;
         head->summary_coded = coded_length;
@@ -109,26 +109,26 @@ static void append(struct ensio_gather *all, const struct ensio_joint *joint, st
     }
 }
 
-int ensio_reduce(struct ensio_gather *all, struct ensio_job *head)
+int ensio_summary_reduce(struct ensio_node_gather *all, struct ensio_job *head)
 {
-    struct ensio_joint joint = {0};
+    struct ensio_merged merged = {0};
     const int has_own = ensio_collect_has_summary();
-    if (ensio_gather_most(all, has_own) == 0)
+    if (ensio_node_gather_max(all, has_own) == 0)
         return 1;
     if (!same_tables(all))
         note(all, EPROTO);
-    const struct ensio_clock_line line = ensio_common_clock(all, ensio_collect_head());
-    if (ensio_joint_begin(&joint) != 0)
+    const struct ensio_clock_line line = ensio_reference_clock(all, ensio_collect_head());
+    if (ensio_merged_begin(&merged) != 0)
         note(all, ENOMEM);
     if (has_own && !all->error)
-        note(all, -ensio_collect_summary(&joint, &line));
-    put_together(all, &joint, all->node_rank, all->node_tasks, all->node);
+        note(all, -ensio_collect_summary(&merged, &line));
+    put_together(all, &merged, all->node_rank, all->node_tasks, all->node);
     if (all->node_rank == 0) {
         int rank = 0, size = 1;
-        ensio_gather_leaders(all, &rank, &size);
-        put_together(all, &joint, rank, size, all->leaders);
+        ensio_node_gather_leaders(all, &rank, &size);
+        put_together(all, &merged, rank, size, all->leaders);
     }
-    append(all, &joint, head);
-    ensio_joint_free(&joint);
-    return ensio_gather_most(all, all->error) == 0;
+    append(all, &merged, head);
+    ensio_merged_free(&merged);
+    return ensio_node_gather_max(all, all->error) == 0;
 }

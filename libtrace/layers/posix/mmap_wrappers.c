@@ -37,7 +37,7 @@ static inline void replaced(const void *at, size_t bytes, int flags)
     } \
     static void *recorded_##symbol(void *at, size_t bytes, int protection, int flags, int fd, type offset) \
     { \
-        RECORDED_OR_RETURN(open_file, fd, passed_##symbol(at, bytes, protection, flags, fd, offset)); \
+        RECORD_OR_PASS(open_file, fd, passed_##symbol(at, bytes, protection, flags, fd, offset)); \
         (void)open_file; \
         void *result; \
         TIMED(thread, result, ENSIO_REAL(symbol)(at, bytes, protection, flags, fd, offset)); \

@@ -29,7 +29,7 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
     const int64_t length = ensio_path_length(path, ENSIO_LONGEST_PATH, result >= 0);
     if (ENSIO_UNLIKELY(length < 0))
         return;
-    if (!ensio_own_memory()) {
+    if (!ensio_owns_memory()) {
         ensio_spawned();
         return;
     }
@@ -55,7 +55,7 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
 void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const char *path, uint32_t most, int error,
                    uint64_t start, uint64_t duration)
 {
-    if ((!path && error) || !ensio_own_memory())
+    if ((!path && error) || !ensio_owns_memory())
         return;
     if (error && error != EFAULT) /* there was no result */
         most = ENSIO_LONGEST_PATH;
@@ -98,13 +98,13 @@ int64_t ensio_offset_before(const int64_t *at, int64_t moved, int other)
     if (number > ENSIO_LEFT_OUT)
         ensio_open_files[number].flags |= ENSIO_ASK;
     if (!at)
-        return ENSIO_HERE;
+        return ENSIO_OWN_POSITION;
     return moved < 0 ? -1 : *at - moved;
 }
 
 int ensio_closing(struct ensio_thread *thread, int fd, uint32_t *file)
 {
-    if (!ensio_own_memory()) {
+    if (!ensio_owns_memory()) {
         ensio_spawned();
         return 0;
     }
@@ -135,7 +135,7 @@ void ensio_duplicated(struct ensio_thread *thread, uint16_t call, int old, uint3
 
 void ensio_forget(int first, int last)
 {
-    if (first < 0 || last < first || !ensio_own_memory())
+    if (first < 0 || last < first || !ensio_owns_memory())
         return;
     struct ensio_held held = ensio_lock();
     ensio_descriptors_forget((unsigned)first, (unsigned)last);

@@ -30,9 +30,9 @@ static inline uint32_t ensio_depth_of_mpi(uint32_t depth)
 void ensio_store_of_mpi(struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset, uint64_t requested,
                         int64_t moved, uint64_t start, uint64_t duration);
 
-/* Where a call that was given the address of an offset began; ENSIO_HERE where it was given none. `other`: a descriptor whose
+/* Where a call that was given the address of an offset began; ENSIO_OWN_POSITION where it was given none. `other`: a descriptor whose
  * position the call has moved as well, or -1. */
-#define ENSIO_HERE INT64_MIN
+#define ENSIO_OWN_POSITION INT64_MIN
 int64_t ensio_offset_before(const int64_t *at, int64_t moved, int other);
 
 /* Before a close, not after: another thread may get the same descriptor while this one is still in the call. Gives the file;

@@ -33,8 +33,8 @@ enum {
 };
 #undef CALL
 
-#define HERE ENSIO_HERE
-#define AT_OR_HERE (how & RWF_APPEND ? (ensio_descriptor_moved(fd, -1), -1) : at == -1 ? HERE : at)
+#define AT_POSITION ENSIO_OWN_POSITION
+#define AT_OR_POSITION (how & RWF_APPEND ? (ensio_descriptor_moved(fd, -1), -1) : at == -1 ? AT_POSITION : at)
 #define VECTOR ensio_vector_bytes(parts, count, moved)
 #define ERRNO (result < 0 ? errno : 0)
 /* An offset that the call has moved on by what it moved; the position of the other file is moved too, or not. */
@@ -43,11 +43,11 @@ enum {
 #define TRANSFER(call, symbol, parameters, arguments, bytes_, offset_) \
     ENSIO_WRAPPER(ssize_t, symbol, parameters) \
     { \
-        RECORDED_OR_RETURN(open_file, fd, ENSIO_REAL(symbol) arguments); \
+        RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol) arguments); \
         ssize_t result; \
         TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
         const int64_t moved = result < 0 ? -(int64_t)errno : result, given = (offset_); \
-        const int64_t offset = given == HERE ? ensio_position(fd, open_file, moved) \
+        const int64_t offset = given == AT_POSITION ? ensio_position(fd, open_file, moved) \
                                : (int)OP_OF_##call == (int)OP_write && ENSIO_UNLIKELY(open_file->flags & ENSIO_APPENDS) ? -1 \
                                                                                                             : given; \
         if (ENSIO_UNLIKELY(open_file->of_mpi)) \
@@ -60,7 +60,7 @@ enum {
 #define ON_FILE(call, symbol, type, parameters, arguments, bytes_, offset, error) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
-        RECORDED_OR_RETURN(open_file, fd, ENSIO_REAL(symbol) arguments); \
+        RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol) arguments); \
         type result; \
         TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
         ensio_store(thread, CALL_##call, file, (offset), (uint64_t)(bytes_), -(int64_t)(error), start, duration); \
@@ -73,7 +73,7 @@ enum {
     { \
         if (ENSIO_UNLIKELY(ensio_request_syncs) && ensio_request_carried_out(fd)) \
             return ENSIO_REAL(symbol)(fd); \
-        RECORDED_OR_RETURN(open_file, fd, ENSIO_REAL(symbol)(fd)); \
+        RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol)(fd)); \
         (void)open_file; \
         int result; \
         TIMED(thread, result, ENSIO_REAL(symbol)(fd)); \
@@ -127,7 +127,7 @@ enum {
 #define SEEK(call, symbol, type) \
     ENSIO_WRAPPER(type, symbol, (int fd, type to, int whence)) \
     { \
-        RECORDED_OR_RETURN(open_file, fd, ENSIO_REAL(symbol)(fd, to, whence)); \
+        RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol)(fd, to, whence)); \
         type result; \
         TIMED(thread, result, ENSIO_REAL(symbol)(fd, to, whence)); \
         if (result >= 0) \
@@ -185,7 +185,7 @@ enum {
         struct ensio_thread *thread = &ensio_thread; \
         if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
             return ENSIO_REAL(symbol) arguments; \
-        if (ENSIO_UNLIKELY(!ensio_own_memory())) { \
+        if (ENSIO_UNLIKELY(!ensio_owns_memory())) { \
             ensio_spawned(); \
             return ENSIO_REAL(symbol) arguments; \
         } \
@@ -207,7 +207,7 @@ enum {
         struct ensio_thread *thread = &ensio_thread; \
         if (command == F_SETFL && ensio_ready(thread)) \
             ensio_descriptor_moved(fd, ((intptr_t)argument & O_APPEND) != 0); \
-        if ((command != F_DUPFD && command != F_DUPFD_CLOEXEC) || !ensio_ready(thread) || !ensio_own_memory()) \
+        if ((command != F_DUPFD && command != F_DUPFD_CLOEXEC) || !ensio_ready(thread) || !ensio_owns_memory()) \
             return ENSIO_REAL(symbol)(fd, command, argument); \
         const uint32_t number = ensio_descriptor(fd); \
         int result; \
@@ -232,7 +232,7 @@ enum {
 #define READDIR(call, symbol, type) \
     ENSIO_WRAPPER(type *, symbol, (DIR *folder)) \
     { \
-        RECORDED_OR_RETURN(open_file, dirfd(folder), ENSIO_REAL(symbol)(folder)); \
+        RECORD_OR_PASS(open_file, dirfd(folder), ENSIO_REAL(symbol)(folder)); \
         (void)open_file; \
         const int before = errno; \
         type *result; \

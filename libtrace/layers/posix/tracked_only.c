@@ -159,7 +159,7 @@ static void made(int fd)
 
 #include <calls/tracked_only.def>
 
-void ensio_watched_resolve(void)
+void ensio_tracked_only_resolve(void)
 {
 #ifdef ENSIO_PRELOAD
 #undef SYMBOL

@@ -31,11 +31,11 @@ enum {
 #define AS_MOVED (result < 0 ? 0 : result)
 #define SCANNED (result == EOF ? -1 : 0)
 
-/* As RECORDED_OR_RETURN of a descriptor; a layer that is not wanted costs no clock readings, and is no call around others. */
+/* As RECORD_OR_PASS of a descriptor; a layer that is not wanted costs no clock readings, and is no call around others. */
 #define RECORDED_STREAM_OR_RETURN(call, stream, real) \
     if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call])) \
         return real; \
-    RECORDED_OR_RETURN(open_file, ensio_stream_descriptor(stream), real); \
+    RECORD_OR_PASS(open_file, ensio_stream_descriptor(stream), real); \
     (void)open_file
 
 #define TRANSFER(call, symbol, type, parameters, arguments, stream, untouched, before, bytes_, moved_, failed) \
@@ -114,7 +114,7 @@ enum {
 #define FDOPEN(call, symbol) \
     ENSIO_WRAPPER(FILE *, symbol, (int fd, const char *mode)) \
     { \
-        RECORDED_OR_RETURN(open_file, fd, ENSIO_REAL(symbol)(fd, mode)); \
+        RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol)(fd, mode)); \
         (void)open_file; \
         FILE *result; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(fd, mode)); \
