@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #define STACK_BYTES (256 << 10)
+#define LINE_ROOM 16384
 
 /* The C library's own name of clone: ThreadSanitizer takes calls of the other one for forks. */
 extern int __clone(int (*run)(void *given), void *stack, int flags, void *given, ...);
@@ -83,4 +84,27 @@ int ensio_private_open(const char *path, int flags, unsigned mode)
         return fd;
     ensio_raw_close((int)limit.rlim_cur - 1);
     return ensio_raw_open(path, flags, mode);
+}
+
+void ensio_private_each_line(const char *path, int (*each)(char *line, void *state), void *state)
+{
+    static char buffer[LINE_ROOM];
+    size_t held = 0;
+    int fd = ensio_private_open(path, O_RDONLY, 0), stop = 0;
+    if (fd < 0)
+        return;
+    for (long got; !stop && (got = ENSIO_RAW(SYS_read, fd, buffer + held, sizeof buffer - held)) > 0;) {
+        char *line = buffer, *end;
+        held += (size_t)got;
+        while (!stop && (end = memchr(line, '\n', held - (size_t)(line - buffer))) != NULL) {
+            *end = '\0';
+            stop = each(line, state);
+            line = end + 1;
+        }
+        held -= (size_t)(line - buffer);
+        memmove(buffer, line, held);
+        if (held == sizeof buffer)
+            held = 0;
+    }
+    ensio_raw_close(fd);
 }

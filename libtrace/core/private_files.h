@@ -18,4 +18,8 @@ int64_t ensio_with_private_files(int64_t (*what)(void *state), void *state);
 /* Opens a file there: a descriptor, or minus an errno. If the table is a copy and full, one of its entries makes room. */
 int ensio_private_open(const char *path, int flags, unsigned mode);
 
+/* Calls `each` for every line of a small file, which it may change in place, until it returns other than 0. Lines longer than
+ * any that a kernel writes are skipped. The caller holds the lock, and is where a file may be opened. */
+void ensio_private_each_line(const char *path, int (*each)(char *line, void *state), void *state);
+
 #endif

@@ -7,9 +7,8 @@
 #ifndef ENSIO_CORE_RECORDER_H
 #define ENSIO_CORE_RECORDER_H
 
-#include <time/clock.h>
-
 #include <ensio/event.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define ENSIO_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -65,6 +64,19 @@ static inline uint8_t ensio_carried(uint32_t depth)
 /* By the number of a call: 1 where its layer is not to be recorded (ENSIO_LAYERS). */
 #define ENSIO_CALLS 256
 extern uint8_t ensio_unwanted_calls[ENSIO_CALLS];
+
+/* Maps the page that says to which process the state belongs, if that was not done yet. */
+void ensio_process_map(void);
+
+/* Whether this is the process that the state in memory belongs to: not so between vfork and exec. */
+int ensio_owns_memory(void);
+
+/* Begins in this process, if it is one that is recorded. Returns whether it is. The caller holds the lock. This function and the
+ * next are in process/lifecycle.c: what is below calls them when the first call or file of a process comes. */
+int ensio_begin(void);
+
+/* Makes a spool for this process, if it has none: 0, or minus an errno. The caller holds the lock. */
+int ensio_ensure_spool(void);
 
 /* Slow paths. */
 int ensio_prepare(struct ensio_thread *thread);

@@ -3,8 +3,6 @@
 #include "bounded_string.h"
 #include "rawsys.h"
 
-#include <spool/space_budget.h>
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -259,7 +257,7 @@ void ensio_say(const char *before, const char *what, const char *after)
 
 void ensio_settings_read(void)
 {
-    const char *mode = getenv("ENSIO_MODE"), *most = getenv("ENSIO_MAX_BYTES");
+    const char *mode = getenv("ENSIO_MODE");
     const char *disable = getenv("ENSIO_DISABLE"), *folder = getenv("ENSIO_DIR"), *exclude = getenv("ENSIO_EXCLUDE");
     const char *layers = getenv("ENSIO_LAYERS"), *spools = getenv("ENSIO_SPOOL"), *job_file = getenv("ENSIO_JOBFILE");
     ensio_settings.off = getauxval(AT_SECURE) || (disable && *disable && strcmp(disable, "0") != 0);
@@ -290,6 +288,4 @@ void ensio_settings_read(void)
     find_job();
     if (mode && *mode)
         choose_mode(mode);
-    if (most && *most)
-        ensio_budget_read(most);
 }

@@ -7,7 +7,7 @@
 #include <core/lock.h>
 #include <core/rawsys.h>
 #include <core/settings.h>
-#include <process/lifecycle.h>
+#include <core/recorder.h>
 
 #include <string.h>
 

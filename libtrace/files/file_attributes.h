@@ -4,9 +4,6 @@
 
 #include <stdint.h>
 
-/* Reads the table of mounts, once, where a file may be opened (private_files.h). The caller holds the lock. */
-void ensio_file_attributes_begin(void);
-
 /* Stores what cannot be told from the file's path and the table of mounts: on which mount it lies where a symbolic link led
  * there, and how Lustre stripes it; and of each mount, once, its block size. `fd` is open, so that none of it can hang in a
  * file system that the program does not use. The caller holds the lock. */

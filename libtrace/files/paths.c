@@ -4,7 +4,6 @@
 #include <core/rawsys.h>
 #include <core/recorder.h>
 #include <core/settings.h>
-#include <process/lifecycle.h>
 #include <spool/spool.h>
 
 #include <stddef.h>

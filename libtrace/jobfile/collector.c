@@ -6,7 +6,6 @@
 #include <core/recorder.h>
 #include <spool/spool.h>
 #include <summary/cells.h>
-#include <summary/drain.h>
 #include <threads/windows.h>
 
 #include <string.h>
@@ -115,8 +114,7 @@ int ensio_collect_begin(void)
         ensio_spool->excluded_calls += ensio_thread.excluded_calls;
         ensio_thread.excluded_calls = 0;
         /* All that was stored is in the summary then, and nothing is on its way into it. */
-        ensio_window_drain(&ensio_thread, 0);
-        ensio_drain_others(ensio_thread.cursor);
+        ensio_windows_drain(0);
         ensio_spool_touch();
         ensio_losses_store();
         state->head = *ensio_spool;

@@ -4,6 +4,7 @@
 
 #include <core/recorder.h>
 #include <files/descriptors.h>
+#include <time/clock.h>
 
 /* Runs the real call between two readings of the clock. */
 #define TIMED(thread, result, call) \

@@ -16,18 +16,15 @@
 #include <files/paths.h>
 #include <jobfile/collector.h>
 #include <spool/run_directory.h>
+#include <spool/space_budget.h>
 #include <spool/spool.h>
-#include <summary/drain.h>
 #include <threads/thread.h>
 #include <threads/windows.h>
+#include <time/clock.h>
 #include <time/tick_rate.h>
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
-
-static struct ensio_process nobody;
-struct ensio_process *ensio_process = &nobody;
 
 #ifdef ENSIO_PRELOAD
 extern void __asan_init(void) __attribute__((weak));
@@ -93,25 +90,13 @@ static void after_fork_in_child(void)
     ensio_unlock(held_over_fork);
 }
 
-/* Before there is a page that fork wipes there is nothing to wipe; without one (older kernels refuse) the fork handlers do. */
-void ensio_process_map(void)
-{
-    struct ensio_process *none = &nobody;
-    if (ensio_process != none)
-        return;
-    struct ensio_process *page = ensio_raw_memory(sizeof *page);
-    if (!page)
-        return;
-    madvise(page, sizeof *page, MADV_WIPEONFORK);
-    if (!__atomic_compare_exchange_n(&ensio_process, &none, page, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        ensio_raw_unmap(page, sizeof *page);
-}
-
 static int64_t begin_first(void *unused)
 {
     begun = 1;
     ensio_calls_resolve();
     ensio_settings_read();
+    if (!ensio_settings.off)
+        ensio_budget_read();
 #ifndef ENSIO_PRELOAD
     if (!ensio_settings.off && ensio_yields_to_peer())
         ensio_settings.off = 1;
@@ -171,8 +156,7 @@ void ensio_end(void)
         ensio_spool->excluded_calls += ensio_thread.excluded_calls;
         ensio_thread.excluded_calls = 0;
         ensio_requests_end();
-        ensio_window_drain(&ensio_thread, ensio_thread.storing > 0);
-        ensio_drain_others(ensio_thread.cursor);
+        ensio_windows_drain(ensio_thread.storing > 0);
         ensio_banner_at_exit();
         const int unneeded = ensio_settings.job_file == ENSIO_JOB_FILE && ensio_thread_alone() && ensio_is_in_job_file();
         if (unneeded && ensio_spool_remove() == 0)
@@ -214,14 +198,6 @@ void ensio_rights_end(void)
     if (ensio_owns_memory() && ensio_ensure_spool() == 0)
         ensio_spool_prepare_for_less();
     ensio_unlock(held);
-}
-
-int ensio_owns_memory(void)
-{
-    int error = errno;
-    uint32_t pid = ensio_raw_pid();
-    errno = error;
-    return pid == __atomic_load_n(&ensio_process->generation, __ATOMIC_RELAXED);
 }
 
 void ensio_set_rank(int rank, int tasks)

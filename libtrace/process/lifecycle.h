@@ -2,17 +2,6 @@
 #ifndef ENSIO_PROCESS_LIFECYCLE_H
 #define ENSIO_PROCESS_LIFECYCLE_H
 
-#include <stdint.h>
-
-/* Maps the page that says to whom the recorder's state belongs, if that was not done yet. */
-void ensio_process_map(void);
-
-/* Sees to it that this process has a spool: 0, or minus an errno. The caller holds the lock. */
-int ensio_ensure_spool(void);
-
-/* Begins in this process, if it is one that is recorded. Returns whether it is. The caller holds the lock. */
-int ensio_begin(void);
-
 /* Marks the recording as whole, or removes the spool if all of it is in the job file. Calls that follow are recorded all the
  * same. */
 void ensio_end(void);
@@ -28,9 +17,6 @@ void ensio_take_back(void);
 /* The program is about to give up rights, or to change its root or user: a spool is made now if there is none yet, for later it may
  * not be possible. */
 void ensio_rights_end(void);
-
-/* Whether this is the process that the state in memory belongs to: not so between vfork and exec. */
-int ensio_owns_memory(void);
 
 /* MPI says which task this process is. */
 void ensio_set_rank(int rank, int tasks);

@@ -12,6 +12,7 @@
 #include <core/recorder.h>
 #include <spool/spool.h>
 #include <threads/thread.h>
+#include <time/clock.h>
 
 #include <ensio/ensio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "free_space.h"
 
-#include "process_facts.h"
+#include "mounts.h"
 #include "run_directory.h"
 
 #include <core/bounded_string.h>

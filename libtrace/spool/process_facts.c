@@ -1,5 +1,6 @@
 #include "process_facts.h"
 
+#include "mounts.h"
 #include "spool.h"
 
 #include <core/bounded_string.h>
@@ -32,67 +33,6 @@ static const char *const local_ranks[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COM
 
 #define LINE_ROOM 16384
 #define MOST_VARIABLE_BYTES 2048
-
-/* Calls `line` for each line of a small file, which may be changed in place, until it returns other than 0. Lines that are
- * longer than any that a kernel writes are passed over. The caller holds the lock. */
-static void each_line(const char *path, int (*each)(char *line, void *state), void *state)
-{
-    static char buffer[LINE_ROOM];
-    size_t held = 0;
-    int fd = ensio_private_open(path, O_RDONLY, 0), stop = 0;
-    if (fd < 0)
-        return;
-    for (long got; !stop && (got = ENSIO_RAW(SYS_read, fd, buffer + held, sizeof buffer - held)) > 0;) {
-        char *line = buffer, *end;
-        held += (size_t)got;
-        while (!stop && (end = memchr(line, '\n', held - (size_t)(line - buffer))) != NULL) {
-            *end = '\0';
-            stop = each(line, state);
-            line = end + 1;
-        }
-        held -= (size_t)(line - buffer);
-        memmove(buffer, line, held);
-        if (held == sizeof buffer)
-            held = 0;
-    }
-    ensio_raw_close(fd);
-}
-
-/* Cuts off the next word of a line. */
-static char *next_word(char **at)
-{
-    char *word = *at, *end = strchr(word, ' ');
-    *at = end ? end + 1 : word + strlen(word);
-    if (end)
-        *end = '\0';
-    return word;
-}
-
-struct each_mount {
-    int (*each)(const struct ensio_mount *mount, void *state);
-    void *state;
-};
-
-static int mount_line(char *line, void *state)
-{
-    struct each_mount *given = state;
-    struct ensio_mount mount = {.id = next_word(&line)};
-    next_word(&line);
-    mount.device = next_word(&line);
-    next_word(&line);
-    mount.point = next_word(&line);
-    while (*line && strcmp(next_word(&line), "-") != 0)
-        ;
-    mount.type = next_word(&line);
-    mount.source = next_word(&line);
-    return *mount.type ? given->each(&mount, given->state) : 0;
-}
-
-void ensio_each_mount(int (*each)(const struct ensio_mount *mount, void *state), void *state)
-{
-    struct each_mount given = {each, state};
-    each_line("/proc/self/mountinfo", mount_line, &given);
-}
 
 static int add_mount(const struct ensio_mount *mount, void *state)
 {
@@ -130,7 +70,7 @@ static void add_user(struct ensio_string *all)
     struct user user = {.id = (uint64_t)syscall(SYS_getuid), .name = ensio_string_in(name, sizeof name)};
     struct ensio_string id = ensio_string_in(number, sizeof number);
     ensio_add_number(&id, user.id);
-    each_line("/etc/passwd", user_line, &user);
+    ensio_private_each_line("/etc/passwd", user_line, &user);
     const char *said = getenv("USER") ? getenv("USER") : getenv("LOGNAME");
     if (!user.name.length && said)
         ensio_add(&user.name, said);

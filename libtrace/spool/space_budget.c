@@ -48,8 +48,11 @@ static uint64_t size_of(const char *text, const char *end)
     return 0;
 }
 
-void ensio_budget_read(const char *text)
+void ensio_budget_read(void)
 {
+    const char *text = getenv("ENSIO_MAX_BYTES");
+    if (!text || !*text)
+        return;
     const char *end = text + strlen(text), *comma = strchr(text, ',');
     uint64_t process = size_of(text, comma ? comma : end), node = comma ? size_of(comma + 1, end) : UINT64_MAX;
     if (process && node) {

@@ -6,7 +6,7 @@
 
 /* Reads ENSIO_MAX_BYTES, "64MiB" or "64MiB,1GiB": a limit for each process, and one for all processes of a run on this node. A text
  * that is neither is reported in one sentence and ignored. */
-void ensio_budget_read(const char *text);
+void ensio_budget_read(void);
 
 /* Joins the budget of the run on this node: the caller has a new spool, holds the lock, and is where a file may be opened
  * (private_files.h). `room`: bytes that can be had at most, as far as the caller has found out. */

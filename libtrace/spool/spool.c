@@ -1,5 +1,6 @@
 #include "spool.h"
 
+#include "mounts.h"
 #include "process_facts.h"
 #include "run_directory.h"
 #include "space_budget.h"
@@ -8,7 +9,6 @@
 #include <core/private_files.h>
 #include <core/rawsys.h>
 #include <core/settings.h>
-#include <files/file_attributes.h>
 #include <time/clock.h>
 
 #include <linux/fs.h>
@@ -307,7 +307,7 @@ static int64_t make(void *unused)
     ensio_budget_take(ENSIO_SPOOL_BYTES, 1, &reason);
     store_properties();
     ensio_process_facts_store();
-    ensio_file_attributes_begin();
+    ensio_mounts_read();
     ensio_spool_touch();
     __atomic_store_n(&head->magic, ENSIO_SPOOL_MAGIC, __ATOMIC_RELEASE);
     return 0;

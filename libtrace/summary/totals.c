@@ -1,12 +1,10 @@
 #include "totals.h"
 
 #include "cells.h"
-#include "drain.h"
 
 #include <calls/calls.h>
 #include <files/paths.h>
 #include <spool/spool.h>
-#include <threads/windows.h>
 #include <time/clock.h>
 
 #include <string.h>
@@ -70,8 +68,6 @@ int ensio_totals(struct ensio_totals *totals)
     memset(totals, 0, sizeof *totals);
     if (!ensio_spool)
         return -1;
-    ensio_window_drain(&ensio_thread, ensio_thread.storing > 0);
-    ensio_drain_others(ensio_thread.cursor);
     const struct ensio_clock_reading first = ensio_spool->first, now = ensio_clock_read();
     if (now.ticks > first.ticks && ensio_clock_kind == ENSIO_CLOCK_TSC)
         pass.ns_per_tick = (double)(now.monotonic_ns - first.monotonic_ns) / (double)(now.ticks - first.ticks);

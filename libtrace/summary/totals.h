@@ -44,7 +44,8 @@ struct ensio_totals {
     uint64_t first_unix_ns, last_unix_ns;      /* entry into the first call, last return from a call; 0: no call */
 };
 
-/* Adds up the calls that this process has completed: 0, or -1 where its spool cannot be read. The caller holds the lock. */
+/* Adds up the calls that this process has completed: 0, or -1 where its spool cannot be read. The caller holds
+ * the lock, and has drained the windows (threads/windows.h). */
 int ensio_totals(struct ensio_totals *totals);
 
 #endif

@@ -5,10 +5,11 @@
 #include <core/lock.h>
 #include <core/rawsys.h>
 #include <core/settings.h>
-#include <process/lifecycle.h>
+#include <core/recorder.h>
 #include <spool/spool.h>
 #include <summary/cells.h>
 #include <summary/drain.h>
+#include <time/clock.h>
 
 /* The first window of a process's first thread, and of all others, for most threads have little to say. Each one after it is
  * four times as large: those for events up to a size at which the kernel backs them with large pages and their first touch
@@ -107,6 +108,14 @@ int ensio_window_drain(struct ensio_thread *thread, int interrupted)
         return 1;
     uint32_t filled = thread->next < thread->capacity ? thread->next : thread->capacity;
     return ensio_drain(thread->cursor, filled, interrupted);
+}
+
+void ensio_windows_drain(int interrupted)
+{
+    if (!ensio_spool)
+        return;
+    ensio_window_drain(&ensio_thread, interrupted);
+    ensio_drain_others(ensio_thread.cursor);
 }
 
 /* A store that a signal handler interrupted may have ended since. */

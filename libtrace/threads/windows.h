@@ -10,6 +10,9 @@
  * Returns whether there is nothing left to add. */
 int ensio_window_drain(struct ensio_thread *thread, int interrupted);
 
+/* Adds the events of all threads to the summary; `interrupted`: as above, for this thread. */
+void ensio_windows_drain(int interrupted);
+
 /* Lets go of the windows of a thread that ends. */
 void ensio_windows_give_back(struct ensio_thread *thread);
 

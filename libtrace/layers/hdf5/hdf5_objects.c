@@ -5,7 +5,7 @@
 
 #include <core/lock.h>
 #include <files/paths.h>
-#include <process/lifecycle.h>
+#include <core/recorder.h>
 
 #include <string.h>
 

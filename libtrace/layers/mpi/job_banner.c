@@ -6,6 +6,7 @@
 #include <core/lock.h>
 #include <core/rawsys.h>
 #include <process/banner.h>
+#include <threads/windows.h>
 
 #include <string.h>
 
@@ -79,6 +80,7 @@ void ensio_job_banner(const struct ensio_mpi *mpi, int rank, int tasks)
     if (!everyone && rank != 0)
         return;
     struct ensio_held held = ensio_lock();
+    ensio_windows_drain(ensio_thread.storing > 0);
     const int none = ensio_totals(&totals) != 0;
     ensio_unlock(held);
     if (none && !everyone) /* why nothing is recorded was said at the beginning */

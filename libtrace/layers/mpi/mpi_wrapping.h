@@ -11,6 +11,7 @@
 
 #include <layers/recording.h>
 #include <layers/wrapping.h>
+#include <time/clock.h>
 
 /* Stack frame of the MPI call that this thread is in; NULL: none. Frames of calls inside lie below it. One that was left by a
  * jump is found out by the next call from where it was made, or from above. */

@@ -7,6 +7,7 @@
 
 #include <process/lifecycle.h>
 #include <threads/thread.h>
+#include <time/clock.h>
 
 #include <errno.h>
 

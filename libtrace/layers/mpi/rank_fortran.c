@@ -4,6 +4,7 @@
 #include "rank.h"
 
 #include <threads/thread.h>
+#include <time/clock.h>
 
 #include <errno.h>
 

@@ -8,6 +8,7 @@
 #include <files/descriptors.h>
 #include <layers/recording.h>
 #include <layers/wrapping.h>
+#include <time/clock.h>
 
 #include <aio.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 
 #include <files/descriptors.h>
 #include <layers/posix/posix.h>
-#include <process/lifecycle.h>
+#include <core/recorder.h>
 
 #include <fcntl.h>
 

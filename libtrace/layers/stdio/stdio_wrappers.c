@@ -10,7 +10,7 @@
 #include <layers/program_memory.h>
 #include <layers/recording.h>
 #include <layers/wrapping.h>
-#include <process/lifecycle.h>
+#include <core/recorder.h>
 
 #include <errno.h>
 #include <stdarg.h>
