@@ -10,7 +10,8 @@ struct plan_operation {
     int64_t step;
     int64_t call;
     int64_t file;   /* -1: none */
-    int64_t offset; /* where in the file the data begins, also of calls that do not say so themselves; of a message: the peer */
+    /* where in the file the data begins, also of calls that do not say so themselves; of a message: the peer */
+    int64_t offset;
     int64_t bytes;
     int64_t pieces;
     int64_t stride;

@@ -44,7 +44,7 @@ static int template_number(struct ensio_encoder *encoder, struct ensio_template 
             return -1;
         encoder->keys[slot] = key;
         encoder->templates[*templates] = template;
-        encoder->numbers[slot] = (uint16_t)++*templates;
+        encoder->numbers[slot] = (uint16_t)(++*templates);
     }
     return encoder->numbers[slot] - 1;
 }

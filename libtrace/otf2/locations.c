@@ -6,7 +6,8 @@
 #include <string.h>
 
 #define MOST_HELD (1U << 20)     /* calls of all locations together: 64 MiB */
-#define FIRST_TRY 4096            /* held calls of a location from which on it is tried to write some: they are in the cache */
+/* held calls of a location from which on it is tried to write some: they are in the cache */
+#define FIRST_TRY 4096
 #define MOST_SHIFTS (64ULL << 20) /* calls moved by insertion; beyond, sorting is quicker */
 
 static struct ensio_location **current; /* those of the ranks that calls come from */

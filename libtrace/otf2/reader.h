@@ -90,7 +90,8 @@ struct ensio_operation {
     uint32_t handle;
     bool non_blocking, has_duration, has_offset;
     bool says_bytes;   /* how many are asked for */
-    bool carries_all; /* what calls inside of others do while it is under way: it is MPI's, and MPI does it when it likes */
+    /* what calls inside of others do while it is under way: it is MPI's, and MPI does it when it likes */
+    bool carries_all;
     struct ensio_otf2_row row;
 };
 void ensio_operation_begins(const struct ensio_operation *operation);

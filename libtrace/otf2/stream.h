@@ -17,7 +17,8 @@ struct ensio_message {
 /* To be written: in this order. All but the events are needed until the end, and kept in memory. */
 #define ENSIO_OTF2_SETTINGS 1   /* struct ensio_otf2_settings */
 #define ENSIO_OTF2_RUN 2        /* count 1: what is known about the run (JSON) */
-#define ENSIO_OTF2_CALLS 3      /* count calls: name, layer, kind of operation, paradigm, letters (ENSIO_OTF2_LETTERS) */
+/* count calls: name, layer, kind of operation, paradigm, letters (ENSIO_OTF2_LETTERS) */
+#define ENSIO_OTF2_CALLS 3
 #define ENSIO_OTF2_FILES 4      /* count paths; file 0 is none */
 #define ENSIO_OTF2_PROPERTIES 5 /* count properties of files: number of the file, name, value */
 #define ENSIO_OTF2_HOSTS 6      /* count tasks: the host of each rank */

@@ -13,7 +13,8 @@
 #include <string.h>
 
 #define COUNTER_BYTES 4096
-#define SHARE_OF_FREE 10 /* without ENSIO_MAX_BYTES, a run takes a tenth of what is free on a node when it begins, ... */
+/* without ENSIO_MAX_BYTES, a run takes a tenth of what is free on a node when it begins, ... */
+#define SHARE_OF_FREE 10
 #define FLOOR_SHARE 20   /* and it leaves a twentieth of the file system free, */
 #define FLOOR_BYTES (1ULL << 30) /* or so much, if that is less */
 

@@ -57,10 +57,12 @@ static uint32_t drop_reason; /* ENSIO_DROPPED_...: why there was no window for e
 
 static struct {
     uint64_t length;
-    int is_reserved; /* there is a place on disk for all of it: its file system writes every change of a page to a new place */
+    /* there is a place on disk for all of it: its file system writes every change of a page to a new place */
+    int is_reserved;
     dev_t device;
     ino_t inode;
-    char *end; /* a page of it, mapped behind the last window: mappings of further windows grow out of it. It is never touched */
+    /* a page of it, mapped behind the last window: mappings of further windows grow out of it. It is never touched */
+    char *end;
 } file;
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit)
@@ -154,7 +156,8 @@ static struct ensio_spool *map_first(int fd, int64_t *error)
     file.device = found.st_dev;
     file.inode = found.st_ino;
     char *mapped = ensio_raw_map(bytes, MAP_SHARED, fd, 0);
-    if (mapped) /* for all that grows out of it too: no reading ahead of a hole, which would cost a millisecond and memory */
+    /* for all that grows out of it too: no reading ahead of a hole, which would cost a millisecond and memory */
+    if (mapped)
         madvise(mapped, bytes, MADV_RANDOM);
     *error = mapped ? ensio_raw_populate(mapped, ENSIO_SPOOL_BYTES) : -ENOMEM;
     if (mapped && *error)
@@ -415,7 +418,8 @@ struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t 
         return NULL;
     }
     const uint64_t behind = ensio_spool->allocated_bytes;
-    const int aligned = bytes >= LARGE_PAGE_BYTES && !file.is_reserved; /* readers pass over the hole, which would take reserved space */
+    /* readers pass over the hole, which would take reserved space */
+    const int aligned = bytes >= LARGE_PAGE_BYTES && !file.is_reserved;
     const uint64_t offset = aligned ? round_up(behind, LARGE_PAGE_BYTES) : behind;
     const uint64_t length = file.is_reserved ? file.length : most, spared = exempt ? 0 : length / 4;
     int64_t error = lengthen(offset + bytes + page_bytes() + (spared < SUMMARY_BYTES ? spared : SUMMARY_BYTES));

@@ -10,7 +10,8 @@ struct ensio_place {
     uint64_t *octaves[ENSIO_OCTAVES]; /* the counts of each, or NULL */
     uint64_t least;     /* ticks: the shortest of the longest calls that are kept; 0: there is room for more */
     uint64_t usual_rate;      /* for which the next two are right; 0: for none, the cell's extremes have changed */
-    uint64_t usual_low_ticks; /* durations from here on, over this span, are neither shorter nor longer than all before, ... */
+    /* durations from here on, over this span, are neither shorter nor longer than all before, ... */
+    uint64_t usual_low_ticks;
     uint64_t usual_span_ticks; /* ... nor among the longest */
     uint64_t slow_due;  /* count at which slow_bin is to be found again */
     uint32_t slow_bin;  /* calls in this bin or above are slower than 99 of 100 */

@@ -12,7 +12,8 @@ struct ensio_cursor {
     struct ensio_window *window; /* in which the thread's events lie */
     struct ensio_window *kept;   /* mode tail: in which its slow events are kept */
     struct ensio_cursor *next;     /* in the list that it is in */
-    uint64_t events_due;         /* ticks from which on a window for events is asked for again, where there was no space */
+    /* ticks from which on a window for events is asked for again, where there was no space */
+    uint64_t events_due;
     uint64_t events_bytes;       /* length of the last window for events */
     struct ensio_nested_time nested_time;
 };

@@ -9,7 +9,8 @@
 struct ensio_sums {
     uint64_t tasks;
     uint64_t threads;       /* that made calls, at least one a task */
-    uint64_t thread_ns;     /* from the beginning of each task's recording, times its threads: what io_ns is a part of */
+    /* from the beginning of each task's recording, times its threads: what io_ns is a part of */
+    uint64_t thread_ns;
     uint64_t io_ns;         /* of all threads, nested calls not counted twice; waiting for other tasks is no I/O */
     uint64_t bytes_read;    /* by calls that are in no other */
     uint64_t bytes_written; /* likewise */

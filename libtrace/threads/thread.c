@@ -19,7 +19,8 @@ _Thread_local struct ensio_thread ensio_thread = {.generation = UINT32_MAX};
 int ensio_prepare(struct ensio_thread *thread)
 {
     thread->excluded_calls += thread->suppressed > 0;
-    if (thread->suppressed || ensio_settings.off || ensio_locked()) /* locked: a library has come back from our own beginning */
+    /* locked: a library has come back from our own beginning */
+    if (thread->suppressed || ensio_settings.off || ensio_locked())
         return 0;
     ensio_process_map();
     struct ensio_held held = ensio_lock();

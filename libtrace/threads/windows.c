@@ -154,7 +154,8 @@ static struct ensio_window *events_window(struct ensio_cursor *cursor)
 {
     if (ensio_settings.mode != ENSIO_TRACE || (cursor->events_due && ensio_ticks() < cursor->events_due))
         return NULL;
-    if (!free_windows && !cursor->window && !ensio_spool->threads) { /* what is needed when there is no space any more */
+    /* what is needed when there is no space any more */
+    if (!free_windows && !cursor->window && !ensio_spool->threads) {
         struct ensio_window *reserve = ensio_window_make(ENSIO_WINDOW_SCRATCH, RESERVE_BYTES);
         if (reserve)
             let_go(reserve);

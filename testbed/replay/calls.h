@@ -27,7 +27,8 @@ struct call_target {
     struct open_file *file; /* NULL: the call has none */
     unsigned char *data;
     int64_t moved;               /* bytes of a file, added up over all calls that it took */
-    int64_t made;                /* calls that it took: more than one where the system moved less than it was asked to */
+    /* calls that it took: more than one where the system moved less than it was asked to */
+    int64_t made;
     char problem[PROBLEM_BYTES]; /* what is wrong, where errno does not say it */
 };
 

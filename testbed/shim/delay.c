@@ -94,7 +94,8 @@ struct shim_ticket shim_begin(struct shim_state *state, struct shim_caller *call
     struct shim_ticket ticket = {.slot = -1};
     struct wakes wakes = {.count = 0};
     struct shim_lock held = shim_lock(state);
-    if (!state->counts.calls) /* the model's clock begins with the first call: what it does by itself is then the same each time */
+    /* the model's clock begins with the first call: what it does by itself is then the same each time */
+    if (!state->counts.calls)
         shim_set_clock(state);
     const int64_t now_ns = shim_now_ns(state);
     shim_look_for_gone(state, now_ns);

@@ -78,7 +78,8 @@ struct domains {
     int64_t domain_bytes; /* of an aggregator */
     int64_t chunk_bytes;
     int32_t aggregators;
-    uint8_t has_holes; /* runs are not told apart: what is read is more than what is wanted, and is there before writing */
+    /* runs are not told apart: what is read is more than what is wanted, and is there before writing */
+    uint8_t has_holes;
     struct run *runs;
     int64_t run_count;
     int64_t room;

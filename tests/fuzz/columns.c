@@ -240,7 +240,8 @@ static void mark_gaps(struct input *input)
             uint32_t most = ensio_bin((uint64_t)(to[i] - 1 - low)), down = (uint32_t)(cell - (size_t)even[i]);
             if ((int64_t)cell < even[i])
                 at = from[i] + (int64_t)cell * width[i];
-            else if ((int64_t)cell > even[i]) /* the first moment of which the rest lies in this bin or in a finer one */
+            /* the first moment of which the rest lies in this bin or in a finer one */
+            else if ((int64_t)cell > even[i])
                 at = down <= most ? to[i] - (int64_t)ensio_bin_low(most - down + 1) : to[i];
             edge[i * (cells + 1) + cell] = at > low || (int64_t)cell < even[i] ? at : low;
         }

@@ -15,7 +15,8 @@
 /* The bin of a duration. */
 static inline uint32_t ensio_bin(uint64_t duration_ns)
 {
-    uint32_t octave = (63U ^ (uint32_t)__builtin_clzll(duration_ns | 1U << ENSIO_BIN_BITS)) - ENSIO_BIN_BITS; /* 0 below 64 */
+    /* 0 below 64 */
+    uint32_t octave = (63U ^ (uint32_t)__builtin_clzll(duration_ns | 1U << ENSIO_BIN_BITS)) - ENSIO_BIN_BITS;
     return (octave << ENSIO_BIN_BITS) + (uint32_t)(duration_ns >> octave);
 }
 

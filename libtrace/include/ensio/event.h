@@ -55,11 +55,13 @@
 /* States of a process. */
 #define ENSIO_STATE_RUNNING 0  /* still running, or killed */
 #define ENSIO_STATE_ENDED 1    /* the process ended in order, its recording is whole */
-#define ENSIO_STATE_REPLACED 2 /* it went on as another program (exec), or as a child (daemon): its recording is whole */
+/* it went on as another program (exec), or as a child (daemon): its recording is whole */
+#define ENSIO_STATE_REPLACED 2
 
 /* Why calls are not among the events. */
 #define ENSIO_DROPPED_UNKNOWN 0
-#define ENSIO_DROPPED_BUDGET 1      /* ENSIO_MAX_BYTES, or without it a tenth of what was free on the node, was used up */
+/* ENSIO_MAX_BYTES, or without it a tenth of what was free on the node, was used up */
+#define ENSIO_DROPPED_BUDGET 1
 #define ENSIO_DROPPED_FLOOR 2       /* less than a twentieth of the file system, and less than 1 GiB, was free */
 #define ENSIO_DROPPED_FULL 3        /* the file system or a quota was full */
 #define ENSIO_DROPPED_FILE_SIZE 4   /* the process's limit on the size of files */
@@ -123,9 +125,11 @@ struct ensio_spool {
     uint64_t dropped_events; /* completed calls that are not among the events, for want of space or of a descriptor */
     uint64_t excluded_calls; /* calls on files that are left out (ENSIO_EXCLUDE), as far as they were counted */
     uint64_t lost_calls;     /* those of the dropped events that are not in the summary either */
-    uint32_t folding;  /* 1: events are being added to the summary: of one of them, a part may be missing in it or be twice */
+    /* 1: events are being added to the summary: of one of them, a part may be missing in it or be twice */
+    uint32_t folding;
     uint32_t reserved; /* 0 */
-    struct ensio_meeting begin[ENSIO_MEETINGS]; /* in MPI_Init, where the job has several nodes and all ranks are recorded */
+    /* in MPI_Init, where the job has several nodes and all ranks are recorded */
+    struct ensio_meeting begin[ENSIO_MEETINGS];
     struct ensio_meeting end[ENSIO_MEETINGS];   /* in MPI_Finalize */
 };
 
@@ -143,7 +147,8 @@ struct ensio_window {
     uint64_t bytes;  /* length of the window, this head included */
     uint32_t tid;    /* the kernel's name for the thread */
     uint32_t text_bytes; /* of a text window: used by text entries, from ENSIO_WINDOW_HEADER_BYTES on */
-    uint32_t summarised; /* events before this one are in the summary, those from it on are not; of cells: how many are used */
+    /* events before this one are in the summary, those from it on are not; of cells: how many are used */
+    uint32_t summarised;
     uint32_t reserved;   /* 0 */
     uint64_t rate;       /* at which the durations of these events became nanoseconds in the summary; 0: none did yet */
 };
@@ -153,7 +158,8 @@ struct ensio_window {
 struct ensio_cell {
     uint16_t call;         /* number in the calls entry; stored last: 0: the cell is not used */
     uint8_t size_class;    /* 0: no bytes requested; n: 2^(n-1) to 2^n - 1; or ENSIO_ALL_SIZES */
-    uint8_t ordinal_class; /* n up to ENSIO_ORDINALS_APART: the n-th calls; beyond, one class an octave; or one of those above */
+    /* n up to ENSIO_ORDINALS_APART: the n-th calls; beyond, one class an octave; or one of those above */
+    uint8_t ordinal_class;
     uint32_t reserved;
     uint64_t count;
     uint64_t errors;         /* calls that failed */

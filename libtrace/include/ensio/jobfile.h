@@ -165,7 +165,8 @@ struct ensio_job_cell {
     double m3;
     double m4;
     uint32_t blocks[ENSIO_OCTAVES];
-    struct ensio_job_longest largest[ENSIO_LARGEST]; /* the longest first; of equals the earlier, then that of the lower rank */
+    /* the longest first; of equals the earlier, then that of the lower rank */
+    struct ensio_job_longest largest[ENSIO_LARGEST];
 };
 
 /* The head of a block of events, which are of one thread, in the order of their completion. Behind it lie the templates, then a

@@ -106,7 +106,8 @@ static void read_all(FILE *file, char *buffer, size_t ten)
 int main(int count, char **arguments)
 {
     char buffer[4096], own[BUFSIZ];
-    size_t ten = 8 + (size_t)count; /* a length that the compiler cannot know, so that fortified calls check it when they run */
+    /* a length that the compiler cannot know, so that fortified calls check it when they run */
+    size_t ten = 8 + (size_t)count;
     results = fcntl(3, F_GETFD) < 0 ? open("/dev/null", O_WRONLY) : 3;
     memset(buffer, 'x', sizeof buffer);
     if (count != 2 || chdir(arguments[1]) != 0)
