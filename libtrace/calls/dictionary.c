@@ -86,7 +86,8 @@ static void add_layers(struct ensio_string *message)
     for (const char *line = ensio_calls; *line && count < 16; line = strchr(line, '\n') + 1) {
         size_t length;
         const char *name = layer_of(line, &length);
-        const int known = count && layers[count - 1].length == length && memcmp(layers[count - 1].name, name, length) == 0;
+        const int known =
+            count && layers[count - 1].length == length && memcmp(layers[count - 1].name, name, length) == 0;
         if (known || is_of_program(name, length))
             continue;
         layers[count].name = name;

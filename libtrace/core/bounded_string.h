@@ -1,4 +1,5 @@
-/* bounded_string.h: strings in buffers of fixed size, and globs, without the allocations that libc's functions may make. */
+/* bounded_string.h: strings in buffers of fixed size, and globs, without the allocations that libc's functions may
+ * make. */
 #ifndef ENSIO_CORE_BOUNDED_STRING_H
 #define ENSIO_CORE_BOUNDED_STRING_H
 
@@ -28,7 +29,8 @@ const char *ensio_base_name(const char *path);
 /* Whether the word is one of the words of a list, separated by spaces. */
 int ensio_word_in(const char *word, const char *list);
 
-/* The first glob of a colon-separated list that a path matches decides: 1 where it is a plain glob, 0 where it begins with
+/* The first glob of a colon-separated list that a path matches decides: 1 where it is a plain glob, 0 where it begins
+ * with
  * '!', and 0 where none matches. '*' stands for any characters, '/' included, '?' for one. */
 int ensio_listed(const char *path, const char *globs);
 

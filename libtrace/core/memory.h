@@ -13,7 +13,8 @@ struct ensio_array {
     uint64_t used, room;
 };
 
-/* Makes room for so many bytes more, and returns where they go; NULL where there is no memory. They do not count as used yet. */
+/* Makes room for so many bytes more, and returns where they go; NULL where there is no memory. They do not count as
+ * used yet. */
 static inline void *ensio_array_room(struct ensio_array *array, uint64_t more)
 {
     if (array->used + more > array->room) {

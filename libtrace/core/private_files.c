@@ -19,7 +19,8 @@ struct errand {
     int64_t result;
 };
 
-/* Read and written by the thread that holds the lock. The C library declares that clone calls nothing here: hence volatile. */
+/* Read and written by the thread that holds the lock. The C library declares that clone calls nothing here: hence
+ * volatile. */
 static volatile int table_is_copy;
 
 static int run(void *given)
@@ -29,16 +30,17 @@ static int run(void *given)
     return 0;
 }
 
-/* A process with one thread has nobody who could touch its table meanwhile. (One that shares its table with another process, by
- * CLONE_FILES without CLONE_THREAD, is not recognised.) The folder has two links and one for each thread. */
+/* A process with one thread has nobody who could touch its table meanwhile. (One that shares its table with another
+ * process, by CLONE_FILES without CLONE_THREAD, is not recognised.) The folder has two links and one for each thread.
+ */
 static int is_alone(void)
 {
     struct stat threads;
     return ENSIO_RAW(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &threads, 0) == 0 && threads.st_nlink == 3;
 }
 
-/* Valgrind ends a program that makes such a thread; it runs one thread at a time anyway. The program may change its environment
- * later: the answer is that of the first call. */
+/* Valgrind ends a program that makes such a thread; it runs one thread at a time anyway. The program may change its
+ * environment later: the answer is that of the first call. */
 static int is_under_valgrind(void)
 {
     static int answer = -1;
@@ -80,7 +82,8 @@ int ensio_private_open(const char *path, int flags, unsigned mode)
 {
     int fd = ensio_raw_open(path, flags, mode);
     struct rlimit limit;
-    if (fd != -EMFILE || !table_is_copy || ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) != 0 || !limit.rlim_cur)
+    if (fd != -EMFILE || !table_is_copy || ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) != 0 ||
+        !limit.rlim_cur)
         return fd;
     ensio_raw_close((int)limit.rlim_cur - 1);
     return ensio_raw_open(path, flags, mode);

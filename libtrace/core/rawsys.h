@@ -1,7 +1,7 @@
 /* rawsys.h: system calls of the recorder's own, which no wrapper sees.
  *
- * Each returns what the kernel returns: a result, or minus an errno. They change the caller's errno, which whoever enters
- * the recorder's slow paths therefore saves and puts back.
+ * Each returns what the kernel returns: a result, or minus an errno. They change the caller's errno, which whoever
+ * enters the recorder's slow paths therefore saves and puts back.
  */
 #ifndef ENSIO_CORE_RAWSYS_H
 #define ENSIO_CORE_RAWSYS_H
@@ -70,9 +70,9 @@ static inline void ensio_raw_unmap(void *at, uint64_t bytes)
 #define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
 #endif
 
-/* Gives pages of a mapped file their place on disk and in memory: 0, or minus an errno. Without it, a store to a page for which the
- * disk has no room would be a SIGBUS. Where the kernel cannot do it in one call, each page is touched by a call that
- * returns EFAULT instead; the pages hold zeros. */
+/* Gives pages of a mapped file their place on disk and in memory: 0, or minus an errno. Without it, a store to a page
+ * for which the disk has no room would be a SIGBUS. Where the kernel cannot do it in one call, each page is touched by
+ * a call that returns EFAULT instead; the pages hold zeros. */
 static inline int ensio_raw_populate(void *at, uint64_t bytes)
 {
     struct timespec *page;

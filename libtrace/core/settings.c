@@ -11,19 +11,21 @@ struct ensio_settings ensio_settings;
 
 /* What is no user's data. Open MPI, MPICH and PMIx keep their sessions in files of their own,
  * and look at the machine when they start. */
-static const char left_out[] = "/dev/shm/vader_segment.*:/dev/shm/mpich*:/dev/shm/ucx_shm_*:/dev/shm/sem.*:!/dev/shm/*:"
-                               "/dev/*:/proc/*:/sys/*:*.so:*.so.*:*/lib/python3*:*.pyc:*/pyvenv.cfg:*/ompi.*/*:*/pmix-*:*/prte.*/*:"
-                               "/memfd?*:/:/dev:/proc:/sys:/usr/share/misc/pci.ids*:/usr/share/openmpi/*:*/ucx.conf:/etc/gnutls/config:"
-                               "*.darshan:*.darshan_partial*";
+static const char left_out[] =
+    "/dev/shm/vader_segment.*:/dev/shm/mpich*:/dev/shm/ucx_shm_*:/dev/shm/sem.*:!/dev/shm/*:"
+    "/dev/*:/proc/*:/sys/*:*.so:*.so.*:*/lib/python3*:*.pyc:*/pyvenv.cfg:*/ompi.*/*:*/pmix-*:*/prte.*/*:"
+    "/memfd?*:/:/dev:/proc:/sys:/usr/share/misc/pci.ids*:/usr/share/openmpi/*:*/ucx.conf:/etc/gnutls/config:"
+    "*.darshan:*.darshan_partial*";
 
 /* Programs on the way from the user's command to the tasks. */
 static const char launchers[] =
     "mpirun mpiexec orterun orted prte prted prterun prun mpirun.openmpi mpiexec.openmpi mpirun.mpich mpiexec.mpich "
-    "mpiexec.hydra mpirun.hydra hydra_pmi_proxy hydra_bstrap_proxy srun salloc sbatch slurmstepd aprun jsrun ssh sh bash dash zsh ksh "
+    "mpiexec.hydra mpirun.hydra hydra_pmi_proxy hydra_bstrap_proxy srun salloc sbatch slurmstepd aprun jsrun ssh sh "
+    "bash dash zsh ksh "
     "csh tcsh env time timeout nohup nice ionice numactl taskset setsid stdbuf sudo";
 
-/* Rank and number of ranks, by launcher. Those that a batch script inherits from its job come last: inside a job, mpiexec's
- * own variables are the right ones. */
+/* Rank and number of ranks, by launcher. Those that a batch script inherits from its job come last: inside a job,
+ * mpiexec's own variables are the right ones. */
 static const char *const rank_names[][2] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
@@ -173,8 +175,8 @@ static const char *kept(const char *text)
     return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
-/* Whether a recorded process has its spool among its mappings. Reads /proc/PID/maps in pieces; a line is seldom cut, and what
- * is looked for stands at the end of one. */
+/* Whether a recorded process has its spool among its mappings. Reads /proc/PID/maps in pieces; a line is seldom cut,
+ * and what is looked for stands at the end of one. */
 static int is_recorded(uint32_t pid)
 {
     static const char ends[][18] = {".spool\n", ".spool (deleted)\n"};
@@ -195,8 +197,8 @@ static int is_recorded(uint32_t pid)
     return found;
 }
 
-/* ENSIO_CHILDREN: all, none, or globs, separated by commas, of the names of programs. It is about programs that a recorded one
- * has started, itself or by way of others: one of their ancestors has a spool. */
+/* ENSIO_CHILDREN: all, none, or globs, separated by commas, of the names of programs. It is about programs that a
+ * recorded one has started, itself or by way of others: one of their ancestors has a spool. */
 static int is_unwanted_child(const char *wanted)
 {
     char globs[1024];
@@ -272,7 +274,7 @@ void ensio_settings_read(void)
     ensio_settings.folder = folder && *folder ? kept(folder) : NULL;
     ensio_settings.spool_folder = spools && *spools ? kept(spools) : NULL;
     ensio_settings.layers = layers && *layers ? layers : NULL;
-    ensio_settings.job_file = !job_file                        ? ENSIO_JOB_FILE
+    ensio_settings.job_file = !job_file                       ? ENSIO_JOB_FILE
                               : strcmp(job_file, "0") == 0    ? ENSIO_JOB_FILE_NONE
                               : strcmp(job_file, "keep") == 0 ? ENSIO_JOB_FILE_AND_SPOOLS
                                                               : ENSIO_JOB_FILE;

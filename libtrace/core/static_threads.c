@@ -1,6 +1,6 @@
 /* static_threads.c: for relinked static programs. The run-time libraries of Fortran and other languages call the thread
- * functions by weak references, and take one of them to stand for all: where it is linked in, they call the others, there or
- * not. The recorder needs that one, so it brings the others. */
+ * functions by weak references, and take one of them to stand for all: where it is linked in, they call the others,
+ * there or not. The recorder needs that one, so it brings the others. */
 #include <pthread.h>
 #include <sched.h>
 

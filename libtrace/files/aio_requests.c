@@ -6,8 +6,8 @@
 #include <signal.h>
 #include <stddef.h>
 
-/* A request lies in one of so many places from that of its hash on; all of them are looked at, so a place that becomes free
- * hides none. */
+/* A request lies in one of so many places from that of its hash on; all of them are looked at, so a place that becomes
+ * free hides none. */
 #define PLACES 4096
 #define NEIGHBOURS 32
 
@@ -92,8 +92,8 @@ int ensio_request_take(struct ensio_request *request, struct ensio_request *take
     return 1;
 }
 
-/* The C library's threads block every signal; a thread of the program's that does so too, and synchronises the same file while
- * it has a request to do that under way, is not to be expected. */
+/* The C library's threads block every signal; a thread of the program's that does so too, and synchronises the same
+ * file while it has a request to do that under way, is not to be expected. */
 static int blocks_all_signals(void)
 {
     sigset_t blocked;

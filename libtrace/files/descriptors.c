@@ -16,8 +16,8 @@
 uint32_t ensio_descriptors[ENSIO_DESCRIPTORS];
 struct ensio_open_file ensio_open_files[ENSIO_DESCRIPTORS + 2]; /* as many as descriptors, and the two that are none */
 
-static uint32_t first_free;                /* a list through `references` */
-static uint32_t taken_once; /* open files that were taken at least once */
+static uint32_t first_free;  /* a list through `references` */
+static uint32_t taken_once;  /* open files that were taken at least once */
 static unsigned end_of_used; /* no descriptor from here on was ever looked up */
 
 static char path_buffer[2 * ENSIO_PATH_ROOM];
@@ -39,7 +39,7 @@ const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes)
     const char *const end = path + bytes;
     struct ensio_string whole = ensio_string_in(path_buffer, sizeof path_buffer);
     if (!bytes || *path != '/') {
-        long length = folder == AT_FDCWD ? ENSIO_RAW(SYS_getcwd, path_buffer, ENSIO_PATH_ROOM) - 1
+        long length = folder == AT_FDCWD       ? ENSIO_RAW(SYS_getcwd, path_buffer, ENSIO_PATH_ROOM) - 1
                       : path_in_kernel(folder) ? (long)strlen(path_buffer)
                                                : 0;
         if (length <= 0) {
@@ -67,8 +67,8 @@ const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes)
     return path_buffer;
 }
 
-/* The open file that is the n-th to be taken, from 0. Those that are taken one after the other lie more than a cache line apart, so
- * that threads that move the positions of different files do not meet. */
+/* The open file that is the n-th to be taken, from 0. Those that are taken one after the other lie more than a cache
+ * line apart, so that threads that move the positions of different files do not meet. */
 static uint32_t nth_open_file(uint32_t n)
 {
     return ENSIO_LEFT_OUT + 1 + n % (ENSIO_DESCRIPTORS / APART) * APART + n / (ENSIO_DESCRIPTORS / APART);
@@ -107,12 +107,13 @@ uint32_t ensio_descriptor_opened(int fd, const char *path, int flags)
     struct stat found;
     long known = ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH);
     uint32_t open_file = ENSIO_LEFT_OUT;
-    if (!ensio_listed(path, ensio_settings.exclude) && known == 0 && !S_ISFIFO(found.st_mode) && !S_ISSOCK(found.st_mode)) {
+    if (!ensio_listed(path, ensio_settings.exclude) && known == 0 && !S_ISFIFO(found.st_mode) &&
+        !S_ISSOCK(found.st_mode)) {
         int has_position = S_ISREG(found.st_mode) || S_ISBLK(found.st_mode);
         open_file = take_open_file();
         ensio_open_files[open_file] = (struct ensio_open_file){
             .file = ensio_file_number(path),
-            .flags = (uint16_t)(!has_position        ? ENSIO_NO_POSITION
+            .flags = (uint16_t)(!has_position      ? ENSIO_NO_POSITION
                                 : flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS
                                                    : 0),
             .references = 1,
@@ -166,8 +167,8 @@ void ensio_descriptor_moved(int fd, int appends)
     ensio_open_files[open_file].flags = flags;
 }
 
-/* A descriptor from outside may be shared with other processes from the start: its position has to be asked for. Between
- * vfork and exec, descriptors are the child's and this table the parent's. */
+/* A descriptor from outside may be shared with other processes from the start: its position has to be asked for.
+ * Between vfork and exec, descriptors are the child's and this table the parent's. */
 uint32_t ensio_descriptor_find(int fd)
 {
     if (!ensio_owns_memory())

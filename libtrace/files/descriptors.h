@@ -1,8 +1,8 @@
 /* descriptors.h: what each file descriptor of the program stands for.
  *
- * As in the kernel, descriptors refer to open files, which have a position; dup makes two descriptors refer to one. Looking
- * a descriptor up takes two loads. Descriptors that the program got in a way that no wrapper sees are looked up in /proc at
- * their first use.
+ * As in the kernel, descriptors refer to open files, which have a position; dup makes two descriptors refer to one.
+ * Looking a descriptor up takes two loads. Descriptors that the program got in a way that no wrapper sees are looked up
+ * in /proc at their first use.
  */
 #ifndef ENSIO_FILES_DESCRIPTORS_H
 #define ENSIO_FILES_DESCRIPTORS_H
@@ -42,8 +42,8 @@ static inline uint32_t ensio_descriptor(int fd)
     return ENSIO_LIKELY(open_file != ENSIO_UNKNOWN) ? open_file : ensio_descriptor_find(fd);
 }
 
-/* The position of a descriptor's open file was or will be moved by a call that is not recorded: it is asked for from now on.
- * `appends`: whether writes go to the end of the file from now on; -1: as before. */
+/* The position of a descriptor's open file was or will be moved by a call that is not recorded: it is asked for from
+ * now on. `appends`: whether writes go to the end of the file from now on; -1: as before. */
 void ensio_descriptor_moved(int fd, int appends);
 
 /* The rest are called with the lock held. */
@@ -63,11 +63,12 @@ void ensio_descriptors_shared(void);
 /* Sees to it that the files of all descriptors are in this process's spool. */
 void ensio_descriptors_store_files(void);
 
-/* Writes the absolute path that a program means by the `bytes` at `path`, relative to a folder's descriptor. The text lies in a
- * buffer that the next call uses again. */
+/* Writes the absolute path that a program means by the `bytes` at `path`, relative to a folder's descriptor. The text
+ * lies in a buffer that the next call uses again. */
 const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes);
 
-/* The position at which a call on an open file moved `moved` bytes, without an offset of its own; moves the position on. */
+/* The position at which a call on an open file moved `moved` bytes, without an offset of its own; moves the position
+ * on. */
 int64_t ensio_position_slow(int fd, struct ensio_open_file *open_file, int64_t moved);
 
 static inline int64_t ensio_position(int fd, struct ensio_open_file *open_file, int64_t moved)

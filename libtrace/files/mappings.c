@@ -20,7 +20,8 @@ static uint32_t sequence;
 
 static struct ensio_mapping load(uint32_t i)
 {
-    return (struct ensio_mapping){LOAD(ranges[i].first), LOAD(ranges[i].end), LOAD(ranges[i].offset), LOAD(ranges[i].file)};
+    return (struct ensio_mapping){LOAD(ranges[i].first), LOAD(ranges[i].end), LOAD(ranges[i].offset),
+                                  LOAD(ranges[i].file)};
 }
 
 static void store(uint32_t i, struct ensio_mapping range)

@@ -1,7 +1,7 @@
 /* mappings.h: which files the program has mapped into its memory, and where.
  *
- * Looking an address up takes no lock, so that unmapping memory that belongs to no file costs next to nothing. There is room for
- * so many ranges; of those beyond, neither msync nor munmap is recorded.
+ * Looking an address up takes no lock, so that unmapping memory that belongs to no file costs next to nothing. There is
+ * room for so many ranges; of those beyond, neither msync nor munmap is recorded.
  */
 #ifndef ENSIO_FILES_MAPPINGS_H
 #define ENSIO_FILES_MAPPINGS_H

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Paths lie in blocks of memory of the recorder's own: malloc may be in the middle of something when a signal handler opens
- * a file. The table holds file numbers by the hash of the path, at most half full. */
+/* Paths lie in blocks of memory of the recorder's own: malloc may be in the middle of something when a signal handler
+ * opens a file. The table holds file numbers by the hash of the path, at most half full. */
 #define BLOCK_BYTES 65536
 
 /* Paths that a process keeps, and folders for those beyond. */
@@ -91,7 +91,8 @@ static uint32_t *find(const char *path)
 }
 
 /* Keeps a path that is not there yet: its number, or 0 where no space or memory is left. */
-static uint32_t add(const char *path, int is_other, int (*store)(uint16_t kind, uint32_t id, const char *text, uint32_t length))
+static uint32_t add(const char *path, int is_other,
+                    int (*store)(uint16_t kind, uint32_t id, const char *text, uint32_t length))
 {
     const uint32_t length = (uint32_t)strlen(path);
     if (count >= room && grow() != 0)
@@ -105,14 +106,15 @@ static uint32_t add(const char *path, int is_other, int (*store)(uint16_t kind, 
         return 0;
     }
     uint32_t *slot = find(path);
-    entries[count] = (struct entry){.hash = ensio_hash(path), .path = kept, .spool = ensio_spool_number, .is_other = is_other};
+    entries[count] =
+        (struct entry){.hash = ensio_hash(path), .path = kept, .spool = ensio_spool_number, .is_other = is_other};
     *slot = count;
     path_bytes += length + 1;
     return count++;
 }
 
-/* The number of what stands for paths that are not kept: those below the nearest folder for which there is such a number, or below
- * the path's own, as long as there is room for folders; or all others. */
+/* The number of what stands for paths that are not kept: those below the nearest folder for which there is such a
+ * number, or below the path's own, as long as there is room for folders; or all others. */
 static uint32_t number_of_others(const char *path)
 {
     static char name[ENSIO_PATH_ROOM + sizeof ENSIO_OTHER_PATHS];

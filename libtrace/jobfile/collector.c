@@ -187,7 +187,8 @@ static int take_events(struct ensio_job_window *window)
 /* The next part of a window that the recorder knows nothing about here. */
 static int take_bytes(struct ensio_job_window *window)
 {
-    const uint64_t all = window->window.kind == ENSIO_WINDOW_SCRATCH ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
+    const uint64_t all =
+        window->window.kind == ENSIO_WINDOW_SCRATCH ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
     const uint64_t left = all - window->taken;
     const uint32_t bytes = left < BLOB_BYTES ? (uint32_t)left : BLOB_BYTES;
     if (!bytes)
@@ -282,8 +283,8 @@ const uint8_t *ensio_collect_record(const uint8_t *shared, uint32_t shared_bytes
 {
     const char *name = ensio_spool_name();
     const uint64_t name_bytes = strlen(name), text_room = state->texts.used + state->texts.used / 4 + 64;
-    const uint64_t most = sizeof(struct ensio_job_process) + name_bytes + text_room + state->windows.used + state->data.used +
-                          state->calls.used;
+    const uint64_t most = sizeof(struct ensio_job_process) + name_bytes + text_room + state->windows.used +
+                          state->data.used + state->calls.used;
     state->record.used = 0;
     if (state->failed || most > UINT32_MAX / 4 || !ensio_array_room(&state->record, most))
         return NULL;
@@ -370,7 +371,8 @@ uint32_t ensio_collector_contents(const struct ensio_job_window *window)
     return number;
 }
 
-/* Whether events lie in a window behind those that were taken. Slots are claimed in order: a page without any is the end. */
+/* Whether events lie in a window behind those that were taken. Slots are claimed in order: a page without any is the
+ * end. */
 static int has_more_events(const struct ensio_job_window *window)
 {
     static struct ensio_event behind[4096 / sizeof(struct ensio_event)];

@@ -52,7 +52,8 @@ static inline uint64_t ensio_collector_windows(void)
     return ensio_collector.windows.used / sizeof(struct ensio_job_window);
 }
 
-/* Opens the spool, lets `what` read it, and closes it: what that returns, or minus an errno. The caller holds the lock. */
+/* Opens the spool, lets `what` read it, and closes it: what that returns, or minus an errno. The caller holds the lock.
+ */
 int64_t ensio_collector_read_by(int64_t (*what)(void *state), void *state);
 
 /* Reads as much of the spool as there is. */

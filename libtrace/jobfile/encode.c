@@ -5,14 +5,13 @@
 
 enum { START, DURATION, FILE_NUMBER, REQUESTED, MOVED, OFFSET, COLUMNS };
 
-/* Seven bits a byte, low ones first; all bytes but the last have their highest bit set. Durations and gaps have two to four
- * bytes in no order that a processor could foresee, hence no loop for these. */
+/* Seven bits a byte, low ones first; all bytes but the last have their highest bit set. Durations and gaps have two to
+ * four bytes in no order that a processor could foresee, hence no loop for these. */
 static inline uint8_t *put(uint8_t *to, uint64_t number)
 {
     if (__builtin_expect(number < 1 << 28, 1)) {
         const uint32_t low = (uint32_t)number;
-        const uint32_t spread =
-            (low & 0x7f) | (low & 0x3f80) << 1 | (low & 0x1fc000) << 2 | (low & 0xfe00000) << 3;
+        const uint32_t spread = (low & 0x7f) | (low & 0x3f80) << 1 | (low & 0x1fc000) << 2 | (low & 0xfe00000) << 3;
         const uint32_t bytes = (uint32_t)(31 - __builtin_clz(low | 1)) / 7; /* besides the last */
         const uint32_t coded = spread | (0x80808080U & ((1U << 8 * bytes) - 1));
         for (int i = 0; i < 4; i++)
@@ -58,8 +57,8 @@ static inline uint32_t offset_place(const struct ensio_next_place *place, int64_
     return distance == place->distance ? ENSIO_OFFSET_STRIDES : ENSIO_OFFSET_GIVEN;
 }
 
-static uint32_t assemble(const struct ensio_encoder *encoder, struct ensio_block *head,
-                         uint8_t *const ends[COLUMNS], uint8_t *to)
+static uint32_t assemble(const struct ensio_encoder *encoder, struct ensio_block *head, uint8_t *const ends[COLUMNS],
+                         uint8_t *to)
 {
     uint32_t *const lengths[COLUMNS] = {&head->start_bytes,     &head->duration_bytes, &head->file_bytes,
                                         &head->requested_bytes, &head->moved_bytes,    &head->offset_bytes};
@@ -146,8 +145,8 @@ static uint32_t match_slot(const uint8_t *at)
     return (uint32_t)(eight * 0x9e3779b97f4a7c15U >> 48);
 }
 
-/* The text is cut into literal bytes and copies of eight or more of what came before: number of literals, literals, length of
- * the copy, and unless that is 0 how far back it lies. */
+/* The text is cut into literal bytes and copies of eight or more of what came before: number of literals, literals,
+ * length of the copy, and unless that is 0 how far back it lies. */
 uint32_t ensio_encode_text(struct ensio_encoder *encoder, const uint8_t *all, uint32_t known, uint32_t length,
                            uint8_t *to, uint32_t room)
 {
@@ -210,8 +209,8 @@ uint32_t ensio_checksum(const void *bytes, uint64_t length)
     if (!table[7][255])
         fill_table();
     for (; length >= 8; length -= 8, at += 8) {
-        const uint32_t low = rest ^ ((uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
-                                     (uint32_t)at[3] << 24);
+        const uint32_t low =
+            rest ^ ((uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24);
         rest = table[7][low & 0xff] ^ table[6][low >> 8 & 0xff] ^ table[5][low >> 16 & 0xff] ^ table[4][low >> 24] ^
                table[3][at[4]] ^ table[2][at[5]] ^ table[1][at[6]] ^ table[0][at[7]];
     }

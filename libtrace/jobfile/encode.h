@@ -31,13 +31,14 @@ struct ensio_encoder {
     uint32_t matches[ENSIO_MATCH_SLOTS];
 };
 
-/* Writes a block of the first of these events, all of them unless they are too many or too different from each other, to `to`,
- * which has room for ENSIO_MOST_BLOCK_BYTES. Returns the length of the block; `*count` becomes the number of events in it. */
+/* Writes a block of the first of these events, all of them unless they are too many or too different from each other,
+ * to `to`, which has room for ENSIO_MOST_BLOCK_BYTES. Returns the length of the block; `*count` becomes the number of
+ * events in it. */
 uint32_t ensio_encode_events(struct ensio_encoder *encoder, const struct ensio_event *events, uint32_t *count,
                              uint8_t *to);
 
-/* Codes the text that begins `known` bytes behind `all`, and is `length` bytes long, by what comes before it there. Returns the
- * length, or 0 where it is over `room`. */
+/* Codes the text that begins `known` bytes behind `all`, and is `length` bytes long, by what comes before it there.
+ * Returns the length, or 0 where it is over `room`. */
 uint32_t ensio_encode_text(struct ensio_encoder *encoder, const uint8_t *all, uint32_t known, uint32_t length,
                            uint8_t *to, uint32_t room);
 

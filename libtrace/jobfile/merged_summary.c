@@ -116,7 +116,8 @@ static void add_sums(struct ensio_job_cell *to, const struct ensio_job_cell *mor
         ensio_merged_longest(to, &more->largest[i]);
 }
 
-static int add_blocks(struct ensio_merged *merged, uint64_t number, const struct ensio_job_cell *more, const uint64_t *blocks)
+static int add_blocks(struct ensio_merged *merged, uint64_t number, const struct ensio_job_cell *more,
+                      const uint64_t *blocks)
 {
     for (uint32_t octave = 0; octave < ENSIO_OCTAVES; octave++) {
         if (!more->blocks[octave])
@@ -145,7 +146,8 @@ static int tell_less_apart(struct ensio_merged *merged)
     int failed = ensio_merged_begin(&coarser) != 0;
     coarser.level = merged->level + 1;
     for (uint64_t i = 0; i < cell_count(merged) && !failed; i++)
-        failed = ensio_merged_add(&coarser, cell_at(merged, i), (const uint64_t *)(const void *)merged->blocks.bytes) != 0;
+        failed =
+            ensio_merged_add(&coarser, cell_at(merged, i), (const uint64_t *)(const void *)merged->blocks.bytes) != 0;
     if (!failed) {
         const struct ensio_merged finer = *merged;
         merged->cells = coarser.cells;
@@ -162,7 +164,8 @@ static int tell_less_apart(struct ensio_merged *merged)
 
 int ensio_merged_add(struct ensio_merged *merged, const struct ensio_job_cell *cell, const uint64_t *blocks)
 {
-    struct ensio_job_cell key = {.call = cell->call, .size_class = cell->size_class, .ordinal_class = cell->ordinal_class};
+    struct ensio_job_cell key = {
+        .call = cell->call, .size_class = cell->size_class, .ordinal_class = cell->ordinal_class};
     make_coarser(&key, merged->level);
     uint16_t *slot = slot_for(merged, &key);
     if (*slot) {
@@ -171,7 +174,8 @@ int ensio_merged_add(struct ensio_merged *merged, const struct ensio_job_cell *c
     }
     if (cell_count(merged) >= ENSIO_MERGED_CELLS && merged->level < 2)
         return tell_less_apart(merged) == 0 ? ensio_merged_add(merged, cell, blocks) : -1;
-    struct ensio_job_cell *made = cell_count(merged) < SLOTS / 2 ? ensio_array_room(&merged->cells, sizeof *made) : NULL;
+    struct ensio_job_cell *made =
+        cell_count(merged) < SLOTS / 2 ? ensio_array_room(&merged->cells, sizeof *made) : NULL;
     if (!made)
         return -1;
     *made = *cell;

@@ -37,7 +37,8 @@ static int read_windows(uint16_t kind, uint64_t item_bytes, struct ensio_array *
         void *room = ensio_array_room(to, count * item_bytes);
         if (!room)
             return -ENOMEM;
-        const int64_t got = ensio_collector_read(room, count * item_bytes, window->position + ENSIO_WINDOW_HEADER_BYTES);
+        const int64_t got =
+            ensio_collector_read(room, count * item_bytes, window->position + ENSIO_WINDOW_HEADER_BYTES);
         if (got != (int64_t)(count * item_bytes))
             return got < 0 ? (int)got : -EIO;
         to->used += count * item_bytes;

@@ -14,7 +14,8 @@ int ensio_collect_has_summary(void);
 /* The head of the spool, as it was collected. */
 const struct ensio_spool *ensio_collect_head(void);
 
-/* Adds what this process's calls add up to, and notes for its record what those of each function do: 0, or minus an errno. */
+/* Adds what this process's calls add up to, and notes for its record what those of each function do: 0, or minus an
+ * errno. */
 int ensio_collect_summary(struct ensio_merged *merged, const struct ensio_clock_line *line);
 
 /* The summary of all processes, coded; NULL where there is no memory. It stays until the record is made. */

@@ -11,8 +11,8 @@
 #define PAGE_BYTES 4096U /* or a part of a page, where these are larger */
 #define NO_SUCH_CHANGE (-1)
 
-/* The kernel copies a set of signals before it finds out that it does not know what to do with it. No filter of system calls
- * forbids this one, for libc itself makes it all the time. */
+/* The kernel copies a set of signals before it finds out that it does not know what to do with it. No filter of system
+ * calls forbids this one, for libc itself makes it all the time. */
 int ensio_readable(const void *at)
 {
     const uintptr_t word = (uintptr_t)at & ~(uintptr_t)7;

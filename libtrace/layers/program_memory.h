@@ -1,7 +1,8 @@
 /* program_memory.h: what may be read of the memory that a program's call was given.
  *
- * A call that succeeded has read its path, so that memory may be read too. A call that failed need not have looked at it: the
- * pointer may be a bad one, and the program gets its errno all the same. None of these faults, takes a lock or changes errno.
+ * A call that succeeded has read its path, so that memory may be read too. A call that failed need not have looked at
+ * it: the pointer may be a bad one, and the program gets its errno all the same. None of these faults, takes a lock or
+ * changes errno.
  */
 #ifndef ENSIO_LAYERS_PROGRAM_MEMORY_H
 #define ENSIO_LAYERS_PROGRAM_MEMORY_H
@@ -15,8 +16,8 @@
 /* Whether the bytes at an address can be read, as far as its page goes. Costs a system call. */
 int ensio_readable(const void *at);
 
-/* The length of a path, without its end, at most `most`; -1: the memory ends before the path does. `trusted`: the call that it was
- * given to has read it. */
+/* The length of a path, without its end, at most `most`; -1: the memory ends before the path does. `trusted`: the call
+ * that it was given to has read it. */
 int64_t ensio_path_length(const char *path, uint32_t most, int trusted);
 
 /* How many bytes of a path, from its beginning on, a result that is put at `to` leaves as they are. */

@@ -1,8 +1,8 @@
 /* wrapping.h: the two ways in, from one source.
  *
  * Relinked with --wrap, the program calls __wrap_X, and the linker ties __real_X to the function itself. Preloaded, the
- * library defines X, and looks for the next X in the process. Wrappers are called ensio_X in C either way; their names for the
- * linker are set apart, so that no header's declaration stands in the way.
+ * library defines X, and looks for the next X in the process. Wrappers are called ensio_X in C either way; their names
+ * for the linker are set apart, so that no header's declaration stands in the way.
  */
 #ifndef ENSIO_LAYERS_WRAPPING_H
 #define ENSIO_LAYERS_WRAPPING_H
@@ -25,7 +25,8 @@ static inline void *ensio_bound(void **real, const char *symbol)
     return *real;
 }
 
-/* Another tool that stands before us for MPI_X calls PMPI_X: the same wrappers, compiled once more under these names. */
+/* Another tool that stands before us for MPI_X calls PMPI_X: the same wrappers, compiled once more under these names.
+ */
 #ifdef ENSIO_PROFILING_NAMES
 #define ENSIO_LINK_NAME(symbol) "P" #symbol
 #else

@@ -1,7 +1,7 @@
-/* event_matching.c: which begin belongs to the end of an operation: the same handle and the same number. In a location the latest
- * such begin is meant, for blocking operations all have the same number in some recorders. What has no begin in its location
- * is kept, and matched when all locations were read: with what was found in other locations of the same process of the
- * program, for what another did cannot be meant. */
+/* event_matching.c: which begin belongs to the end of an operation: the same handle and the same number. In a location
+ * the latest such begin is meant, for blocking operations all have the same number in some recorders. What has no begin
+ * in its location is kept, and matched when all locations were read: with what was found in other locations of the same
+ * process of the program, for what another did cannot be meant. */
 #include "reader.h"
 
 #include <stdlib.h>
@@ -34,14 +34,16 @@ void ensio_operation_begins(const struct ensio_operation *operation)
     open_here[open_count++] = *operation;
 }
 
-/* What operations of this location count, of the bytes of a call of this depth: those that are around it, and what MPI does
- * in the background counts of any call that is inside of another. */
+/* What operations of this location count, of the bytes of a call of this depth: those that are around it, and what MPI
+ * does in the background counts of any call that is inside of another. */
 uint8_t ensio_carried_by_operations(uint8_t depth)
 {
     uint8_t carried = 0;
     for (size_t i = open_count > 16 ? open_count - 16 : 0; i < open_count; i++)
         if ((!open_here[i].non_blocking && open_here[i].row.depth < depth) || (open_here[i].carries_all && depth))
-            carried |= open_here[i].row.kind == ENSIO_OTF2_ROW_READ ? 1 : open_here[i].row.kind == ENSIO_OTF2_ROW_WRITE ? 2 : 0;
+            carried |= open_here[i].row.kind == ENSIO_OTF2_ROW_READ    ? 1
+                       : open_here[i].row.kind == ENSIO_OTF2_ROW_WRITE ? 2
+                                                                       : 0;
     return carried;
 }
 
@@ -53,8 +55,8 @@ uint8_t ensio_operations_under_way(void)
     return (uint8_t)count;
 }
 
-/* Score-P knows of no bytes of fsync or scanf, whether they fail or not; where it knows how many were asked for, no number of
- * bytes moved says that the call failed. */
+/* Score-P knows of no bytes of fsync or scanf, whether they fail or not; where it knows how many were asked for, no
+ * number of bytes moved says that the call failed. */
 static bool cannot_say(const struct ensio_operation *operation, uint64_t bytes)
 {
     if (ensio_archive.ours || bytes <= INT64_MAX)
@@ -78,7 +80,8 @@ static void finish(struct ensio_operation *operation, uint64_t time, uint64_t by
     ensio_put_row(row);
 }
 
-void ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes, const struct ensio_attributes *told)
+void ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes,
+                          const struct ensio_attributes *told)
 {
     uint16_t error = told->has >> ENSIO_ATTRIBUTE_ERRNO & 1 ? (uint16_t)told->value[ENSIO_ATTRIBUTE_ERRNO] : 0;
     for (size_t i = open_count; i--;)

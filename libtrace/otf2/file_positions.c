@@ -1,7 +1,7 @@
-/* file_positions.c: where in its file an operation is, where no attribute says it: at the position of its handle, which moves
- * with what is read and written. That is only known where the handle was made in the same location, and no other location
- * of its process uses it: those run side by side, and locations are read one by one. Other processes have positions of their
- * own, also where they and this one have a handle's number in common. */
+/* file_positions.c: where in its file an operation is, where no attribute says it: at the position of its handle, which
+ * moves with what is read and written. That is only known where the handle was made in the same location, and no other
+ * location of its process uses it: those run side by side, and locations are read one by one. Other processes have
+ * positions of their own, also where they and this one have a handle's number in common. */
 #include "reader.h"
 
 #include <stdlib.h>
@@ -14,12 +14,13 @@ static struct handle_state {
     uint32_t known_in; /* location in which its position is known */
     uint32_t position; /* place in the table of positions */
     bool is_shared;
-} *states;
+} * states;
 static size_t state_room;
 static int64_t *positions;
 static uint32_t position_count, position_room, here, group_here;
 
-/* Handles by the group of locations that uses them: one entry for each of its locations, then those that several use. */
+/* Handles by the group of locations that uses them: one entry for each of its locations, then those that several use.
+ */
 struct use {
     uint32_t group, handle;
 };
@@ -30,7 +31,7 @@ static bool all_are_shared;
 #define MOST_PASSES 64
 static struct pair {
     uint32_t group, old, new;
-} *pairs;
+} * pairs;
 static size_t pair_count, pair_room;
 
 static struct handle_state *state_of(uint32_t handle)
@@ -80,34 +81,36 @@ static void seen(const uint32_t *index, uint32_t handle)
     }
 }
 
-static OTF2_CallbackCode on_operation(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                      OTF2_IoHandleRef handle, OTF2_IoOperationMode mode, OTF2_IoOperationFlag flags, uint64_t bytes,
-                                      uint64_t id)
+static OTF2_CallbackCode on_operation(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                      OTF2_AttributeList *list, OTF2_IoHandleRef handle, OTF2_IoOperationMode mode,
+                                      OTF2_IoOperationFlag flags, uint64_t bytes, uint64_t id)
 {
     (void)location, (void)time, (void)at, (void)list, (void)mode, (void)flags, (void)bytes, (void)id;
     seen(user, handle);
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_create(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                   OTF2_IoHandleRef handle, OTF2_IoAccessMode mode, OTF2_IoCreationFlag creation,
-                                   OTF2_IoStatusFlag status)
+static OTF2_CallbackCode on_create(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                   OTF2_AttributeList *list, OTF2_IoHandleRef handle, OTF2_IoAccessMode mode,
+                                   OTF2_IoCreationFlag creation, OTF2_IoStatusFlag status)
 {
     (void)location, (void)time, (void)at, (void)list, (void)mode, (void)creation, (void)status;
     seen(user, handle);
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_seek(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                 OTF2_IoHandleRef handle, int64_t request, OTF2_IoSeekOption whence, uint64_t result)
+static OTF2_CallbackCode on_seek(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                 OTF2_AttributeList *list, OTF2_IoHandleRef handle, int64_t request,
+                                 OTF2_IoSeekOption whence, uint64_t result)
 {
     (void)location, (void)time, (void)at, (void)list, (void)request, (void)whence, (void)result;
     seen(user, handle);
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_duplicate(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                      OTF2_IoHandleRef old, OTF2_IoHandleRef new, OTF2_IoStatusFlag status)
+static OTF2_CallbackCode on_duplicate(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                      OTF2_AttributeList *list, OTF2_IoHandleRef old, OTF2_IoHandleRef new,
+                                      OTF2_IoStatusFlag status)
 {
     (void)location, (void)time, (void)at, (void)list, (void)status;
     seen(user, old);

@@ -1,6 +1,6 @@
-/* io_handles.c: OTF2 tells files apart by handles, the columns do not. Of each file, paradigm and rank there is a stack of open
- * handles: an open call makes a new one the latest, or takes one that was closed; what is done to the file is done to the
- * latest. */
+/* io_handles.c: OTF2 tells files apart by handles, the columns do not. Of each file, paradigm and rank there is a stack
+ * of open handles: an open call makes a new one the latest, or takes one that was closed; what is done to the file is
+ * done to the latest. */
 #include "writer.h"
 
 #include <stdlib.h>

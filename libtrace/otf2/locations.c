@@ -1,11 +1,12 @@
-/* locations.c: the calls of a location come in order of their ends or of their starts, and records go by time. So they are
- * held, in order of their starts, until all that is to come starts later: up to the latest call that is in no other. */
+/* locations.c: the calls of a location come in order of their ends or of their starts, and records go by time. So they
+ * are held, in order of their starts, until all that is to come starts later: up to the latest call that is in no
+ * other. */
 #include "writer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_HELD (1U << 20)     /* calls of all locations together: 64 MiB */
+#define MOST_HELD (1U << 20) /* calls of all locations together: 64 MiB */
 /* held calls of a location from which on it is tried to write some: they are in the cache */
 #define FIRST_TRY 4096
 #define MOST_SHIFTS (64ULL << 20) /* calls moved by insertion; beyond, sorting is quicker */
@@ -47,7 +48,8 @@ static void write_first(struct ensio_location *location, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const struct ensio_item *item = location->items + i;
-        while (location->next_region < location->region_count && location->regions[location->next_region].start <= item->start)
+        while (location->next_region < location->region_count &&
+               location->regions[location->next_region].start <= item->start)
             ensio_pipeline_item(location, location->regions + location->next_region++);
         ensio_pipeline_item(location, item);
     }
@@ -83,7 +85,8 @@ static void write_sure(struct ensio_location *location)
     }
     if (sure >= location->count / 2)
         write_first(location, sure);
-    location->try_at = location->count + FIRST_TRY > 2 * location->count ? location->count + FIRST_TRY : 2 * location->count;
+    location->try_at =
+        location->count + FIRST_TRY > 2 * location->count ? location->count + FIRST_TRY : 2 * location->count;
 }
 
 /* Writes all: what comes too late says so itself. */
@@ -154,7 +157,8 @@ static struct ensio_location *location_of(uint32_t group, uint16_t thread)
         current = ensio_more(current, current_room * sizeof(struct ensio_location *));
     }
     latest = ensio_more(NULL, sizeof *latest);
-    *latest = (struct ensio_location){.id = (uint64_t)group << 16 | thread, .group = group, .thread = thread, .try_at = FIRST_TRY};
+    *latest = (struct ensio_location){
+        .id = (uint64_t)group << 16 | thread, .group = group, .thread = thread, .try_at = FIRST_TRY};
     if (spare) {
         latest->items = spare;
         latest->room = spare_room;

@@ -1,6 +1,7 @@
-/* parallel_read.c: an archive read by several processes side by side, for libotf2 takes most of the time. The locations of a group,
- * which are the threads of a process that was traced, have one reader: so whatever the number of readers, rows of a rank
- * come in the same order, and what locations of a group have to do with each other stays in one place. */
+/* parallel_read.c: an archive read by several processes side by side, for libotf2 takes most of the time. The locations
+ * of a group, which are the threads of a process that was traced, have one reader: so whatever the number of readers,
+ * rows of a rank come in the same order, and what locations of a group have to do with each other stays in one place.
+ */
 #include "reader.h"
 
 #include <signal.h>
@@ -64,7 +65,8 @@ static void share_memory(uint32_t readers)
     struct rlimit memory;
     unsigned long long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
-    if (getrlimit(RLIMIT_AS, &memory) == 0 && memory.rlim_cur != RLIM_INFINITY && file && fscanf(file, "%llu", &pages) == 1) {
+    if (getrlimit(RLIMIT_AS, &memory) == 0 && memory.rlim_cur != RLIM_INFINITY && file &&
+        fscanf(file, "%llu", &pages) == 1) {
         rlim_t used = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
         if (memory.rlim_cur > used)
             memory.rlim_cur = used + (memory.rlim_cur - used) / readers;

@@ -1,5 +1,6 @@
-/* pipeline.c: one thread hears of calls and puts them in order (locations.c), another makes records of them (records.c),
- * which is most of the work and the only one that libotf2 does. What is to be done goes from the one to the other in batches. */
+/* pipeline.c: one thread hears of calls and puts them in order (locations.c), another makes records of them
+ * (records.c), which is most of the work and the only one that libotf2 does. What is to be done goes from the one to
+ * the other in batches. */
 #include "writer.h"
 
 #include <pthread.h>
@@ -15,7 +16,7 @@ static struct batch {
     struct ensio_location *location;
     size_t count;
     struct ensio_item items[BATCH_ITEMS];
-} *batches;
+} * batches;
 static size_t filled, done; /* batches, since the beginning; the next to be filled is at `filled` */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;

@@ -1,6 +1,6 @@
-/* read_events.c: rows from the records of one location. A call is what lies between Enter and Leave of a region of I/O (or
- * of waiting in MPI): one row for each operation begun in it, or, where there is none, one for what else is found in it: a
- * handle made or given up, a seek, a file removed. Records outside of such regions are rows by themselves. */
+/* read_events.c: rows from the records of one location. A call is what lies between Enter and Leave of a region of I/O
+ * (or of waiting in MPI): one row for each operation begun in it, or, where there is none, one for what else is found
+ * in it: a handle made or given up, a seek, a file removed. Records outside of such regions are rows by themselves. */
 #include "reader.h"
 
 #include <errno.h>
@@ -116,11 +116,12 @@ static void fill(struct ensio_otf2_row *row, const struct ensio_attributes *told
     row->rank = (uint32_t)value_of(told, ENSIO_ATTRIBUTE_RANK, ENSIO_UNDEFINED_INDEX);
     row->thread = (uint16_t)value_of(told, ENSIO_ATTRIBUTE_THREAD, ENSIO_UNDEFINED_THREAD);
     row->depth = (uint8_t)value_of(told, ENSIO_ATTRIBUTE_DEPTH, depth);
-    row->carried = (uint8_t)value_of(told, ENSIO_ATTRIBUTE_CARRIED, ensio_archive.ours ? 0 : ensio_carried_by_operations(row->depth));
+    row->carried = (uint8_t)value_of(told, ENSIO_ATTRIBUTE_CARRIED,
+                                     ensio_archive.ours ? 0 : ensio_carried_by_operations(row->depth));
 }
 
-static OTF2_CallbackCode on_enter(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                  OTF2_RegionRef region)
+static OTF2_CallbackCode on_enter(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                  OTF2_AttributeList *list, OTF2_RegionRef region)
 {
     (void)location, (void)at, (void)user;
     enum ensio_meaning meaning = ensio_meaning_of(region);
@@ -160,7 +161,8 @@ static void put_frame(const struct frame *frame, uint64_t time)
     row.file = (uint32_t)value_of(told, ENSIO_ATTRIBUTE_FILE, ensio_archive.ours ? ENSIO_UNDEFINED_INDEX : frame->file);
     row.offset = value_of(told, ENSIO_ATTRIBUTE_OFFSET, ensio_archive.ours ? -1 : frame->position);
     row.requested = (uint64_t)value_of(told, ENSIO_ATTRIBUTE_REQUESTED, 0);
-    row.moved = value_of(told, frame->meaning == ENSIO_A_REGION ? ENSIO_ATTRIBUTE_ENDED : ENSIO_ATTRIBUTE_MOVED, frame->meaning == ENSIO_A_REGION);
+    row.moved = value_of(told, frame->meaning == ENSIO_A_REGION ? ENSIO_ATTRIBUTE_ENDED : ENSIO_ATTRIBUTE_MOVED,
+                         frame->meaning == ENSIO_A_REGION);
     row.error = (uint16_t)value_of(told, ENSIO_ATTRIBUTE_ERRNO, 0);
     ensio_put_row(&row);
 }
@@ -170,8 +172,8 @@ static void drop_frame(void)
     calls_around -= frames[--frame_count].meaning == ENSIO_A_CALL;
 }
 
-static OTF2_CallbackCode on_leave(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                  OTF2_RegionRef region)
+static OTF2_CallbackCode on_leave(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                  OTF2_AttributeList *list, OTF2_RegionRef region)
 {
     (void)location, (void)at, (void)user, (void)list;
     if (ensio_meaning_of(region) == ENSIO_NOTHING)
@@ -205,7 +207,8 @@ static uint8_t depth_here(void)
 }
 
 /* What a call did; without a call around it, a call by itself. */
-static void mark(uint64_t time, uint8_t kind, uint8_t paradigm, uint32_t file, int64_t position, OTF2_AttributeList *list)
+static void mark(uint64_t time, uint8_t kind, uint8_t paradigm, uint32_t file, int64_t position,
+                 OTF2_AttributeList *list)
 {
     struct frame *frame = call_around();
     if (frame) {
@@ -224,9 +227,9 @@ static void mark(uint64_t time, uint8_t kind, uint8_t paradigm, uint32_t file, i
     put_frame(&alone, time);
 }
 
-static OTF2_CallbackCode on_begin(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                  OTF2_IoHandleRef handle, OTF2_IoOperationMode mode, OTF2_IoOperationFlag flags, uint64_t bytes,
-                                  uint64_t id)
+static OTF2_CallbackCode on_begin(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                  OTF2_AttributeList *list, OTF2_IoHandleRef handle, OTF2_IoOperationMode mode,
+                                  OTF2_IoOperationFlag flags, uint64_t bytes, uint64_t id)
 {
     static const struct ensio_attributes nothing;
     (void)location, (void)at, (void)user;
@@ -259,8 +262,8 @@ static OTF2_CallbackCode on_begin(OTF2_LocationRef location, OTF2_TimeStamp time
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_complete(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                     OTF2_IoHandleRef handle, uint64_t bytes, uint64_t id)
+static OTF2_CallbackCode on_complete(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                     OTF2_AttributeList *list, OTF2_IoHandleRef handle, uint64_t bytes, uint64_t id)
 {
     struct ensio_attributes told;
     (void)location, (void)at, (void)user;
@@ -269,8 +272,8 @@ static OTF2_CallbackCode on_complete(OTF2_LocationRef location, OTF2_TimeStamp t
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_cancelled(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                      OTF2_IoHandleRef handle, uint64_t id)
+static OTF2_CallbackCode on_cancelled(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                      OTF2_AttributeList *list, OTF2_IoHandleRef handle, uint64_t id)
 {
     struct ensio_attributes told = {.has = 1U << ENSIO_ATTRIBUTE_ERRNO};
     (void)location, (void)at, (void)user, (void)list;
@@ -279,9 +282,9 @@ static OTF2_CallbackCode on_cancelled(OTF2_LocationRef location, OTF2_TimeStamp 
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_create(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                   OTF2_IoHandleRef handle, OTF2_IoAccessMode mode, OTF2_IoCreationFlag creation,
-                                   OTF2_IoStatusFlag status)
+static OTF2_CallbackCode on_create(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                   OTF2_AttributeList *list, OTF2_IoHandleRef handle, OTF2_IoAccessMode mode,
+                                   OTF2_IoCreationFlag creation, OTF2_IoStatusFlag status)
 {
     (void)location, (void)at, (void)user, (void)mode, (void)creation;
     struct ensio_file_of of = ensio_file_of_handle(handle);
@@ -290,8 +293,8 @@ static OTF2_CallbackCode on_create(OTF2_LocationRef location, OTF2_TimeStamp tim
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_destroy(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                    OTF2_IoHandleRef handle)
+static OTF2_CallbackCode on_destroy(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                    OTF2_AttributeList *list, OTF2_IoHandleRef handle)
 {
     (void)location, (void)at, (void)user;
     struct ensio_file_of of = ensio_file_of_handle(handle);
@@ -299,8 +302,9 @@ static OTF2_CallbackCode on_destroy(OTF2_LocationRef location, OTF2_TimeStamp ti
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_duplicate(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                      OTF2_IoHandleRef old, OTF2_IoHandleRef new, OTF2_IoStatusFlag status)
+static OTF2_CallbackCode on_duplicate(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                      OTF2_AttributeList *list, OTF2_IoHandleRef old, OTF2_IoHandleRef new,
+                                      OTF2_IoStatusFlag status)
 {
     (void)location, (void)at, (void)user, (void)status;
     struct ensio_file_of of = ensio_file_of_handle(new);
@@ -309,8 +313,9 @@ static OTF2_CallbackCode on_duplicate(OTF2_LocationRef location, OTF2_TimeStamp 
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_seek(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                 OTF2_IoHandleRef handle, int64_t request, OTF2_IoSeekOption whence, uint64_t result)
+static OTF2_CallbackCode on_seek(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                 OTF2_AttributeList *list, OTF2_IoHandleRef handle, int64_t request,
+                                 OTF2_IoSeekOption whence, uint64_t result)
 {
     (void)location, (void)at, (void)user, (void)request, (void)whence;
     struct ensio_file_of of = ensio_file_of_handle(handle);
@@ -321,15 +326,16 @@ static OTF2_CallbackCode on_seek(OTF2_LocationRef location, OTF2_TimeStamp time,
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_delete(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                   OTF2_IoParadigmRef paradigm, OTF2_IoFileRef file)
+static OTF2_CallbackCode on_delete(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                   OTF2_AttributeList *list, OTF2_IoParadigmRef paradigm, OTF2_IoFileRef file)
 {
     (void)location, (void)at, (void)user;
     mark(time, ENSIO_OTF2_ROW_DELETE, paradigm, file, -1, list);
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_unknown(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list)
+static OTF2_CallbackCode on_unknown(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                    OTF2_AttributeList *list)
 {
     (void)location, (void)time, (void)at, (void)user, (void)list;
     ensio_archive.counts.unknown_records++;

@@ -1,5 +1,5 @@
-/* read_main.c: goes through an archive, location by location, so that it takes no more memory than its definitions. Through a
- * long one of ours several processes go, each with the locations of some groups. */
+/* read_main.c: goes through an archive, location by location, so that it takes no more memory than its definitions.
+ * Through a long one of ours several processes go, each with the locations of some groups. */
 #include "reader.h"
 
 #include <limits.h>
@@ -61,8 +61,8 @@ static const char *path_of(uint64_t location, const char *ending)
     return path;
 }
 
-/* The location's own definitions say which global ones the numbers in its events mean. Archives may do without, but not in
- * some locations only, and what is there must be read: without it, calls would be taken for others. */
+/* The location's own definitions say which global ones the numbers in its events mean. Archives may do without, but not
+ * in some locations only, and what is there must be read: without it, calls would be taken for others. */
 static bool read_mappings(OTF2_Reader *reader, uint64_t location)
 {
     uint64_t count;
@@ -74,13 +74,14 @@ static bool read_mappings(OTF2_Reader *reader, uint64_t location)
     }
     OTF2_ErrorCode code = OTF2_Reader_ReadAllLocalDefinitions(reader, definitions, &count);
     if (code != OTF2_SUCCESS)
-        ensio_fail("the definitions of its location %llu are damaged: %s", (unsigned long long)location, OTF2_Error_GetDescription(code));
+        ensio_fail("the definitions of its location %llu are damaged: %s", (unsigned long long)location,
+                   OTF2_Error_GetDescription(code));
     OTF2_Reader_CloseDefReader(reader, definitions);
     return true;
 }
 
-/* Behind the end of a file that was cut, libotf2 goes on with what is left in its memory, without an end. No location has
- * more records than bytes, and one of ours as many as are promised. */
+/* Behind the end of a file that was cut, libotf2 goes on with what is left in its memory, without an end. No location
+ * has more records than bytes, and one of ours as many as are promised. */
 static uint64_t most_records(const struct ensio_place *place)
 {
     struct stat file;
@@ -89,7 +90,8 @@ static uint64_t most_records(const struct ensio_place *place)
     return stat(path_of(place->id, "evt"), &file) == 0 ? (uint64_t)file.st_size : UINT64_MAX;
 }
 
-static void read_location(OTF2_Reader *reader, const OTF2_EvtReaderCallbacks *callbacks, const struct ensio_place *place, uint32_t *index)
+static void read_location(OTF2_Reader *reader, const OTF2_EvtReaderCallbacks *callbacks,
+                          const struct ensio_place *place, uint32_t *index)
 {
     uint64_t location = place->id, all = 0, most = most_records(place);
     OTF2_EvtReader *events = OTF2_Reader_GetEvtReader(reader, location);
@@ -103,7 +105,8 @@ static void read_location(OTF2_Reader *reader, const OTF2_EvtReaderCallbacks *ca
     for (uint64_t count = EVENTS_AT_A_TIME; count == EVENTS_AT_A_TIME;) {
         OTF2_ErrorCode code = OTF2_Reader_ReadLocalEvents(reader, events, EVENTS_AT_A_TIME, &count);
         if (code != OTF2_SUCCESS)
-            ensio_fail("the events of its location %llu are damaged: %s", (unsigned long long)location, OTF2_Error_GetDescription(code));
+            ensio_fail("the events of its location %llu are damaged: %s", (unsigned long long)location,
+                       OTF2_Error_GetDescription(code));
         all += count;
         if (all > most)
             ensio_fail("the events of its location %llu are damaged: they have no end", (unsigned long long)location);
@@ -197,7 +200,8 @@ static void tell_counts(void)
     size_t bytes = 0, each = sizeof counts / sizeof *counts;
     for (size_t i = 0; i < each; i++) {
         bytes += (size_t)snprintf(texts + bytes, sizeof texts - bytes, "%s", counts[i].name) + 1;
-        bytes += (size_t)snprintf(texts + bytes, sizeof texts - bytes, "%llu", (unsigned long long)counts[i].number) + 1;
+        bytes +=
+            (size_t)snprintf(texts + bytes, sizeof texts - bytes, "%llu", (unsigned long long)counts[i].number) + 1;
     }
     ensio_send(ENSIO_OTF2_READ, (uint32_t)(2 * each), texts, bytes);
 }
@@ -226,7 +230,8 @@ void ensio_read_archive(const char *anchor, const char *most_bytes, const char *
     find_origin(reader);
     OTF2_Reader_Close(reader);
     find_shared_handles();
-    /* The calls of other tools' archives are numbered as they come: from several processes, in another order each time. */
+    /* The calls of other tools' archives are numbered as they come: from several processes, in another order each time.
+     */
     uint32_t count = ensio_deal_locations(ensio_archive.ours ? (uint32_t)strtoul(readers, NULL, 10) : 1);
     if (count > 1)
         ensio_read_side_by_side(count);

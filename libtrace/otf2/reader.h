@@ -1,6 +1,6 @@
-/* reader.h: from an OTF2 archive, ours or another tool's, to rows. read_main.c goes through the archive, parallel_read.c with several
- * processes, read_definitions.c tells what there is, read_events.c makes rows of records, event_matching.c finds the begin to an operation's end, file_positions.c
- * says where in its file an operation was. */
+/* reader.h: from an OTF2 archive, ours or another tool's, to rows. read_main.c goes through the archive,
+ * parallel_read.c with several processes, read_definitions.c tells what there is, read_events.c makes rows of records,
+ * event_matching.c finds the begin to an operation's end, file_positions.c says where in its file an operation was. */
 #ifndef ENSIO_OTF2_READER_H
 #define ENSIO_OTF2_READER_H
 
@@ -46,7 +46,7 @@ struct ensio_attributes {
 struct ensio_place {
     uint64_t id, events; /* records, as the definition says */
     uint32_t group;
-    uint32_t reader; /* which process reads it */
+    uint32_t reader;     /* which process reads it */
     bool shares_handles; /* its group has other locations */
 };
 
@@ -58,8 +58,8 @@ struct ensio_counts {
 };
 
 struct ensio_archive {
-    bool ours;     /* written by ensio: attributes say all */
-    bool has_run; /* its definitions say that it is */
+    bool ours;                   /* written by ensio: attributes say all */
+    bool has_run;                /* its definitions say that it is */
     uint64_t resolution, offset; /* ticks a second; time 0, in ticks */
     struct ensio_place *places;
     size_t place_count;
@@ -89,13 +89,14 @@ struct ensio_operation {
     uint64_t time, id;
     uint32_t handle;
     bool non_blocking, has_duration, has_offset;
-    bool says_bytes;   /* how many are asked for */
+    bool says_bytes; /* how many are asked for */
     /* what calls inside of others do while it is under way: it is MPI's, and MPI does it when it likes */
     bool carries_all;
     struct ensio_otf2_row row;
 };
 void ensio_operation_begins(const struct ensio_operation *operation);
-void ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes, const struct ensio_attributes *told);
+void ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes,
+                          const struct ensio_attributes *told);
 uint8_t ensio_carried_by_operations(uint8_t depth);
 uint8_t ensio_operations_under_way(void);
 void ensio_operations_in_group(uint32_t group);

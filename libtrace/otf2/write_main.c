@@ -163,15 +163,15 @@ static void receive_events(const struct ensio_message *message)
 
 static OTF2_FlushType before_flush(void *user, OTF2_FileType type, OTF2_LocationRef location, void *caller, bool final)
 {
-    (void)user, (void)type, (void)location, (void)caller, (void)final;
+    (void)user, (void)type, (void)location, (void)caller, (void) final;
     return OTF2_FLUSH;
 }
 
 static void open_archive(const char *folder, const char *name)
 {
     static const OTF2_FlushCallbacks flush = {before_flush, NULL};
-    plan->archive = OTF2_Archive_Open(folder, name, OTF2_FILEMODE_WRITE, CHUNK_EVENTS, CHUNK_DEFINITIONS, OTF2_SUBSTRATE_POSIX,
-                                      OTF2_COMPRESSION_NONE);
+    plan->archive = OTF2_Archive_Open(folder, name, OTF2_FILEMODE_WRITE, CHUNK_EVENTS, CHUNK_DEFINITIONS,
+                                      OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
     if (!plan->archive)
         ensio_fail("the archive %s cannot be made", folder);
     ensio_check(OTF2_Archive_SetFlushCallbacks(plan->archive, &flush, NULL), "be prepared");
@@ -259,5 +259,6 @@ void ensio_write_archive(const char *folder, const char *name)
     ensio_check(OTF2_Archive_CloseDefFiles(plan->archive), "write its definitions");
     ensio_write_definitions();
     ensio_check(OTF2_Archive_Close(plan->archive), "write its definitions");
-    printf("late %llu\nlocations %zu\nhandles %u\n", (unsigned long long)ensio_late_calls(), ensio_written_count, ensio_handle_count);
+    printf("late %llu\nlocations %zu\nhandles %u\n", (unsigned long long)ensio_late_calls(), ensio_written_count,
+           ensio_handle_count);
 }

@@ -1,5 +1,6 @@
-/* writer.h: from calls to an OTF2 archive. write_main.c hears what is told, locations.c puts the calls of each location in
- * order, pipeline.c hands them to the thread that writes, records.c makes records of them, io_handles.c keeps the handles, definitions.c writes all definitions at the end. */
+/* writer.h: from calls to an OTF2 archive. write_main.c hears what is told, locations.c puts the calls of each location
+ * in order, pipeline.c hands them to the thread that writes, records.c makes records of them, io_handles.c keeps the
+ * handles, definitions.c writes all definitions at the end. */
 #ifndef ENSIO_OTF2_WRITER_H
 #define ENSIO_OTF2_WRITER_H
 

@@ -120,7 +120,8 @@ static void add_slowest(const struct ensio_totals *totals)
 static void add_call_table(const struct ensio_totals *totals)
 {
     uint8_t done[ENSIO_CALLS] = {0};
-    add("#\n# %-24s %12s %16s %14s %12s %12s %8s\n", "call", "count", "bytes", "time s", "mean s", "longest s", "errors");
+    add("#\n# %-24s %12s %16s %14s %12s %12s %8s\n", "call", "count", "bytes", "time s", "mean s", "longest s",
+        "errors");
     for (;;) { /* the most time first */
         int most = -1;
         char name[64];
@@ -132,8 +133,8 @@ static void add_call_table(const struct ensio_totals *totals)
             return;
         done[most] = 1;
         ensio_call_name((uint16_t)most, name, sizeof name);
-        add("# %-24s %12" PRIu64 " %16" PRIu64 " %14.6f %12.9f %12.6f %8" PRIu64 "\n", name, totals->sum.calls[most].count,
-            totals->sum.calls[most].bytes, seconds(totals->sum.calls[most].time_ns),
+        add("# %-24s %12" PRIu64 " %16" PRIu64 " %14.6f %12.9f %12.6f %8" PRIu64 "\n", name,
+            totals->sum.calls[most].count, totals->sum.calls[most].bytes, seconds(totals->sum.calls[most].time_ns),
             seconds(totals->sum.calls[most].time_ns) / (double)totals->sum.calls[most].count,
             seconds(totals->most.call_ns[most]), totals->sum.calls[most].errors);
     }

@@ -15,7 +15,8 @@ int ensio_banner_wanted(int unless);
 /* At the end of a process: for programs without MPI, if it is asked for. */
 void ensio_banner_at_exit(void);
 
-/* Prints it, once. `hosts`: 0 where that is not known; `tasks`: of the job, of which all or only one are in the totals. */
+/* Prints it, once. `hosts`: 0 where that is not known; `tasks`: of the job, of which all or only one are in the totals.
+ */
 void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t tasks, uint64_t hosts);
 
 #endif

@@ -31,12 +31,12 @@ extern void __asan_init(void) __attribute__((weak));
 static int constructed;
 #endif
 
-static int begun; /* survives a fork, unlike *ensio_process */
+static int begun;                         /* survives a fork, unlike *ensio_process */
 static struct ensio_spool *parents_spool; /* in a forked child */
 static struct ensio_held held_over_fork;
 
-/* The traced program goes on whatever happens; that there will be no trace is said once, on standard error, and only while
- * that is still what it was when the program was started. */
+/* The traced program goes on whatever happens; that there will be no trace is said once, on standard error, and only
+ * while that is still what it was when the program was started. */
 static void say_why_not(int error)
 {
     char line[2 * ENSIO_PATH_ROOM];
@@ -118,8 +118,8 @@ static int64_t begin_first(void *unused)
     return 0;
 }
 
-/* AddressSanitizer calls the C library while it sets itself up, and must not be called itself then, by whatever function it stands
- * in for. That is over when our constructor runs. */
+/* AddressSanitizer calls the C library while it sets itself up, and must not be called itself then, by whatever
+ * function it stands in for. That is over when our constructor runs. */
 static int too_early(void)
 {
 #ifdef ENSIO_PRELOAD
@@ -158,7 +158,8 @@ void ensio_end(void)
         ensio_requests_end();
         ensio_windows_drain(ensio_thread.storing > 0);
         ensio_banner_at_exit();
-        const int unneeded = ensio_settings.job_file == ENSIO_JOB_FILE && ensio_thread_alone() && ensio_is_in_job_file();
+        const int unneeded =
+            ensio_settings.job_file == ENSIO_JOB_FILE && ensio_thread_alone() && ensio_is_in_job_file();
         if (unneeded && ensio_spool_remove() == 0)
             ensio_thread_leave();
         else

@@ -1,7 +1,7 @@
 /* regions.c: phases and regions, as the program names them by ensio.h.
  *
- * They lie in windows of their own, in the form of events, so that they are kept whatever becomes of the calls (other modes,
- * other layers), and are found without looking at these. They come seldom: all is done under the lock.
+ * They lie in windows of their own, in the form of events, so that they are kept whatever becomes of the calls (other
+ * modes, other layers), and are found without looking at these. They come seldom: all is done under the lock.
  */
 #include "lifecycle.h"
 #include "peer_recorder.h"

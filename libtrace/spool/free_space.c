@@ -15,9 +15,9 @@
 
 static struct {
     int known;
-    struct statfs first;    /* the file system as it was found */
-    char source[256];       /* its block device; "": it has no quotas that the kernel tells */
-    uint32_t owner, group;  /* of the spool */
+    struct statfs first;   /* the file system as it was found */
+    char source[256];      /* its block device; "": it has no quotas that the kernel tells */
+    uint32_t owner, group; /* of the spool */
 } place;
 
 static int is_here(const struct ensio_mount *mount, void *device)
@@ -38,7 +38,8 @@ static int ask_quota(int kind, uint32_t id, struct ensio_free_space *space)
     if (ENSIO_RAW(SYS_quotactl, command, place.source, id, &quota) != 0)
         return 0;
     const uint64_t blocks = quota.dqb_bhardlimit ? quota.dqb_bhardlimit : quota.dqb_bsoftlimit;
-    const uint64_t limit = blocks * QUOTA_UNIT_BYTES, left = quota.dqb_curspace < limit ? limit - quota.dqb_curspace : 0;
+    const uint64_t limit = blocks * QUOTA_UNIT_BYTES,
+                   left = quota.dqb_curspace < limit ? limit - quota.dqb_curspace : 0;
     if (blocks && left < space->free)
         *space = (struct ensio_free_space){.total = limit, .free = left};
     return blocks != 0;

@@ -10,10 +10,12 @@ struct ensio_free_space {
     uint64_t free;
 };
 
-/* Finds out what is to be asked later: once for each spool, where a file may be opened (private_files.h). The caller holds the lock. */
+/* Finds out what is to be asked later: once for each spool, where a file may be opened (private_files.h). The caller
+ * holds the lock. */
 void ensio_free_space_begin(void);
 
-/* Asks the kernel; 0, or -1 where it cannot be known any more (after a chroot, say). Opens no file. The caller holds the lock. */
+/* Asks the kernel; 0, or -1 where it cannot be known any more (after a chroot, say). Opens no file. The caller holds
+ * the lock. */
 int ensio_free_space_query(struct ensio_free_space *space);
 
 #endif

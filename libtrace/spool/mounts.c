@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/vfs.h>
 
-#define MOST_MOUNTS 64 /* of the node that are remembered, and whose files are asked about */
+#define MOST_MOUNTS 64   /* of the node that are remembered, and whose files are asked about */
 #define MOST_READINGS 32 /* of the table of mounts, for those that came later */
 
 /* Cuts off the next word of a line. */

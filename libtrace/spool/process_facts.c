@@ -13,23 +13,29 @@
 
 extern char **environ;
 
-/* Variables that change how I/O is done, or say what kind of job it is. No others are looked at: what a site or a user keeps
- * in the environment may be secret. So may what Open MPI passes to its tasks (its transport's key) and the address of the
- * history (a data base's password). */
+/* Variables that change how I/O is done, or say what kind of job it is. No others are looked at: what a site or a user
+ * keeps in the environment may be secret. So may what Open MPI passes to its tasks (its transport's key) and the
+ * address of the history (a data base's password). */
 static const char told[] =
     "ROMIO_*:OMPI_MCA_io*:OMPI_MCA_fs_*:OMPI_MCA_fcoll*:OMPI_MCA_fbtl*:OMPI_MCA_sharedfp*:OMPI_MCA_coll*:OMPI_MCA_btl:"
-    "OMPI_MCA_pml:OMPI_MCA_mtl:OMPI_MCA_osc:OMPI_MCA_mpi_*:OMPI_MCA_hwloc_base_*:OMPI_MCA_rmaps_base_*:MPICH_*:MPIR_CVAR_*:"
+    "OMPI_MCA_pml:OMPI_MCA_mtl:OMPI_MCA_osc:OMPI_MCA_mpi_*:OMPI_MCA_hwloc_base_*:OMPI_MCA_rmaps_base_*:MPICH_*:MPIR_"
+    "CVAR_*:"
     "I_MPI_ADJUST*:I_MPI_EXTRA_FILESYSTEM*:I_MPI_FABRICS:HDF5_*:OMP_NUM_THREADS:OMP_PROC_BIND:OMP_PLACES:"
     "SLURM_JOB_ID:SLURM_JOB_NAME:SLURM_JOB_PARTITION:SLURM_JOB_QOS:SLURM_JOB_NUM_NODES:SLURM_JOB_NODELIST:"
     "SLURM_JOB_CPUS_PER_NODE:SLURM_CLUSTER_NAME:SLURM_NTASKS*:SLURM_NNODES:SLURM_CPUS_PER_TASK:SLURM_STEP_NUM_*:"
     "PBS_JOBNAME:PBS_QUEUE:LSB_JOBNAME:LSB_QUEUE:!ENSIO_HISTORY*:ENSIO_*";
 
 /* File systems in which nobody's data lie. */
-static const char no_data[] = "proc sysfs cgroup cgroup2 devpts devtmpfs mqueue debugfs tracefs securityfs pstore bpf configfs "
-                              "fusectl hugetlbfs autofs binfmt_misc rpc_pipefs nsfs efivarfs selinuxfs";
+static const char no_data[] =
+    "proc sysfs cgroup cgroup2 devpts devtmpfs mqueue debugfs tracefs securityfs pstore bpf configfs "
+    "fusectl hugetlbfs autofs binfmt_misc rpc_pipefs nsfs efivarfs selinuxfs";
 
-static const char *const local_ranks[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
-                                          "PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", "SLURM_LOCALID"};
+static const char *const local_ranks[] = {"OMPI_COMM_WORLD_LOCAL_RANK",
+                                          "MV2_COMM_WORLD_LOCAL_RANK",
+                                          "MPI_LOCALRANKID",
+                                          "PMI_LOCAL_RANK",
+                                          "PALS_LOCAL_RANKID",
+                                          "SLURM_LOCALID"};
 
 #define LINE_ROOM 16384
 #define MOST_VARIABLE_BYTES 2048
@@ -63,7 +69,8 @@ static int user_line(char *line, void *state)
     return 1;
 }
 
-/* getpwuid may load libraries and ask servers. Who is not in the node's own table is called what the environment says. */
+/* getpwuid may load libraries and ask servers. Who is not in the node's own table is called what the environment says.
+ */
 static void add_user(struct ensio_string *all)
 {
     char name[64], number[24];

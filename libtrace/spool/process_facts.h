@@ -1,5 +1,5 @@
-/* process_facts.h: what is noted once about the process beside its calls: user, C library, chosen environment variables, the
- * mounts of its node. */
+/* process_facts.h: what is noted once about the process beside its calls: user, C library, chosen environment
+ * variables, the mounts of its node. */
 #ifndef ENSIO_SPOOL_PROCESS_FACTS_H
 #define ENSIO_SPOOL_PROCESS_FACTS_H
 

@@ -9,11 +9,12 @@
 
 char ensio_run_directory[ENSIO_PATH_ROOM], ensio_spool_directory[ENSIO_PATH_ROOM];
 
-/* How much older than its own launcher a process may find the marker of its job: the daemons of a launcher do not start at
- * the same moment on all nodes, and their clocks differ. */
+/* How much older than its own launcher a process may find the marker of its job: the daemons of a launcher do not start
+ * at the same moment on all nodes, and their clocks differ. */
 #define MARKER_SLACK_S 60
 
-/* Adds a time as 20260131T235959Z. The calendar is counted in years that begin in March, so that leap days come last. */
+/* Adds a time as 20260131T235959Z. The calendar is counted in years that begin in March, so that leap days come last.
+ */
 static void add_utc(struct ensio_string *string, uint64_t unix_s)
 {
     uint64_t day = unix_s / 86400 + 719468, second = unix_s % 86400;
@@ -84,18 +85,17 @@ static int current_folder(struct ensio_string *path)
     return 0;
 }
 
-/* Whether the symbolic link at `marker` was left by this user, and by a process of this launch rather than of an older one
- * with the same key. */
+/* Whether the symbolic link at `marker` was left by this user, and by a process of this launch rather than of an older
+ * one with the same key. */
 static int marker_is_ours(const char *marker, uint64_t launched_s)
 {
     struct stat found;
     return ENSIO_RAW(SYS_newfstatat, AT_FDCWD, marker, &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(found.st_mode) &&
-           found.st_uid == (uid_t)syscall(SYS_geteuid) &&
-           (uint64_t)found.st_mtim.tv_sec + MARKER_SLACK_S >= launched_s;
+           found.st_uid == (uid_t)syscall(SYS_geteuid) && (uint64_t)found.st_mtim.tv_sec + MARKER_SLACK_S >= launched_s;
 }
 
-/* What the marker of a launch says, if it is one of ours: 0, -ENOENT where there is none yet, -EEXIST where another launch
- * left it. */
+/* What the marker of a launch says, if it is one of ours: 0, -ENOENT where there is none yet, -EEXIST where another
+ * launch left it. */
 static int read_marker(const char *marker, uint64_t launched_s, struct ensio_string *name)
 {
     char chosen[256];
@@ -131,8 +131,8 @@ static int make_new_folder(struct ensio_string *path, struct ensio_string *name)
     return -EEXIST;
 }
 
-/* All processes of a launch name the same marker, a symbolic link; the first to lay it decides what the run directory is
- * called. A marker that an older launch left under the same name is passed over by all of them alike. */
+/* All processes of a launch name the same marker, a symbolic link; the first to lay it decides what the run directory
+ * is called. A marker that an older launch left under the same name is passed over by all of them alike. */
 static int agree_on_folder(struct ensio_string *path, struct ensio_string *name, uint64_t now_s)
 {
     uint64_t launched_s = launch_unix_s(now_s);
@@ -201,8 +201,8 @@ static int join_run_directory(void)
     return belongs_to_us(ensio_run_directory);
 }
 
-/* Whoever can write to the folder that ENSIO_SPOOL names may have made one of the run's name there before us: hence it must
- * be ours, and closed to others. */
+/* Whoever can write to the folder that ENSIO_SPOOL names may have made one of the run's name there before us: hence it
+ * must be ours, and closed to others. */
 static int join_spool_directory(void)
 {
     struct ensio_string path = ensio_string_in(ensio_spool_directory, sizeof ensio_spool_directory);

@@ -15,14 +15,14 @@
 #define COUNTER_BYTES 4096
 /* without ENSIO_MAX_BYTES, a run takes a tenth of what is free on a node when it begins, ... */
 #define SHARE_OF_FREE 10
-#define FLOOR_SHARE 20   /* and it leaves a twentieth of the file system free, */
+#define FLOOR_SHARE 20           /* and it leaves a twentieth of the file system free, */
 #define FLOOR_BYTES (1ULL << 30) /* or so much, if that is less */
 
 static uint64_t most = UINT64_MAX, most_on_node = UINT64_MAX, taken;
 static int is_set; /* by ENSIO_MAX_BYTES */
 
-/* What all processes of the run on this node have taken, in a file beside their spools that they have mapped: one addition, no
- * lock that a killed process could leave behind. */
+/* What all processes of the run on this node have taken, in a file beside their spools that they have mapped: one
+ * addition, no lock that a killed process could leave behind. */
 struct counter {
     uint64_t taken;
     uint64_t most;  /* a share of what was free when the first process began */
@@ -35,12 +35,14 @@ static int is_user;
 static uint64_t size_of(const char *text, const char *end)
 {
     static const char *const units[] = {"", "B", "KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB"};
-    static const uint64_t bytes[] = {1, 1, 1ULL << 10, 1ULL << 20, 1ULL << 30, 1ULL << 40, 1000, 1000000, 1000000000, 1000000000000};
+    static const uint64_t bytes[] = {1,          1,    1ULL << 10, 1ULL << 20, 1ULL << 30,
+                                     1ULL << 40, 1000, 1000000,    1000000000, 1000000000000};
     uint64_t number = 0;
     if (*text < '0' || *text > '9')
         return 0;
     for (; text < end && *text >= '0' && *text <= '9'; text++)
-        if (__builtin_mul_overflow(number, 10, &number) || __builtin_add_overflow(number, (uint64_t)(*text - '0'), &number))
+        if (__builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(*text - '0'), &number))
             return 0;
     size_t length = (size_t)(end - text);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
@@ -61,7 +63,8 @@ void ensio_budget_read(void)
         most_on_node = node;
         is_set = 1;
     } else {
-        ensio_say("ENSIO_MAX_BYTES is \"", text, "\", which is no size or two, such as 64MiB or 64MiB,1GiB; it is ignored.\n");
+        ensio_say("ENSIO_MAX_BYTES is \"", text,
+                  "\", which is no size or two, such as 64MiB or 64MiB,1GiB; it is ignored.\n");
     }
 }
 
@@ -79,8 +82,8 @@ static struct ensio_string counter_path(char *buffer, uint32_t room)
 static int is_ours_alone(int fd)
 {
     struct stat found;
-    return ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 1 &&
-           found.st_uid == (uid_t)syscall(SYS_geteuid) && !(found.st_mode & 077);
+    return ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH) == 0 && S_ISREG(found.st_mode) &&
+           found.st_nlink == 1 && found.st_uid == (uid_t)syscall(SYS_geteuid) && !(found.st_mode & 077);
 }
 
 static struct counter *map_counter(void)
@@ -140,7 +143,8 @@ static uint64_t left(uint64_t used, uint64_t limit)
 
 uint64_t ensio_budget_left(void)
 {
-    const uint64_t own = left(taken, most), node = left(__atomic_load_n(&on_node->taken, __ATOMIC_RELAXED), most_on_node);
+    const uint64_t own = left(taken, most),
+                   node = left(__atomic_load_n(&on_node->taken, __ATOMIC_RELAXED), most_on_node);
     return own < node ? own : node;
 }
 

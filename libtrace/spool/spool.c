@@ -24,13 +24,13 @@ struct ensio_losses *ensio_losses;
 uint32_t ensio_spool_number;
 
 static char spool_path[ENSIO_PATH_ROOM];
-static struct ensio_window *text_window; /* where text entries go when the first window is full */
+static struct ensio_window *text_window;            /* where text entries go when the first window is full */
 static uint64_t made_bytes[ENSIO_WINDOW_MARKS + 1]; /* of all windows of a kind */
 static int text_is_essential;
 static uint32_t drop_reason; /* ENSIO_DROPPED_...: why there was no window for events when one was last asked for */
 
-/* Of texts, of phases and regions, and of windows from which calls go into the summary, so much is made whatever the budget is. Beyond
- * it, a thread's calls go there by way of memory. */
+/* Of texts, of phases and regions, and of windows from which calls go into the summary, so much is made whatever the
+ * budget is. Beyond it, a thread's calls go there by way of memory. */
 #define EXEMPT_SCRATCH_BYTES (4 << 20)
 #define EXEMPT_TEXT_BYTES (192 << 10)
 #define EXEMPT_MARKS_BYTES (256 << 10)
@@ -38,8 +38,8 @@ static uint32_t drop_reason; /* ENSIO_DROPPED_...: why there was no window for e
 #define LARGE_PAGE_BYTES (2 << 20)
 #define TEXT_WINDOW_BYTES 65536
 
-/* The file is longer than what lies in it: windows are mapped and filled without a descriptor, which needs a file that is long
- * enough. What is not used yet is a hole. Of its length, the summary's part is not for events. */
+/* The file is longer than what lies in it: windows are mapped and filled without a descriptor, which needs a file that
+ * is long enough. What is not used yet is a hole. Of its length, the summary's part is not for events. */
 #define FIRST_LENGTH_BYTES (16ULL << 20)
 #define MOST_GROWTH_BYTES (1ULL << 30)
 #define SUMMARY_BYTES (4ULL << 20)
@@ -52,7 +52,7 @@ static uint32_t drop_reason; /* ENSIO_DROPPED_...: why there was no window for e
 #endif
 #define ZFS_SUPER_MAGIC 0x2fc12fc1
 
-#define REFUSED_TIMES 64                    /* as long as the refusal took */
+#define REFUSED_TIMES 64                   /* as long as the refusal took */
 #define LONGEST_REFUSAL_TICKS (1ULL << 31) /* about a second */
 
 static struct {
@@ -84,23 +84,26 @@ static uint64_t longest_file(void)
     return limit.rlim_cur / page_bytes() * page_bytes();
 }
 
-/* File systems that write every change of a page to a new place (btrfs) need space for it, which at a quota's end there is not:
- * SIGBUS. They can be told to leave a file's pages where they are; others refuse, and do so anyway. Even then a place has to be
- * reserved for all pages at once, so that the last of them does not take what the change of another one needs. */
+/* File systems that write every change of a page to a new place (btrfs) need space for it, which at a quota's end there
+ * is not: SIGBUS. They can be told to leave a file's pages where they are; others refuse, and do so anyway. Even then a
+ * place has to be reserved for all pages at once, so that the last of them does not take what the change of another one
+ * needs. */
 static void keep_in_place(int fd)
 {
     unsigned flags = 0;
     struct statfs system;
     file.is_reserved = ENSIO_RAW(SYS_fstatfs, fd, &system) == 0 &&
-                       (system.f_type == BTRFS_SUPER_MAGIC || system.f_type == BCACHEFS_SUPER_MAGIC || system.f_type == ZFS_SUPER_MAGIC);
+                       (system.f_type == BTRFS_SUPER_MAGIC || system.f_type == BCACHEFS_SUPER_MAGIC ||
+                        system.f_type == ZFS_SUPER_MAGIC);
     if (ENSIO_RAW(SYS_ioctl, fd, FS_IOC_GETFLAGS, &flags) == 0 && !(flags & FS_NOCOW_FL)) {
         flags |= FS_NOCOW_FL;
         ENSIO_RAW(SYS_ioctl, fd, FS_IOC_SETFLAGS, &flags);
     }
 }
 
-/* Makes the file longer, or shorter: 0, or minus an errno. Of a quota, as much again has to be there, and is left: at its very end a
- * changed page waits until others are written. What is reserved beyond the length is given back when the length is set once more. */
+/* Makes the file longer, or shorter: 0, or minus an errno. Of a quota, as much again has to be there, and is left: at
+ * its very end a changed page waits until others are written. What is reserved beyond the length is given back when the
+ * length is set once more. */
 static int64_t give_length(int fd, uint64_t length)
 {
     const int reserves = file.is_reserved && length > file.length;
@@ -111,8 +114,8 @@ static int64_t give_length(int fd, uint64_t length)
     return done || !reserves ? done : ENSIO_RAW(SYS_ftruncate, fd, length);
 }
 
-/* The quota groups of btrfs are not for users to ask: whether so much can be reserved is tried out. UINT64_MAX: there is no limit that
- * matters. */
+/* The quota groups of btrfs are not for users to ask: whether so much can be reserved is tried out. UINT64_MAX: there
+ * is no limit that matters. */
 static uint64_t room_in_quota(int fd)
 {
     struct statfs system;
@@ -142,7 +145,8 @@ static int64_t give_first_length(int fd, uint64_t least)
     return done;
 }
 
-/* Gives the new file its length and maps its first window, with a page behind it: the window, or NULL with the reason in `error`. */
+/* Gives the new file its length and maps its first window, with a page behind it: the window, or NULL with the reason
+ * in `error`. */
 static struct ensio_spool *map_first(int fd, int64_t *error)
 {
     const uint64_t bytes = ENSIO_SPOOL_BYTES + page_bytes();
@@ -184,7 +188,8 @@ static int64_t set_length(void *length)
     return done;
 }
 
-/* Sees to it that the file is this long: 0, or minus an errno. It grows by as much as it has, so that this is seldom to be done. */
+/* Sees to it that the file is this long: 0, or minus an errno. It grows by as much as it has, so that this is seldom to
+ * be done. */
 static int64_t lengthen(uint64_t least)
 {
     const uint64_t most = longest_file(), step = file.is_reserved ? SUMMARY_BYTES : MOST_GROWTH_BYTES;
@@ -243,9 +248,15 @@ static void store_properties(void)
     if (ENSIO_RAW(SYS_getcwd, folder, sizeof folder) < 0)
         folder[0] = '\0';
     const char *const properties[][2] = {
-        {"host", ensio_settings.host},   {"program", ensio_settings.program}, {"command", command},
-        {"cwd", folder},                 {"job", ensio_settings.job},         {"mode", ensio_mode_name()},
-        {"recorder", ENSIO_VERSION},     {"start_unix_ns", number},           {"exclude", ensio_settings.exclude},
+        {"host", ensio_settings.host},
+        {"program", ensio_settings.program},
+        {"command", command},
+        {"cwd", folder},
+        {"job", ensio_settings.job},
+        {"mode", ensio_mode_name()},
+        {"recorder", ENSIO_VERSION},
+        {"start_unix_ns", number},
+        {"exclude", ensio_settings.exclude},
         {"launch", ensio_settings.key},
     };
     for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
@@ -353,19 +364,20 @@ int ensio_spool_open(void)
     return ensio_private_open(spool_path, O_RDONLY | O_NOFOLLOW, 0);
 }
 
-/* A program that changes its rights again and again pays for this only when half of what it got is used. When the process ends without
- * the right to open the file, the length stays: so it is no more than the budget. */
+/* A program that changes its rights again and again pays for this only when half of what it got is used. When the
+ * process ends without the right to open the file, the length stays: so it is no more than the budget. */
 void ensio_spool_prepare_for_less(void)
 {
-    const uint64_t budget = ensio_settings.mode == ENSIO_TRACE ? ensio_budget_left() : 0, used = ensio_spool->allocated_bytes;
+    const uint64_t budget = ensio_settings.mode == ENSIO_TRACE ? ensio_budget_left() : 0,
+                   used = ensio_spool->allocated_bytes;
     const uint64_t most = file.is_reserved ? SUMMARY_BYTES : LENGTH_WITHOUT_RIGHTS_BYTES;
     const uint64_t more = SUMMARY_BYTES + (budget < most ? budget : most);
     if (file.length < used + more / 2)
         lengthen(used + more);
 }
 
-/* Where there was no space for a kind of window, it is not asked for again for a while: a file system whose quota is spent may
- * take long to refuse, and the program must not spend its time on that. */
+/* Where there was no space for a kind of window, it is not asked for again for a while: a file system whose quota is
+ * spent may take long to refuse, and the program must not spend its time on that. */
 static struct {
     uint64_t bytes, until;
 } refused[ENSIO_WINDOW_MARKS + 1];
@@ -393,7 +405,8 @@ static uint32_t reason_of(int64_t error)
     }
 }
 
-/* Without these windows a call is not in the summary, or its file has no name: they are small, and made whatever the budget is. */
+/* Without these windows a call is not in the summary, or its file has no name: they are small, and made whatever the
+ * budget is. */
 static int is_exempt(uint16_t kind)
 {
     if (kind == ENSIO_WINDOW_TEXT)
@@ -472,14 +485,14 @@ static int store_in(char *first, uint64_t room, uint32_t *used, const struct ens
 int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t length)
 {
     struct ensio_text head = {.kind = kind, .id = id, .length = length};
-    if (!text_window && store_in((char *)ensio_spool + ENSIO_SPOOL_TEXT_BYTES,
-                                 ENSIO_SPOOL_BYTES - ENSIO_SPOOL_TEXT_BYTES, &ensio_spool->text_bytes, &head,
-                                 text) == 0)
+    if (!text_window &&
+        store_in((char *)ensio_spool + ENSIO_SPOOL_TEXT_BYTES, ENSIO_SPOOL_BYTES - ENSIO_SPOOL_TEXT_BYTES,
+                 &ensio_spool->text_bytes, &head, text) == 0)
         return 0;
     for (int attempt = 0; attempt < 2; attempt++) {
-        if (text_window && store_in((char *)text_window + ENSIO_WINDOW_HEADER_BYTES,
-                                    text_window->bytes - ENSIO_WINDOW_HEADER_BYTES, &text_window->text_bytes, &head,
-                                    text) == 0)
+        if (text_window &&
+            store_in((char *)text_window + ENSIO_WINDOW_HEADER_BYTES, text_window->bytes - ENSIO_WINDOW_HEADER_BYTES,
+                     &text_window->text_bytes, &head, text) == 0)
             return 0;
         struct ensio_window *next =
             ensio_window_make(ENSIO_WINDOW_TEXT, (text_is_essential ? 1 : TEXT_WINDOW_BYTES) + length);

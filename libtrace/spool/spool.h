@@ -17,24 +17,24 @@ extern uint32_t ensio_spool_number;
 /* Makes a spool for this process in the run directory. Returns 0, or minus an errno. The caller holds the lock. */
 int ensio_spool_make(void);
 
-/* Opens the spool to read it, where a file may be opened (private_files.h): the descriptor, or minus an errno. The caller holds the
- * lock. */
+/* Opens the spool to read it, where a file may be opened (private_files.h): the descriptor, or minus an errno. The
+ * caller holds the lock. */
 int ensio_spool_open(void);
 
 /* The name of its file, without the folder. */
 const char *ensio_spool_name(void);
 
-/* Removes the spool: 0, or minus an errno. Calls that follow make another, if their thread has left this one (thread.h). The
- * caller holds the lock. */
+/* Removes the spool: 0, or minus an errno. Calls that follow make another, if their thread has left this one
+ * (thread.h). The caller holds the lock. */
 int ensio_spool_remove(void);
 
-/* Lets go of the spool that a forked child inherited: it is the parent's. It stays mapped, for fork may have been called in
- * a signal handler that interrupted the storing of an event. */
+/* Lets go of the spool that a forked child inherited: it is the parent's. It stays mapped, for fork may have been
+ * called in a signal handler that interrupted the storing of an event. */
 void ensio_spool_forget(void);
 
-/* Maps another window of the file, or returns NULL where no space is left; `populated`: bytes of it that may be stored to at once. A
- * window for events may come out smaller than asked for, where a budget is nearly spent. No file is opened for it, unless the file has
- * to grow. The caller holds the lock. */
+/* Maps another window of the file, or returns NULL where no space is left; `populated`: bytes of it that may be stored
+ * to at once. A window for events may come out smaller than asked for, where a budget is nearly spent. No file is
+ * opened for it, unless the file has to grow. The caller holds the lock. */
 struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t populated);
 
 /* The same, and all of it may be stored to. */
@@ -43,8 +43,8 @@ struct ensio_window *ensio_window_make(uint16_t kind, uint64_t bytes);
 /* Makes further bytes of a window fit to be stored to: 0, or minus an errno. The caller holds the lock. */
 int ensio_window_populate(struct ensio_window *window, uint64_t from, uint64_t to);
 
-/* The program is about to give up rights or to change its root: what may then not be done any more is done now. The caller holds the
- * lock. */
+/* The program is about to give up rights or to change its root: what may then not be done any more is done now. The
+ * caller holds the lock. */
 void ensio_spool_prepare_for_less(void);
 
 /* The words of the program's command, with \x1f between them. */
@@ -66,8 +66,8 @@ void ensio_losses_store(void);
 /* Brings the clock in the head up to date. The caller holds the lock. */
 void ensio_spool_touch(void);
 
-/* The recording ends here, or seems to: the clock, the state (ENSIO_STATE_...), and the length of the file. The caller holds the
- * lock. */
+/* The recording ends here, or seems to: the clock, the state (ENSIO_STATE_...), and the length of the file. The caller
+ * holds the lock. */
 void ensio_spool_end(uint32_t state);
 
 #endif

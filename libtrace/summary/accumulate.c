@@ -63,7 +63,8 @@ static void keep_longest(struct ensio_place *place, const struct ensio_event *ev
     } else {
         for (uint32_t i = 1; i < ENSIO_LARGEST; i++)
             if (cell->largest[i].duration < cell->largest[at].duration ||
-                (cell->largest[i].duration == cell->largest[at].duration && cell->largest[i].start > cell->largest[at].start))
+                (cell->largest[i].duration == cell->largest[at].duration &&
+                 cell->largest[i].start > cell->largest[at].start))
                 at = i;
     }
     cell->largest[at] = *event;
@@ -92,11 +93,13 @@ static uint8_t carried_flag(uint16_t call)
 }
 
 /* What most calls have nothing of. */
-static void add_nested_time(struct ensio_cell *cell, struct ensio_cursor *cursor, const struct ensio_event *event, uint64_t ns)
+static void add_nested_time(struct ensio_cell *cell, struct ensio_cursor *cursor, const struct ensio_event *event,
+                            uint64_t ns)
 {
     struct ensio_window *window = cursor->window;
     if (cursor->nested_time.depths)
-        cell->inner_ns += ensio_nested_time_take(&cursor->nested_time, event, ensio_window_events(window), window->rate);
+        cell->inner_ns +=
+            ensio_nested_time_take(&cursor->nested_time, event, ensio_window_events(window), window->rate);
     if (!event->depth)
         return;
     ensio_nested_time_add(&cursor->nested_time, event, ns);
@@ -106,7 +109,8 @@ static void add_nested_time(struct ensio_cell *cell, struct ensio_cursor *cursor
         cell->carried_moved += (uint64_t)event->moved;
 }
 
-static inline void add_to_cell(struct ensio_place *place, struct ensio_cursor *cursor, const struct ensio_event *event, uint64_t ns)
+static inline void add_to_cell(struct ensio_place *place, struct ensio_cursor *cursor, const struct ensio_event *event,
+                               uint64_t ns)
 {
     struct ensio_cell *cell = place->cell;
     uint64_t requested = event->requested, count = cell->count;
@@ -145,7 +149,8 @@ static inline void add_to_cell(struct ensio_place *place, struct ensio_cursor *c
         keep_longest(place, event, cursor->window->thread);
 }
 
-int ensio_add_event(struct ensio_cursor *cursor, const struct ensio_event *event, struct ensio_run_cache *cache, uint64_t rate)
+int ensio_add_event(struct ensio_cursor *cursor, const struct ensio_event *event, struct ensio_run_cache *cache,
+                    uint64_t rate)
 {
     uint64_t ns = ensio_ticks_to_ns(event->duration, rate);
     if (ENSIO_UNLIKELY(what_of(event) != cache->what || event->requested != cache->requested ||
@@ -169,8 +174,8 @@ int ensio_add_event(struct ensio_cursor *cursor, const struct ensio_event *event
 }
 
 /* Finds the durations that are nothing special in a cell, in ticks: between its shortest and its longest in nanoseconds
- * (ensio_ticks_to_ns turned round), and not among those that are kept. Longer ones than 2 s are left to the long way, so that products
- * with the rate fit 64 bits. Returns whether there are any. */
+ * (ensio_ticks_to_ns turned round), and not among those that are kept. Longer ones than 2 s are left to the long way,
+ * so that products with the rate fit 64 bits. Returns whether there are any. */
 static int find_usual(struct ensio_place *place, uint64_t rate)
 {
     const uint64_t half = 1ULL << (ENSIO_RATE_BITS - 1), most_ns = (1ULL << 31) - 2;
@@ -190,19 +195,21 @@ static int find_usual(struct ensio_place *place, uint64_t rate)
 
 /* Most events pass here: sums are added to where they lie, for there are more of them than registers. */
 static inline __attribute__((always_inline)) uint32_t add_usual(struct ensio_window *window, uint32_t at, uint32_t end,
-                                                                const struct ensio_run_cache *cache, uint64_t rate, int scratch)
+                                                                const struct ensio_run_cache *cache, uint64_t rate,
+                                                                int scratch)
 {
     struct ensio_event *event = ensio_window_events(window) + at;
     struct ensio_place *const place = cache->place;
     struct ensio_cell *const cell = place->cell;
     uint64_t *const counter = cache->counter;
-    const uint64_t what = cache->what, requested = cache->requested, shift_ns = cell->shift_ns, first_start = cell->first_start;
+    const uint64_t what = cache->what, requested = cache->requested, shift_ns = cell->shift_ns,
+                   first_start = cell->first_start;
     const uint64_t low = place->usual_low_ticks, span = place->usual_span_ticks;
     for (; at < end; at++, event++) {
         const uint64_t duration = event->duration, start = event->start;
         const int64_t moved = event->moved;
-        if (ENSIO_UNLIKELY(what_of(event) != what || event->requested != requested || duration - low > span || moved < 0 ||
-                           start < first_start))
+        if (ENSIO_UNLIKELY(what_of(event) != what || event->requested != requested || duration - low > span ||
+                           moved < 0 || start < first_start))
             break;
         const uint64_t ns = (duration * rate + (1ULL << (ENSIO_RATE_BITS - 1))) >> ENSIO_RATE_BITS;
         const uint32_t bin = ensio_bin(ns);
@@ -227,7 +234,8 @@ static inline __attribute__((always_inline)) uint32_t add_usual(struct ensio_win
     return at;
 }
 
-uint32_t ensio_add_run(struct ensio_cursor *cursor, uint32_t at, uint32_t end, struct ensio_run_cache *cache, uint64_t rate)
+uint32_t ensio_add_run(struct ensio_cursor *cursor, uint32_t at, uint32_t end, struct ensio_run_cache *cache,
+                       uint64_t rate)
 {
     struct ensio_window *window = cursor->window;
     const struct ensio_event *event = ensio_window_events(window) + at;

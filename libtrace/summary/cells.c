@@ -58,8 +58,8 @@ int ensio_cells_begin(void)
     return block_window ? 0 : -1;
 }
 
-/* Windows stay mapped as long as the process lives. The last cells of each are for classes that take in all calls of a function: where
- * no other window can be had, these still count every call. */
+/* Windows stay mapped as long as the process lives. The last cells of each are for classes that take in all calls of a
+ * function: where no other window can be had, these still count every call. */
 static struct ensio_cell *new_cell(uint32_t level)
 {
     if (ensio_cells_begin() != 0)

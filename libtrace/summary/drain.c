@@ -72,7 +72,8 @@ void ensio_drain_others(const struct ensio_cursor *own)
             ensio_drain(cursor, ensio_window_slots(cursor->window), 1);
 }
 
-/* In mode tail the slow events are kept; in mode trace all should have been, and a scratch window is there for want of space. */
+/* In mode tail the slow events are kept; in mode trace all should have been, and a scratch window is there for want of
+ * space. */
 static void settle(struct ensio_cursor *cursor, const struct ensio_event *event, int slow)
 {
     int lost = ensio_settings.mode == ENSIO_TRACE;

@@ -11,10 +11,10 @@
 struct ensio_cursor {
     struct ensio_window *window; /* in which the thread's events lie */
     struct ensio_window *kept;   /* mode tail: in which its slow events are kept */
-    struct ensio_cursor *next;     /* in the list that it is in */
+    struct ensio_cursor *next;   /* in the list that it is in */
     /* ticks from which on a window for events is asked for again, where there was no space */
     uint64_t events_due;
-    uint64_t events_bytes;       /* length of the last window for events */
+    uint64_t events_bytes; /* length of the last window for events */
     struct ensio_nested_time nested_time;
 };
 
@@ -27,8 +27,9 @@ void ensio_cursor_release(struct ensio_cursor *cursor);
 /* How many threads have one. */
 uint32_t ensio_cursor_count(void);
 
-/* Adds the events of the thread's window up to slot `end`, so far as they are not added yet. Slots that were claimed but not
- * filled are passed over, or, where somebody may yet fill them, end it. Returns whether there is nothing left to add. */
+/* Adds the events of the thread's window up to slot `end`, so far as they are not added yet. Slots that were claimed
+ * but not filled are passed over, or, where somebody may yet fill them, end it. Returns whether there is nothing left
+ * to add. */
 int ensio_drain(struct ensio_cursor *cursor, uint32_t end, int may_be_filled);
 
 /* Slots of a window. */

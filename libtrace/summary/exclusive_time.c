@@ -2,9 +2,11 @@
 
 #include <time/tick_rate.h>
 
-/* The sum of the calls of a depth, among the events before one, that began after it did. They come in the order of their start.
+/* The sum of the calls of a depth, among the events before one, that began after it did. They come in the order of
+ * their start.
  */
-static uint64_t began_after(const struct ensio_event *event, const struct ensio_event *first, uint32_t level, uint64_t rate)
+static uint64_t began_after(const struct ensio_event *event, const struct ensio_event *first, uint32_t level,
+                            uint64_t rate)
 {
     uint64_t ns = 0;
     for (const struct ensio_event *at = event; at-- > first && at->start >= event->start;)
@@ -13,10 +15,10 @@ static uint64_t began_after(const struct ensio_event *event, const struct ensio_
     return ns;
 }
 
-/* What a call spent in recorded calls inside: those that wait in a greater depth, but for those that began before it, for
- * the call around them was not recorded. */
-uint64_t ensio_nested_time_take(struct ensio_nested_time *nested, const struct ensio_event *event, const struct ensio_event *first,
-                        uint64_t rate)
+/* What a call spent in recorded calls inside: those that wait in a greater depth, but for those that began before it,
+ * for the call around them was not recorded. */
+uint64_t ensio_nested_time_take(struct ensio_nested_time *nested, const struct ensio_event *event,
+                                const struct ensio_event *first, uint64_t rate)
 {
     uint64_t ns = 0;
     for (uint32_t level = event->depth + 1U; level < ENSIO_LEVELS; level++) {

@@ -20,9 +20,10 @@ struct ensio_nested_time {
     struct ensio_nested_level waiting[ENSIO_LEVELS];
 };
 
-/* What a call spent in recorded calls inside, which now wait no more. `first`: of the events before it in its window. */
-uint64_t ensio_nested_time_take(struct ensio_nested_time *nested, const struct ensio_event *event, const struct ensio_event *first,
-                        uint64_t rate);
+/* What a call spent in recorded calls inside, which now wait no more. `first`: of the events before it in its window.
+ */
+uint64_t ensio_nested_time_take(struct ensio_nested_time *nested, const struct ensio_event *event,
+                                const struct ensio_event *first, uint64_t rate);
 
 /* A call that was inside another one waits for it. */
 void ensio_nested_time_add(struct ensio_nested_time *nested, const struct ensio_event *event, uint64_t ns);

@@ -48,9 +48,9 @@ int ensio_keep_slowest(struct ensio_cursor *cursor, const struct ensio_event *ev
     struct ensio_window *kept = cursor->kept;
     struct ensio_event *slot = ensio_window_events(kept) + kept->summarised;
     uint16_t call = event->call;
-    *slot = (struct ensio_event){event->start, event->duration, event->offset, event->requested,
-                                 event->moved, event->file,     0,             event->depth,
-                                 event->flags};
+    *slot = (struct ensio_event){
+        event->start, event->duration, event->offset, event->requested, event->moved, event->file, 0,
+        event->depth, event->flags};
     __atomic_store_n(&slot->call, call, __ATOMIC_RELEASE);
     __atomic_store_n(&kept->summarised, kept->summarised + 1, __ATOMIC_RELEASE);
     return 0;

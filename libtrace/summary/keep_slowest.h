@@ -24,7 +24,8 @@ static inline int ensio_is_slow(struct ensio_place *place, uint32_t bin)
     return bin >= place->slow_bin;
 }
 
-/* Keeps an event in a window of its thread for slow events. 0, or -1 where no space is left. The caller holds the lock. */
+/* Keeps an event in a window of its thread for slow events. 0, or -1 where no space is left. The caller holds the lock.
+ */
 int ensio_keep_slowest(struct ensio_cursor *cursor, const struct ensio_event *event);
 
 #endif

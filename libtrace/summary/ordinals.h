@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* The counter of calls of an operation on a file; NULL where too many files are counted already. The caller holds the lock. */
+/* The counter of calls of an operation on a file; NULL where too many files are counted already. The caller holds the
+ * lock. */
 uint64_t *ensio_ordinal_counter(uint32_t file, uint8_t op);
 
 /* Counts from nothing again, in a forked child. */

@@ -8,7 +8,7 @@
 /* Sums; all members are uint64_t, so that they can be added up as an array. */
 struct ensio_sums {
     uint64_t tasks;
-    uint64_t threads;       /* that made calls, at least one a task */
+    uint64_t threads; /* that made calls, at least one a task */
     /* from the beginning of each task's recording, times its threads: what io_ns is a part of */
     uint64_t thread_ns;
     uint64_t io_ns;         /* of all threads, nested calls not counted twice; waiting for other tasks is no I/O */
@@ -23,7 +23,7 @@ struct ensio_sums {
 
 /* Largest values, likewise. */
 struct ensio_most {
-    uint64_t wall_ns, span_ns; /* from the beginning of a task's recording; from the first call to the last */
+    uint64_t wall_ns, span_ns;     /* from the beginning of a task's recording; from the first call to the last */
     uint64_t call_ns[ENSIO_CALLS]; /* the longest call of each function */
 };
 #define ENSIO_MOST_VALUES (sizeof(struct ensio_most) / sizeof(uint64_t))
@@ -41,8 +41,8 @@ struct ensio_totals {
     struct ensio_sums sum;
     struct ensio_most most;
     struct ensio_slowest slowest;
-    uint64_t begin_unix_ns;                    /* of the recording */
-    uint64_t first_unix_ns, last_unix_ns;      /* entry into the first call, last return from a call; 0: no call */
+    uint64_t begin_unix_ns;               /* of the recording */
+    uint64_t first_unix_ns, last_unix_ns; /* entry into the first call, last return from a call; 0: no call */
 };
 
 /* Adds up the calls that this process has completed: 0, or -1 where its spool cannot be read. The caller holds

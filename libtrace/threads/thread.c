@@ -48,8 +48,8 @@ void ensio_suppress_end(void)
 
 static pthread_key_t at_end_of_thread;
 
-/* Numbers are given once, as long as there are any; then those of threads that have ended are given again. (One that ends more
- * than once, for a signal handler still ran in it, may then share its number.) */
+/* Numbers are given once, as long as there are any; then those of threads that have ended are given again. (One that
+ * ends more than once, for a signal handler still ran in it, may then share its number.) */
 static uint16_t free_numbers[MOST_THREADS];
 static uint32_t free_count;
 
@@ -83,8 +83,7 @@ static void end_of_thread(void *state)
 
 int ensio_thread_alone(void)
 {
-    return ensio_spool->threads < MOST_THREADS &&
-           ensio_spool->threads - free_count <= (ensio_thread.window != NULL);
+    return ensio_spool->threads < MOST_THREADS && ensio_spool->threads - free_count <= (ensio_thread.window != NULL);
 }
 
 void ensio_thread_leave(void)
@@ -100,8 +99,8 @@ void ensio_threads_begin(void)
     pthread_key_create(&at_end_of_thread, end_of_thread);
 }
 
-/* A process that is killed leaves the readings of its clock that it has made until then: the longer ago the first and the
- * nearer the last, the truer its times. */
+/* A process that is killed leaves the readings of its clock that it has made until then: the longer ago the first and
+ * the nearer the last, the truer its times. */
 void ensio_renew_clock(struct ensio_thread *thread, uint64_t now)
 {
     struct ensio_held held = ensio_lock();

@@ -4,8 +4,8 @@
 
 #include <core/recorder.h>
 
-/* Leaves out the calls that this thread makes from here on, until it is said to go on. MPI looks at the machine and makes
- * files of its own when it begins and when it ends: none of that is the program's I/O. With nothing to leave out
+/* Leaves out the calls that this thread makes from here on, until it is said to go on. MPI looks at the machine and
+ * makes files of its own when it begins and when it ends: none of that is the program's I/O. With nothing to leave out
  * (ENSIO_EXCLUDE=) these are recorded too. */
 void ensio_suppress_begin(void);
 void ensio_suppress_end(void);

@@ -11,9 +11,9 @@
 #include <summary/drain.h>
 #include <time/clock.h>
 
-/* The first window of a process's first thread, and of all others, for most threads have little to say. Each one after it is
- * four times as large: those for events up to a size at which the kernel backs them with large pages and their first touch
- * costs next to nothing, scratch windows up to one that stays in the processor's cache. */
+/* The first window of a process's first thread, and of all others, for most threads have little to say. Each one after
+ * it is four times as large: those for events up to a size at which the kernel backs them with large pages and their
+ * first touch costs next to nothing, scratch windows up to one that stays in the processor's cache. */
 #define FIRST_WINDOW_BYTES 65536
 #define OTHER_FIRST_WINDOW_BYTES 4096
 #define LARGEST_WINDOW_BYTES (2 << 20)
@@ -22,19 +22,20 @@
 #define GROWTH 4
 #define RESERVE_BYTES 16384
 
-/* Events go into the summary while they are still in the cache: a window is filled part by part, and looked at after each. */
+/* Events go into the summary while they are still in the cache: a window is filled part by part, and looked at after
+ * each. */
 #define PART_EVENTS 1024
 
 #define RETRY_TICKS (1ULL << 21) /* about a millisecond */
 
-/* Windows for events may be mapped up to a MiB a thread, and some more for those few threads that make most of the calls: where
- * many make many, not all have the largest windows. */
+/* Windows for events may be mapped up to a MiB a thread, and some more for those few threads that make most of the
+ * calls: where many make many, not all have the largest windows. */
 #define MAPPED_BYTES (3U << 20)
 #define MAPPED_BYTES_OF_THREAD (1U << 20)
 static uint64_t mapped_bytes;
 
-/* Scratch windows that no thread uses now, in a list through their first slots, which are empty. Without it each of many short-lived
- * threads would leave one behind in the file. */
+/* Scratch windows that no thread uses now, in a list through their first slots, which are empty. Without it each of
+ * many short-lived threads would leave one behind in the file. */
 static struct ensio_window *free_windows;
 
 static struct ensio_window **next_free(struct ensio_window *window)
@@ -188,8 +189,8 @@ static void use(struct ensio_thread *thread, struct ensio_window *window, uint32
     thread->capacity = part_end(first, slots);
 }
 
-/* Gives the thread slots to fill: 0, or -1 where there is no space. `whole`: all events of its window are in the summary, and
- * nobody has claimed a slot of it and not filled it yet. */
+/* Gives the thread slots to fill: 0, or -1 where there is no space. `whole`: all events of its window are in the
+ * summary, and nobody has claimed a slot of it and not filled it yet. */
 static int make_room(struct ensio_thread *thread, int whole, int interrupted)
 {
     struct ensio_cursor *cursor = thread->cursor;
@@ -222,7 +223,8 @@ static int make_room(struct ensio_thread *thread, int whole, int interrupted)
     return 0;
 }
 
-/* Where there is not even room for the summary, the event is counted and dropped, and only now and then is space asked for. */
+/* Where there is not even room for the summary, the event is counted and dropped, and only now and then is space asked
+ * for. */
 struct ensio_event *ensio_next_window(struct ensio_thread *thread)
 {
     if (ensio_ticks() < thread->retry_due && ensio_spool) {

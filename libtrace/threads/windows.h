@@ -6,8 +6,8 @@
 
 /* All that follows is called with the lock held. */
 
-/* Adds the thread's events to the summary. `interrupted`: this is a signal handler, which has interrupted the storing of one.
- * Returns whether there is nothing left to add. */
+/* Adds the thread's events to the summary. `interrupted`: this is a signal handler, which has interrupted the storing
+ * of one. Returns whether there is nothing left to add. */
 int ensio_window_drain(struct ensio_thread *thread, int interrupted);
 
 /* Adds the events of all threads to the summary; `interrupted`: as above, for this thread. */

@@ -32,8 +32,8 @@ static int kernel_trusts_counter(void)
 
 void ensio_clock_choose(void)
 {
-    ensio_clock_kind = processor_has_invariant_counter() && kernel_trusts_counter() ? ENSIO_CLOCK_TSC
-                                                                                    : ENSIO_CLOCK_MONOTONIC;
+    ensio_clock_kind =
+        processor_has_invariant_counter() && kernel_trusts_counter() ? ENSIO_CLOCK_TSC : ENSIO_CLOCK_MONOTONIC;
 }
 
 #else

@@ -1,4 +1,5 @@
-/* clock_line.h: the ticks of a process as nanoseconds since 1970, by a straight line, with the arithmetic of the readers. */
+/* clock_line.h: the ticks of a process as nanoseconds since 1970, by a straight line, with the arithmetic of the
+ * readers. */
 #ifndef ENSIO_TIME_CLOCK_LINE_H
 #define ENSIO_TIME_CLOCK_LINE_H
 
@@ -10,7 +11,8 @@ struct ensio_clock_line {
     double ns_per_tick;
 };
 
-/* To the nearest integer, of two the even one: rint of the C library, which static programs would have to be linked with. */
+/* To the nearest integer, of two the even one: rint of the C library, which static programs would have to be linked
+ * with. */
 static inline int64_t ensio_nearest(double value)
 {
     const double whole = 0x1p52; /* from there on all are integers */

@@ -8,7 +8,8 @@
 /* Nanoseconds a tick, times 2^ENSIO_RATE_BITS. The caller holds the lock. */
 uint64_t ensio_tick_rate(void);
 
-/* The first reading, from which on the rate is measured. Forked children go on with it: the counter is the machine's. */
+/* The first reading, from which on the rate is measured. Forked children go on with it: the counter is the machine's.
+ */
 void ensio_tick_rate_begin(void);
 
 static inline uint64_t ensio_ticks_to_ns(uint64_t ticks, uint64_t rate)

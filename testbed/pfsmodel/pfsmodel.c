@@ -69,9 +69,8 @@ void pfs_create(struct pfs *model, const struct pfs_settings *settings, const st
 {
     lay_out(model, settings, limits);
     model->settings = *settings;
-    model->limits = (struct pfs_limits){.tasks = at_least(1, limits->tasks),
-                                        .nodes = at_least(1, limits->nodes),
-                                        .files = at_least(1, limits->files)};
+    model->limits = (struct pfs_limits){
+        .tasks = at_least(1, limits->tasks), .nodes = at_least(1, limits->nodes), .files = at_least(1, limits->files)};
     model->seed = seed;
     model->targets = (int32_t)settings->targets;
     model->stripes = stripes_of(settings);

@@ -1,5 +1,6 @@
 /* state.h: what the model holds. One block: a head, then arrays whose places the head gives as distances from its own
- * beginning, so that processes that map it at different addresses can share it. Only the model's own files read this. */
+ * beginning, so that processes that map it at different addresses can share it. Only the model's own files read this.
+ */
 #ifndef ENSIO_PFSMODEL_STATE_H
 #define ENSIO_PFSMODEL_STATE_H
 
@@ -54,7 +55,7 @@ struct queue_heap_entry {
 
 enum task_state {
     TASK_IDLE,
-    TASK_WAITING,  /* for its node's turn */
+    TASK_WAITING, /* for its node's turn */
     TASK_RUNNING,
     TASK_FLUSHING, /* what it wrote has to leave the cache first */
     TASK_QUEUED,   /* at the metadata server */
@@ -63,7 +64,7 @@ enum task_state {
 
 /* What is known of a task's use of one file. */
 struct stream {
-    int32_t file; /* NOBODY: not in use */
+    int32_t file;  /* NOBODY: not in use */
     uint32_t used; /* the task's call that used it last */
     int64_t begin;
     int64_t end;
@@ -102,7 +103,7 @@ struct task {
     int32_t drain_parts;
     int32_t state;
     int32_t served; /* counts among its node's active ones */
-    int32_t next; /* in the queue that it waits in, or of those that are done */
+    int32_t next;   /* in the queue that it waits in, or of those that are done */
     int32_t previous;
     struct stream streams[PFS_STREAMS];
 };
@@ -153,7 +154,7 @@ struct pfs {
     int32_t queue_count;
     int32_t queue_heap_count;
     int32_t first_changed; /* of the queues whose times in the heap are to be found anew, and one; 0: none */
-    int32_t part_count; /* that were ever in use */
+    int32_t part_count;    /* that were ever in use */
     int32_t part_limit;
     int32_t free_part;
     int32_t file_count;

@@ -1,7 +1,7 @@
 /* data_pattern.h: what stands in the files of a replay.
  *
- * Every byte follows from the replay's seed, the file and the offset, so that any task can check what any task wrote, and
- * what an earlier replay left behind is never taken for the data of this one.
+ * Every byte follows from the replay's seed, the file and the offset, so that any task can check what any task wrote,
+ * and what an earlier replay left behind is never taken for the data of this one.
  */
 #ifndef ENSIO_REPLAY_DATA_PATTERN_H
 #define ENSIO_REPLAY_DATA_PATTERN_H

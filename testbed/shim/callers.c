@@ -48,7 +48,8 @@ static int is_free_for(struct shim_state *state, int32_t i, const struct shim_ca
     return 1;
 }
 
-/* Which task a process without a rank is: what its threads that have slots say, or the least number that no process has. */
+/* Which task a process without a rank is: what its threads that have slots say, or the least number that no process
+ * has. */
 static int32_t ordinal_of(const struct shim_state *state, int32_t pid)
 {
     uint8_t taken[SHIM_CALLERS / 8] = {0};

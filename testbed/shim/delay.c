@@ -78,8 +78,8 @@ static void find_leader(struct shim_state *state, struct wakes *wakes)
     wake_later(state, wakes, i);
 }
 
-/* In a signal handler of a thread that is held back. (Where a handler made a long jump out of the waiting, this ends when the model is
- * done with the call that was left behind.) */
+/* In a signal handler of a thread that is held back. (Where a handler made a long jump out of the waiting, this ends
+ * when the model is done with the call that was left behind.) */
 static int is_nested(struct shim_state *state, int32_t i)
 {
     if (SHIM_STATE_OF(state->slots[i].word) != SHIM_UNDER_WAY)
@@ -136,7 +136,8 @@ struct shim_ticket shim_begin(struct shim_state *state, struct shim_caller *call
     return ticket;
 }
 
-/* Sleeps until the word is another, or until then. `exactly`: not with the 50 us that the kernel adds for its own ease. */
+/* Sleeps until the word is another, or until then. `exactly`: not with the 50 us that the kernel adds for its own ease.
+ */
 static void sleep_until(struct shim_state *state, uint32_t *word, uint32_t value, int64_t until_ns, int exactly)
 {
     const int64_t at_ns = until_ns + state->origin_ns;

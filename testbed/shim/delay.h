@@ -1,8 +1,8 @@
 /* delay.h: a call is begun in the model, made for real, and held back until the model says that it is complete.
  *
  * Of those who are held back one, the leader, waits until something happens in the model; it brings the model forward,
- * and wakes whose calls are complete. The others sleep until they are woken, and now and then look whether the leader is
- * still there.
+ * and wakes whose calls are complete. The others sleep until they are woken, and now and then look whether the leader
+ * is still there.
  */
 #ifndef ENSIO_SHIM_DELAY_H
 #define ENSIO_SHIM_DELAY_H

@@ -1,5 +1,5 @@
-/* ensio-pfs-fuse: a folder as a file system of its own whose calls take the model's time: for static programs, and whatever else no
- * library is preloaded into.
+/* ensio-pfs-fuse: a folder as a file system of its own whose calls take the model's time: for static programs, and
+ * whatever else no library is preloaded into.
  *
  *   ensio-pfs-fuse MODEL BACKING POINT     MODEL: the folder with the state; in the foreground until it is unmounted
  *
@@ -33,7 +33,9 @@ struct shim_ticket shim_fuse_begin(struct shim_call call)
 int shim_fuse_give_away(const char *path)
 {
     const struct fuse_context *context = fuse_get_context();
-    return geteuid() == 0 ? fchownat(shim_fuse_backing, shim_fuse_relative(path), context->uid, context->gid, AT_SYMLINK_NOFOLLOW) : 0;
+    return geteuid() == 0
+               ? fchownat(shim_fuse_backing, shim_fuse_relative(path), context->uid, context->gid, AT_SYMLINK_NOFOLLOW)
+               : 0;
 }
 
 static void *fs_init(struct fuse_conn_info *connection, struct fuse_config *config)
@@ -47,12 +49,30 @@ static void *fs_init(struct fuse_conn_info *connection, struct fuse_config *conf
 }
 
 static const struct fuse_operations operations = {
-    .init = fs_init,         .getattr = fs_getattr,   .readlink = fs_readlink, .mkdir = fs_mkdir,
-    .unlink = fs_unlink,     .rmdir = fs_rmdir,       .symlink = fs_symlink,   .rename = fs_rename,
-    .link = fs_link,         .chmod = fs_chmod,       .chown = fs_chown,       .truncate = fs_truncate,
-    .utimens = fs_utimens,   .open = fs_open,         .create = fs_create,     .read = fs_read,
-    .write = fs_write,       .fsync = fs_fsync,       .flush = fs_flush,       .release = fs_release,
-    .statfs = fs_statfs,     .opendir = fs_opendir,   .readdir = fs_readdir,   .releasedir = fs_releasedir,
+    .init = fs_init,
+    .getattr = fs_getattr,
+    .readlink = fs_readlink,
+    .mkdir = fs_mkdir,
+    .unlink = fs_unlink,
+    .rmdir = fs_rmdir,
+    .symlink = fs_symlink,
+    .rename = fs_rename,
+    .link = fs_link,
+    .chmod = fs_chmod,
+    .chown = fs_chown,
+    .truncate = fs_truncate,
+    .utimens = fs_utimens,
+    .open = fs_open,
+    .create = fs_create,
+    .read = fs_read,
+    .write = fs_write,
+    .fsync = fs_fsync,
+    .flush = fs_flush,
+    .release = fs_release,
+    .statfs = fs_statfs,
+    .opendir = fs_opendir,
+    .readdir = fs_readdir,
+    .releasedir = fs_releasedir,
     .fallocate = fs_fallocate,
 };
 
@@ -88,7 +108,8 @@ int main(int argc, char **argv)
     shim_fuse_state = shim_state_map(argv[1], &error);
     shim_fuse_backing = open(argv[2], O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (!shim_fuse_state || shim_fuse_backing < 0) {
-        fprintf(stderr, "ensio-pfs-fuse: %s: %s\n", shim_fuse_state ? argv[2] : argv[1], strerror(shim_fuse_state ? errno : error));
+        fprintf(stderr, "ensio-pfs-fuse: %s: %s\n", shim_fuse_state ? argv[2] : argv[1],
+                strerror(shim_fuse_state ? errno : error));
         return 2;
     }
     umask(0);

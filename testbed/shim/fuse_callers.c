@@ -97,7 +97,8 @@ int shim_fuse_caller(int32_t tid, struct shim_caller *caller)
     struct environment environment;
     char *text = text_of(tid, "environ", &environment.length);
     environment.text = text;
-    *caller = (struct shim_caller){.pid = process_of(tid), .tid = tid, .rank = text ? shim_rank(value_in, &environment) : -1};
+    *caller =
+        (struct shim_caller){.pid = process_of(tid), .tid = tid, .rank = text ? shim_rank(value_in, &environment) : -1};
     free(text);
     return caller->pid > 0;
 }

@@ -4,7 +4,8 @@
 
 #include "delay.h"
 
-/* The rank is looked up in the environment that the process was started with (/proc/PID/environ). 0: nobody who can be found. */
+/* The rank is looked up in the environment that the process was started with (/proc/PID/environ). 0: nobody who can be
+ * found. */
 int shim_fuse_caller(int32_t tid, struct shim_caller *caller);
 
 /* Remembers the slot that the caller got. */

@@ -19,13 +19,15 @@ static uint64_t key_of(const char *path)
 static int open_at(const char *path, int flags, mode_t mode, uint16_t operation, struct fuse_file_info *info)
 {
     const struct shim_ticket ticket = shim_fuse_begin((struct shim_call){.operation = operation, .key = key_of(path)});
-    const int fd = openat(shim_fuse_backing, shim_fuse_relative(path), (flags & ~(O_APPEND | O_DIRECT)) | O_CLOEXEC, mode);
+    const int fd =
+        openat(shim_fuse_backing, shim_fuse_relative(path), (flags & ~(O_APPEND | O_DIRECT)) | O_CLOEXEC, mode);
     struct shim_fuse_file *file = fd < 0 ? NULL : malloc(sizeof *file);
     const int error = fd < 0 ? errno : ENOMEM;
     if (fd >= 0 && !file)
         close(fd);
     if (file) {
-        *file = (struct shim_fuse_file){.key = key_of(path), .fd = fd, .through = (flags & (O_SYNC | O_DSYNC | O_DIRECT)) != 0};
+        *file = (struct shim_fuse_file){
+            .key = key_of(path), .fd = fd, .through = (flags & (O_SYNC | O_DSYNC | O_DIRECT)) != 0};
         info->fh = (uintptr_t)file;
         info->direct_io = 1;
     }
@@ -84,8 +86,10 @@ int fs_write(const char *path, const char *from, size_t bytes, off_t offset, str
 int fs_fsync(const char *path, int data_only, struct fuse_file_info *info)
 {
     (void)path;
-    const struct shim_ticket ticket = shim_fuse_begin((struct shim_call){.operation = PFS_SYNC, .key = shim_fuse_file(info)->key});
-    const int result = (data_only ? fdatasync(shim_fuse_file(info)->fd) : fsync(shim_fuse_file(info)->fd)) < 0 ? -errno : 0;
+    const struct shim_ticket ticket =
+        shim_fuse_begin((struct shim_call){.operation = PFS_SYNC, .key = shim_fuse_file(info)->key});
+    const int result =
+        (data_only ? fdatasync(shim_fuse_file(info)->fd) : fsync(shim_fuse_file(info)->fd)) < 0 ? -errno : 0;
     shim_wait(shim_fuse_state, ticket);
     return result;
 }
@@ -94,7 +98,8 @@ int fs_fsync(const char *path, int data_only, struct fuse_file_info *info)
 int fs_flush(const char *path, struct fuse_file_info *info)
 {
     (void)path;
-    shim_wait(shim_fuse_state, shim_fuse_begin((struct shim_call){.operation = PFS_CLOSE, .key = shim_fuse_file(info)->key}));
+    shim_wait(shim_fuse_state,
+              shim_fuse_begin((struct shim_call){.operation = PFS_CLOSE, .key = shim_fuse_file(info)->key}));
     return 0;
 }
 
@@ -114,7 +119,8 @@ int fs_fallocate(const char *path, int mode, off_t offset, off_t bytes, struct f
 
 int fs_getattr(const char *path, struct stat *status, struct fuse_file_info *info)
 {
-    SHIM_FUSE_META(info ? fstat(shim_fuse_file(info)->fd, status) : fstatat(shim_fuse_backing, shim_fuse_relative(path), status, AT_SYMLINK_NOFOLLOW));
+    SHIM_FUSE_META(info ? fstat(shim_fuse_file(info)->fd, status)
+                        : fstatat(shim_fuse_backing, shim_fuse_relative(path), status, AT_SYMLINK_NOFOLLOW));
 }
 
 int fs_readlink(const char *path, char *to, size_t room)
@@ -148,7 +154,8 @@ int fs_symlink(const char *target, const char *path)
 
 int fs_rename(const char *from, const char *to, unsigned flags)
 {
-    SHIM_FUSE_META(renameat2(shim_fuse_backing, shim_fuse_relative(from), shim_fuse_backing, shim_fuse_relative(to), flags));
+    SHIM_FUSE_META(
+        renameat2(shim_fuse_backing, shim_fuse_relative(from), shim_fuse_backing, shim_fuse_relative(to), flags));
 }
 
 int fs_link(const char *from, const char *to)
@@ -158,13 +165,14 @@ int fs_link(const char *from, const char *to)
 
 int fs_chmod(const char *path, mode_t mode, struct fuse_file_info *info)
 {
-    SHIM_FUSE_META(info ? fchmod(shim_fuse_file(info)->fd, mode) : fchmodat(shim_fuse_backing, shim_fuse_relative(path), mode, 0));
+    SHIM_FUSE_META(info ? fchmod(shim_fuse_file(info)->fd, mode)
+                        : fchmodat(shim_fuse_backing, shim_fuse_relative(path), mode, 0));
 }
 
 int fs_chown(const char *path, uid_t user, gid_t group, struct fuse_file_info *info)
 {
     SHIM_FUSE_META(info ? fchown(shim_fuse_file(info)->fd, user, group)
-              : fchownat(shim_fuse_backing, shim_fuse_relative(path), user, group, AT_SYMLINK_NOFOLLOW));
+                        : fchownat(shim_fuse_backing, shim_fuse_relative(path), user, group, AT_SYMLINK_NOFOLLOW));
 }
 
 static int truncate_at(const char *path, off_t length)
@@ -184,7 +192,8 @@ int fs_truncate(const char *path, off_t length, struct fuse_file_info *info)
 
 int fs_utimens(const char *path, const struct timespec times[2], struct fuse_file_info *info)
 {
-    SHIM_FUSE_META(info ? futimens(shim_fuse_file(info)->fd, times) : utimensat(shim_fuse_backing, shim_fuse_relative(path), times, AT_SYMLINK_NOFOLLOW));
+    SHIM_FUSE_META(info ? futimens(shim_fuse_file(info)->fd, times)
+                        : utimensat(shim_fuse_backing, shim_fuse_relative(path), times, AT_SYMLINK_NOFOLLOW));
 }
 
 int fs_opendir(const char *path, struct fuse_file_info *info)
@@ -199,7 +208,7 @@ int fs_opendir(const char *path, struct fuse_file_info *info)
 }
 
 int fs_readdir(const char *path, void *to, fuse_fill_dir_t fill, off_t offset, struct fuse_file_info *info,
-                      enum fuse_readdir_flags flags)
+               enum fuse_readdir_flags flags)
 {
     (void)path, (void)offset, (void)flags;
     DIR *folder = (DIR *)(uintptr_t)info->fh;

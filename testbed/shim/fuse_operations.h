@@ -1,4 +1,5 @@
-/* fuse_operations.h: the operations of the file system that FUSE mounts: each is done in the folder behind it, and takes the model's time. */
+/* fuse_operations.h: the operations of the file system that FUSE mounts: each is done in the folder behind it, and
+ * takes the model's time. */
 #ifndef ENSIO_SHIM_FUSE_OPERATIONS_H
 #define ENSIO_SHIM_FUSE_OPERATIONS_H
 
@@ -56,8 +57,7 @@ int fs_chown(const char *path, uid_t user, gid_t group, struct fuse_file_info *i
 int fs_truncate(const char *path, off_t length, struct fuse_file_info *info);
 int fs_utimens(const char *path, const struct timespec times[2], struct fuse_file_info *info);
 int fs_opendir(const char *path, struct fuse_file_info *info);
-int fs_readdir(const char *path, void *to, fuse_fill_dir_t fill, off_t offset,
-               struct fuse_file_info *info,
+int fs_readdir(const char *path, void *to, fuse_fill_dir_t fill, off_t offset, struct fuse_file_info *info,
                enum fuse_readdir_flags flags);
 int fs_releasedir(const char *path, struct fuse_file_info *info);
 int fs_statfs(const char *path, struct statvfs *status);

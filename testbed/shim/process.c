@@ -115,7 +115,8 @@ struct shim_ticket shim_begin_of(uint64_t key, uint16_t operation)
     return shim_begin(state, &caller, &call);
 }
 
-struct shim_ticket shim_begin_known(const struct shim_file *file, uint16_t operation, int64_t bytes, int64_t offset, int through)
+struct shim_ticket shim_begin_known(const struct shim_file *file, uint16_t operation, int64_t bytes, int64_t offset,
+                                    int through)
 {
     if (operation == PFS_READ && bytes > file->size - offset)
         bytes = file->size - offset;
@@ -143,9 +144,10 @@ struct shim_ticket shim_begin_transfer(int fd, uint16_t operation, int64_t bytes
         offset = file.size;
     else if (offset == SHIM_OWN_POSITION)
         offset = shim_position(fd);
-    return offset < 0 ? nothing
-                      : shim_begin_known(&file, operation, bytes, offset,
-                                         (flags & (O_SYNC | O_DSYNC | O_DIRECT)) || (sync_flags & (RWF_SYNC | RWF_DSYNC)));
+    return offset < 0
+               ? nothing
+               : shim_begin_known(&file, operation, bytes, offset,
+                                  (flags & (O_SYNC | O_DSYNC | O_DIRECT)) || (sync_flags & (RWF_SYNC | RWF_DSYNC)));
 }
 
 struct shim_ticket shim_begin_on_file(int fd, uint16_t operation)

@@ -65,7 +65,8 @@ static void begin_write(struct shim_stream *before, const struct shim_file *file
                                       flags & (O_SYNC | O_DSYNC | O_DIRECT));
 }
 
-/* What is not in the buffer is read: whole blocks of it straight into the program's memory, the rest as one more buffer. */
+/* What is not in the buffer is read: whole blocks of it straight into the program's memory, the rest as one more
+ * buffer. */
 struct shim_stream shim_before_read(FILE *stream, int64_t bytes)
 {
     if (!stream || (bytes >= 0 && bytes <= unread_of(stream)))
@@ -75,18 +76,21 @@ struct shim_stream shim_before_read(FILE *stream, int64_t bytes)
     if (before.stream && bytes > 0 && is_under(stream, &file)) {
         const int64_t missing = bytes - unread_of(stream), buffer = buffer_of(stream, &file);
         const int64_t straight = whole_blocks(missing, buffer);
-        before.ticket = shim_begin_known(&file, PFS_READ, straight + (straight < missing ? buffer : 0), before.position, 0);
+        before.ticket =
+            shim_begin_known(&file, PFS_READ, straight + (straight < missing ? buffer : 0), before.position, 0);
     }
     return before;
 }
 
-/* The buffer is filled up and written, then whole blocks straight from the program's memory; the rest stays in the buffer. */
+/* The buffer is filled up and written, then whole blocks straight from the program's memory; the rest stays in the
+ * buffer. */
 struct shim_stream shim_before_write(FILE *stream, int64_t bytes)
 {
     if (!stream)
         return nothing;
     const int by_line = __flbf(stream) != 0;
-    const int64_t room = stream->_IO_write_end > stream->_IO_write_ptr ? stream->_IO_write_end - stream->_IO_write_ptr : 0;
+    const int64_t room =
+        stream->_IO_write_end > stream->_IO_write_ptr ? stream->_IO_write_end - stream->_IO_write_ptr : 0;
     if (bytes >= 0 && bytes <= room && !by_line)
         return nothing;
     struct shim_stream before = look_at(stream, SHIM_WRITES);

@@ -1,8 +1,8 @@
 /* stdio_buffer.h: what libc reads and writes under a stream.
  *
- * libc's own calls pass no wrapper, so they are told from the stream: what is in its buffer before and after, and where its open
- * file is. Before a large transfer it is also worked out what libc will do, so that the model's time runs from the beginning of the
- * call; what was not foreseen is held back after it. A stream's lock is left alone.
+ * libc's own calls pass no wrapper, so they are told from the stream: what is in its buffer before and after, and where
+ * its open file is. Before a large transfer it is also worked out what libc will do, so that the model's time runs from
+ * the beginning of the call; what was not foreseen is held back after it. A stream's lock is left alone.
  */
 #ifndef ENSIO_SHIM_STDIO_BUFFER_H
 #define ENSIO_SHIM_STDIO_BUFFER_H
@@ -32,7 +32,8 @@ struct shim_stream shim_before_seek(FILE *stream);
 /* After any of them. `moved`: the bytes that a writing call put into the stream. */
 void shim_after(struct shim_stream *before, int64_t moved);
 
-/* Around fclose, which writes what is in the buffer, and closes; `file`: what is closed, its key 0 where it is not under the model. */
+/* Around fclose, which writes what is in the buffer, and closes; `file`: what is closed, its key 0 where it is not
+ * under the model. */
 struct shim_stream shim_before_close(FILE *stream, struct shim_file *file);
 void shim_after_close(struct shim_stream *before, const struct shim_file *file);
 

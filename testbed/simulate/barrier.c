@@ -7,7 +7,9 @@
 
 static void refuse_mismatch(const struct simulation *simulation, int32_t number, int32_t first)
 {
-    fail(EXIT_USAGE, "tasks %" PRId32 " and %" PRId32 " make different calls where all tasks make one together, in step %" PRId32 " of the plan",
+    fail(EXIT_USAGE,
+         "tasks %" PRId32 " and %" PRId32 " make different calls where all tasks make one together, in step %" PRId32
+         " of the plan",
          first, number, simulation->tasks[number].plan_step);
 }
 
@@ -29,7 +31,8 @@ static int64_t cost_ns(const struct simulation *simulation, enum barrier barrier
     else if (barrier == BARRIER_ALLGATHER)
         data_s = gathered_s(simulation, (double)bytes);
     else if (barrier == BARRIER_DOMAINS)
-        return (int64_t)((latency_ns + 1e9 * gathered_s(simulation, 2 * sizeof(int64_t))) * simulation->costs.exchange_scale);
+        return (int64_t)((latency_ns + 1e9 * gathered_s(simulation, 2 * sizeof(int64_t))) *
+                         simulation->costs.exchange_scale);
     return (int64_t)(latency_ns + 1e9 * data_s);
 }
 
@@ -39,7 +42,8 @@ void barrier_arrive(struct simulation *simulation, int32_t number, int64_t now_n
     struct task *task = &simulation->tasks[number];
     const struct plan_operation *operation = &task->operation;
     if (point->came == 0)
-        *point = (struct barrier_point){.first_task = number, .step = task->step, .file = (int32_t)operation->file, .bytes = operation->bytes};
+        *point = (struct barrier_point){
+            .first_task = number, .step = task->step, .file = (int32_t)operation->file, .bytes = operation->bytes};
     else if (point->step != task->step || point->file != operation->file)
         refuse_mismatch(simulation, number, point->first_task);
     if (operation->bytes > point->bytes)

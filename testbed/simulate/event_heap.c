@@ -17,7 +17,8 @@ void event_heap_put(struct event_heap *heap, int64_t time_ns, int32_t task)
         heap->room = heap->room ? 2 * heap->room : 1024;
         heap->entries = realloc(heap->entries, (size_t)heap->room * sizeof *heap->entries);
         if (!heap->entries)
-            fail(EXIT_FAILURE, "there is no memory for %lld waiting tasks: simulate fewer tasks", (long long)heap->room);
+            fail(EXIT_FAILURE, "there is no memory for %lld waiting tasks: simulate fewer tasks",
+                 (long long)heap->room);
     }
     const struct event_heap_entry entry = {time_ns, heap->numbers++, task};
     int64_t at = heap->count++;

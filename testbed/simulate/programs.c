@@ -51,8 +51,14 @@ PROGRAM(posix_stat, SIMPLE(stat, META, FILE))
 PROGRAM(posix_unlink, SIMPLE(unlink, META, FILE))
 PROGRAM(posix_ftruncate, SIMPLE(ftruncate, META, FILE))
 
-#define FLUSH {STEP_FLUSH, EVERYBODY, NOT_RECORDED, PFS_WRITE, PLACE_DATA}
-#define STREAM_DATA(operation) {STEP_STREAM_DATA, EVERYBODY, NOT_RECORDED, PFS_##operation, PLACE_DATA}
+#define FLUSH \
+    { \
+        STEP_FLUSH, EVERYBODY, NOT_RECORDED, PFS_WRITE, PLACE_DATA \
+    }
+#define STREAM_DATA(operation) \
+    { \
+        STEP_STREAM_DATA, EVERYBODY, NOT_RECORDED, PFS_##operation, PLACE_DATA \
+    }
 PROGRAM(stdio_fopen, SIMPLE(fopen, OPEN, FILE))
 PROGRAM(stdio_fclose, {ENTER(fclose), FLUSH, UNSEEN(CLOSE, FILE), LEAVE, END})
 PROGRAM(stdio_fseek, {ENTER(fseek), FLUSH, DELAY, LEAVE, END})
@@ -70,8 +76,8 @@ PROGRAM(mpiio_read_at_all, {TOGETHER(MPI_File_read_at_all, pread, READ), END})
 PROGRAM(mpiio_write_at_all, {TOGETHER(MPI_File_write_at_all, pwrite, WRITE), END})
 PROGRAM(mpiio_seek, LOCAL(MPI_File_seek))
 PROGRAM(mpiio_sync, {ENTER(MPI_File_sync), DELAY, CALLS(EVERYBODY, fsync, SYNC, FILE), BARRIER(PLAIN), LEAVE, END})
-PROGRAM(mpiio_set_size,
-        {ENTER(MPI_File_set_size), DELAY, BARRIER(PLAIN), CALLS(ROOT, ftruncate, META, FILE), BARRIER(PLAIN), LEAVE, END})
+PROGRAM(mpiio_set_size, {ENTER(MPI_File_set_size), DELAY, BARRIER(PLAIN), CALLS(ROOT, ftruncate, META, FILE),
+                         BARRIER(PLAIN), LEAVE, END})
 
 PROGRAM(hdf5_create, {ENTER(H5Fcreate), DELAY, MPI_OPEN, LEAVE, END})
 PROGRAM(hdf5_open, {ENTER(H5Fopen), DELAY, MPI_OPEN, SMALL_READ(FIRST), BARRIER(PLAIN), LEAVE, END})
@@ -95,18 +101,27 @@ PROGRAM(task_compute, {{STEP_COMPUTE, EVERYBODY, 0, 0, 0}, END})
 
 const struct program barrier_program = {"mpi.barrier", mpi_barrier, 1};
 
-#define ONE(layer, call) {#layer "." #call, layer##_##call, 0}
-#define ALL(layer, call) {#layer "." #call, layer##_##call, 1}
+#define ONE(layer, call) \
+    { \
+#layer "." #call, layer##_##call, 0 \
+    }
+#define ALL(layer, call) \
+    { \
+#layer "." #call, layer##_##call, 1 \
+    }
 static const struct program programs[] = {
-    ONE(posix, open), ONE(posix, close), ONE(posix, lseek), ONE(posix, read), ONE(posix, write), ONE(posix, pread),
-    ONE(posix, pwrite), ONE(posix, fsync), ONE(posix, fdatasync), ONE(posix, stat), ONE(posix, unlink),
-    ONE(posix, ftruncate), ONE(stdio, fopen), ONE(stdio, fclose), ONE(stdio, fseek), ONE(stdio, fread),
-    ONE(stdio, fwrite), ONE(stdio, fflush), ALL(mpiio, open), ALL(mpiio, close), ONE(mpiio, read_at),
-    ONE(mpiio, write_at), ALL(mpiio, read_at_all), ALL(mpiio, write_at_all), ONE(mpiio, read), ONE(mpiio, write),
-    ONE(mpiio, seek), ALL(mpiio, sync), ALL(mpiio, set_size), ALL(hdf5, create), ALL(hdf5, open), ALL(hdf5, close),
-    ALL(hdf5, dataset_create), ALL(hdf5, dataset_open), ALL(hdf5, dataset_close), ONE(hdf5, write), ALL(hdf5, write_all),
-    ONE(hdf5, read), ALL(hdf5, read_all), ALL(hdf5, flush), ALL(hdf5, metadata), ALL(mpi, barrier), ALL(mpi, allgather),
-    ALL(mpi, allreduce), ONE(mpi, exchange), ONE(task, compute),
+    ONE(posix, open),          ONE(posix, close),       ONE(posix, lseek),        ONE(posix, read),
+    ONE(posix, write),         ONE(posix, pread),       ONE(posix, pwrite),       ONE(posix, fsync),
+    ONE(posix, fdatasync),     ONE(posix, stat),        ONE(posix, unlink),       ONE(posix, ftruncate),
+    ONE(stdio, fopen),         ONE(stdio, fclose),      ONE(stdio, fseek),        ONE(stdio, fread),
+    ONE(stdio, fwrite),        ONE(stdio, fflush),      ALL(mpiio, open),         ALL(mpiio, close),
+    ONE(mpiio, read_at),       ONE(mpiio, write_at),    ALL(mpiio, read_at_all),  ALL(mpiio, write_at_all),
+    ONE(mpiio, read),          ONE(mpiio, write),       ONE(mpiio, seek),         ALL(mpiio, sync),
+    ALL(mpiio, set_size),      ALL(hdf5, create),       ALL(hdf5, open),          ALL(hdf5, close),
+    ALL(hdf5, dataset_create), ALL(hdf5, dataset_open), ALL(hdf5, dataset_close), ONE(hdf5, write),
+    ALL(hdf5, write_all),      ONE(hdf5, read),         ALL(hdf5, read_all),      ALL(hdf5, flush),
+    ALL(hdf5, metadata),       ALL(mpi, barrier),       ALL(mpi, allgather),      ALL(mpi, allreduce),
+    ONE(mpi, exchange),        ONE(task, compute),
 };
 
 const struct program *program_named(const char *call)

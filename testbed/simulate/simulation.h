@@ -16,10 +16,10 @@
 
 /* What calls cost that do not reach the file system. */
 struct costs {
-    int64_t call_ns;          /* a call on the client alone */
-    int64_t message_ns;       /* latency of a message */
+    int64_t call_ns;            /* a call on the client alone */
+    int64_t message_ns;         /* latency of a message */
     double message_bytes_per_s; /* of a node */
-    double exchange_scale;    /* of the exchanges of two-phase collectives: 1 is healthy */
+    double exchange_scale;      /* of the exchanges of two-phase collectives: 1 is healthy */
 };
 
 /* A recorded call that goes on. */
@@ -28,21 +28,21 @@ struct frame {
     int64_t inner_ns; /* spent in recorded calls inside */
     int64_t offset;
     int64_t bytes;
-    uint8_t call;     /* enum recorded_call */
+    uint8_t call; /* enum recorded_call */
 };
 
 /* A stream's buffer. A task has one: that of the file it used last. */
 struct stream {
     int64_t start; /* place of the first byte that it holds */
     int64_t bytes;
-    int32_t file;  /* -1: none */
+    int32_t file; /* -1: none */
     uint8_t dirty;
 };
 
 struct task {
     int64_t next_operation;
     int64_t end_operation;
-    int64_t at;        /* which piece is next; the place in a file domain that is next */
+    int64_t at;           /* which piece is next; the place in a file domain that is next */
     int64_t window_begin; /* of the chunk that an aggregator moves */
     int64_t window_end;
     struct plan_operation operation; /* that it is in */
@@ -51,16 +51,16 @@ struct task {
     struct stream stream;
     int32_t plan_step;
     uint8_t depth;
-    uint8_t carried;   /* directions whose bytes calls around count */
-    uint8_t stage;     /* of an aggregator's chunk */
+    uint8_t carried;    /* directions whose bytes calls around count */
+    uint8_t stage;      /* of an aggregator's chunk */
     uint8_t at_barrier; /* at the end of its step of the plan */
 };
 
 /* What is known about a file. */
 struct file {
-    int32_t model;       /* its number in the model, or FILE_UNKNOWN: not asked for yet */
+    int32_t model; /* its number in the model, or FILE_UNKNOWN: not asked for yet */
     uint8_t made;
-    int64_t data_start;  /* of an HDF5 file's dataset */
+    int64_t data_start; /* of an HDF5 file's dataset */
     int64_t data_bytes;
     int64_t metadata_bytes; /* written so far */
     int64_t deferred_bytes; /* of metadata that is written when the file is closed */

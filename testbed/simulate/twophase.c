@@ -19,7 +19,8 @@ static int by_begin(const void *a, const void *b)
 /* Length from the first to the last byte of an operation. */
 static int64_t extent(const struct plan_operation *operation)
 {
-    const int64_t last = (operation->planes - 1) * operation->plane_stride + (operation->pieces - 1) * operation->stride;
+    const int64_t last =
+        (operation->planes - 1) * operation->plane_stride + (operation->pieces - 1) * operation->stride;
     return last + operation->bytes / (operation->planes * operation->pieces);
 }
 
@@ -152,7 +153,8 @@ int aggregate(struct simulation *simulation, int32_t number, int64_t now_ns)
             }
             task->at = begin;
             task->window_begin = begin;
-            task->window_end = least(domain_end, domain + ((begin - domain) / domains->chunk_bytes + 1) * domains->chunk_bytes);
+            task->window_end =
+                least(domain_end, domain + ((begin - domain) / domains->chunk_bytes + 1) * domains->chunk_bytes);
             task->stage = MOVE;
             if (writes) {
                 exchange_chunk(simulation, number, now_ns, begin, task->window_end);
@@ -175,7 +177,8 @@ int aggregate(struct simulation *simulation, int32_t number, int64_t now_ns)
         } else {
             task->stage = MOVE;
             task->at = begin + bytes;
-            begin_model_call(simulation, number, now_ns, task->step->recorded, task->step->operation, file, begin, bytes);
+            begin_model_call(simulation, number, now_ns, task->step->recorded, task->step->operation, file, begin,
+                             bytes);
         }
         return 1;
     }

@@ -12,7 +12,8 @@
 #define LONGEST_NAME 4096
 #define MOST_DIMENSIONS 32
 
-/* HDF5's types of hids. An attribute is the one or the other, by version; the one that it is not is no thing that is opened. */
+/* HDF5's types of hids. An attribute is the one or the other, by version; the one that it is not is no thing that is
+ * opened. */
 enum { FILE_ID = 1, GROUP_ID = 2, SPACE_ID = 4, SET_ID = 5, ATTRIBUTE_OR_MAP_ID = 6, ATTRIBUTE_ID = 7 };
 
 enum { LAST_SPECIAL_SPACE = 2 }; /* H5S_ALL 0, H5S_BLOCK 1, H5S_PLIST 2: no hid is one of these */
@@ -25,8 +26,9 @@ _Thread_local char *ensio_hdf5_frame;
 void ensio_hdf5_say_too_old(void)
 {
     static int said;
-    static const char message[] = "ensio: this program's HDF5 is older than 1.10, and the hdf5 layer does not record its calls; "
-                                  "the calls on files under them are recorded (ENSIO_LAYERS=posix,stdio leaves out this line).\n";
+    static const char message[] =
+        "ensio: this program's HDF5 is older than 1.10, and the hdf5 layer does not record its calls; "
+        "the calls on files under them are recorded (ENSIO_LAYERS=posix,stdio leaves out this line).\n";
     if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) && ensio_settings.rank <= 0)
         syscall(SYS_write, 2, message, sizeof message - 1);
 }
@@ -78,7 +80,8 @@ struct ensio_hdf5_object ensio_hdf5_file_opened(const struct ensio_hdf5 *hdf5, i
 }
 
 /* Links and mounts lead into other files, so it is asked in which the object is. */
-struct ensio_hdf5_object ensio_hdf5_opened(const struct ensio_hdf5 *hdf5, int64_t id, const struct ensio_hdf5_object *location)
+struct ensio_hdf5_object ensio_hdf5_opened(const struct ensio_hdf5 *hdf5, int64_t id,
+                                           const struct ensio_hdf5_object *location)
 {
     char name[LONGEST_NAME];
     struct ensio_hdf5_object object = nothing_of(hdf5, id);
@@ -102,7 +105,8 @@ static int64_t first_element(const struct ensio_hdf5 *hdf5, int64_t space)
     uint64_t first[MOST_DIMENSIONS], last[MOST_DIMENSIONS], sizes[MOST_DIMENSIONS], element = 0;
     const int type = hdf5->Sget_select_type(space);
     const int whole = type == SELECTED_ALL;
-    if (!whole && (type != SELECTED_HYPERSLABS || !hdf5->Sis_regular_hyperslab || hdf5->Sis_regular_hyperslab(space) <= 0))
+    if (!whole &&
+        (type != SELECTED_HYPERSLABS || !hdf5->Sis_regular_hyperslab || hdf5->Sis_regular_hyperslab(space) <= 0))
         return -1;
     const int dimensions = hdf5->Sget_simple_extent_dims(space, sizes, NULL);
     if (whole || dimensions <= 0)
@@ -140,9 +144,9 @@ static void ask_type(const struct ensio_hdf5 *hdf5, struct ensio_hdf5_object *se
     hdf5->Tclose(type);
 }
 
-/* Where a contiguous dataset begins in its file. It has no place there before its first write, and other datasets never have
- * one; for them HDF5 may fail and print. References to data of variable length are of another size in the file, so it is not known
- * where one of them lies. */
+/* Where a contiguous dataset begins in its file. It has no place there before its first write, and other datasets never
+ * have one; for them HDF5 may fail and print. References to data of variable length are of another size in the file, so
+ * it is not known where one of them lies. */
 static int64_t asked_offset(const struct ensio_hdf5 *hdf5, const struct ensio_hdf5_object *set)
 {
     unsigned is_v2 = 0;
@@ -151,13 +155,14 @@ static int64_t asked_offset(const struct ensio_hdf5 *hdf5, const struct ensio_hd
         return ENSIO_HDF5_NO_OFFSET;
     hdf5->Eset_auto2(DEFAULT_STACK, NULL, NULL);
     const int64_t offset = (int64_t)hdf5->Dget_offset(set->id);
-    const int as_large = offset >= 0 && hdf5->Dget_storage_size(set->id) == points_of_set(hdf5, set->id) * set->type_bytes;
+    const int as_large =
+        offset >= 0 && hdf5->Dget_storage_size(set->id) == points_of_set(hdf5, set->id) * set->type_bytes;
     hdf5->Eset_auto2(DEFAULT_STACK, print, data);
     return as_large ? offset : ENSIO_HDF5_NO_OFFSET;
 }
 
-struct ensio_hdf5_amount ensio_hdf5_selected(const struct ensio_hdf5 *hdf5, struct ensio_hdf5_object *set, int64_t memory,
-                                             int64_t space, int succeeded)
+struct ensio_hdf5_amount ensio_hdf5_selected(const struct ensio_hdf5 *hdf5, struct ensio_hdf5_object *set,
+                                             int64_t memory, int64_t space, int succeeded)
 {
     struct ensio_hdf5_amount amount = {.bytes = 0, .offset = -1};
     const struct ensio_hdf5_object before = *set;

@@ -1,9 +1,10 @@
-/* hdf5.h: what a line of the table of HDF5 calls cannot say: which library is meant, what a hid stands for, how many bytes a
- * selection is. No header of HDF5 is needed.
+/* hdf5.h: what a line of the table of HDF5 calls cannot say: which library is meant, what a hid stands for, how many
+ * bytes a selection is. No header of HDF5 is needed.
  *
- * The questions that are put to HDF5 must not be noticed. Each call of it clears its stack of errors, so they come before the
- * program's call (which clears it anyway) or after one that succeeded; after one that failed the stack is put back. One that
- * fails would print; so a hid's type is asked first, which never fails, and where that is not enough, printing is off.
+ * The questions that are put to HDF5 must not be noticed. Each call of it clears its stack of errors, so they come
+ * before the program's call (which clears it anyway) or after one that succeeded; after one that failed the stack is
+ * put back. One that fails would print; so a hid's type is asked first, which never fails, and where that is not
+ * enough, printing is off.
  */
 #ifndef ENSIO_LAYERS_HDF5_HDF5_H
 #define ENSIO_LAYERS_HDF5_HDF5_H
@@ -25,8 +26,8 @@
     QUESTION(uint64_t, Dget_storage_size, (int64_t set)) \
     QUESTION(int64_t, Sget_select_npoints, (int64_t space)) \
     QUESTION(int, Sget_select_type, (int64_t space)) \
-    QUESTION(int, Sget_select_bounds, (int64_t space, uint64_t *first, uint64_t *last)) \
-    QUESTION(int, Sget_simple_extent_dims, (int64_t space, uint64_t *sizes, uint64_t *most)) \
+    QUESTION(int, Sget_select_bounds, (int64_t space, uint64_t * first, uint64_t * last)) \
+    QUESTION(int, Sget_simple_extent_dims, (int64_t space, uint64_t * sizes, uint64_t * most)) \
     QUESTION(int, Sclose, (int64_t space)) \
     QUESTION(int, Eauto_is_v2, (int64_t stack, unsigned *is_v2)) \
     QUESTION(int, Eget_auto2, (int64_t stack, void **function, void **data)) \
@@ -36,7 +37,7 @@
     NEWER_QUESTION(int, Sis_regular_hyperslab, (int64_t space)) \
     NEWER_QUESTION(int, Dget_chunk_storage_size, (int64_t set, const uint64_t *offset, uint64_t *bytes))
 
-#define ENSIO_HDF5_MEMBER(type, name, parameters) type (*name) parameters;
+#define ENSIO_HDF5_MEMBER(type, name, parameters) type(*name) parameters;
 
 /* One HDF5 library: there may be several in a process, and a hid means something to the one that gave it only. */
 struct ensio_hdf5 {
@@ -94,9 +95,11 @@ extern _Thread_local char *ensio_hdf5_frame;
 /* What is known of a hid; asks HDF5 where nothing is. These may change errno. */
 struct ensio_hdf5_object ensio_hdf5_object(const struct ensio_hdf5 *hdf5, int64_t id);
 
-/* A file was opened under a name, or something in a file: `location` is where it was opened from. Returns what is known. */
+/* A file was opened under a name, or something in a file: `location` is where it was opened from. Returns what is
+ * known. */
 struct ensio_hdf5_object ensio_hdf5_file_opened(const struct ensio_hdf5 *hdf5, int64_t id, const char *name);
-struct ensio_hdf5_object ensio_hdf5_opened(const struct ensio_hdf5 *hdf5, int64_t id, const struct ensio_hdf5_object *location);
+struct ensio_hdf5_object ensio_hdf5_opened(const struct ensio_hdf5 *hdf5, int64_t id,
+                                           const struct ensio_hdf5_object *location);
 
 /* The table of what is known (hdf5_objects.c). Finding returns generation 0 where there is nothing. */
 struct ensio_hdf5_object ensio_hdf5_find(const struct ensio_hdf5 *hdf5, int64_t id);
@@ -104,10 +107,11 @@ void ensio_hdf5_keep(const struct ensio_hdf5_object *object);
 void ensio_hdf5_forget(const struct ensio_hdf5 *hdf5, int64_t id);
 void ensio_hdf5_forget_all(const struct ensio_hdf5 *hdf5);
 
-/* How much a call moves, or would have moved: the points of a selection, each as large as an element in the file. Of data of
- * variable length that is the size of the references to it, as HDF5 gives it (8 bytes for a string, 16 for a sequence). */
-struct ensio_hdf5_amount ensio_hdf5_selected(const struct ensio_hdf5 *hdf5, struct ensio_hdf5_object *set, int64_t memory,
-                                             int64_t space, int succeeded);
+/* How much a call moves, or would have moved: the points of a selection, each as large as an element in the file. Of
+ * data of variable length that is the size of the references to it, as HDF5 gives it (8 bytes for a string, 16 for a
+ * sequence). */
+struct ensio_hdf5_amount ensio_hdf5_selected(const struct ensio_hdf5 *hdf5, struct ensio_hdf5_object *set,
+                                             int64_t memory, int64_t space, int succeeded);
 struct ensio_hdf5_amount ensio_hdf5_all_selected(const struct ensio_hdf5 *hdf5, size_t count, const int64_t *sets,
                                                  const int64_t *memories, const int64_t *spaces, int succeeded);
 struct ensio_hdf5_amount ensio_hdf5_chunk(const struct ensio_hdf5 *hdf5, int64_t set, const uint64_t *offset);

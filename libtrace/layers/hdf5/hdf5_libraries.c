@@ -1,7 +1,7 @@
 /* hdf5_libraries.c: finds the HDF5 library of a caller, and keeps what it found.
  *
- * Nothing here takes the recorder's lock: looking symbols up takes the dynamic linker's, and the thread that holds that may be
- * waiting for ours. What is found is never changed or given back: readers need no lock. */
+ * Nothing here takes the recorder's lock: looking symbols up takes the dynamic linker's, and the thread that holds that
+ * may be waiting for ours. What is found is never changed or given back: readers need no lock. */
 #include "hdf5_libraries.h"
 
 #include <core/rawsys.h>
@@ -15,8 +15,8 @@
 #define PROBE "H5Dwrite"
 #define ROOM_BYTES 16384
 
-/* A loaded object. One that is unloaded, and another one loaded, are not taken for each other unless they are the same file
- * in the same place, and then it does not matter. */
+/* A loaded object. One that is unloaded, and another one loaded, are not taken for each other unless they are the same
+ * file in the same place, and then it does not matter. */
 struct object {
     const void *start, *end;
     const struct link_map *map;
@@ -76,7 +76,8 @@ static const char *dynamic_pointer(const struct link_map *map, long tag)
 {
     for (const __typeof__(*map->l_ld) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++)
         if (entry->d_tag == tag) /* some systems leave these relative to the object */
-            return (const char *)(entry->d_un.d_ptr < map->l_addr ? entry->d_un.d_ptr + map->l_addr : entry->d_un.d_ptr);
+            return (const char *)(entry->d_un.d_ptr < map->l_addr ? entry->d_un.d_ptr + map->l_addr
+                                                                  : entry->d_un.d_ptr);
     return NULL;
 }
 
@@ -124,8 +125,8 @@ static void *local_probe(const struct link_map *map)
     return found;
 }
 
-/* The function to which the dynamic linker would tie the caller: of the version that it asks for, else the first in the global
- * order, else in its own; and where the caller is no object at all, the next best. */
+/* The function to which the dynamic linker would tie the caller: of the version that it asks for, else the first in the
+ * global order, else in its own; and where the caller is no object at all, the next best. */
 static void *probe_for(const struct link_map *map)
 {
     void *found = map ? versioned_probe(map) : NULL;

@@ -1,8 +1,8 @@
 /* hdf5_libraries.h: which HDF5 library a call is meant for.
  *
- * Preloaded, the wrappers stand in front of every HDF5 library of the process: Python's h5py brings one of its own, loaded
- * locally, netCDF4 another, and the program may be linked to a third. Each caller gets the functions of that to which the
- * dynamic linker would have tied it. */
+ * Preloaded, the wrappers stand in front of every HDF5 library of the process: Python's h5py brings one of its own,
+ * loaded locally, netCDF4 another, and the program may be linked to a third. Each caller gets the functions of that to
+ * which the dynamic linker would have tied it. */
 #ifndef ENSIO_LAYERS_HDF5_HDF5_LIBRARIES_H
 #define ENSIO_LAYERS_HDF5_HDF5_LIBRARIES_H
 

@@ -1,6 +1,6 @@
-/* hdf5_objects.c: a table of the hids that were seen. It only remembers what HDF5 could be asked again, so it has a fixed size, and
- * what does not fit is forgotten. It is read without a lock: a slot that is being written to, or was while it was read, counts as
- * empty; one that is being written to by somebody else is not written to. */
+/* hdf5_objects.c: a table of the hids that were seen. It only remembers what HDF5 could be asked again, so it has a
+ * fixed size, and what does not fit is forgotten. It is read without a lock: a slot that is being written to, or was
+ * while it was read, counts as empty; one that is being written to by somebody else is not written to. */
 #include "hdf5.h"
 
 #include <core/lock.h>
@@ -39,7 +39,8 @@ static void write_slot(struct slot *slot, const struct ensio_hdf5_object *object
 {
     uint64_t words[WORDS], version = __atomic_load_n(&slot->version, __ATOMIC_RELAXED);
     memcpy(words, object, sizeof words);
-    if (version & 1 || !__atomic_compare_exchange_n(&slot->version, &version, version + 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    if (version & 1 ||
+        !__atomic_compare_exchange_n(&slot->version, &version, version + 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return;
     for (size_t i = 0; i < WORDS; i++) /* each after the version has become odd */
         __atomic_store_n(&slot->words[i], words[i], __ATOMIC_RELEASE);

@@ -1,4 +1,5 @@
-/* hdf5_wrappers.c: the wrappers of HDF5's calls, made from their table; compiled for preload once, and for --wrap once for each part.
+/* hdf5_wrappers.c: the wrappers of HDF5's calls, made from their table; compiled for preload once, and for --wrap once
+ * for each part.
  *
  * HDF5's own calls of its functions are not recorded; what it does by MPI-IO and POSIX is, one deeper. */
 #include "hdf5.h"
@@ -17,7 +18,14 @@ enum {
 #undef SYMBOL
 
 /* Reads and writes count the bytes of the calls inside that read, or write. */
-enum { OP_read = ENSIO_CARRIES_READ, OP_write = ENSIO_CARRIES_WRITE, OP_open = 0, OP_close = 0, OP_sync = 0, OP_meta = 0 };
+enum {
+    OP_read = ENSIO_CARRIES_READ,
+    OP_write = ENSIO_CARRIES_WRITE,
+    OP_open = 0,
+    OP_close = 0,
+    OP_sync = 0,
+    OP_meta = 0
+};
 enum {
 #define CALL(number, call, op) CARRIES_##call = OP_##op,
 #include <calls/hdf5.def>
@@ -25,8 +33,8 @@ enum {
 #undef CALL
 #undef SYMBOL
 
-/* hdf5: the library; its functions are called by REAL. A program that looks whether HDF5 is there finds the preloaded wrappers:
- * without HDF5 they fail. */
+/* hdf5: the library; its functions are called by REAL. A program that looks whether HDF5 is there finds the preloaded
+ * wrappers: without HDF5 they fail. */
 #ifdef ENSIO_PRELOAD
 #define DECLARE(type, symbol, parameters) typedef type ensio_type_##symbol parameters;
 #define REAL(symbol) ((ensio_type_##symbol *)library->functions[ENSIO_FUNCTION_##symbol])
@@ -39,7 +47,8 @@ enum {
 #define DECLARE(type, symbol, parameters) extern type real_##symbol parameters __asm__("__real_" #symbol);
 #define REAL(symbol) real_##symbol
 #define FIND_LIBRARY(symbol) const struct ensio_hdf5 *const hdf5 = &ensio_hdf5_linked
-#define NEWER(type, symbol, parameters) extern type real_##symbol parameters __asm__("__real_" #symbol) __attribute__((weak));
+#define NEWER(type, symbol, parameters) \
+    extern type real_##symbol parameters __asm__("__real_" #symbol) __attribute__((weak));
 #endif
 
 #define WRAPPER(type, symbol, parameters) \
@@ -62,7 +71,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
     FIND_LIBRARY(symbol); \
     struct ensio_thread *thread = &ensio_thread; \
     if (!recorded(hdf5, thread, CALL_##call, __builtin_frame_address(0))) \
-        return REAL(symbol) arguments
+    return REAL(symbol) arguments
 
 #define KNOWN(name, id) \
     const int error_before = errno; \
@@ -133,7 +142,8 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
         const struct ensio_hdf5_amount amount = (amount_); \
         if (stack >= 0) \
             hdf5->Eset_current_stack(stack); \
-        ensio_hdf5_store(thread, CALL_##call, &object, amount, failure ? failure : (int64_t)amount.bytes, start, duration); \
+        ensio_hdf5_store(thread, CALL_##call, &object, amount, failure ? failure : (int64_t)amount.bytes, start, \
+                         duration); \
         errno = error; \
         return result; \
     }

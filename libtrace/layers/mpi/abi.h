@@ -1,18 +1,18 @@
 /* abi.h: calling MPI without its header, so that one build of the recorder serves every MPI.
  *
- * There are two families. Open MPI's handles are addresses of its objects; those of MPICH and of all that keep to its binary
- * interface (Intel MPI, Cray MPICH, MVAPICH) are 32-bit numbers. Both travel in the registers and 8-byte slots of a
- * uintptr_t. A number that was received so may have anything in its upper half: ensio_mpi_handle clears it.
+ * There are two families. Open MPI's handles are addresses of its objects; those of MPICH and of all that keep to its
+ * binary interface (Intel MPI, Cray MPICH, MVAPICH) are 32-bit numbers. Both travel in the registers and 8-byte slots
+ * of a uintptr_t. A number that was received so may have anything in its upper half: ensio_mpi_handle clears it.
  *
  * A file that calls MPI names each function once, at its top, and then calls it:
  *
  *     ENSIO_PMPI_DECLARE(Comm_rank, (uintptr_t communicator, int *rank))
  *     ... ENSIO_PMPI(Comm_rank)(ensio_mpi()->world, &rank) ...
  *
- * In relinked programs that is a plain reference, which is satisfied wherever the program calls MPI: such a file belongs
- * into libensio-mpi.a, and must be one that only programs of that kind pull in. This file has weak references alone, so that
- * those without MPI may call ensio_mpi too. What is linked into every program declares it weak, and looks whether it is
- * there:
+ * In relinked programs that is a plain reference, which is satisfied wherever the program calls MPI: such a file
+ * belongs into libensio-mpi.a, and must be one that only programs of that kind pull in. This file has weak references
+ * alone, so that those without MPI may call ensio_mpi too. What is linked into every program declares it weak, and
+ * looks whether it is there:
  *
  *     extern const struct ensio_mpi *ensio_mpi(void) __attribute__((weak));
  */
@@ -33,8 +33,8 @@ struct ensio_mpi {
     enum ensio_mpi_family family;
     uintptr_t world, self, null_communicator, null_request, null_info, null_file;
     uintptr_t byte, int64, uint64, float64, null_type; /* data types */
-    uintptr_t sum, max, min;                /* operations */
-    void *status_ignore, *in_place;         /* MPI_STATUSES_IGNORE is MPI_STATUS_IGNORE in both */
+    uintptr_t sum, max, min;                           /* operations */
+    void *status_ignore, *in_place;                    /* MPI_STATUSES_IGNORE is MPI_STATUS_IGNORE in both */
     int comm_type_shared, any_source, proc_null, root;
     unsigned request_bytes, status_bytes; /* in arrays of them */
     unsigned error_at;                    /* bytes from the beginning of a status to its MPI_ERROR */

@@ -14,8 +14,8 @@
 
 #define CHILDREN 16 /* of a rank in the tree: 10,240 ranks have four levels */
 
-/* How long to wait for what must be there already unless the file system is slow to show it, and for what is known to come;
- * and for each rank of the job, since they all ask the same file system. */
+/* How long to wait for what must be there already unless the file system is slow to show it, and for what is known to
+ * come; and for each rank of the job, since they all ask the same file system. */
 #define SHORT_NS 250000000U
 #define SHORT_NS_A_RANK 200000U
 #define LONG_NS 5000000000U
@@ -93,8 +93,8 @@ static void pause_between_looks(uint64_t *pause_ns)
     ensio_unlock(held);
 }
 
-/* Whether the run directory holds a spool for every rank at least: if not, some are not recorded, and need not be waited
- * for. It is no more than a hint, for other processes have spools as well. */
+/* Whether the run directory holds a spool for every rank at least: if not, some are not recorded, and need not be
+ * waited for. It is no more than a hint, for other processes have spools as well. */
 static int64_t is_full(void *unused)
 {
     char entries[4096] __attribute__((aligned(8)));
@@ -187,8 +187,7 @@ static int ask(void)
     if (meeting.number[0]) /* the launcher was wrong: this is not rank 0 */
         decide("no");
     /* An answer that is there already was given by a rank of an earlier launch, to a call of that. */
-    if (!find_call() || !children_answered() ||
-        ENSIO_RAW(SYS_symlinkat, "here", AT_FDCWD, link_of(meeting.rank)) != 0)
+    if (!find_call() || !children_answered() || ENSIO_RAW(SYS_symlinkat, "here", AT_FDCWD, link_of(meeting.rank)) != 0)
         return 0;
     for (int limit = 0; limit < 2; limit++) {
         const uint64_t until = ensio_clock_ns(CLOCK_MONOTONIC) + patience_ns(LONG_NS, LONG_NS_A_RANK);

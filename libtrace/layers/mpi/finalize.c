@@ -21,7 +21,7 @@ typedef int delete_attribute(uintptr_t communicator, int key, void *value, void 
 ENSIO_PMPI_DECLARE(Comm_create_keyval, (copy_attribute *, delete_attribute *, int *key, void *extra))
 ENSIO_PMPI_DECLARE(Comm_free_keyval, (int *key))
 ENSIO_PMPI_DECLARE(Comm_set_attr, (uintptr_t communicator, int key, void *value))
-ENSIO_PMPI_DECLARE(Comm_get_parent, (uintptr_t *parent))
+ENSIO_PMPI_DECLARE(Comm_get_parent, (uintptr_t * parent))
 ENSIO_PMPI_DECLARE(Get_library_version, (char *text, int *length))
 ENSIO_PMPI_DECLARE(Barrier, (uintptr_t communicator))
 
@@ -33,7 +33,8 @@ static int not_copied(uintptr_t communicator, int key, void *extra, void *value,
     return 0;
 }
 
-/* Runs within the real MPI_Finalize. Whatever is done here by all ranks together stands behind ensio_census_all_recorded. */
+/* Runs within the real MPI_Finalize. Whatever is done here by all ranks together stands behind
+ * ensio_census_all_recorded. */
 static int at_end(uintptr_t communicator, int key, void *value, void *extra)
 {
     if (ensio_process->generation != ensio_raw_pid())
@@ -83,8 +84,8 @@ void ensio_mpi_initialized(int rank, int tasks)
     ensio_suppress_begin();
     store_version();
     if (ENSIO_PMPI(Comm_create_keyval)(not_copied, at_end, &key, NULL) == 0) {
-        if (ENSIO_PMPI(Comm_set_attr)(mpi->self, key, NULL) == 0 &&
-            ensio_census_agree(rank, tasks, was_spawned(mpi)) && tasks > 1) {
+        if (ENSIO_PMPI(Comm_set_attr)(mpi->self, key, NULL) == 0 && ensio_census_agree(rank, tasks, was_spawned(mpi)) &&
+            tasks > 1) {
             ENSIO_PMPI(Barrier)(mpi->world);
             ensio_census_cleanup(0);
             ensio_clock_barriers(mpi, 0);

@@ -1,11 +1,12 @@
 /* fortran.h: names and arguments of the Fortran bindings.
  *
- * ENSIO_BINDING says which: 77 (mpif.h and the module mpi), 2008 (the module mpi_f08; of Open MPI also its calls with data),
- * 2018 (the calls with data of MPICH's mpi_f08, which gets descriptors of them). All arguments are addresses. What C's
- * functions return comes in the last but those lengths of strings that the compiler adds; mpi_f08 makes it optional.
+ * ENSIO_BINDING says which: 77 (mpif.h and the module mpi), 2008 (the module mpi_f08; of Open MPI also its calls with
+ * data), 2018 (the calls with data of MPICH's mpi_f08, which gets descriptors of them). All arguments are addresses.
+ * What C's functions return comes in the last but those lengths of strings that the compiler adds; mpi_f08 makes it
+ * optional.
  *
- * ENSIO_PART 1 are the calls without data, 2 those with, 3 the later ones of these: objects of their own in libensio-mpi.a,
- * for no MPI has all of them.
+ * ENSIO_PART 1 are the calls without data, 2 those with, 3 the later ones of these: objects of their own in
+ * libensio-mpi.a, for no MPI has all of them.
  */
 #ifndef ENSIO_LAYERS_MPI_FORTRAN_H
 #define ENSIO_LAYERS_MPI_FORTRAN_H

@@ -13,8 +13,8 @@
 ENSIO_PMPI_DECLARE(Allreduce, (const void *mine, void *result, int count, uintptr_t type, uintptr_t operation,
                                uintptr_t communicator))
 ENSIO_PMPI_DECLARE(Bcast, (void *data, int count, uintptr_t type, int root, uintptr_t communicator))
-ENSIO_PMPI_DECLARE(Gather, (const void *mine, int count, uintptr_t type, void *all, int each, uintptr_t of_type, int root,
-                            uintptr_t communicator))
+ENSIO_PMPI_DECLARE(Gather, (const void *mine, int count, uintptr_t type, void *all, int each, uintptr_t of_type,
+                            int root, uintptr_t communicator))
 
 static struct ensio_totals totals; /* too large for a stack that is not ours */
 

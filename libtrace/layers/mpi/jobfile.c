@@ -65,7 +65,8 @@ static int write_events(struct ensio_node_gather *all)
     return state == 0;
 }
 
-/* The first rank's texts, as far as all others lean on them: calls, settings and most paths are the same in all ranks. */
+/* The first rank's texts, as far as all others lean on them: calls, settings and most paths are the same in all ranks.
+ */
 static uint8_t *share_texts(struct ensio_node_gather *all, uint32_t *length)
 {
     const uint8_t *own = ensio_collect_texts(length);

@@ -13,8 +13,8 @@
 #include <layers/wrapping.h>
 #include <time/clock.h>
 
-/* Stack frame of the MPI call that this thread is in; NULL: none. Frames of calls inside lie below it. One that was left by a
- * jump is found out by the next call from where it was made, or from above. */
+/* Stack frame of the MPI call that this thread is in; NULL: none. Frames of calls inside lie below it. One that was
+ * left by a jump is found out by the next call from where it was made, or from above. */
 extern _Thread_local char *ensio_mpi_frame;
 
 /* Bytes of a message; 0 where the type is none. */
@@ -27,8 +27,9 @@ static inline int ensio_mpi_inside(const char *frame)
     return ENSIO_UNLIKELY(ensio_mpi_frame != NULL) && frame < ensio_mpi_frame;
 }
 
-/* Begins a wrapper: leaves it by way of the real call alone inside another MPI call, and where `needed` is 0, the thread is not
- * recorded, or the MPI is none that we know. `result` is what the wrapper returns, and `call` may set it. */
+/* Begins a wrapper: leaves it by way of the real call alone inside another MPI call, and where `needed` is 0, the
+ * thread is not recorded, or the MPI is none that we know. `result` is what the wrapper returns, and `call` may set it.
+ */
 #define ENTER_OR_PASS(thread, needed, call, result) \
     char *const frame = ENSIO_MPI_FRAME; \
     if (ensio_mpi_inside(frame)) { \

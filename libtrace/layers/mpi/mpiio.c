@@ -20,12 +20,13 @@ ENSIO_PMPI_DECLARE(Type_get_extent, (uintptr_t type, intptr_t *from, intptr_t *b
 #define MODE_SEQUENTIAL 256
 #define DISPLACEMENT_CURRENT (-54278278)
 
-/* Handles are looked up without the lock: a slot's handle is stored last, and a closed file leaves a gap that is no end. */
+/* Handles are looked up without the lock: a slot's handle is stored last, and a closed file leaves a gap that is no
+ * end. */
 #define SLOTS 2048
 #define GAP ((uintptr_t)-1)
 
 struct open_file {
-    uintptr_t handle; /* 0: the slot was never used */
+    uintptr_t handle;                  /* 0: the slot was never used */
     int64_t displacement, etype_bytes; /* of a view without holes */
     uint32_t file;
     uint8_t left_out;
@@ -105,8 +106,8 @@ int64_t ensio_mpiio_position(uintptr_t handle)
     return byte_offset(find(handle), ENSIO_AT_POSITION, 0);
 }
 
-int ensio_mpiio_begin(struct ensio_io *io, uintptr_t handle, enum ensio_mpiio_where where, int64_t offset, int64_t count,
-                      uintptr_t type)
+int ensio_mpiio_begin(struct ensio_io *io, uintptr_t handle, enum ensio_mpiio_where where, int64_t offset,
+                      int64_t count, uintptr_t type)
 {
     const struct open_file *file = find(handle);
     if (file && file->left_out)
@@ -139,8 +140,8 @@ void ensio_mpiio_split_begun(struct ensio_thread *thread, uintptr_t handle, cons
     ensio_store(thread, io->call, io->file, io->offset, io->requested, moved, io->start, duration);
 }
 
-void ensio_mpiio_split_ended(struct ensio_thread *thread, uintptr_t handle, uint8_t carries, int result, const char *status,
-                             uint64_t end)
+void ensio_mpiio_split_ended(struct ensio_thread *thread, uintptr_t handle, uint8_t carries, int result,
+                             const char *status, uint64_t end)
 {
     struct open_file *file = find(handle);
     if (!file || !file->split || file->begun.carries != carries)
@@ -165,17 +166,17 @@ uint64_t ensio_mpiio_viewed(uintptr_t handle, int64_t displacement, uintptr_t et
 /* ROMIO takes the name of a file system's driver before the path. */
 static const char *without_driver(const char *path)
 {
-    static const char *const drivers[] = {"ufs:", "nfs:", "xfs:", "lustre:", "gpfs:", "panfs:", "pvfs2:", "pvfs:", "daos:",
-                                          "bgl:", "bglockless:", "testfs:", "gridftp:", "zoidfs:", "im:", "pfs:", "piofs:",
-                                          "hfs:", "sfs:", "dvs:", "quobyte:"};
+    static const char *const drivers[] = {"ufs:",  "nfs:",  "xfs:",   "lustre:",     "gpfs:",   "panfs:",   "pvfs2:",
+                                          "pvfs:", "daos:", "bgl:",   "bglockless:", "testfs:", "gridftp:", "zoidfs:",
+                                          "im:",   "pfs:",  "piofs:", "hfs:",        "sfs:",    "dvs:",     "quobyte:"};
     for (unsigned i = 0; i < sizeof drivers / sizeof *drivers; i++)
         if (strncmp(path, drivers[i], strlen(drivers[i])) == 0)
             return path + strlen(drivers[i]);
     return path;
 }
 
-/* The number of the file that the program means by `path`; 0 and `left_out` set where its calls are left out, and 0 where the call
- * failed without having looked at the path. */
+/* The number of the file that the program means by `path`; 0 and `left_out` set where its calls are left out, and 0
+ * where the call failed without having looked at the path. */
 static uint32_t number_of(const char *path, int result, int *left_out)
 {
     const int64_t length = ensio_path_length(path, ENSIO_LONGEST_PATH, result == 0);

@@ -9,9 +9,9 @@
 
 /* Where a call moves its data. */
 enum ensio_mpiio_where {
-    ENSIO_AT_POSITION,  /* at the task's own position in the file */
-    ENSIO_AT_OFFSET,    /* at an offset of the view */
-    ENSIO_AT_SHARED /* at the position that all tasks share */
+    ENSIO_AT_POSITION, /* at the task's own position in the file */
+    ENSIO_AT_OFFSET,   /* at an offset of the view */
+    ENSIO_AT_SHARED    /* at the position that all tasks share */
 };
 
 /* Says what a call is going to move. Returns 0 where the file's calls are left out. */
@@ -25,8 +25,8 @@ void ensio_mpiio_end(struct ensio_thread *thread, const struct ensio_io *io, int
 /* A split collective was begun, or ended: then it is an event. */
 void ensio_mpiio_split_begun(struct ensio_thread *thread, uintptr_t file, const struct ensio_io *io, int result,
                              uint64_t duration);
-void ensio_mpiio_split_ended(struct ensio_thread *thread, uintptr_t file, uint8_t carries, int result, const char *status,
-                             uint64_t end);
+void ensio_mpiio_split_ended(struct ensio_thread *thread, uintptr_t file, uint8_t carries, int result,
+                             const char *status, uint64_t end);
 
 /* Opening, deleting: calls on a path. Stores the event. `asked` is the info that the program gave. */
 void ensio_mpiio_opened(struct ensio_thread *thread, uintptr_t comm, const char *path, int mode, uintptr_t asked,

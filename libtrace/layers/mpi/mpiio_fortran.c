@@ -116,7 +116,8 @@ static const char *path_of(char *to, const char *from, size_t length)
     return to;
 }
 
-FORTRAN_WRAPPER(BOUND(mpi_file_open), (int *comm, const char *path, int *mode, int *info, int *file, int *error, size_t length))
+FORTRAN_WRAPPER(BOUND(mpi_file_open),
+                (int *comm, const char *path, int *mode, int *info, int *file, int *error, size_t length))
 {
     __auto_type real = FORTRAN_REAL(BOUND(mpi_file_open));
     char name[LONGEST_PATH];
@@ -162,13 +163,14 @@ ON_FILE(set_view, BOUND(mpi_file_set_view),
         (file, displacement, etype, filetype, representation, info, error, length), (void)0,
         ensio_mpiio_viewed(handle, *displacement, ensio_mpi_type_f2c(*etype), ensio_mpi_type_f2c(*filetype), *error),
         *displacement)
-ON_FILE(set_size, BOUND(mpi_file_set_size), (int *file, int64_t *size, int *error), (file, size, error), (void)0, 0, *size)
+ON_FILE(set_size, BOUND(mpi_file_set_size), (int *file, int64_t *size, int *error), (file, size, error), (void)0, 0,
+        *size)
 ON_FILE(get_size, BOUND(mpi_file_get_size), (int *file, int64_t *size, int *error), (file, size, error), (void)0, 0, -1)
-ON_FILE(preallocate, BOUND(mpi_file_preallocate), (int *file, int64_t *size, int *error), (file, size, error), (void)0, *size,
-        0)
+ON_FILE(preallocate, BOUND(mpi_file_preallocate), (int *file, int64_t *size, int *error), (file, size, error), (void)0,
+        *size, 0)
 ON_FILE(sync, BOUND(mpi_file_sync), (int *file, int *error), (file, error), (void)0, 0, -1)
-ON_FILE(seek, BOUND(mpi_file_seek), (int *file, int64_t *offset, int *whence, int *error), (file, offset, whence, error),
-        (void)0, 0, ensio_mpiio_position(handle))
+ON_FILE(seek, BOUND(mpi_file_seek), (int *file, int64_t *offset, int *whence, int *error),
+        (file, offset, whence, error), (void)0, 0, ensio_mpiio_position(handle))
 ON_FILE(seek_shared, BOUND(mpi_file_seek_shared), (int *file, int64_t *offset, int *whence, int *error),
         (file, offset, whence, error), (void)0, 0, -1)
 ON_FILE(set_info, BOUND(mpi_file_set_info), (int *file, int *info, int *error), (file, info, error), (void)0, 0, -1)

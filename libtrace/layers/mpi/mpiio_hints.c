@@ -45,7 +45,7 @@ static void add_hints(struct ensio_string *facts, const char *prefix, uintptr_t 
         ensio_add(facts, "=");
         ensio_add(facts, value);
         ensio_add_bytes(facts, "", 1); /* the NUL that ends it */
-        if (facts->full) { /* a hint is kept whole or not at all */
+        if (facts->full) {             /* a hint is kept whole or not at all */
             *facts = before;
             return;
         }

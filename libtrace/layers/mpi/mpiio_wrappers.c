@@ -1,5 +1,6 @@
-/* mpiio_wrappers.c: the wrappers of MPI-IO in C, made from their table. In libensio-mpi.a they are several objects, so that a program
- * needs of its MPI only what it calls: ENSIO_PART 1 are the calls of MPI-2, 2 the later ones, 3 those with large counts. */
+/* mpiio_wrappers.c: the wrappers of MPI-IO in C, made from their table. In libensio-mpi.a they are several objects, so
+ * that a program needs of its MPI only what it calls: ENSIO_PART 1 are the calls of MPI-2, 2 the later ones, 3 those
+ * with large counts. */
 #include "mpi_wrapping.h"
 #include "mpiio.h"
 #include "query.h"
@@ -57,7 +58,8 @@ enum {
         __auto_type real = ENSIO_REAL(symbol); \
         BEGIN_OR_RETURN(direction, call, where, real(file, ARGUMENT_##where data, count, type, request)) \
         ensio_io_starting(&io); \
-        MPI_TIMED(thread, (uint32_t)io.carries << 8, result = real(file, ARGUMENT_##where data, count, type, request)); \
+        MPI_TIMED(thread, (uint32_t)io.carries << 8, \
+                  result = real(file, ARGUMENT_##where data, count, type, request)); \
         io.start = start; \
         ensio_io_started(thread, &io, result, result ? 0 : ensio_mpi_request_in(ensio_mpi(), request, 0), duration); \
         return result; \
@@ -110,7 +112,8 @@ enum {
 #if HAS_PART(3)
 #define TRANSFER(direction, call, where) TRANSFER_NAMED(direction, File_##call, MPI_File_##call##_c, where, int64_t)
 #define START(direction, call, where) START_NAMED(direction, File_##call, MPI_File_##call##_c, where, int64_t)
-#define SPLIT(direction, call, where) SPLIT_BEGIN_NAMED(direction, File_##call, MPI_File_##call##_begin_c, where, int64_t)
+#define SPLIT(direction, call, where) \
+    SPLIT_BEGIN_NAMED(direction, File_##call, MPI_File_##call##_begin_c, where, int64_t)
 #define LATER_START(direction, call, where) START_NAMED(direction, File_##call, MPI_File_##call##_c, where, int64_t)
 #define OTHER(call)
 #include <calls/mpiio.def>
@@ -147,14 +150,15 @@ ENSIO_WRAPPER(int, MPI_File_delete, (const char *path, uintptr_t info))
             LEAVE_UNRECORDED(thread, result = ENSIO_REAL(MPI_File_##call) arguments, result); \
         MPI_TIMED(thread, 0, result = ENSIO_REAL(MPI_File_##call) arguments); \
         const uint64_t bytes_ = (uint64_t)(bytes); \
-        ensio_store(thread, CALL_MPI_File_##call, number, result ? -1 : (offset), bytes_, -(int64_t)ensio_mpi_errno(result), \
-                    start, duration); \
+        ensio_store(thread, CALL_MPI_File_##call, number, result ? -1 : (offset), bytes_, \
+                    -(int64_t)ensio_mpi_errno(result), start, duration); \
         return result; \
     }
 
-ON_FILE(close, (uintptr_t *file), (file), file ? *file : 0, if (file) ensio_mpiio_forget(*file), 0, -1)
+ON_FILE(close, (uintptr_t * file), (file), file ? *file : 0, if (file) ensio_mpiio_forget(*file), 0, -1)
 ON_FILE(set_view,
-        (uintptr_t file, int64_t displacement, uintptr_t etype, uintptr_t filetype, const char *representation, uintptr_t info),
+        (uintptr_t file, int64_t displacement, uintptr_t etype, uintptr_t filetype, const char *representation,
+         uintptr_t info),
         (file, displacement, etype, filetype, representation, info), file, (void)0,
         ensio_mpiio_viewed(file, displacement, etype, filetype, result), displacement)
 ON_FILE(set_size, (uintptr_t file, int64_t size), (file, size), file, (void)0, 0, size)

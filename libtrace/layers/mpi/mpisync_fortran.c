@@ -10,8 +10,8 @@ enum {
 };
 #undef CALL
 
-/* Of calls in which MPI_IN_PLACE makes the type meaningless it is not asked for: an address tells Fortran's constant from
- * data only in some bindings. */
+/* Of calls in which MPI_IN_PLACE makes the type meaningless it is not asked for: an address tells Fortran's constant
+ * from data only in some bindings. */
 #define VALUE(number) (*(number))
 #define BYTES(count, type) ensio_mpi_message_bytes(*(count), ensio_mpi_type_f2c(*(type)))
 #define LOCAL_BYTES(data, count, type) 0
@@ -24,8 +24,8 @@ enum {
         ERROR_OR_OWN; \
         const uint64_t moving = (bytes); \
         MPI_TIMED(thread, 0, real arguments); \
-        ensio_store(thread, CALL_MPI_##call, 0, -1, moving, ENSIO_UNLIKELY(*error) ? -(int64_t)ensio_mpi_errno(*error) : 0, \
-                    start, duration); \
+        ensio_store(thread, CALL_MPI_##call, 0, -1, moving, \
+                    ENSIO_UNLIKELY(*error) ? -(int64_t)ensio_mpi_errno(*error) : 0, start, duration); \
     }
 
 #define COMPLETING(call, symbol, parameters, arguments, count, which, places, ended, recorded) \
@@ -40,8 +40,8 @@ enum {
         const int completed = \
             ensio_io_wait_end(thread, &wait, which, places, wait.claimed ? ended : 0, *error, start + duration); \
         if (recorded) \
-            ensio_store(thread, CALL_MPI_##call, 0, -1, 0, ENSIO_UNLIKELY(*error) ? -(int64_t)ensio_mpi_errno(*error) : 0, \
-                        start, duration); \
+            ensio_store(thread, CALL_MPI_##call, 0, -1, 0, \
+                        ENSIO_UNLIKELY(*error) ? -(int64_t)ensio_mpi_errno(*error) : 0, start, duration); \
         (void)completed; \
     }
 
@@ -49,10 +49,12 @@ enum {
 #define SYNC(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
     WAITING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, bytes)
 #define EXCHANGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes)
-#define COMPLETION(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended) \
+#define COMPLETION(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, \
+                   ended) \
     COMPLETING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, count, which, places, ended, 1)
 #define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended) \
-    COMPLETING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, count, which, places, ended, completed > 0)
+    COMPLETING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, count, which, places, ended, \
+               completed > 0)
 #define OTHER(call, lower)
 #include <calls/mpisync.def>
 
@@ -74,7 +76,8 @@ FORTRAN_WRAPPER(BOUND(mpi_request_free), (int *request, int *error))
 #define SYNC(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes)
 #define EXCHANGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
     WAITING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, bytes)
-#define COMPLETION(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended)
+#define COMPLETION(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, \
+                   ended)
 #define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended)
 #define OTHER(call, lower)
 #include <calls/mpisync.def>

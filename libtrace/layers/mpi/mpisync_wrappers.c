@@ -1,5 +1,5 @@
-/* mpisync_wrappers.c: the wrappers of the calls in which tasks wait for each other, in C, made from their table. What completes
- * non-blocking I/O is wrapped here too. */
+/* mpisync_wrappers.c: the wrappers of the calls in which tasks wait for each other, in C, made from their table. What
+ * completes non-blocking I/O is wrapped here too. */
 #include "mpi_wrapping.h"
 #include "query.h"
 
@@ -21,8 +21,8 @@ enum {
         ENTER_OR_PASS(thread, WANTED(call), result = real arguments, result) \
         const uint64_t moving = (bytes); \
         MPI_TIMED(thread, 0, result = real arguments); \
-        ensio_store(thread, CALL_MPI_##call, 0, -1, moving, ENSIO_UNLIKELY(result) ? -(int64_t)ensio_mpi_errno(result) : 0, \
-                    start, duration); \
+        ensio_store(thread, CALL_MPI_##call, 0, -1, moving, \
+                    ENSIO_UNLIKELY(result) ? -(int64_t)ensio_mpi_errno(result) : 0, start, duration); \
         return result; \
     }
 #define EXCHANGE SYNC
@@ -40,13 +40,14 @@ enum {
         const int completed = \
             ensio_io_wait_end(thread, &wait, which, places, wait.claimed ? ended : 0, result, start + duration); \
         if (recorded) \
-            ensio_store(thread, CALL_MPI_##call, 0, -1, 0, ENSIO_UNLIKELY(result) ? -(int64_t)ensio_mpi_errno(result) : 0, \
-                        start, duration); \
+            ensio_store(thread, CALL_MPI_##call, 0, -1, 0, \
+                        ENSIO_UNLIKELY(result) ? -(int64_t)ensio_mpi_errno(result) : 0, start, duration); \
         (void)completed; \
         return result; \
     }
 
-#define COMPLETION(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended) \
+#define COMPLETION(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, \
+                   ended) \
     COMPLETING(call, parameters, arguments, count, which, places, ended, 1)
 #define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended) \
     COMPLETING(call, parameters, arguments, count, which, places, ended, completed > 0)

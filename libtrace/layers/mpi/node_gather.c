@@ -14,11 +14,11 @@ ENSIO_PMPI_DECLARE(Comm_rank, (uintptr_t communicator, int *rank))
 ENSIO_PMPI_DECLARE(Comm_size, (uintptr_t communicator, int *size))
 ENSIO_PMPI_DECLARE(Comm_split, (uintptr_t communicator, int colour, int key, uintptr_t *made))
 ENSIO_PMPI_DECLARE(Comm_split_type, (uintptr_t communicator, int type, int key, uintptr_t info, uintptr_t *made))
-ENSIO_PMPI_DECLARE(Comm_free, (uintptr_t *communicator))
-ENSIO_PMPI_DECLARE(Allreduce, (const void *from, void *to, int count, uintptr_t type, uintptr_t operation,
-                               uintptr_t communicator))
-ENSIO_PMPI_DECLARE(Exscan, (const void *from, void *to, int count, uintptr_t type, uintptr_t operation,
-                            uintptr_t communicator))
+ENSIO_PMPI_DECLARE(Comm_free, (uintptr_t * communicator))
+ENSIO_PMPI_DECLARE(Allreduce,
+                   (const void *from, void *to, int count, uintptr_t type, uintptr_t operation, uintptr_t communicator))
+ENSIO_PMPI_DECLARE(Exscan,
+                   (const void *from, void *to, int count, uintptr_t type, uintptr_t operation, uintptr_t communicator))
 ENSIO_PMPI_DECLARE(Gather, (const void *from, int count, uintptr_t type, void *to, int to_count, uintptr_t to_type,
                             int root, uintptr_t communicator))
 ENSIO_PMPI_DECLARE(Gatherv, (const void *from, int count, uintptr_t type, void *to, const int *to_counts,
@@ -51,8 +51,8 @@ int ensio_node_gather_begin(struct ensio_node_gather *all, const struct ensio_mp
     *all = (struct ensio_node_gather){.mpi = mpi};
     ENSIO_PMPI(Comm_rank)(mpi->world, &all->rank);
     ENSIO_PMPI(Comm_size)(mpi->world, &all->tasks);
-    int failed = ENSIO_PMPI(Comm_split_type)(mpi->world, mpi->comm_type_shared, all->rank, mpi->null_info,
-                                             &all->node) != 0;
+    int failed =
+        ENSIO_PMPI(Comm_split_type)(mpi->world, mpi->comm_type_shared, all->rank, mpi->null_info, &all->node) != 0;
     if (ensio_node_gather_max(all, failed) != 0)
         return 0;
     ENSIO_PMPI(Comm_rank)(all->node, &all->node_rank);
@@ -80,7 +80,8 @@ void ensio_node_gather_end(struct ensio_node_gather *all)
         ENSIO_PMPI(Comm_free)(&all->node);
 }
 
-/* Turns the lengths of the ranks' bytes into their positions in the file, and returns their sum; all leaders together. */
+/* Turns the lengths of the ranks' bytes into their positions in the file, and returns their sum; all leaders together.
+ */
 static uint64_t place(struct ensio_node_gather *all, int *counts, int *places)
 {
     int64_t sum = 0, before = 0, total = 0;
@@ -143,8 +144,7 @@ static int write_at(int fd, const void *bytes, uint64_t length, uint64_t positio
     if (ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 && position + length > limit.rlim_cur)
         return EFBIG; /* going over it would raise SIGXFSZ in the program */
     for (uint64_t done = 0; done < length;) {
-        const long wrote =
-            ENSIO_RAW(SYS_pwrite64, fd, (const uint8_t *)bytes + done, length - done, position + done);
+        const long wrote = ENSIO_RAW(SYS_pwrite64, fd, (const uint8_t *)bytes + done, length - done, position + done);
         if (wrote == -EINTR)
             continue;
         if (wrote <= 0)
@@ -165,11 +165,12 @@ struct writing {
 static int is_ours(int fd)
 {
     struct stat found;
-    return ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 1 &&
-           found.st_uid == (uid_t)syscall(SYS_geteuid);
+    return ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH) == 0 && S_ISREG(found.st_mode) &&
+           found.st_nlink == 1 && found.st_uid == (uid_t)syscall(SYS_geteuid);
 }
 
-/* Space that is missing after all, or a disk that fails, shows when the system has to write: before anything relies on it. */
+/* Space that is missing after all, or a disk that fails, shows when the system has to write: before anything relies on
+ * it. */
 static int64_t write_part(void *given)
 {
     const struct writing *part = given;
@@ -185,7 +186,8 @@ static int64_t write_part(void *given)
     return -error;
 }
 
-int ensio_node_gather_write(const struct ensio_node_gather *all, const void *bytes, uint64_t length, uint64_t position, int last)
+int ensio_node_gather_write(const struct ensio_node_gather *all, const void *bytes, uint64_t length, uint64_t position,
+                            int last)
 {
     struct writing part = {all->path, bytes, length, position, last};
     struct ensio_held held = ensio_lock();

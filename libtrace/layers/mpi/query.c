@@ -21,26 +21,26 @@ static const struct {
     int class[2];
     int error;
 } errors[] = {
-    {{20, 20}, EACCES},      /* MPI_ERR_ACCESS */
-    {{21, 21}, EINVAL},      /* MPI_ERR_AMODE */
-    {{23, 22}, EINVAL},      /* MPI_ERR_BAD_FILE: no name of a file */
-    {{28, 25}, EEXIST},      /* MPI_ERR_FILE_EXISTS */
-    {{29, 26}, EBUSY},       /* MPI_ERR_FILE_IN_USE */
-    {{30, 27}, EBADF},       /* MPI_ERR_FILE: no handle of a file */
-    {{35, 32}, EIO},         /* MPI_ERR_IO */
-    {{39, 34}, ENOMEM},      /* MPI_ERR_NO_MEM */
-    {{41, 36}, ENOSPC},      /* MPI_ERR_NO_SPACE */
-    {{42, 37}, ENOENT},      /* MPI_ERR_NO_SUCH_FILE */
-    {{44, 39}, EDQUOT},      /* MPI_ERR_QUOTA */
-    {{45, 40}, EROFS},       /* MPI_ERR_READ_ONLY */
-    {{51, 43}, EINVAL},      /* MPI_ERR_UNSUPPORTED_DATAREP */
-    {{52, 44}, EOPNOTSUPP},  /* MPI_ERR_UNSUPPORTED_OPERATION */
-    {{1, 1}, EFAULT},        /* MPI_ERR_BUFFER */
-    {{2, 2}, EINVAL},        /* MPI_ERR_COUNT */
-    {{3, 3}, EINVAL},        /* MPI_ERR_TYPE */
-    {{5, 5}, EINVAL},        /* MPI_ERR_COMM */
-    {{13, 12}, EINVAL},      /* MPI_ERR_ARG */
-    {{15, 14}, EMSGSIZE},    /* MPI_ERR_TRUNCATE */
+    {{20, 20}, EACCES},     /* MPI_ERR_ACCESS */
+    {{21, 21}, EINVAL},     /* MPI_ERR_AMODE */
+    {{23, 22}, EINVAL},     /* MPI_ERR_BAD_FILE: no name of a file */
+    {{28, 25}, EEXIST},     /* MPI_ERR_FILE_EXISTS */
+    {{29, 26}, EBUSY},      /* MPI_ERR_FILE_IN_USE */
+    {{30, 27}, EBADF},      /* MPI_ERR_FILE: no handle of a file */
+    {{35, 32}, EIO},        /* MPI_ERR_IO */
+    {{39, 34}, ENOMEM},     /* MPI_ERR_NO_MEM */
+    {{41, 36}, ENOSPC},     /* MPI_ERR_NO_SPACE */
+    {{42, 37}, ENOENT},     /* MPI_ERR_NO_SUCH_FILE */
+    {{44, 39}, EDQUOT},     /* MPI_ERR_QUOTA */
+    {{45, 40}, EROFS},      /* MPI_ERR_READ_ONLY */
+    {{51, 43}, EINVAL},     /* MPI_ERR_UNSUPPORTED_DATAREP */
+    {{52, 44}, EOPNOTSUPP}, /* MPI_ERR_UNSUPPORTED_OPERATION */
+    {{1, 1}, EFAULT},       /* MPI_ERR_BUFFER */
+    {{2, 2}, EINVAL},       /* MPI_ERR_COUNT */
+    {{3, 3}, EINVAL},       /* MPI_ERR_TYPE */
+    {{5, 5}, EINVAL},       /* MPI_ERR_COMM */
+    {{13, 12}, EINVAL},     /* MPI_ERR_ARG */
+    {{15, 14}, EMSGSIZE},   /* MPI_ERR_TRUNCATE */
 };
 
 int ensio_mpi_errno(int code)

@@ -1,5 +1,5 @@
-/* query_fortran.c: what Fortran's handles and constants stand for. MPICH's handles are C's, except those of files; for Open
- * MPI's there are functions. Statuses lie in memory as C's do. */
+/* query_fortran.c: what Fortran's handles and constants stand for. MPICH's handles are C's, except those of files; for
+ * Open MPI's there are functions. Statuses lie in memory as C's do. */
 #include "query.h"
 
 #ifdef ENSIO_PRELOAD

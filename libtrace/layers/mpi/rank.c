@@ -58,9 +58,10 @@ void ensio_finalize_store(void)
     ENTER_OR_PASS(thread, 1, SUPPRESSED(result = (real_call)), result) \
     MPI_TIMED(thread, 0, SUPPRESSED(result = (real_call))); \
     if (!ensio_finalize_is_stored) \
-        ensio_store(thread, CALL_MPI_##call_, 0, -1, 0, -(int64_t)(result ? EIO : 0), start, duration)
+    ensio_store(thread, CALL_MPI_##call_, 0, -1, 0, -(int64_t)(result ? EIO : 0), start, duration)
 
-/* Before a tool that calls PMPI_X the outer wrapper of the two is the one that records, behind such a tool the only one. */
+/* Before a tool that calls PMPI_X the outer wrapper of the two is the one that records, behind such a tool the only
+ * one. */
 #define INIT(symbol) \
     ENSIO_WRAPPER(int, symbol, (int *count, char ***arguments)) \
     { \

@@ -20,7 +20,7 @@ enum {
     MPI_TIMED(thread, 0, real_call); \
     ensio_suppress_end(); \
     if (!ensio_finalize_is_stored) \
-        ensio_store(thread, CALL_MPI_##call_, 0, -1, 0, -(int64_t)(*error ? EIO : 0), start, duration)
+    ensio_store(thread, CALL_MPI_##call_, 0, -1, 0, -(int64_t)(*error ? EIO : 0), start, duration)
 
 FORTRAN_WRAPPER(BOUND(mpi_init), (int *error))
 {

@@ -10,8 +10,8 @@
 #define FASTEST_DRIFT 1e-3
 #define MOST_TICKS (1ULL << 63)
 
-ENSIO_PMPI_DECLARE(Allreduce, (const void *from, void *to, int count, uintptr_t type, uintptr_t operation,
-                               uintptr_t communicator))
+ENSIO_PMPI_DECLARE(Allreduce,
+                   (const void *from, void *to, int count, uintptr_t type, uintptr_t operation, uintptr_t communicator))
 ENSIO_PMPI_DECLARE(Bcast, (void *bytes, int count, uintptr_t type, int root, uintptr_t communicator))
 
 /* When a node's last rank came to each barrier, and its first one went on: ns since 1970 by its own clock. */
@@ -35,8 +35,8 @@ static double own_rate(const struct ensio_spool *head, uint64_t *span_ns)
     return sound ? rate : 0;
 }
 
-/* The rate of a process that has run for long enough is its own, of others that of the rank of their node whose readings lie
- * farthest apart. */
+/* The rate of a process that has run for long enough is its own, of others that of the rank of their node whose
+ * readings lie farthest apart. */
 static double find_rate(struct ensio_node_gather *all, const struct ensio_spool *head)
 {
     const struct ensio_mpi *mpi = all->mpi;

@@ -64,7 +64,8 @@ static void store(struct ensio_thread *thread, const struct ensio_io *io, int64_
     ensio_store(thread, io->call, io->file, io->offset, io->requested, moved, io->start, end - io->start);
 }
 
-void ensio_io_started(struct ensio_thread *thread, const struct ensio_io *io, int result, uintptr_t handle, uint64_t duration)
+void ensio_io_started(struct ensio_thread *thread, const struct ensio_io *io, int result, uintptr_t handle,
+                      uint64_t duration)
 {
     const uint64_t end = io->start + duration;
     if (result != 0) {
@@ -167,8 +168,8 @@ static void drop(struct ensio_io_request *request)
     ensio_io_over(&request->io);
 }
 
-int ensio_io_complete(struct ensio_thread *thread, struct ensio_io_wait *wait, enum ensio_io_which which, const int *places,
-                      int number, int result, uint64_t end)
+int ensio_io_complete(struct ensio_thread *thread, struct ensio_io_wait *wait, enum ensio_io_which which,
+                      const int *places, int number, int result, uint64_t end)
 {
     const struct ensio_mpi *mpi = ensio_mpi();
     int completed = 0;

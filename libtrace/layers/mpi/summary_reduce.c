@@ -14,7 +14,8 @@
 #define FAILED (-1)
 
 ENSIO_PMPI_DECLARE(Send, (const void *bytes, int count, uintptr_t type, int to, int tag, uintptr_t communicator))
-ENSIO_PMPI_DECLARE(Recv, (void *bytes, int count, uintptr_t type, int from, int tag, uintptr_t communicator, void *status))
+ENSIO_PMPI_DECLARE(Recv,
+                   (void *bytes, int count, uintptr_t type, int from, int tag, uintptr_t communicator, void *status))
 
 /* Numbers of calls mean the same in all ranks only where the tables are the same. */
 static int same_tables(struct ensio_node_gather *all)
@@ -30,8 +31,9 @@ static int send(struct ensio_node_gather *all, const void *bytes, int64_t length
 
 static int receive(struct ensio_node_gather *all, void *bytes, int64_t length, int from, uintptr_t communicator)
 {
-    return ENSIO_PMPI(Recv)(bytes, (int)length, all->mpi->byte, from, TAG, communicator, all->mpi->status_ignore) == 0 ? 0
-                                                                                                                    : EIO;
+    return ENSIO_PMPI(Recv)(bytes, (int)length, all->mpi->byte, from, TAG, communicator, all->mpi->status_ignore) == 0
+               ? 0
+               : EIO;
 }
 
 static void note(struct ensio_node_gather *all, int error)
@@ -78,7 +80,8 @@ static void take_over(struct ensio_node_gather *all, struct ensio_merged *merged
 }
 
 /* A binomial tree: in each step half of those that are left hand over to the others, the last to the first. */
-static void put_together(struct ensio_node_gather *all, struct ensio_merged *merged, int rank, int size, uintptr_t communicator)
+static void put_together(struct ensio_node_gather *all, struct ensio_merged *merged, int rank, int size,
+                         uintptr_t communicator)
 {
     for (int step = 1; step < size; step *= 2) {
         if (rank & step) {

@@ -1,4 +1,5 @@
-/* aio_wrappers.c: the wrappers of POSIX asynchronous I/O, made from their table; compiled once for --wrap and once for preload.
+/* aio_wrappers.c: the wrappers of POSIX asynchronous I/O, made from their table; compiled once for --wrap and once for
+ * preload.
  *
  * The C library carries requests out in threads of its own, by calls that no wrapper sees. */
 #include "posix.h"
@@ -30,8 +31,8 @@ typedef int state_of(const struct aiocb *block);
 ENSIO_REAL_DECLARE(int, aio_error, (const struct aiocb *block))
 
 /* Before a submission; a request on a file that is left out is not followed. */
-static int begin(struct ensio_thread *thread, const struct aiocb *request, uint16_t call, int64_t offset, uint64_t bytes,
-                 uint64_t start)
+static int begin(struct ensio_thread *thread, const struct aiocb *request, uint16_t call, int64_t offset,
+                 uint64_t bytes, uint64_t start)
 {
     const uint32_t number = ensio_descriptor(request->aio_fildes);
     if (number <= ENSIO_LEFT_OUT) {
@@ -53,7 +54,8 @@ static int begin(struct ensio_thread *thread, const struct aiocb *request, uint1
     return 1;
 }
 
-/* A request belongs to the call that submitted it, wherever its result is asked for: MPI does so in any call that lets it get on. */
+/* A request belongs to the call that submitted it, wherever its result is asked for: MPI does so in any call that lets
+ * it get on. */
 static void store(struct ensio_thread *thread, const struct ensio_request *request, int64_t moved)
 {
     const uint32_t depth = ensio_enter(thread, __builtin_frame_address(0));
@@ -154,7 +156,7 @@ static void look(const struct aiocb *block, state_of *state, uint64_t now)
 
 /* Taken out before the call: after it the block may be used again. */
 #define COLLECT(symbol) \
-    ENSIO_WRAPPER(ssize_t, symbol, (struct aiocb *block)) \
+    ENSIO_WRAPPER(ssize_t, symbol, (struct aiocb * block)) \
     { \
         struct ensio_thread *thread = &ensio_thread; \
         struct ensio_request *request = ensio_ready(thread) ? ensio_request_find(block) : NULL, taken; \

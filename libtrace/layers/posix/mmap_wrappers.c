@@ -1,7 +1,8 @@
-/* mmap_wrappers.c: the wrappers of the calls on mapped files, made from their table; compiled once for --wrap and once for preload.
+/* mmap_wrappers.c: the wrappers of the calls on mapped files, made from their table; compiled once for --wrap and once
+ * for preload.
  *
- * Allocators and loaders call these before anything else runs, and inside malloc: memory that belongs to no file goes straight
- * to the real call, and no wrapper allocates. */
+ * Allocators and loaders call these before anything else runs, and inside malloc: memory that belongs to no file goes
+ * straight to the real call, and no wrapper allocates. */
 #include <calls/calls.h>
 #include <files/mappings.h>
 #include <layers/recording.h>
@@ -65,7 +66,8 @@ static inline void replaced(const void *at, size_t bytes, int flags)
             return ENSIO_REAL(symbol)(at, bytes); \
         int result; \
         TIMED(thread, result, ENSIO_REAL(symbol)(at, bytes)); \
-        ensio_store(thread, CALL_##call, gone.file, gone.offset, bytes, result < 0 ? -(int64_t)errno : 0, start, duration); \
+        ensio_store(thread, CALL_##call, gone.file, gone.offset, bytes, result < 0 ? -(int64_t)errno : 0, start, \
+                    duration); \
         return result; \
     }
 
@@ -81,7 +83,7 @@ static inline void replaced(const void *at, size_t bytes, int flags)
         struct ensio_mapping old; \
         if (ENSIO_LIKELY(!ensio_mapping_find(at, bytes ? bytes : 1, &old)) || old.first != (uintptr_t)at) { \
             void *other = ENSIO_REAL(symbol)(at, bytes, wanted, flags, to); \
-            replaced(other, wanted, flags & MREMAP_FIXED ? MAP_FIXED : 0); \
+            replaced(other, wanted, flags &MREMAP_FIXED ? MAP_FIXED : 0); \
             return other; \
         } \
         const int recorded = ensio_ready(thread), stays = !bytes || flags & MREMAP_DONTUNMAP; \
@@ -108,7 +110,8 @@ static inline void replaced(const void *at, size_t bytes, int flags)
             return ENSIO_REAL(symbol)(at, bytes, flags); \
         int result; \
         TIMED(thread, result, ENSIO_REAL(symbol)(at, bytes, flags)); \
-        ensio_store(thread, CALL_##call, mapped.file, mapped.offset, bytes, result < 0 ? -(int64_t)errno : 0, start, duration); \
+        ensio_store(thread, CALL_##call, mapped.file, mapped.offset, bytes, result < 0 ? -(int64_t)errno : 0, start, \
+                    duration); \
         return result; \
     }
 

@@ -1,4 +1,5 @@
-/* posix_wrappers.c: the wrappers of the POSIX calls, made from their table; compiled once for --wrap and once for preload. */
+/* posix_wrappers.c: the wrappers of the POSIX calls, made from their table; compiled once for --wrap and once for
+ * preload. */
 #include "posix.h"
 
 #include <calls/calls.h>
@@ -38,7 +39,8 @@ enum {
 #define VECTOR ensio_vector_bytes(parts, count, moved)
 #define ERRNO (result < 0 ? errno : 0)
 /* An offset that the call has moved on by what it moved; the position of the other file is moved too, or not. */
-#define BEFORE(at, other, moves_other) ensio_offset_before((const int64_t *)(const void *)(at), moved, (moves_other) ? (other) : -1)
+#define BEFORE(at, other, moves_other) \
+    ensio_offset_before((const int64_t *)(const void *)(at), moved, (moves_other) ? (other) : -1)
 
 #define TRANSFER(call, symbol, parameters, arguments, bytes_, offset_) \
     ENSIO_WRAPPER(ssize_t, symbol, parameters) \
@@ -47,9 +49,10 @@ enum {
         ssize_t result; \
         TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
         const int64_t moved = result < 0 ? -(int64_t)errno : result, given = (offset_); \
-        const int64_t offset = given == AT_POSITION ? ensio_position(fd, open_file, moved) \
-                               : (int)OP_OF_##call == (int)OP_write && ENSIO_UNLIKELY(open_file->flags & ENSIO_APPENDS) ? -1 \
-                                                                                                            : given; \
+        const int64_t offset = \
+            given == AT_POSITION ? ensio_position(fd, open_file, moved) \
+            : (int)OP_OF_##call == (int)OP_write && ENSIO_UNLIKELY(open_file->flags & ENSIO_APPENDS) ? -1 \
+                                                                                                     : given; \
         if (ENSIO_UNLIKELY(open_file->of_mpi)) \
             ensio_store_of_mpi(thread, CALL_##call, file, offset, (uint64_t)(bytes_), moved, start, duration); \
         else \
@@ -93,8 +96,8 @@ enum {
         return result; \
     }
 
-/* Where the result takes the place of the path, a copy of this is kept. It lies on the stack only where it is needed, for that of a
- * signal handler may be small. */
+/* Where the result takes the place of the path, a copy of this is kept. It lies on the stack only where it is needed,
+ * for that of a signal handler may be small. */
 #define ON_PATH_INTO(call, symbol, type, parameters, arguments, folder, path, room) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
@@ -157,7 +160,7 @@ enum {
     ENSIO_WRAPPER(int, symbol, parameters) \
     { \
         mode_t mode = 0; \
-        if ((flags) & O_CREAT || ((flags) & O_TMPFILE) == O_TMPFILE) { \
+        if ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE) { \
             va_list variable; \
             va_start(variable, flags); \
             mode = va_arg(variable, mode_t); \
@@ -230,7 +233,7 @@ enum {
 
 /* At the end of a folder readdir leaves errno as it was; where it fails, it sets it. */
 #define READDIR(call, symbol, type) \
-    ENSIO_WRAPPER(type *, symbol, (DIR *folder)) \
+    ENSIO_WRAPPER(type *, symbol, (DIR * folder)) \
     { \
         RECORD_OR_PASS(open_file, dirfd(folder), ENSIO_REAL(symbol)(folder)); \
         (void)open_file; \
@@ -246,7 +249,7 @@ enum {
     }
 
 #define CLOSEDIR(call, symbol) \
-    ENSIO_WRAPPER(int, symbol, (DIR *folder)) \
+    ENSIO_WRAPPER(int, symbol, (DIR * folder)) \
     { \
         struct ensio_thread *thread = &ensio_thread; \
         uint32_t file; \

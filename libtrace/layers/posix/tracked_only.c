@@ -1,4 +1,5 @@
-/* tracked_only.c: the wrappers of calls that are watched, made from their table; compiled once for --wrap and once for preload. */
+/* tracked_only.c: the wrappers of calls that are watched, made from their table; compiled once for --wrap and once for
+ * preload. */
 #include "posix.h"
 
 #include <calls/calls.h>
@@ -64,7 +65,8 @@ static void made(int fd)
         return result; \
     }
 
-/* Descriptors that no wrapper saw closing come back as something else. Standing for no file yet, the usual case, costs a look. */
+/* Descriptors that no wrapper saw closing come back as something else. Standing for no file yet, the usual case, costs
+ * a look. */
 #define MAKES(symbol, parameters, arguments, first, second) \
     ENSIO_WRAPPER(int, symbol, parameters) \
     { \

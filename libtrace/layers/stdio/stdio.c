@@ -19,8 +19,8 @@ void ensio_stream_opened(struct ensio_thread *thread, uint16_t call, const char 
         if (stream && number <= ENSIO_LEFT_OUT)
             thread->excluded_calls++;
         else
-            ensio_store(thread, call, stream ? ensio_open_files[number].file : 0, -1, 0, stream ? 0 : -(int64_t)error, start,
-                        duration);
+            ensio_store(thread, call, stream ? ensio_open_files[number].file : 0, -1, 0, stream ? 0 : -(int64_t)error,
+                        start, duration);
     }
     if (fd >= 0)
         ensio_descriptor_moved(fd, -1);

@@ -34,8 +34,8 @@ static inline int64_t ensio_read_failed(FILE *stream)
     return feof_unlocked(stream) ? 0 : -(int64_t)errno;
 }
 
-/* After an open of a path, or with NULL of a file that has no name of the program's: ties the descriptor to its file, and
- * stores the event. `mode`: as of fopen; `stream`: NULL where it failed. */
+/* After an open of a path, or with NULL of a file that has no name of the program's: ties the descriptor to its file,
+ * and stores the event. `mode`: as of fopen; `stream`: NULL where it failed. */
 void ensio_stream_opened(struct ensio_thread *thread, uint16_t call, const char *path, const char *mode, FILE *stream,
                          uint64_t start, uint64_t duration);
 

@@ -1,4 +1,5 @@
-/* stdio_wrappers.c: the wrappers of the calls on streams, made from their table; compiled once for --wrap and once for preload.
+/* stdio_wrappers.c: the wrappers of the calls on streams, made from their table; compiled once for --wrap and once for
+ * preload.
  *
  * What libc does under them (open, read, write) no wrapper sees, except in C++'s streams and in static libraries of the
  * program's own. A stream's lock, buffer and orientation are left alone. */
@@ -31,7 +32,8 @@ enum {
 #define AS_MOVED (result < 0 ? 0 : result)
 #define SCANNED (result == EOF ? -1 : 0)
 
-/* As RECORD_OR_PASS of a descriptor; a layer that is not wanted costs no clock readings, and is no call around others. */
+/* As RECORD_OR_PASS of a descriptor; a layer that is not wanted costs no clock readings, and is no call around others.
+ */
 #define RECORDED_STREAM_OR_RETURN(call, stream, real) \
     if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call])) \
         return real; \
@@ -50,7 +52,8 @@ enum {
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
         const uint64_t bytes = (uint64_t)(bytes_); \
         const int64_t moved = (moved_); \
-        ensio_store(thread, CALL_##call, file, -1, bytes, ENSIO_UNLIKELY(moved < 0) ? (failed) : moved, start, duration); \
+        ensio_store(thread, CALL_##call, file, -1, bytes, ENSIO_UNLIKELY(moved < 0) ? (failed) : moved, start, \
+                    duration); \
         return result; \
     } \
     ENSIO_WRAPPER(type, symbol, parameters) \
@@ -67,14 +70,16 @@ enum {
 /* Where there is nothing to move, the C library does not look at the stream, which may be none. */
 #define NOT_LOOKED_AT (ENSIO_UNLIKELY(size * count == 0) && !ensio_readable(stream))
 #define READ_ITEMS(call, symbol, parameters, arguments) \
-    TRANSFER(call, symbol, size_t, parameters, arguments, stream, NOT_LOOKED_AT, (void)0, ITEMS, ITEMS_MOVED, ensio_read_failed(stream))
+    TRANSFER(call, symbol, size_t, parameters, arguments, stream, NOT_LOOKED_AT, (void)0, ITEMS, ITEMS_MOVED, \
+             ensio_read_failed(stream))
 #define WRITE_ITEMS(call, symbol, parameters, arguments) \
-    TRANSFER(call, symbol, size_t, parameters, arguments, stream, NOT_LOOKED_AT, (void)0, ITEMS, ITEMS_MOVED, -(int64_t)errno)
+    TRANSFER(call, symbol, size_t, parameters, arguments, stream, NOT_LOOKED_AT, (void)0, ITEMS, ITEMS_MOVED, \
+             -(int64_t)errno)
 
 /* A text that lies in the stream's buffer need not be there any more after the call. */
 #define WRITE_TEXT(call, symbol, parameters, arguments, stream, more) \
-    TRANSFER(call, symbol, int, parameters, arguments, stream, 0, const size_t length = strlen(text) + (more), length, ALL_MOVED, \
-             -(int64_t)errno)
+    TRANSFER(call, symbol, int, parameters, arguments, stream, 0, const size_t length = strlen(text) + (more), length, \
+             ALL_MOVED, -(int64_t)errno)
 
 #define VARIADIC(symbol, twin, parameters, arguments) \
     ENSIO_WRAPPER(int, symbol, parameters) \
@@ -136,7 +141,8 @@ enum {
         ensio_forget(fd, fd); \
         errno = error; \
         FILE *result; \
-        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(path, mode, stream)); \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, \
+                       ENSIO_REAL(symbol)(path, mode, stream)); \
         ensio_stream_opened(thread, CALL_##call, path, mode, result, start, duration); \
         return result; \
     }
@@ -154,7 +160,7 @@ enum {
     }
 
 #define CLOSE(call, symbol) \
-    ENSIO_WRAPPER(int, symbol, (FILE *stream)) \
+    ENSIO_WRAPPER(int, symbol, (FILE * stream)) \
     { \
         struct ensio_thread *thread = &ensio_thread; \
         if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
@@ -174,8 +180,8 @@ enum {
     ON_STREAM_UNLESS(0, call, symbol, type, parameters, arguments, stream, bytes, offset, failed)
 
 #define TELL(call, symbol, type, parameters, arguments, stream, bytes, offset, failed) \
-    ON_STREAM_UNLESS(ensio_tracer_tells(__builtin_return_address(0)), call, symbol, type, parameters, arguments, stream, \
-                     bytes, offset, failed)
+    ON_STREAM_UNLESS(ensio_tracer_tells(__builtin_return_address(0)), call, symbol, type, parameters, arguments, \
+                     stream, bytes, offset, failed)
 
 #define ON_STREAM_UNLESS(unless, call, symbol, type, parameters, arguments, stream, bytes, offset_, failed_) \
     ENSIO_WRAPPER(type, symbol, parameters) \

@@ -1,7 +1,7 @@
-/* Makes every call of the table of streams on files in the folder that it is given. For each call on a.data it prints, on
- * descriptor 3, the event that is to be recorded: name, bytes asked for, bytes moved, errno, offset; all taken from what it
- * passed and what it got back. Built also with 64-bit names, with fortified names, and without the compiler's knowledge of
- * the functions. */
+/* Makes every call of the table of streams on files in the folder that it is given. For each call on a.data it prints,
+ * on descriptor 3, the event that is to be recorded: name, bytes asked for, bytes moved, errno, offset; all taken from
+ * what it passed and what it got back. Built also with 64-bit names, with fortified names, and without the compiler's
+ * knowledge of the functions. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
