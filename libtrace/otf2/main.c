@@ -1,7 +1,7 @@
 /* main.c: ensio-otf2, between ensio and OTF2 archives. A program of its own, because the library ends the process, or
  * worse, where an archive is damaged; and the only one that needs it. */
-#include "reading.h"
-#include "writing.h"
+#include "reader.h"
+#include "writer.h"
 
 #include <stdio.h>
 #include <string.h>

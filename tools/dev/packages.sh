@@ -12,7 +12,7 @@ test_packages=(btrfs-progs chromium clang fio fuse3 gfortran git hdf5-tools libc
     slurmctld slurmd sqlite3 strace valgrind)
 long_packages=(libpython3.11-testsuite nginx-light nodejs postgresql redis-server)
 real_packages=(glusterfs-server iproute2 util-linux xfsprogs)
-lint_packages=(clang-tidy cppcheck shellcheck)
+lint_packages=(clang-format clang-tidy cppcheck shellcheck)
 
 # Packages that a command needs and nobody here can install.
 lacking=()

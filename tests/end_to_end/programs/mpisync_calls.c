@@ -1,4 +1,5 @@
-/* Every call in which tasks wait for each other, by two tasks. Each says on a log of its own what it did: name, bytes. */
+/* Every call in which tasks wait for each other, by two tasks. Each says on a log of its own what it did: name, bytes.
+ */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
