@@ -21,18 +21,18 @@ import numpy as np
 from scipy import stats
 from tabulate import tabulate
 
-from ensembles.collection import collect
-from ensembles.ensemble import Ensemble
-from ensembles.statistics.sample import Sample
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.run.collect import collect
+from ensembles.statistics.samples.counted_durations import Sample
 from ensembles.summaries import kernels
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 REPEATS = 3
 
 PREPARE = """
 import json, re, sys, time
 import numpy as np, scipy.stats, tabulate
-import ensembles, ensembles.ensemble_of_run, ensembles.readers.tracefile
+import ensembles, ensembles.ensemble.from_run, ensembles.readers.tracefile.tracefile
 run = sys.argv[1]
 begin, used = time.perf_counter(), time.process_time()
 """

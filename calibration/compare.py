@@ -11,8 +11,8 @@ import numpy as np
 
 import ensembles as en
 from calibration.page import show
-from ensembles.statistics.comparison.samples import compare_samples
-from ensembles.statistics.sample import Sample
+from ensembles.comparison.compare_samples import compare_samples
+from ensembles.statistics.samples.counted_durations import Sample
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "python" / "statistics"))

@@ -13,13 +13,12 @@ import numpy as np
 from scipy import stats
 
 from calibration.page import show
-from ensembles.statistics.modes.count import highs_and_lows
+from ensembles.statistics.modes.antimodes import DEPTH_RATIO
+from ensembles.statistics.modes.density import LogCells
 from ensembles.statistics.modes.harmonics import harmonics_of
-from ensembles.statistics.modes.logcells import LogCells
-from ensembles.statistics.modes.modes import modes_of
-from ensembles.statistics.modes.valleys import DEPTH_RATIO
-from ensembles.statistics.resolution import clock_step_of_counts_s, clock_step_s
-from ensembles.statistics.sample import Sample
+from ensembles.statistics.modes.modes import highs_and_lows, modes_of
+from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s
+from ensembles.statistics.samples.counted_durations import Sample
 from ensembles.summaries.bins import bin_low_ns
 
 Row = tuple[str, str, str]

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from calibration.page import say, show
-from ensembles.statistics.dependence import dependence_of
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.split import split_of
+from ensembles.statistics.resampling.dependence import dependence_of
+from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.sums.split import split_of
 
 CALLS = (1, 2, 4, 8)
 

@@ -21,10 +21,10 @@ from calibration.cases.tail_cases import (
 )
 from calibration.cases.tail_tables import TABLES, ensembles_of, folder
 from calibration.page import say, show
-from ensembles.ensemble_of_run import IN_MEMORY
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.backtest import backtest_of
-from ensembles.statistics.slowest.exchangeability import Calls
+from ensembles.ensemble.from_run import IN_MEMORY
+from ensembles.statistics.extremes.backtest import backtest_of
+from ensembles.statistics.extremes.exchangeability import Calls
+from ensembles.statistics.samples.counted_durations import Sample
 
 RATIOS = (0.1, 1.0, 10.0, 100.0)
 STEPS = (0.25, 1.0, 4.0, 16.0)

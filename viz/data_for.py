@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ensembles.ensemble import Ensemble
-from ensembles.errors import EnsioError
-from ensembles.events import Call, Events
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import Summary, ignoring_run
-from ensembles.run import Run
+from ensembles.run.run import Run
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.from_cells import histogram_of, moments_of, table_of, totals_of
 from ensembles.summaries.histogram import LogHistogram

@@ -13,8 +13,8 @@ from bokeh.models.annotations import Legend, LegendItem, Title
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
-from ensembles.ensemble import Ensemble
-from ensembles.viz.units import scaled_ticks, time_ticks, time_unit
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.viz.style import scaled_ticks, time_ticks, time_unit
 
 LEFT_BORDER = 76
 """Room for the labels of the vertical axis, in pixels: the same everywhere, so that linked time axes are

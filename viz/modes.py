@@ -10,10 +10,9 @@ from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter, Rang
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
-from ensembles.ensemble import Ensemble
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.modes.modes import Modes
-from ensembles.units import count_text, seconds_text
-from ensembles.viz.colours import colour_of
 from ensembles.viz.figures import (
     ensemble_from,
     horizontal_legend,
@@ -25,7 +24,7 @@ from ensembles.viz.figures import (
     steps,
     subtitle,
 )
-from ensembles.viz.units import percent_text, time_hover
+from ensembles.viz.style import colour_of, percent_text, time_hover
 
 _HEIGHT = 360
 _DARK = "#222222"

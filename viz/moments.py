@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ensembles.events import Call
+from ensembles.model.events import Call
+from ensembles.model.units import seconds_text
 from ensembles.summaries.bins import RELATIVE_WIDTH
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
-from ensembles.units import seconds_text
 from ensembles.viz.data_for import all_data_for
 
 _LEVELS = (0.5, 0.95, 0.99)

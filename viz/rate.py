@@ -16,10 +16,9 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from ensembles.model.units import bytes_text, seconds_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
-from ensembles.units import bytes_text, seconds_text
-from ensembles.viz.colours import COLOURS
 from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import (
     horizontal_legend,
@@ -30,7 +29,7 @@ from ensembles.viz.figures import (
     steps,
     time_range,
 )
-from ensembles.viz.units import byte_unit, time_hover
+from ensembles.viz.style import COLOURS, byte_unit, time_hover
 
 
 def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> figure:

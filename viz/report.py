@@ -16,12 +16,14 @@ from jinja2 import Environment
 from ensembles import __version__
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
-from ensembles.errors import EnsioError
-from ensembles.events import Events
+from ensembles.files.atomic_write import whole_file
+from ensembles.files.readership import readership_of
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import Summary
-from ensembles.run import Run
+from ensembles.run.run import Run
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.eventcount import EventCount
 from ensembles.summaries.from_cells import histogram_of, moments_of, sizes_of, table_of, totals_of
@@ -39,8 +41,6 @@ from ensembles.viz.rate import rate
 from ensembles.viz.report_ensembles import Shown, shown_ensembles
 from ensembles.viz.report_tables import call_colours, call_table, facts, headline, missing, size_tables
 from ensembles.viz.trace_diagram import trace_diagram
-from ensembles.writers.readership import readership_of
-from ensembles.writers.wholefile import whole_file
 
 _OF_ALL_CALLS: dict[str, type[Summary]] = {
     "table": CallTable,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ensembles.ensemble import Ensemble
-from ensembles.ensemble_of_run import ensembles_of
-from ensembles.errors import EnsioError
-from ensembles.events import Call
-from ensembles.selection import Selection
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.ensemble.from_run import ensembles_of
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Call
+from ensembles.run.selection import Selection
 from ensembles.summaries.calltable import CallTable
 from ensembles.viz.modes import modes
 from ensembles.viz.tail import tail

@@ -6,10 +6,9 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from ensembles.units import bytes_text, count_text, seconds_text, size_text
-from ensembles.viz.colours import CLASS_OF_OP, COLOURS
+from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 from ensembles.viz.moments import Table
-from ensembles.viz.units import percent_text
+from ensembles.viz.style import CLASS_OF_OP, COLOURS, percent_text
 
 if TYPE_CHECKING:
     from ensembles.summaries.sizes import SizeTable

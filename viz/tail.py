@@ -9,13 +9,12 @@ from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter, Rang
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
-from ensembles.ensemble import Ensemble
-from ensembles.errors import EnsioError
-from ensembles.statistics.slowest.curve import Curve
-from ensembles.statistics.slowest.equation1 import slowest_distribution
-from ensembles.statistics.slowest.tail_result import METHODS, Tail
-from ensembles.units import count_text, seconds_text
-from ensembles.viz.colours import colour_of
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import count_text, seconds_text
+from ensembles.statistics.extremes.maximum import METHODS, Tail
+from ensembles.statistics.extremes.order_statistics import slowest_distribution
+from ensembles.statistics.extremes.predictive_cdf import Curve
 from ensembles.viz.figures import (
     ensemble_from,
     horizontal_legend,
@@ -26,7 +25,7 @@ from ensembles.viz.figures import (
     say_empty,
     subtitle,
 )
-from ensembles.viz.units import time_hover
+from ensembles.viz.style import colour_of, time_hover
 
 _HEIGHT = 360
 _DARK = "#222222"

@@ -24,7 +24,7 @@ from bokeh.models.widgets import RadioButtonGroup
 from bokeh.plotting import figure
 
 from ensembles.summaries.raster import Raster
-from ensembles.viz.colours import COLOURS, LABELS
+from ensembles.viz.concurrency import tasks_inside
 from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import (
     LEFT_BORDER,
@@ -34,9 +34,8 @@ from ensembles.viz.figures import (
     say_empty,
     time_range,
 )
-from ensembles.viz.share_images import ShareImage, share_images
-from ensembles.viz.tasks_inside import tasks_inside
-from ensembles.viz.units import time_hover
+from ensembles.viz.raster_images import ShareImage, share_images
+from ensembles.viz.style import COLOURS, LABELS, time_hover
 
 _SEPARATED_TASKS = 48
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.exchangeability import exchangeability_of
-from ensembles.statistics.slowest.tail import answer
+from ensembles.statistics.extremes.exchangeability import exchangeability_of
+from ensembles.statistics.extremes.maximum import answer
+from ensembles.statistics.samples.counted_durations import Sample
 
 CALLS = 48
 _SPREAD = 0.3

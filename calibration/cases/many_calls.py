@@ -13,9 +13,9 @@ import numpy as np
 from scipy import stats
 
 from calibration.cases.tail_cases import SCALE_S, Independent
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.beyond import beyond
-from ensembles.statistics.slowest.tail import LARGEST
+from ensembles.statistics.extremes.maximum import LARGEST
+from ensembles.statistics.extremes.pareto_tail import beyond
+from ensembles.statistics.samples.counted_durations import Sample
 from ensembles.summaries.bins import bin_edges_s, bin_of
 
 LEVELS = np.array([0.05, 0.95])

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.beyond import beyond
-from ensembles.statistics.slowest.tail import LARGEST, slowest_of
+from ensembles.statistics.extremes.maximum import LARGEST, slowest_of
+from ensembles.statistics.extremes.pareto_tail import beyond
+from ensembles.statistics.samples.counted_durations import Sample
 
 SCALE_S = 1e-3
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ensembles.statistics.slowest.exchangeability import Calls
+from ensembles.statistics.extremes.exchangeability import Calls
 
 FEWEST_CALLS = 2000
 TABLES = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 
-from ensembles.cli.arguments import add_output, path_of
-from ensembles.cli.streams import tell
-from ensembles.writers.filters import FILTERS
+from ensembles.cli.common_args import add_output, path_of
+from ensembles.cli.stdio import tell
+from ensembles.writers.tracefile.filters import FILTERS
 
 NAME = "collect"
 HELP = "put the spools of a run directory into one file, trace.h5"
@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Write the file, and say so on standard error."""
-    from ensembles.collection import collect
-    from ensembles.units import bytes_text, count_text
+    from ensembles.model.units import bytes_text, count_text
+    from ensembles.run.collect import collect
 
     path, events = collect(args.directory, args.output, args.filter)
     size = bytes_text(os.path.getsize(path))

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import add_limit, add_output, add_run
-from ensembles.cli.filters import add_filter_arguments, selection_of
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
-from ensembles.writers.readership import readership_of
-from ensembles.writers.wholefile import whole_file
+from ensembles.cli.common_args import add_limit, add_output, add_run
+from ensembles.cli.filter_args import add_filter_arguments, selection_of
+from ensembles.cli.stdio import tell
+from ensembles.files.atomic_write import whole_file
+from ensembles.files.readership import readership_of
+from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
-    from ensembles.run import Run
-    from ensembles.selection import Selection
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
 
 NAME = "events"
 HELP = "the events: as a table, CSV, JSON lines or Parquet"
@@ -81,10 +81,10 @@ def _write(run: Run, selection: Selection, writer: Any, limit: int | None) -> in
 
 def _writer(kind: str, stream: Any) -> Any:
     if kind == "parquet":
-        from ensembles.writers.parquet import ParquetWriter
+        from ensembles.writers.exchange.parquet import ParquetWriter
 
         return ParquetWriter(stream)
-    from ensembles.writers.text import CsvWriter, JsonLinesWriter, TableWriter
+    from ensembles.writers.exchange.text import CsvWriter, JsonLinesWriter, TableWriter
 
     return {"table": TableWriter, "csv": CsvWriter, "jsonl": JsonLinesWriter}[kind](stream)
 

@@ -9,17 +9,55 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import add_run, path_of
-from ensembles.cli.export_otf2 import add_otf2_arguments, export_otf2
-from ensembles.cli.filters import FILTERS, add_filter_arguments, selection_of
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
-from ensembles.writers.readership import Readership, readership_of
-from ensembles.writers.wholefile import whole_file
+from ensembles.cli.common_args import add_run, count_of, path_of
+from ensembles.cli.filter_args import FILTERS, add_filter_arguments, selection_of
+from ensembles.cli.stdio import tell
+from ensembles.files.atomic_write import whole_file
+from ensembles.files.readership import Readership, readership_of
+from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
-    from ensembles.run import Run
-    from ensembles.selection import Selection
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+
+
+MANY_FILES = 1000
+
+
+def add_otf2_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments that only OTF2 knows."""
+    parser.add_argument(
+        "--ranks-per-location",
+        metavar="N",
+        type=count_of("ranks", least=1),
+        default=1,
+        help="otf2: it has two files for each thread; with this, for each N ranks with all of their threads, "
+        "which are then shown in one row (default: 1, a row for each thread)",
+    )
+
+
+def export_otf2(run: Run, destination: str, ranks_per_location: int) -> int:
+    """Say what an archive will cost, and write it; the number of calls in it."""
+    from ensembles.model.units import bytes_text, count_text
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.summaries.eventcount import EventCount
+    from ensembles.writers.exchange.otf2 import cost_of, write_otf2
+
+    cost = cost_of(run, ranks_per_location)
+    fewer = cost_of(run, max(64, ranks_per_location))
+    advice = ""
+    if cost.files > MANY_FILES and fewer.files < cost.files:
+        advice = f"; --ranks-per-location 64 makes {fewer.files:,} of them"
+    files = count_text(cost.files, "file")
+    tell(f"{destination}: up to {files}, about {bytes_text(cost.size_bytes)}{advice}")
+    written = write_otf2(run, destination, ranks_per_location)
+    if written.late_calls:
+        tell(
+            f"note: {count_text(written.late_calls, 'call')} stand later in the archive than they began; "
+            "the attribute ensio.start tells when"
+        )
+    return run.summarize(ignoring_run(EventCount)).events
+
 
 NAME = "export"
 HELP = "write a run, or a part of it, for other programs: OTF2, HDF5, Parquet, CSV, Perfetto"
@@ -91,8 +129,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Write the file, and say so on standard error."""
     import ensembles
-    from ensembles import otf2_program
-    from ensembles.units import bytes_text, count_text
+    from ensembles.model.units import bytes_text, count_text
+    from ensembles.recorder import otf2_program
 
     if args.to == "otf2":  # before a long run is read for nothing
         otf2_program.program()
@@ -146,29 +184,29 @@ def _reason(error: OSError) -> str:
 
 
 def _to_hdf5(task: _Task) -> int:
-    from ensembles.writers.extract import Extract
-    from ensembles.writers.tracefile import write_trace_file
+    from ensembles.writers.native.extract import Extract
+    from ensembles.writers.tracefile.tracefile import write_trace_file
 
     source = Extract(task.run, task.selection, task.words) if task.words else task.run.source
     return write_trace_file(source, task.path, task.readers)
 
 
 def _to_parquet(task: _Task) -> int:
-    from ensembles.writers.parquet import ParquetWriter
+    from ensembles.writers.exchange.parquet import ParquetWriter
 
     with whole_file(task.path, task.readers) as descriptor, open(descriptor, "wb", closefd=False) as file:
         return _written(task, ParquetWriter(file, task.about))
 
 
 def _to_csv(task: _Task) -> int:
-    from ensembles.writers.text import CsvWriter
+    from ensembles.writers.exchange.text import CsvWriter
 
     with whole_file(task.path, task.readers) as descriptor, _text(descriptor) as stream:
         return _written(task, CsvWriter(stream))
 
 
 def _to_perfetto(task: _Task) -> int:
-    from ensembles.writers.perfetto import PerfettoWriter
+    from ensembles.writers.exchange.perfetto import PerfettoWriter
 
     with whole_file(task.path, task.readers) as descriptor, _text(descriptor) as stream:
         return _written(task, PerfettoWriter(stream, task.run.tasks, task.run.processes, task.about))

@@ -6,8 +6,8 @@ import argparse
 import subprocess
 import sys
 
-from ensembles.errors import EnsioError
-from ensembles.recorder import prefixes
+from ensembles.model.errors import EnsioError
+from ensembles.recorder.install_paths import prefixes
 
 NAME = "link-flags"
 HELP = "the options that link a program with the recorder: cc app.o -o app $(ensio link-flags)"

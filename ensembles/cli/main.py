@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import NoReturn
 
 from ensembles import __version__
-from ensembles.cli.streams import discard_output, discard_unwritable_output, prepare_output, tell
-from ensembles.errors import EnsioError
+from ensembles.cli.stdio import discard_output, discard_unwritable_output, prepare_output, tell
+from ensembles.model.errors import EnsioError
 
 COMMANDS = (
     "run",

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import add_json, add_limit, add_run
-from ensembles.cli.filters import add_filter_arguments, selection_of
-from ensembles.cli.scale import add_scale_arguments, open_run
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
+from ensembles.cli.common_args import add_json, add_limit, add_run
+from ensembles.cli.execution_args import add_scale_arguments, open_run
+from ensembles.cli.filter_args import add_filter_arguments, selection_of
+from ensembles.cli.stdio import tell
+from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
-    from ensembles.run import Run
-    from ensembles.selection import Selection
-    from ensembles.structure.ordinal_ensembles import OrdinalEnsembles
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+    from ensembles.structure.ordinals.ensembles import OrdinalEnsembles
 
 NAME = "ordinals"
 HELP = "how long the first, the second, ... call of a task on a file takes, and whether they get slower"
@@ -83,8 +83,8 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _from_events(run: Run, selection: Selection, within: str) -> _Found:
-    from ensembles.structure.ordinals_of_run import OrdinalsOfRun
-    from ensembles.structure.phases import phases_of_run
+    from ensembles.structure.ordinals.detect import OrdinalsOfRun
+    from ensembles.structure.phases.detect import phases_of_run
 
     in_phases = within == "phase" or selection.phases is not None
     phases = phases_of_run(run) if in_phases else None
@@ -100,7 +100,7 @@ def _from_events(run: Run, selection: Selection, within: str) -> _Found:
 
 def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
     """The operation that is meant; whether only outermost calls count; and what is to be said of that."""
-    from ensembles.structure.ordinals_of_run import Operations
+    from ensembles.structure.ordinals.detect import Operations
 
     found = run.summarize(Operations, selection=chosen)
     op = _chosen_op(chosen, found.time_ns)
@@ -129,8 +129,8 @@ def _chosen_op(selection: Selection, time: Counter[str]) -> str:
 def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
     import numpy as np
 
-    from ensembles.ensemble_of_summary import refuse_sums
-    from ensembles.structure.ordinal_ensembles import OrdinalEnsembles
+    from ensembles.ensemble.from_summary import refuse_sums
+    from ensembles.structure.ordinals.ensembles import OrdinalEnsembles
 
     refuse_sums(run)
     asked = {
@@ -174,7 +174,7 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
 def _text(found: _Found, totals: list[Any], trend: str, limit: int, within: str, per_byte: bool) -> str:
     from tabulate import tabulate
 
-    from ensembles.units import seconds_text
+    from ensembles.model.units import seconds_text
 
     unit = "/MiB" if per_byte else ""
     whole = "in each phase" if within == "phase" else "on each file"

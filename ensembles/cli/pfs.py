@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from ensembles.cli.arguments import add_json, count_of, path_of
-from ensembles.cli.model_arguments import add_model_arguments, model_of
+from ensembles.cli.common_args import add_json, count_of, path_of
+from ensembles.cli.model_args import add_model_arguments, model_of
 from ensembles.cli.run import inherited_environment, run_command
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
+from ensembles.cli.stdio import tell
+from ensembles.model.errors import EnsioError
 
 NAME = "pfs"
 HELP = "put a program, or a folder, under the model of a parallel file system"
@@ -80,7 +80,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 @contextmanager
 def _model(args: argparse.Namespace) -> Iterator[Path]:
     """The model, of which is told in the end what was counted."""
-    from ensembles.simulation.under_model import held_back, shared_model
+    from ensembles.workloads.simulation.live_model import held_back, shared_model
 
     with shared_model(model_of(args).settings_text(), args.seed, args.tasks) as model:
         yield model
@@ -96,7 +96,7 @@ def main() -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from ensembles.simulation.under_model import environment_for
+    from ensembles.workloads.simulation.live_model import environment_for
 
     command = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
     if not command:
@@ -119,7 +119,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _mount(args: argparse.Namespace) -> int:
-    from ensembles.simulation.under_model import find_program
+    from ensembles.workloads.simulation.live_model import find_program
 
     folder = Path(args.folder)
     backing = Path(args.backing or args.folder)
@@ -136,7 +136,7 @@ def _mount(args: argparse.Namespace) -> int:
 
 
 def _status(args: argparse.Namespace) -> int:
-    from ensembles.simulation.under_model import held_back
+    from ensembles.workloads.simulation.live_model import held_back
 
     folder = args.model or os.environ.get("ENSIO_PFS")
     if not folder:

@@ -9,15 +9,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import add_json, add_limit, add_run
-from ensembles.cli.filters import add_filter_arguments, selection_of
-from ensembles.cli.scale import add_scale_arguments, open_run
-from ensembles.cli.streams import tell
+from ensembles.cli.common_args import add_json, add_limit, add_run
+from ensembles.cli.execution_args import add_scale_arguments, open_run
+from ensembles.cli.filter_args import add_filter_arguments, selection_of
+from ensembles.cli.stdio import tell
 
 if TYPE_CHECKING:
-    from ensembles.run import Run
-    from ensembles.structure.phase_table import PhaseTable
-    from ensembles.structure.phases import Phases
+    from ensembles.run.run import Run
+    from ensembles.structure.phases.detect import Phases
+    from ensembles.structure.phases.table import PhaseTable
 
 NAME = "phases"
 HELP = "the phases between which tasks wait for each other: time, bytes, slowest task, time lost waiting"
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the phases."""
-    from ensembles.structure.phases import phases_of_run
+    from ensembles.structure.phases.detect import phases_of_run
 
     selection = selection_of(args)
     run = open_run(args, args.run)
@@ -61,7 +61,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _table_of(phases: Phases, _: Run) -> PhaseTable:
-    from ensembles.structure.phase_table import PhaseTable
+    from ensembles.structure.phases.table import PhaseTable
 
     return PhaseTable(phases)
 
@@ -88,8 +88,8 @@ def _result(path: str, phases: Phases, totals: list[Any], outside: int, notes: l
 def _text(phases: Phases, totals: list[Any], limit: int) -> str:
     from tabulate import tabulate
 
-    from ensembles.printable import printable
-    from ensembles.units import count_text, seconds_text
+    from ensembles.model.sanitize_text import printable
+    from ensembles.model.units import count_text, seconds_text
 
     head = f"{count_text(phases.count, 'phase')}: {phases.sentence}"
     if not totals:
@@ -133,7 +133,7 @@ def _text(phases: Phases, totals: list[Any], limit: int) -> str:
 
 
 def _moved_text(entry: Any) -> str:
-    from ensembles.units import bytes_text
+    from ensembles.model.units import bytes_text
 
     moved = ((entry.bytes_read, "read"), (entry.bytes_written, "written"))
     return ", ".join(f"{bytes_text(count)} {how}" for count, how in moved if count)

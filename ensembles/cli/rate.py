@@ -6,11 +6,11 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import add_json, add_run
-from ensembles.cli.filters import add_filter_arguments, selection_of
-from ensembles.cli.scale import add_scale_arguments, open_run
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
+from ensembles.cli.common_args import add_json, add_run
+from ensembles.cli.execution_args import add_scale_arguments, open_run
+from ensembles.cli.filter_args import add_filter_arguments, selection_of
+from ensembles.cli.stdio import tell
+from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
     from ensembles.structure.rates import Rates
@@ -76,7 +76,7 @@ def _curve(curve: RateCurve) -> dict[str, Any]:
 def _text(rates: Rates) -> str:
     from tabulate import tabulate
 
-    from ensembles.units import bytes_text, count_text, seconds_text
+    from ensembles.model.units import bytes_text, count_text, seconds_text
 
     if not rates.bytes:
         return f"{rates.op}: no bytes"

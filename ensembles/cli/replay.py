@@ -16,16 +16,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.arguments import add_json, add_new_run_directory, path_of
-from ensembles.cli.model_arguments import add_model_arguments, model_if_asked_for
-from ensembles.cli.pattern_arguments import add_pattern_arguments, planned
+from ensembles.cli.common_args import add_json, add_new_run_directory, path_of
+from ensembles.cli.model_args import add_model_arguments, model_if_asked_for
+from ensembles.cli.pattern_args import add_pattern_arguments, planned
 from ensembles.cli.run import find_preload_library
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
-from ensembles.run_directory import new_run_directory, shown
+from ensembles.cli.stdio import tell
+from ensembles.model.errors import EnsioError
+from ensembles.recorder.run_directory import new_run_directory, shown
 
 if TYPE_CHECKING:
-    from ensembles.patterns import Pattern, Plan
+    from ensembles.workloads.patterns import Pattern, Plan
 
 NAME = "replay"
 HELP = "run a pattern with real MPI and real I/O, recorded"
@@ -94,7 +94,7 @@ def _under_model(
     args: argparse.Namespace, plan: Plan, folder: Path, scratch: Path
 ) -> Iterator[Callable[[dict[str, str]], dict[str, str]]]:
     """Puts the pattern's files under the model that is asked for; the plan that the tasks follow is not."""
-    from ensembles.simulation.under_model import environment_for, held_back, shared_model
+    from ensembles.workloads.simulation.live_model import environment_for, held_back, shared_model
 
     machine = model_if_asked_for(args)
     if machine is None:

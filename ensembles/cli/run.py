@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ensembles.cli.arguments import add_new_run_directory
-from ensembles.cli.streams import tell
-from ensembles.elf import interpreter_of
-from ensembles.errors import EnsioError
-from ensembles.recorder import prefixes
-from ensembles.run_directory import new_run_directory, shown
+from ensembles.cli.common_args import add_new_run_directory
+from ensembles.cli.stdio import tell
+from ensembles.model.errors import EnsioError
+from ensembles.recorder.elf import interpreter_of
+from ensembles.recorder.install_paths import prefixes
+from ensembles.recorder.run_directory import new_run_directory, shown
 
 NAME = "run"
 HELP = "start a program under the preload library, and record its calls"
@@ -109,7 +109,7 @@ def execute(args: argparse.Namespace) -> int:
             return _cannot_start(command[0], "does not exist", _NOT_FOUND)
         return _cannot_start(command[0], f"cannot be started: {error.strerror}", _NOT_EXECUTABLE)
     if any(path.stat().st_size > _LONG_SPOOL_BYTES for path in directory.glob("*.spool")):
-        from ensembles.readers.cutting import cut_spools  # only here, for it imports NumPy
+        from ensembles.readers.native.cutting import cut_spools  # only here, for it imports NumPy
 
         cut_spools(directory)
     _tell_outcome(directory, f"{command[0]} is linked statically: {_LINK_AGAIN}" if static else "")

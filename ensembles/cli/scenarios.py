@@ -8,13 +8,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.arguments import add_json, add_output, count_of, path_of
-from ensembles.cli.pattern_arguments import find_pattern
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
+from ensembles.cli.common_args import add_json, add_output, count_of, path_of
+from ensembles.cli.pattern_args import find_pattern
+from ensembles.cli.stdio import tell
+from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
-    from ensembles.simulation.scenarios import Scenario
+    from ensembles.workloads.simulation.scenarios import Scenario
 
 NAME = "scenarios"
 HELP = "make simulated runs in which a known cause was planted, with an answer sheet"
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """List the scenarios, or run them."""
-    from ensembles.simulation.scenarios import read_scenarios
+    from ensembles.workloads.simulation.scenarios import read_scenarios
 
     scenarios = read_scenarios()
     return _list(args, scenarios) if args.what == "list" else _run(args, _chosen(args, scenarios))
@@ -85,8 +85,8 @@ def _chosen(args: argparse.Namespace, scenarios: list[Scenario]) -> list[Scenari
 
 
 def _run(args: argparse.Namespace, scenarios: list[Scenario]) -> int:
-    from ensembles.run_directory import new_run_directory, removed_unless_made
-    from ensembles.simulation.scenarios import run_scenario
+    from ensembles.recorder.run_directory import new_run_directory, removed_unless_made
+    from ensembles.workloads.simulation.scenarios import run_scenario
 
     made = []
     for scenario in scenarios:

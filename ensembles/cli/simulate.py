@@ -9,14 +9,14 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from ensembles.cli.arguments import add_json, add_new_run_directory
-from ensembles.cli.model_arguments import add_model_arguments, model_of
-from ensembles.cli.pattern_arguments import PAPER, add_pattern_arguments, planned
-from ensembles.run_directory import new_run_directory, removed_unless_made, shown
+from ensembles.cli.common_args import add_json, add_new_run_directory
+from ensembles.cli.model_args import add_model_arguments, model_of
+from ensembles.cli.pattern_args import PAPER, add_pattern_arguments, planned
+from ensembles.recorder.run_directory import new_run_directory, removed_unless_made, shown
 
 if TYPE_CHECKING:
-    from ensembles.patterns import Plan
-    from ensembles.simulation import Model, Result
+    from ensembles.workloads.patterns import Plan
+    from ensembles.workloads.simulation import Model, Result
 
 NAME = "simulate"
 HELP = "run a pattern in virtual time, on a model of a parallel file system"
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Simulates a pattern: 0 done, 2 it cannot be."""
-    from ensembles.simulation import simulate
+    from ensembles.workloads.simulation import simulate
 
     model = model_of(args)
     pattern, plan = planned(args)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 
-from ensembles.cli.arguments import add_json, add_run, count_of, level_of
-from ensembles.cli.filters import add_filter_arguments
-from ensembles.cli.scale import add_scale_arguments
-from ensembles.cli.streams import tell
+from ensembles.cli.common_args import add_json, add_run, count_of, level_of
+from ensembles.cli.execution_args import add_scale_arguments
+from ensembles.cli.filter_args import add_filter_arguments
+from ensembles.cli.stdio import tell
 
 NAME = "split"
 HELP = "what k calls before a barrier take where one was made: the slowest of N tasks, with an interval"
@@ -49,7 +49,7 @@ def _calls(text: str) -> tuple[int, ...]:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the prediction."""
-    from ensembles.cli.ensembles_of import ensemble_from_args
+    from ensembles.cli.ensemble_args import ensemble_from_args
 
     ensemble = ensemble_from_args(args)
     split = ensemble.split(args.calls, args.tasks, level=args.level)

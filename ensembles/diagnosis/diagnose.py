@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ensembles.diagnosis import strided_readahead
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import CannotSay, Rule
+from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 
 if TYPE_CHECKING:
-    from ensembles.run import Run
+    from ensembles.run.run import Run
 
 RULES: tuple[Rule, ...] = (strided_readahead,)
 """All that there are."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ensembles.printable import printable
-from ensembles.units import count_text, seconds_text
+from ensembles.model.sanitize_text import printable
+from ensembles.model.units import count_text, seconds_text
 
 SEVERITIES = ("note", "warning", "critical")
 """From the least on."""

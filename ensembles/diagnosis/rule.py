@@ -9,7 +9,7 @@ from ensembles.diagnosis.finding import Finding
 from ensembles.passes.group import SummaryRequest
 
 if TYPE_CHECKING:
-    from ensembles.run import Run
+    from ensembles.run.run import Run
 
 
 class CannotSay(Exception):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
-from ensembles.errors import EnsioError
-from ensembles.events import Call, Events
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Call, Events
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
@@ -24,7 +24,7 @@ Partial: TypeAlias = tuple[SummaryGroup, DamageReport]
 
 
 class PassRun(Protocol):
-    """What a pass needs of a run (`ensembles.run.Run`)."""
+    """What a pass needs of a run (`ensembles.run.run.Run`)."""
 
     path: str
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.readers.layout import BIN_CONSTANTS
+from ensembles.model.c_layout import BIN_CONSTANTS
 
 BIN_BITS = BIN_CONSTANTS["ENSIO_BIN_BITS"]
 BIN_COUNT = BIN_CONSTANTS["ENSIO_BIN_COUNT"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.events import OPS, Call, Events, of_calls, op_of_calls
+from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
 
 try:
     from ensembles.summaries import _callsums

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.events import OPS, Call, Events
+from ensembles.model.events import OPS, Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries.callsums import SUM_COLUMNS, mark, sums_of
 

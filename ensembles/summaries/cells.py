@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.events import COLUMNS, Call, Events
+from ensembles.model.c_layout import CONSTANTS
+from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.passes.summary import Summary
-from ensembles.readers.layout import CONSTANTS
 from ensembles.summaries.bins import BIN_COUNT, bin_of
 from ensembles.summaries.classes import UNKNOWN_ORDINAL, Ordinals, ordinal_class, size_class
 from ensembles.summaries.nesting import Nesting

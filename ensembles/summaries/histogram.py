@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.events import Call, Events
+from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_BITS, BIN_COUNT, bin_edges_s, bin_low_ns

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.events import Call, Events
+from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries.callsums import SUM_COLUMNS, sums_of
 from ensembles.summaries.nesting import Nesting

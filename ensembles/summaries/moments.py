@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.events import Call, Events
+from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries.callsums import SUM_COLUMNS, central_sums, sums_of
 

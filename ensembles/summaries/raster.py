@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.events import Call, Events, of_calls
+from ensembles.model.events import Call, Events, of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.spreading import Choice, extent_of
 from ensembles.summaries.timegrid import CELLS, TimeGrid

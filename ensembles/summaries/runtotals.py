@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.events import OPS, Call, Events, op_of_calls
+from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.callsums import carried_bits, sums_of
 from ensembles.summaries.layers import LayerTimes

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.errors import EnsioError
-from ensembles.events import Events
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
 from ensembles.summaries import kernels
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.errors import EnsioError
-from ensembles.events import Events
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
 from ensembles.summaries import kernels
 from ensembles.summaries.spreading import Choice, extent_of, spread_calls
 

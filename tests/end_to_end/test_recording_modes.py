@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import ensembles
-from ensembles.events import Events
-from ensembles.readers.layout import CONSTANTS, EVENT
-from ensembles.readers.spool import read_spool
+from ensembles.model.c_layout import CONSTANTS, EVENT
+from ensembles.model.events import Events
+from ensembles.readers.native.spool import read_spool
 from ensembles.summaries.cells import CENTRAL, KEYS, CellSummary
 from ensembles.summaries.classes import UNKNOWN_ORDINAL
 from ensembles.summaries.from_cells import totals_of

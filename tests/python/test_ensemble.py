@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.cli.ensembles_of import ensemble_from_args
-from ensembles.cli.filters import add_filter_arguments
-from ensembles.cli.scale import add_scale_arguments
-from ensembles.events import COLUMNS, Call, Events
-from ensembles.statistics.sample import Sample
-from ensembles.writers.synthetic import SyntheticRun, synthetic_run
+from ensembles.cli.ensemble_args import ensemble_from_args
+from ensembles.cli.execution_args import add_scale_arguments
+from ensembles.cli.filter_args import add_filter_arguments
+from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
 
 TASKS, EVENTS = 6, 42
 

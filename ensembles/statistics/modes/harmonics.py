@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.errors import EnsioError
-from ensembles.units import bytes_text, seconds_text
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import bytes_text, seconds_text
 
 ORDERS = (2, 4, 8)
 """Orders that are looked for beside 1."""

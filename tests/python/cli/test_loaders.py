@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ensembles.elf import interpreter_of
+from ensembles.recorder.elf import interpreter_of
 
 BUILD = Path(os.environ.get("ENSIO_BUILD", Path(__file__).resolve().parents[3] / "build"))
 ENSIO = Path(sys.executable).with_name("ensio")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ensembles.printable import printable
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.model.sanitize_text import printable
+from ensembles.workloads.synthetic import synthetic_run
 
 ENSIO = Path(sys.executable).with_name("ensio")
 MANY_DIGITS = "9" * 5000

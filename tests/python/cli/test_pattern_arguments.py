@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ensembles.cli.pattern_arguments import PAPER, add_pattern_arguments, find_pattern, overrides_of, planned
-from ensembles.errors import EnsioError
+from ensembles.cli.pattern_args import PAPER, add_pattern_arguments, find_pattern, overrides_of, planned
+from ensembles.model.errors import EnsioError
 
 PATTERNS = Path(__file__).parents[3] / "testbed" / "patterns"
 MIB = 1 << 20

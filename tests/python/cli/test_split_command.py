@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.statistics.split import split_of
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.statistics.sums.split import split_of
+from ensembles.workloads.synthetic import synthetic_run
 
 
 def ensio(*arguments) -> subprocess.CompletedProcess[str]:

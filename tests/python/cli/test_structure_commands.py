@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.readers.layout import CONSTANTS, EVENT
-from ensembles.structure.phases import phase_of, phases_of_run
-from ensembles.writers.spool import SpoolContent, write_spool
-from ensembles.writers.synthetic import SyntheticRun, synthetic_run
+from ensembles.model.c_layout import CONSTANTS, EVENT
+from ensembles.structure.phases.detect import phase_of, phases_of_run
+from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
+from ensembles.writers.native.spool import SpoolContent, write_spool
 
 TASKS, EVENTS, PHASES = 12, 62, 5
 OPEN, PREAD, PWRITE = 1, 5, 6

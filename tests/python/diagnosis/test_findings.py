@@ -21,7 +21,7 @@ from ensembles.diagnosis.finding import (
     spans_text,
 )
 from ensembles.diagnosis.rule import CannotSay
-from ensembles.events import Events
+from ensembles.model.events import Events
 from ensembles.passes import rank_buffer
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.rank_buffer import RankBuffer

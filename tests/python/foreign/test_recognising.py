@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ensembles.cli.main import main
-from ensembles.readers.foreign.formats import format_of
+from ensembles.readers.foreign.detection import format_of
 
 TRACES = Path(__file__).parent / "traces"
 

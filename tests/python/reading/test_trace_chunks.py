@@ -12,9 +12,9 @@ import h5py
 import numpy as np
 import pytest
 
-from ensembles.events import COLUMNS
-from ensembles.readers import trace_chunks
-from ensembles.readers.trace_chunks import DAMAGE, ChunkReader, Limits, Part, numpy_read
+from ensembles.model.events import COLUMNS
+from ensembles.readers.tracefile import chunks
+from ensembles.readers.tracefile.chunks import DAMAGE, ChunkReader, Limits, Part, numpy_read
 
 ROWS = 1000
 
@@ -22,7 +22,7 @@ Read = Callable[[int, Sequence[Part], Limits], None]
 
 
 def compiled(descriptor: int, parts: Sequence[Part], limits: Limits) -> None:
-    assert trace_chunks.NATIVE, "the compiled reader is missing: libdeflate-dev, then ./dev setup"
+    assert chunks.NATIVE, "the compiled reader is missing: libdeflate-dev, then ./dev setup"
     ChunkReader(limits).read(descriptor, parts)
 
 

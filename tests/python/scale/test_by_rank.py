@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.errors import EnsioError
-from ensembles.events import COLUMNS, Call, Events
-from ensembles.structure.ordinals import ordinal_of, with_ordinals
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.structure.ordinals.numbering import ordinal_of, with_ordinals
 
 CALLS = (Call("unknown", "", "meta"), Call("read", "posix", "read"), Call("write", "posix", "write"))
 

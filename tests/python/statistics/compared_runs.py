@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.statistics.sample import Sample
+from ensembles.statistics.samples.counted_durations import Sample
 
 TWO_MODES = ((1e-3, 0.7, 0.2), (4e-3, 0.3, 0.2))
 """Median (s), share of the calls, and standard deviation of log duration of each mode."""

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.backtest import backtest_of
-from ensembles.statistics.slowest.exchangeability import Calls
+from ensembles.statistics.extremes.backtest import backtest_of
+from ensembles.statistics.extremes.exchangeability import Calls
+from ensembles.statistics.samples.counted_durations import Sample
 
 
 def phases_that_differ(phases, calls, seed, drift=0.0):
@@ -65,7 +65,7 @@ def test_too_few_phases_are_no_trial(phases):
 
 
 def test_thinning_keeps_a_call_with_the_chance_that_is_asked_for():
-    from ensembles.statistics.slowest.backtest import _thinned
+    from ensembles.statistics.extremes.backtest import _thinned
 
     durations_s, phase = phases_that_differ(50, 400, 6)
     sample = Sample.of(durations_s, phase)

@@ -11,9 +11,9 @@ from real_tables import real_table
 from scipy.stats import binom
 
 import ensembles as en
-from ensembles.errors import EnsioError
-from ensembles.statistics.comparison.samples import Kind, compare_kinds, compare_samples
-from ensembles.statistics.sample import Sample
+from ensembles.comparison.compare_samples import Kind, compare_kinds, compare_samples
+from ensembles.model.errors import EnsioError
+from ensembles.statistics.samples.counted_durations import Sample
 
 
 def groups_of(rng, runs=5, modes=TWO_MODES, factors=None, **options):

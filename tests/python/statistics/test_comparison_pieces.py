@@ -9,16 +9,21 @@ import pytest
 import scipy.stats
 from compared_runs import autoregression, run_of_phases
 
-from ensembles.statistics.comparison.blocks import blocks_of, lost_spread, memory_of, merged, unit_counts
-from ensembles.statistics.comparison.distances import kolmogorov_smirnov, wasserstein_octaves
-from ensembles.statistics.comparison.effects import half_width, welch_p
-from ensembles.statistics.comparison.moves import matched
-from ensembles.statistics.comparison.partition import bin_octaves, partition_of
-from ensembles.statistics.comparison.parts import Scores, quantile_octaves, scores_of, shares_of
-from ensembles.statistics.comparison.permutation import estimates, permutation_test, smallest_p, statistic
-from ensembles.statistics.comparison.ranks import dunn_test, holm, rank_test
-from ensembles.statistics.comparison.slices import Calls, sliced
-from ensembles.statistics.sample import Sample
+from ensembles.comparison.components import Scores, quantile_octaves, scores_of, shares_of
+from ensembles.comparison.dependent_blocks import blocks_of, lost_spread, memory_of, merged, unit_counts
+from ensembles.comparison.effects import half_width, welch_p
+from ensembles.comparison.hypothesis_tests import (
+    dunn_test,
+    holm,
+    kolmogorov_smirnov,
+    rank_test,
+    wasserstein_octaves,
+)
+from ensembles.comparison.mode_partition import bin_octaves, partition_of
+from ensembles.comparison.permutation import estimates, permutation_test, smallest_p, statistic
+from ensembles.comparison.quantile_bins import Calls, sliced
+from ensembles.comparison.shifts import matched
+from ensembles.statistics.samples.counted_durations import Sample
 from ensembles.summaries.bins import BIN_COUNT
 
 

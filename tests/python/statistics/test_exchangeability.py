@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.exchangeability import (
+from ensembles.statistics.extremes.exchangeability import (
     Calls,
     by_phase,
     exchangeability_of,
     extremal_index,
     slow_calls_by_phase,
 )
+from ensembles.statistics.samples.counted_durations import Sample
 
 
 def test_phase_test_is_that_of_kruskal_and_wallis_over_bins():

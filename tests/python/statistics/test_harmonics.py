@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from ensembles.ensemble import Ensemble
-from ensembles.errors import EnsioError
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.errors import EnsioError
 from ensembles.statistics.modes.harmonics import fair_share_of, harmonics_of
 from ensembles.statistics.modes.modes import modes_of
-from ensembles.statistics.sample import Sample
+from ensembles.statistics.samples.counted_durations import Sample
 
 
 def franklin(rng, n=4096, per_s=32.0, spread=0.06):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.statistics.histogram import histogram_of
+from ensembles.statistics.samples.histogram import histogram_of
 
 
 def durations(count: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 from real_tables import ROOT
 from scipy import stats
 
-from ensembles.statistics.slowest.tail import LARGEST
+from ensembles.statistics.extremes.maximum import LARGEST
 from ensembles.summaries.bins import bin_edges_s, bin_of
 
 sys.path.insert(0, str(ROOT))

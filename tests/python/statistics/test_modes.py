@@ -7,10 +7,10 @@ import pytest
 from real_tables import real_table
 from scipy import optimize, stats
 
-from ensembles.ensemble import Ensemble
+from ensembles.ensemble.ensemble import Ensemble
 from ensembles.statistics.modes.modes import Modes, modes_of
-from ensembles.statistics.resolution import clock_step_s
-from ensembles.statistics.sample import Sample
+from ensembles.statistics.samples.clock_step import clock_step_s
+from ensembles.statistics.samples.counted_durations import Sample
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
 
 

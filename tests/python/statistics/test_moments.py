@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import ensembles as en
-from ensembles.statistics.atoms import MOST_GROUPS, Atoms
-from ensembles.statistics.lmoments import l_moments
-from ensembles.statistics.quantiles import quantiles_of
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.smoothed_bootstrap import bandwidth, nodes
-from ensembles.statistics.studentised import Units
-from ensembles.statistics.studentised_l_moments import l_moment_ends
+from ensembles.statistics.moments.moments import l_moments
+from ensembles.statistics.moments.quantiles import quantiles_of
+from ensembles.statistics.resampling.bootstrap_t import Units
+from ensembles.statistics.resampling.bootstrap_t_l_moments import l_moment_ends
+from ensembles.statistics.resampling.smoothed_bootstrap import bandwidth, nodes
+from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.distinct_values import MOST_GROUPS, Atoms
 
 QUANTILES = (0.01, 0.25, 0.5, 0.9, 0.999)
 

@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.equation1 import equation1_of, slowest_distribution
-from ensembles.statistics.slowest.within_reach import Longest, chance_below_longest, reach
+from ensembles.statistics.extremes.order_statistics import (
+    Longest,
+    chance_below_longest,
+    equation1_of,
+    reach,
+    slowest_distribution,
+)
+from ensembles.statistics.samples.counted_durations import Sample
 
 
 @pytest.mark.parametrize(("calls", "tasks", "rank"), [(20, 1, 1), (50, 7, 3), (100, 40, 10), (30, 30, 30)])

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.phases_as_sample import (
+from ensembles.statistics.extremes.phase_maxima import (
     PhaseMaxima,
     effective_number,
     longest_log_s,
     phase_maxima,
 )
+from ensembles.statistics.samples.counted_durations import Sample
 
 
 def some_phases(phases, calls, seed):

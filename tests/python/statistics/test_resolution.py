@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from ensembles.statistics.modes.logcells import LogCells
-from ensembles.statistics.resolution import clock_step_of_counts_s, clock_step_s
-from ensembles.statistics.sample import Sample
+from ensembles.statistics.modes.density import LogCells
+from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s
+from ensembles.statistics.samples.counted_durations import Sample
 from ensembles.summaries.bins import bin_low_ns
 
 

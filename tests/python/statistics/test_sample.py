@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ensembles.errors import EnsioError
-from ensembles.statistics.sample import Sample
+from ensembles.model.errors import EnsioError
+from ensembles.statistics.samples.counted_durations import Sample
 from ensembles.summaries.bins import bin_low_ns
 
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ensembles.ensemble import Ensemble
-from ensembles.errors import EnsioError
-from ensembles.statistics.dependence import dependence_of
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.split import split_of
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.errors import EnsioError
+from ensembles.statistics.resampling.dependence import dependence_of
+from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.sums.split import split_of
 
 CALLS = (1, 2, 4, 8)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.sums import Pieces, on_grid, sums_of
+from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.sums.convolution import Pieces, on_grid, sums_of
 
 
 def weighted(pieces, step_s, size):

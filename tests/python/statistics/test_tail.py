@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.errors import EnsioError
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.beyond import beyond
-from ensembles.statistics.slowest.exchangeability import Calls
-from ensembles.statistics.slowest.tail import slowest_of
-from ensembles.statistics.slowest.tail_result import METHODS
+from ensembles.model.errors import EnsioError
+from ensembles.statistics.extremes.exchangeability import Calls
+from ensembles.statistics.extremes.maximum import METHODS, slowest_of
+from ensembles.statistics.extremes.pareto_tail import beyond
+from ensembles.statistics.samples.counted_durations import Sample
 
 KEYS = {
     "n",
@@ -173,7 +172,7 @@ def test_an_ensemble_gives_what_it_knows_of_its_calls():
 
 
 def test_the_longest_calls_are_those_of_a_sort():
-    from ensembles.statistics.slowest.tail import LARGEST, _largest
+    from ensembles.statistics.extremes.maximum import LARGEST, _largest
 
     for seen in (alike(20000), alike(300), np.round(alike(20000), 4)):
         np.testing.assert_array_equal(_largest(Sample.of(seen), seen), np.sort(seen)[-LARGEST:])

@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.beyond import beyond
-from ensembles.statistics.slowest.pareto_posterior import SHAPE_HIGH, SHAPE_LOW, Excesses, Nodes, posterior_of
-from ensembles.statistics.slowest.threshold import last_antimode_s
+from ensembles.statistics.extremes.last_mode import last_antimode_s
+from ensembles.statistics.extremes.pareto_posterior import (
+    SHAPE_HIGH,
+    SHAPE_LOW,
+    Excesses,
+    Nodes,
+    posterior_of,
+)
+from ensembles.statistics.extremes.pareto_tail import beyond
+from ensembles.statistics.samples.counted_durations import Sample
 
 NONE = np.zeros(0)
 

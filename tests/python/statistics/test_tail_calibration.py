@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from real_tables import ROOT, real_table
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.backtest import backtest_of
-from ensembles.statistics.slowest.equation1 import equation1_of
-from ensembles.statistics.slowest.exchangeability import Calls
+from ensembles.statistics.extremes.backtest import backtest_of
+from ensembles.statistics.extremes.exchangeability import Calls
+from ensembles.statistics.extremes.order_statistics import equation1_of
+from ensembles.statistics.samples.counted_durations import Sample
 
 sys.path.insert(0, str(ROOT))
 from calibration.cases.tail_cases import INDEPENDENT, Phased, independent_coverage, phased_coverage

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensembles.cli.tail_text import tail_text
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.backtest import backtest_of
-from ensembles.statistics.slowest.exchangeability import Calls
-from ensembles.statistics.slowest.settled import unsettled
-from ensembles.statistics.slowest.tail import slowest_of
+from ensembles.cli.tail import tail_text
+from ensembles.statistics.extremes.backtest import backtest_of
+from ensembles.statistics.extremes.exchangeability import Calls
+from ensembles.statistics.extremes.maximum import slowest_of
+from ensembles.statistics.extremes.stationarity import unsettled
+from ensembles.statistics.samples.counted_durations import Sample
 
 PHASES, CALLS = 80, 40
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.beyond import beyond
-from ensembles.statistics.slowest.shoulder import last_shoulder_s, too_few
-from ensembles.statistics.slowest.threshold import last_antimode_s
+from ensembles.statistics.extremes.last_mode import last_antimode_s, last_shoulder_s, too_few
+from ensembles.statistics.extremes.pareto_tail import beyond
+from ensembles.statistics.samples.counted_durations import Sample
 
 
 def with_slow(rng, calls, share, factor):

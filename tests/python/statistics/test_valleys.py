@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensembles.statistics.modes.valleys import DEPTH_RATIO, LEAST_CALLS, LEAST_SHARE, Blocks, chain, evidence
+from ensembles.statistics.modes.antimodes import (
+    DEPTH_RATIO,
+    LEAST_CALLS,
+    LEAST_SHARE,
+    Blocks,
+    chain,
+    evidence,
+)
 
 
 def some_blocks(seed, cells=14, calls=400):

@@ -10,19 +10,19 @@ import pytest
 from simulated import CALLS, NUMBERS, Program, ior_like
 
 import ensembles as en
-from ensembles import ensemble_of_run
-from ensembles.collection import collect
-from ensembles.events import Events
-from ensembles.metadata import RunMetadata
+from ensembles.ensemble import from_run
+from ensembles.model.events import Events
+from ensembles.model.metadata import RunMetadata
+from ensembles.model.regions import RegionTable
 from ensembles.passes import executors
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import ThreadExecutor
-from ensembles.regiontable import RegionTable
-from ensembles.run import Run
-from ensembles.structure import gaps_of_all, phases
-from ensembles.structure.gaps_of_all import EVEN_CELLS, GapsOfAll
-from ensembles.structure.phases import find_phases, phases_of_run
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.run.collect import collect
+from ensembles.run.run import Run
+from ensembles.structure.phases import detect, gap_occupancy
+from ensembles.structure.phases.detect import find_phases, phases_of_run
+from ensembles.structure.phases.gap_occupancy import EVEN_CELLS, GapsOfAll
+from ensembles.workloads.synthetic import synthetic_run
 
 
 class EventsSource:
@@ -163,9 +163,9 @@ def test_ensembles_and_phases_number_phases_alike(
     exact = en.open(run_path / name)
     writes = exact.select(op="write")
     assert set(writes.phase) == {2, 3, 4, 5, 6}
-    monkeypatch.setattr(phases, "MOST_EVENTS", 1600)
-    monkeypatch.setattr(ensemble_of_run, "IN_MEMORY", 0)
-    monkeypatch.setattr(ensemble_of_run, "SOME_EVENTS", 800)
+    monkeypatch.setattr(detect, "MOST_EVENTS", 1600)
+    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "SOME_EVENTS", 800)
     run = en.open(run_path / name)
     assert not run.knows_phases
     first = run.ensemble(op="write", phase="3-4")
@@ -187,8 +187,8 @@ def test_where_phases_are_put_together_those_that_are_asked_for_are_exact(
     run_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writes = en.open(run_path / "run").select(op="write")
-    monkeypatch.setattr(ensemble_of_run, "IN_MEMORY", 0)
-    monkeypatch.setattr(ensemble_of_run, "MOST_PHASES", most)
+    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "MOST_PHASES", most)
     run = en.open(run_path / "run")
     whole = run.ensemble(op="write")
     assert whole.n == len(writes)
@@ -215,7 +215,8 @@ GAP_TO = np.array([101, 9_000, 20_000, 34_000, 60_127, 120_000])
 
 
 @pytest.mark.skipif(
-    not gaps_of_all.NATIVE, reason="the compiled loop is not built: pip install . builds it with a C compiler"
+    not gap_occupancy.NATIVE,
+    reason="the compiled loop is not built: pip install . builds it with a C compiler",
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_compiled_gaps_equal_those_of_numpy(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +228,7 @@ def test_compiled_gaps_equal_those_of_numpy(seed: int, monkeypatch: pytest.Monke
         other = GapsOfAll(GAP_FROM, GAP_TO)
         other.add(shuffled[part::3])
         merged.merge(other)
-    monkeypatch.setattr(gaps_of_all, "_gaps", None)
+    monkeypatch.setattr(gap_occupancy, "_gaps", None)
     numpy.add(events)
     for name, values in compiled.to_arrays().items():
         np.testing.assert_array_equal(values, numpy.to_arrays()[name], err_msg=name)
@@ -260,11 +261,11 @@ def test_the_widest_idle_part_of_a_gap_is_found_exactly(calls: int, seed: int) -
 @pytest.mark.parametrize("gaps", [1, 3000])
 def test_cells_cover_a_gap_without_holes(length: int, gaps: int) -> None:
     low = np.arange(gaps) * 2 * length
-    _, _, edge = gaps_of_all._cells(low, low + length)
+    _, _, edge = gap_occupancy._cells(low, low + length)
     assert (edge[:, 0] == low).all()
     assert (edge[:, -1] == low + length).all()
     assert (np.diff(edge, axis=1) >= 0).all()
-    assert edge.size <= 2 * gaps_of_all.ALL_CELLS
+    assert edge.size <= 2 * gap_occupancy.ALL_CELLS
     # The finest are one ns wide.
     assert (edge == (low + length - 1)[:, None]).any(axis=1).all()
 

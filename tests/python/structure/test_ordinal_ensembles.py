@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from simulated import Program
 
-from ensembles.structure.ordinal_ensembles import APART, OrdinalEnsembles, class_of, class_ranges
-from ensembles.structure.ordinals import ordinal_of
+from ensembles.structure.ordinals.ensembles import APART, OrdinalEnsembles, class_of, class_ranges
+from ensembles.structure.ordinals.numbering import ordinal_of
 from ensembles.summaries.cells import CellSummary
 
 

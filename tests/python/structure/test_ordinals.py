@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ensembles.events import Call, Events
-from ensembles.structure.ordinals import OrdinalCounter, ordinal_of
+from ensembles.model.events import Call, Events
+from ensembles.structure.ordinals.numbering import OrdinalCounter, ordinal_of
 from ensembles.summaries.classes import Ordinals
 
 CALLS = (Call("pread", "posix", "read"), Call("pwrite", "posix", "write"), Call("read", "posix", "read"))

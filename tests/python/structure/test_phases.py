@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from simulated import NUMBERS, Program, ior_like
 
-from ensembles.errors import EnsioError
-from ensembles.events import Events
-from ensembles.regiontable import RegionTable
-from ensembles.structure.phases import find_phases, phase_of
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
+from ensembles.model.regions import RegionTable
+from ensembles.structure.phases.detect import find_phases, phase_of
 
 IO = [NUMBERS["pread"], NUMBERS["pwrite"]]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ensembles.events import Call, Events
+from ensembles.model.events import Call, Events
 from ensembles.structure.rates import rates_of
 from ensembles.summaries.rate import RateCurve
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ensembles.events import COLUMNS, Call, Events
-from ensembles.structure import strided_runs
-from ensembles.structure.in_order import order_by_start
-from ensembles.structure.strided_runs import MOST_POSITIONS, ROW, numpy_strides_of, strides_of
+from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.passes.start_order import order_by_start
+from ensembles.structure.strides import detect
+from ensembles.structure.strides.detect import MOST_POSITIONS, ROW, numpy_strides_of, strides_of
 
 CALLS = (
     Call("unknown", "", "meta"),
@@ -22,7 +22,7 @@ CALLS = (
 )
 
 needs_compiled = pytest.mark.skipif(
-    not strided_runs.NATIVE,
+    not detect.NATIVE,
     reason="the compiled loop is not built: pip install . builds it with a C compiler",
 )
 whatever_the_load = settings(deadline=None)
@@ -153,7 +153,7 @@ def test_calls_without_a_number_and_arrays_that_do_not_fit_are_refused() -> None
     for find in (strides_of, numpy_strides_of):
         with pytest.raises(IndexError, match="without a number"):
             find(events)
-    compiled = strided_runs._strides.strided_reads
+    compiled = detect._strides.strided_reads
     arrays = (np.zeros(2, "u4"),) * 14
     with pytest.raises(TypeError, match="thread must have items of 2 bytes"):
         compiled(arrays, 4, 64, 0.1, ROW.itemsize)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ensembles.structure.trend import trend_of
+from ensembles.structure.ordinals.trend import trend_of
 
 MADBENCH = [15, 15, 15, 30, 60, 120, 250, 500] + [15] * 8
 """Typical seconds of the reads of a task: from the fourth to the eighth they get worse."""

@@ -10,8 +10,8 @@ from generated_events import CALLS, TASKS, events
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.errors import EnsioError
-from ensembles.events import COLUMNS, Call, Events
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.summaries import callsums, kernels, spreading
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.raster import Raster

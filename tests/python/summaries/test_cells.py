@@ -4,7 +4,7 @@ nothing."""
 import numpy as np
 import pytest
 
-from ensembles.events import COLUMNS, Call, Events
+from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.classes import Ordinals, ordinal_class, ordinal_range, size_class, size_range_bytes

@@ -13,9 +13,9 @@ from made_runs import run_of
 
 import ensembles as en
 from ensembles import viz
-from ensembles.statistics.slowest.curve import Curve
+from ensembles.statistics.extremes.predictive_cdf import Curve
 from ensembles.viz import write_report
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 R_S = 0.016
 
