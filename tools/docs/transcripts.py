@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Runs the commands of a page and compares what they print with what the page shows.
 
-    python tools/docs/transcripts.py docs/user/tutorial.md            compare; exit code 1 if something differs
-    python tools/docs/transcripts.py docs/user/tutorial.md --write    put today's output into the page
+    python tools/docs/transcripts.py PAGE            compare; exit code 1 if something differs
+    python tools/docs/transcripts.py PAGE --write    put today's output into the page
 
-A transcript is an indented block: lines that begin with "$ " are commands, the lines under each are its output.
-All commands of a page run in one shell, in a new folder with a link to docs/. Numbers with their units are masked
-before they are compared, since times differ from machine to machine; so are the lines that describe the machine.
+A transcript is an indented block: lines that begin with "$ " are commands, the lines under each are its
+output. All commands of a page run in one shell, in a new folder with a link to docs/. Numbers with units
+are masked before they are compared, since times differ from machine to machine; lines that describe the
+machine are left out.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 INDENT = "    "
+HOME = "/home/you/ensio"
 MARK = "<<<< next command >>>>"
 MACHINE = re.compile(r"^(?:# )?(?:command|program|hosts|job|MPI|files on|start|left out|recorded|slowest)\b")
 NUMBER = re.compile(
@@ -65,7 +67,7 @@ def printed_by(commands: list[str]) -> list[list[str]]:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        text = done.stdout.replace(os.path.realpath(folder), "/home/you/ensio").replace(folder, "/home/you/ensio")
+        text = done.stdout.replace(os.path.realpath(folder), HOME).replace(folder, HOME)
     if done.returncode != 0:
         raise SystemExit(f"a command failed with {done.returncode}:\n{text}")
     parts = text.split(f"{MARK}\n")[:-1]
