@@ -1,5 +1,5 @@
 /* stream.h: what ensio-otf2 is told and tells, over pipes. Both sides are of one version of ensio and run on one
- * machine: integers are the machine's own. docs/formats.md says it in words.
+ * machine: integers are the machine's own. docs/reference/formats/other-tools.md says it in words.
  *
  * A stream is a sequence of messages: this head, and `bytes` bytes behind it. Texts are ended by a NUL each. */
 #ifndef ENSIO_OTF2_STREAM_H

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* key, default, smallest, largest. docs/pfsmodel.md says what each means. */
+/* key, default, smallest, largest. docs/reference/pfsmodel.md says what each means. */
 #define PFS_PARAMETERS(X) \
     /* nodes */ \
     X(tasks_per_node, 4, 1, 4096) \

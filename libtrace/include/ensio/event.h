@@ -2,7 +2,7 @@
  *
  * This header is the only description of the layout. The recorder writes through it, and the Python reader parses it
  * (ensembles/model/c_layout.py), so that nothing is typed twice. Keep to one member a line, fixed-width types, no bit
- * fields, and no padding that is not named. docs/trace-format.md tells the story around it.
+ * fields, and no padding that is not named. docs/reference/formats/spool.md tells the story around it.
  *
  * A spool is a sequence of windows. Every window begins at a multiple of ENSIO_WINDOW_UNIT_BYTES and is a multiple of
  * it long. The first window is the process's own: it begins with struct ensio_spool, and its text entries begin at
@@ -42,7 +42,7 @@
 #define ENSIO_CARRIED_READ 1
 #define ENSIO_CARRIED_WRITE 2
 
-/* The summary: what the calls of a process add up to, by call, size class and ordinal class (docs/trace-format.md). */
+/* The summary: what the calls of a process add up to, by call, size class and ordinal class (docs/reference/formats/spool.md). */
 #define ENSIO_BLOCK_BINS 32     /* bins of an octave of the bin law, which is what a block holds */
 #define ENSIO_OCTAVES 60        /* of the bin law, the first of them from 0 on */
 #define ENSIO_LARGEST 8         /* longest calls of a cell that are kept whole */
