@@ -1,4 +1,4 @@
-"""Real programs, recorded by both ways in."""
+"""Real programs, recorded by relinking and by preload."""
 
 import os
 import subprocess
@@ -90,7 +90,7 @@ def relinked(tmp_path) -> Recorder:
 
 @pytest.fixture
 def preload(tmp_path) -> Recorder:
-    """A recorder for programs that nobody here built."""
+    """A recorder for programs that this project did not build."""
     if not PRELOAD.exists():
         pytest.fail(f"the recorder is not built in {BUILD}; run ./dev setup")
     return Recorder("preloaded", tmp_path)

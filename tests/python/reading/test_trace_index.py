@@ -64,7 +64,7 @@ def same(events: en.Events, expected: en.Events) -> None:
 @pytest.mark.parametrize("most", [300, ROWS, 3 * ROWS])
 @pytest.mark.parametrize("names", [None, ("rank", "start"), ("moved",)])
 def test_chunks_that_somebody_holds_are_not_written_over(trace: Path, most: int, names) -> None:
-    """The memory of chunks is used again, but only where nobody looks at it any more."""
+    """The memory of chunks is used again, but only where it is not in use any more."""
     source = TraceFileSource(str(trace))
     held, columns = [], []
     for number, chunk in enumerate(source.chunks(most, names)):
