@@ -53,15 +53,16 @@ set_up_for() {
     read -r level packages <<<"$(needs "$@")"
     # shellcheck disable=SC2086 # names of packages
     case $level in
-    python) in_turn make_python $packages ;;
+    python) in_turn make_python "test,notebook" $packages ;;
     tools) set_up_tests "test,notebook" $packages ;;
     *) set_up_all_tests ;;
     esac
 }
 
+# make_python EXTRAS PACKAGE...: the Python package without what build/ has.
 make_python() {
-    need_packages "${python_packages[@]}" "$@"
-    install_python "test,notebook"
+    need_packages "${python_packages[@]}" "${@:2}"
+    install_python "$1"
 }
 
 set_up_all_tests() {
