@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 from places import BUILD, ENSIO_CC, PRELOAD, PROGRAMS
 
+FOLDER = Path(__file__).parent
 WAYS = ("relinked", "preloaded")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of this folder are slow, but for those that are marked as quick."""
+    for item in items:
+        if FOLDER in item.path.parents and not item.get_closest_marker("quick"):
+            item.add_marker(pytest.mark.slow)
 
 
 class Recorder:

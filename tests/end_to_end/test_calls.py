@@ -10,6 +10,8 @@ import strace
 
 import ensembles
 
+pytestmark = pytest.mark.quick
+
 BUILDS = {
     "plain": (),
     "64-bit names": ("-D_FILE_OFFSET_BITS=64", "-D_LARGEFILE64_SOURCE"),

@@ -4,9 +4,12 @@ import re
 import subprocess
 import sys
 
+import pytest
 from places import BUILD, ROOT
 
 import ensembles
+
+pytestmark = pytest.mark.quick
 
 PAGE = ROOT / "docs" / "calls.md"
 SCRIPT = ROOT / "libtrace" / "tools" / "calls_page.py"

@@ -97,6 +97,7 @@ def test_run_says_what_it_is(simulate):
     assert run.clock_error_s == 0
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("mode", ["trace", "profile"])
 def test_commands_take_a_simulated_run(simulate, mode, capsys):
     simulated(simulate, *small_ior("--fs", "./mine.toml", "--mode", mode, "-o", "run"))

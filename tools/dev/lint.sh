@@ -15,9 +15,9 @@ lint() {
     *) fail "lint takes nothing, --quick or --prose-figures, not $1" ;;
     esac
     if [[ ${1-} ]]; then
-        in_turn make_python "test,notebook,lint" "${quick_lint_packages[@]}"
+        in_turn make_python "$all_test_extras,lint" "${quick_lint_packages[@]}"
     else
-        set_up_tests "test,notebook,lint" "${test_packages[@]}" "${quick_lint_packages[@]}" "${lint_packages[@]}"
+        set_up_tests "$all_test_extras,lint" "${test_packages[@]}" "${quick_lint_packages[@]}" "${lint_packages[@]}"
     fi
     cd "$top"
     local failed=()

@@ -16,6 +16,10 @@ real_packages=(glusterfs-server iproute2 util-linux xfsprogs)
 quick_lint_packages=(git shellcheck)
 lint_packages=(clang-tidy cppcheck)
 
+# Extras of setup.cfg for all tests.
+test_extras=(browser dask dask-jobs darshan filters notebook otf2 pandas parquet)
+all_test_extras=$(IFS=, && echo "test,${test_extras[*]}")
+
 # Packages that a command needs and this user cannot install.
 lacking=()
 

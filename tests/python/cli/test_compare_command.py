@@ -16,6 +16,8 @@ from ensembles.readers.layout import CONSTANTS, EVENT
 from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
 from ensembles.writers.synthetic import synthetic_run
 
+pytestmark = pytest.mark.slow
+
 NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
 TASKS = 4
 

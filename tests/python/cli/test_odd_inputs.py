@@ -13,6 +13,8 @@ import pytest
 from ensembles.printable import printable
 from ensembles.writers.synthetic import synthetic_run
 
+pytestmark = pytest.mark.slow
+
 ENSIO = Path(sys.executable).with_name("ensio")
 MANY_DIGITS = "9" * 5000
 ODD = "tab\there\x1b[31mred\nline\udcffend é 漢 \u202e"

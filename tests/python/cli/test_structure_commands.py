@@ -16,6 +16,8 @@ from ensembles.structure.phases import phase_of, phases_of_run
 from ensembles.writers.spool import SpoolContent, write_spool
 from ensembles.writers.synthetic import SyntheticRun, synthetic_run
 
+pytestmark = pytest.mark.slow
+
 TASKS, EVENTS, PHASES = 12, 62, 5
 OPEN, PREAD, PWRITE = 1, 5, 6
 MIB = 1 << 20

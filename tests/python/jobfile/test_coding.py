@@ -11,6 +11,8 @@ from ensembles.readers import coding
 from ensembles.readers.coding import BLOCK_EVENTS, decode_events, decode_text, numpy_decode_events
 from ensembles.readers.layout import BLOCK, EVENT
 
+pytestmark = pytest.mark.slow
+
 DECODERS = [numpy_decode_events]
 if coding.NATIVE:
     DECODERS.append(decode_events)

@@ -175,6 +175,7 @@ def test_any_damage_is_an_error_or_told(made, tmp_path_factory, at, value, cut):
     assert (found, rows) == (RANKS * EVENTS, RANKS * EVENTS) or run.notes
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=100)
 def test_forged_summaries_are_refused_or_hold_possible_numbers(made, tmp_path_factory, coder, data):

@@ -19,6 +19,8 @@ import ensembles as en
 from ensembles.events import COLUMNS
 from ensembles.readers.rundirectory import open_run_directory
 
+pytestmark = pytest.mark.slow
+
 FORMATS = ("hdf5", "parquet", "csv", "perfetto")
 
 

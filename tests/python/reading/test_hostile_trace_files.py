@@ -25,6 +25,8 @@ from ensembles.writers.trace_parts import put_texts
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 from bounded import MOST_MORE_BYTES, MOST_S, command
 
+pytestmark = pytest.mark.slow
+
 ROWS = 3000
 
 

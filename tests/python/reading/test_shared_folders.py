@@ -17,6 +17,8 @@ import ensembles as en
 from ensembles.collection import collect
 from ensembles.readers import owners
 
+pytestmark = pytest.mark.slow
+
 ENSIO = (sys.executable, "-m", "ensembles.cli.main")
 OURS, THEIRS, OTHERS = os.geteuid(), 65534, 12345
 

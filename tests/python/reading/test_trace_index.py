@@ -253,6 +253,7 @@ def test_an_index_that_lies_is_refused_when_its_events_are_read(
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(
     name=st.sampled_from(("rank", "row", "first_start", "last_start", "max_end")),

@@ -30,6 +30,8 @@ from ensembles.summaries.rate import RateCurve
 from ensembles.viz.data_for import data_for
 from ensembles.writers.synthetic import synthetic_run
 
+pytestmark = pytest.mark.slow
+
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
 DASK = [sys.executable, "-m", "dask"]
 TASKS, EVENTS = 40, 302

@@ -17,6 +17,8 @@ from ensembles.statistics.slowest.curve import Curve
 from ensembles.viz import write_report
 from ensembles.writers.synthetic import synthetic_run
 
+pytestmark = pytest.mark.slow
+
 R_S = 0.016
 
 
