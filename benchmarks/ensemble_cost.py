@@ -1,7 +1,7 @@
 """What statements about ensembles cost: from durations in memory, from a histogram, and from runs on disk.
 
 Ratios are to what np.histogram and scipy.stats take for the same calls in the same run. Times are of the
-processor, all threads together, and of the clock; every step from disk is a process of its own, so that its
+processor, all threads together, and of the clock; every step from disk is a separate process, so that its
 peak memory is its own. (The file is not called statistics.py, which would stand before Python's own.)
 """
 

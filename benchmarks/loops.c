@@ -24,7 +24,7 @@ __asm__(".text\n.skip " QUOTED(PADDING) ", 0x90\n");
 
 enum { WINDOW_EVENTS = 1 << 20 };
 
-/* Each thread has descriptors of its own, so that threads share nothing but what the recorder shares. */
+/* Each thread has its own descriptors, so that threads share nothing but what the recorder shares. */
 static _Thread_local int null_fd = -1, file_fd = -1;
 static _Thread_local FILE *null_stream;
 static _Thread_local char floor_path[4096];
@@ -32,7 +32,7 @@ static _Thread_local struct ensio_event *window;
 static _Thread_local size_t next_event;
 static _Thread_local off_t floor_bytes;
 
-/* The floor's file grows as a spool does: its pages are touched for the first time by the events, and were nobody's
+/* The floor's file grows as a spool does: its pages are touched for the first time by the events, and had no owner
  * before. (Cut short and filled again, a file gets the pages that it has just given back, and a virtual machine has the
  * memory of those still: that floor is lower by what the host takes to find memory.) */
 static void fresh_window(void)

@@ -211,7 +211,7 @@ def phases(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
         mode = fit_modes(CountedDurations.of(durations_s, phase)).modes[0]
         held += mode.low_s <= SCALE_S <= mode.high_s
     yield "a bump of one phase of 50 is told", f"{told / repeats:.0%} of {repeats}", "100 %"
-    yield "and is no mode", f"{alone / repeats:.0%} of {repeats}", "100 %"
+    yield "and is not a mode", f"{alone / repeats:.0%} of {repeats}", "100 %"
     yield "coverage of place: 50 phases that differ", f"{held / repeats:.1%} of {repeats}", "85–95 %"
 
 
@@ -236,7 +236,7 @@ def harmonics(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
 
 
 def modes_apart(modes: int, least: float, rng: np.random.Generator) -> np.ndarray:
-    """Places of modes at random over two decades, none nearer to another than can be told apart."""
+    """Places of modes at random over two decades, none nearer to another than can be distinguished."""
     while True:
         place_log = np.sort(rng.uniform(0, np.log(100), modes))
         if np.diff(place_log).min() >= least:

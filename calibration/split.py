@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from calibration.page import say, show
-from ensembles.statistics.resampling.dependence import dependence_of
-from ensembles.statistics.samples.counted_durations import Sample
-from ensembles.statistics.sums.split import split_of
+from ensembles.statistics.resampling.dependence import estimate_dependence
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.sums.split import predict_split
 
 CALLS = (1, 2, 4, 8)
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python" 
 from simulated import NUMBERS, Program
 
 from calibration.page import show
-from ensembles.structure.ordinals.trend import trend_of
+from ensembles.structure.ordinals.trend import fit_trend
 from ensembles.structure.phases.detect import find_phases
 
 MADBENCH_S = [15, 15, 15, 30, 60, 120, 250, 500] + [15] * 8

@@ -89,10 +89,10 @@ static void misaligned_requests_cost_at_each_ragged_end(void)
     CHECK(near(write_ms(on, 1, MIB, 3 * MIB / 2), 1.5 * mib_ms + 5, 1e-3)); /* begins on a boundary */
     CHECK(near(write_ms(on, 1, MIB / 4, MIB / 2), 0.5 * mib_ms + 7, 1e-3)); /* within one stripe */
     CHECK(write_ms(on, 1, MIB, 3 * MIB) < 0.001);                           /* aligned: the cache takes it */
-    CHECK(write_ms(on, 0, MIB / 2, 2 * MIB) < 0.001);                       /* nobody else has the file */
+    CHECK(write_ms(on, 0, MIB / 2, 2 * MIB) < 0.001);                       /* no other task has the file */
 }
 
-/* Where a task goes on after its own last write nobody else was: only the stripe at the end is merged. */
+/* Where a task goes on after its own last write, where no other task was: only the stripe at the end is merged. */
 static void a_write_that_goes_on_is_aligned_at_its_beginning(void)
 {
     const char *text = PLAIN "lock_conflict_ms 2\npartial_stripe_ms 5\nfault.misaligned-requests 1\n";

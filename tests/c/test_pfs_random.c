@@ -54,12 +54,12 @@ struct run {
     long leaves;
 };
 
-/* How a driver goes through time: from event to event, or in steps of its own. */
+/* How a driver goes through time: from event to event, or in its own steps. */
 enum manner { BY_EVENTS, BY_SMALL_STEPS, BY_BOTH };
 
 /* Between two completions of a task nothing of it begins, so each manner sees the same calls at the same times as long
- * as calls begin at times of their own: here 0 to 3 ms after the last one was complete, on a grid that all manners
- * meet. */
+ * as calls begin at their own times: here 0 to 3 ms after the last one was complete, on a grid that all manners meet.
+ */
 static struct run go(const char *text, uint64_t seed, long calls, enum manner manner, int leaving)
 {
     struct pfs *model = world(text, TASKS, NODES, seed);
@@ -114,7 +114,7 @@ static struct run go(const char *text, uint64_t seed, long calls, enum manner ma
             run.digest += (one ^ (one >> 29)) * 0xbf58476d1ce4e5b9u; /* a sum: ties may come in any order */
         }
     }
-    /* Nobody begins any more: all that is under way comes to its end. */
+    /* No call begins any more: all that is under way comes to its end. */
     for (long steps = 0; pfs_next_ns(model) != INT64_MAX; steps++) {
         CHECK(steps < 10000000);
         pfs_advance(model, pfs_next_ns(model));

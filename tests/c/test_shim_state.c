@@ -117,7 +117,7 @@ static void a_leader_that_is_killed_is_replaced(void)
     end_of(leader);
     end_of(other);
     CHECK(state->counts.restarts == 0);
-    shim_wait(state, begin_read(state, 0, 30000000)); /* long enough that somebody looks for those who are gone */
+    shim_wait(state, begin_read(state, 0, 30000000)); /* long enough that a waiter looks for processes that are gone */
     CHECK(state->counts.gone >= 1);
     const struct shim_slot *slot = &state->slots[1];
     CHECK(slot->pid == 0);
@@ -141,7 +141,7 @@ static void many_processes_lose_no_call(void)
     CHECK(state->counts.calls == PROCESSES * CALLS);
     CHECK(state->counts.let_go == 0 && state->counts.restarts == 0 && state->counts.nested == 0);
     CHECK(state->counts.bytes_read == (uint64_t)PROCESSES * CALLS * 10000);
-    /* The target moves 100 MB/s, whoever asks. */
+    /* The target moves 100 MB/s for any caller. */
     CHECK(shim_now_ns(state) >= INT64_C(10) * PROCESSES * CALLS * 10000);
 }
 

@@ -49,7 +49,7 @@ static _Noreturn void read_in_child(const uint8_t *data, size_t size, const char
     char anchor[256];
     dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
     dup2(complaint, STDERR_FILENO);
-    signal(SIGALRM, SIG_DFL); /* libFuzzer has a handler of its own */
+    signal(SIGALRM, SIG_DFL); /* libFuzzer has its own handler */
     alarm(READ_WITHIN_S);
     OTF2_Error_RegisterCallback(on_error, NULL);
     if (!make_archive(data, size, folder))

@@ -42,7 +42,8 @@
 #define ENSIO_CARRIED_READ 1
 #define ENSIO_CARRIED_WRITE 2
 
-/* The summary: what the calls of a process add up to, by call, size class and ordinal class (docs/reference/formats/spool.md). */
+/* The summary: what the calls of a process add up to, by call, size class and ordinal class
+ * (docs/reference/formats/spool.md). */
 #define ENSIO_BLOCK_BINS 32     /* bins of an octave of the bin law, which is what a block holds */
 #define ENSIO_OCTAVES 60        /* of the bin law, the first of them from 0 on */
 #define ENSIO_LARGEST 8         /* longest calls of a cell that are kept whole */

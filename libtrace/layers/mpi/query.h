@@ -7,7 +7,8 @@
 /* Bytes of one element of a type; 0 where it is none. */
 int64_t ensio_mpi_type_bytes(uintptr_t type);
 
-/* The errno that is nearest to the class of an MPI error (docs/reference/formats/columns.md lists them); 0 of MPI_SUCCESS. */
+/* The errno that is nearest to the class of an MPI error (docs/reference/formats/columns.md lists them); 0 of
+ * MPI_SUCCESS. */
 int ensio_mpi_errno(int code);
 
 /* Bytes moved by a call that returned `result` and filled `status`, or minus an errno. `in_array`: the status is one of

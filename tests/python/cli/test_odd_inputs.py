@@ -13,6 +13,8 @@ import pytest
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.workloads.synthetic import synthetic_run
 
+pytestmark = pytest.mark.slow
+
 ENSIO = Path(sys.executable).with_name("ensio")
 MANY_DIGITS = "9" * 5000
 ODD = "tab\there\x1b[31mred\nline\udcffend é 漢 \u202e"

@@ -16,6 +16,8 @@ from ensembles.structure.phases.detect import detect_phases, phase_index
 from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
 from ensembles.writers.native.spool import SpoolContent, write_spool
 
+pytestmark = pytest.mark.slow
+
 TASKS, EVENTS, PHASES = 12, 62, 5
 OPEN, PREAD, PWRITE = 1, 5, 6
 MIB = 1 << 20

@@ -16,6 +16,8 @@ from read_by_pydarshan import events_of, segments_of
 
 import ensembles as en
 
+pytestmark = pytest.mark.slow
+
 ENSIO = Path(sys.executable).with_name("ensio")
 
 

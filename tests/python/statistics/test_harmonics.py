@@ -1,4 +1,4 @@
-"""Harmonics are found where modes are fractions of one, and told apart from coincidence."""
+"""Harmonics are found where modes are fractions of one, and distinguished from coincidence."""
 
 import numpy as np
 import pytest

@@ -21,7 +21,7 @@ def normal_modes(rng, n, places_s, sigma, weights):
 
 
 def counted(cdf, n, rng):
-    """A sample of so many calls, drawn bin by bin: as good for a thousand million as for a thousand."""
+    """A sample of so many calls, drawn bin by bin: as good for a billion as for a thousand."""
     edges_s = (np.append(bin_low_ns().astype(np.float64), 2.0**63) - 0.5) * 1e-9
     chance = np.diff(cdf(np.maximum(edges_s, 0)))
     counts = rng.multinomial(n, chance / chance.sum())[:BIN_COUNT]

@@ -60,7 +60,7 @@ def test_cells_hold_all_calls_and_are_as_wide_as_the_clock_tells():
     sample = CountedDurations.of(durations_s)
     cells = LogCells.of(sample.counts, 1e-6)
     assert cells.counts.sum() == len(durations_s)
-    # Up to 32 µs every value has a cell of its own, half a step to each side; but zero and
+    # Up to 32 µs every value has its own cell, half a step to each side; but zero and
     # one step share a cell.
     values, counts = np.unique(np.rint(durations_s * 1e6), return_counts=True)
     edges_us = np.exp(cells.edges) * 1e6

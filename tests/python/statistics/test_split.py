@@ -148,7 +148,7 @@ def test_json_has_the_agreed_keys():
 
 
 def test_time_does_not_grow_with_the_number_of_calls():
-    """The work is that of the bins: a thousand million calls are no more than a thousand."""
+    """The work is that of the bins: a billion calls are no more than a thousand."""
     some = CountedDurations.of(np.exp(np.random.default_rng(3).normal(-5, 1, 1000)))
     many = replace(some, n=some.n * 10**6, count=some.count * 10**6)
     few, plenty = predict_split(some, CALLS, 100), predict_split(many, CALLS, 100)

@@ -28,6 +28,7 @@ def of_one_kind(nodes, logarithmic):
     return Nodes(nodes.shape[mine], nodes.scale[mine], weight, nodes.logarithmic[mine])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [-0.6, -0.2, 0.0, 0.3])
 def test_posterior_is_the_integral_over_a_dense_grid(shape):
     values = stats.genpareto.rvs(shape, scale=0.4, size=60, random_state=17)

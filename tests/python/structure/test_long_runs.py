@@ -1,4 +1,4 @@
-"""Phases of runs of which not all calls are held: those of the whole run, and one answer whoever asks."""
+"""Phases of runs of which not all calls are held: those of the whole run, and one answer for every caller."""
 
 from __future__ import annotations
 

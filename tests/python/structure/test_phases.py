@@ -163,7 +163,7 @@ def test_a_rank_that_writes_headers_between_phases(ranks):
     events, truth = program.recorded()
     found = find_phases(events)
     assert found.rule == "steps"
-    # Nothing tells whether the header is a phase of its own or the beginning of the next.
+    # Nothing tells whether the header is a separate phase or the beginning of the next.
     of_data = (events.call == NUMBERS["pwrite"]) & (events.requested > 512)
     phase = found.of(events)
     assert (np.diff(phase[of_data & (events.rank == 1)]) > 0).all()

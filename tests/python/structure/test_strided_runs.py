@@ -1,4 +1,4 @@
-"""Strided runs found by compiled code and by NumPy: equal, whatever tasks do; and the order both stand on."""
+"""Strided runs found by compiled code and by NumPy are equal, whatever tasks do; the order of both."""
 
 from __future__ import annotations
 

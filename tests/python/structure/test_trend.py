@@ -10,7 +10,7 @@ MADBENCH = [15, 15, 15, 30, 60, 120, 250, 500] + [15] * 8
 
 
 def trend_in(typical_s, ranks, seed, spread=0.3, of_ordinal=0.0, of_rank=0.2):
-    """Of log-normal durations, whose ordinals and ranks have random effects of their own."""
+    """Of log-normal durations, whose ordinals and ranks have their own random effects."""
     random = np.random.default_rng(seed)
     p = len(typical_s)
     logs = np.log(np.array(typical_s, float)) + random.normal(0, spread, (ranks, p))
@@ -90,7 +90,7 @@ def test_page_test_is_scipys():
 
     random = np.random.default_rng(4)
     logs = np.arange(6) * 0.3 + random.normal(0, 1, (30, 6))
-    logs[3, 2] = np.nan  # this rank has no such call, and is no block
+    logs[3, 2] = np.nan  # this rank has no such call, and is not a block
     found = fit_trend(np.arange(1, 7), np.arange(1, 7), np.arange(6.0), logs)
     kept = np.delete(logs, 3, axis=0)
     assert found.p_by_rank == pytest.approx(page_trend_test(kept, method="asymptotic").pvalue)

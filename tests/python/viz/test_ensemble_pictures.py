@@ -17,6 +17,8 @@ from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
 from ensembles.viz import write_report
 from ensembles.workloads.synthetic import synthetic_run
 
+pytestmark = pytest.mark.slow
+
 R_S = 0.016
 
 
