@@ -124,7 +124,7 @@ class SpoolSource:
         with these columns and those that are read anyway (`Events.partly`), or with all."""
         reader = BlockReader(self._decodings)
         yield from self._chunks_of(reader, max_events, names)
-        self.note_flaws(reader.flaws)
+        self.note_damage(reader.flaws)
 
     def parts(
         self, most_parts: int, max_events: int, names: Sequence[str] | None = None
@@ -144,7 +144,7 @@ class SpoolSource:
                 if not waiting:
                     for other in readers[1:]:
                         readers[0].flaws.merge(other.flaws)
-                    self.note_flaws(readers[0].flaws)
+                    self.note_damage(readers[0].flaws)
 
         return [part(reader) for reader in readers]
 
@@ -212,7 +212,7 @@ class SpoolSource:
             if more == 0:
                 break
             count += more
-        self.note_flaws(reader.flaws)
+        self.note_damage(reader.flaws)
         events = self._events(columns, count)
         sort_by_rank_and_start(events.columns)
         return events
@@ -251,7 +251,7 @@ class SpoolSource:
         make = Events if len(columns) == len(COLUMNS) else Events.partly
         return make(columns, self.metadata.calls, self.metadata.files)
 
-    def note_flaws(self, flaws: DamageReport) -> None:
+    def note_damage(self, flaws: DamageReport) -> None:
         """Say in the notes what a pass over all events found."""
         for sentence in flaws.sentences:
             self.metadata.note(sentence)

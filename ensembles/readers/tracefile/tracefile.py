@@ -204,7 +204,7 @@ class TraceFileSource:
                 yield from self._cut({name: columns[name][begin:end] for name in asked}, max_events)
                 del columns
 
-    def note_flaws(self, flaws: DamageReport) -> None:
+    def note_damage(self, flaws: DamageReport) -> None:
         """There are none: what was damaged was left out, and noted, when the file was made."""
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:

@@ -142,7 +142,7 @@ class ImportedSource:
         """As `chunks`, of the ranks of a span."""
         return self._chunks(self._begin_of(span[0]), self._begin_of(span[1] + 1), max_events, names)
 
-    def note_flaws(self, flaws: DamageReport) -> None:
+    def note_damage(self, flaws: DamageReport) -> None:
         """There are none: records that were passed over are in the notes."""
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
