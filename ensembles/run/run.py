@@ -96,7 +96,7 @@ class Run(RunInfo):
     @property
     def most_events(self) -> int:
         """How many events there are at most, without a look at them."""
-        return self._source.slots
+        return self._source.capacity
 
     def some_ranks(self, most_events: int, least_ranks: int = 3) -> Events:
         """All events of some ranks, evenly spaced among all, sorted by (rank, start): about `most_events`,
