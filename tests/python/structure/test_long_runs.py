@@ -28,7 +28,7 @@ from ensembles.workloads.synthetic import synthetic_run
 class EventsSource:
     """What a run of events in memory is read from, given in chunks of a few."""
 
-    complete = True
+    is_complete = True
 
     def __init__(self, events: Events, chunk: int = 97) -> None:
         self._events, self._chunk = events, chunk
