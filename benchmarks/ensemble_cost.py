@@ -21,18 +21,18 @@ import numpy as np
 from scipy import stats
 from tabulate import tabulate
 
-from ensembles.collection import collect
-from ensembles.ensemble import Ensemble
-from ensembles.statistics.sample import Sample
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.run.collect import collect
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries import kernels
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 REPEATS = 3
 
 PREPARE = """
 import json, re, sys, time
 import numpy as np, scipy.stats, tabulate
-import ensembles, ensembles.ensemble_of_run, ensembles.readers.tracefile
+import ensembles, ensembles.ensemble.from_run, ensembles.readers.tracefile.tracefile
 run = sys.argv[1]
 begin, used = time.perf_counter(), time.process_time()
 """
@@ -76,8 +76,8 @@ def from_memory(count: int) -> list[list[str]]:
             stats.describe(durations_s),
         ),
         "log histogram (kernels.count_seconds)": lambda: kernels.count_seconds(durations_s, 1e9),
-        "Sample": lambda: Sample.of(durations_s),
-        "Sample, 64 phases": lambda: Sample.of(durations_s, phase),
+        "Sample": lambda: CountedDurations.of(durations_s),
+        "Sample, 64 phases": lambda: CountedDurations.of(durations_s, phase),
     }
     return with_ratios({name: measure(step) for name, step in steps.items()})
 

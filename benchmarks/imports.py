@@ -35,8 +35,8 @@ OPEN = "import ensembles; run = ensembles.open(path); count = run.most_events"
 
 SORTED = """
 import numpy as np
-from ensembles.events import COLUMNS
-from ensembles.readers.foreign.sorting import sorted_table
+from ensembles.model.events import COLUMNS
+from ensembles.readers.foreign.common.sorting import sorted_table
 def blocks():
     draw = np.random.default_rng(1)
     for low in range(0, EVENTS, 1 << 20):
@@ -92,8 +92,8 @@ def measure(step: str, path: str, **names: int) -> tuple[float, float, int]:
     given = "".join(f"{name} = {value}\n" for name, value in names.items())
     program = (
         "import json, re, time\n"
-        "import numpy, ensembles.opening, ensembles.readers.foreign.dftracer\n"
-        "import ensembles.readers.foreign.strace\n"
+        "import numpy, ensembles.run.open, ensembles.readers.foreign.dftracer.source\n"
+        "import ensembles.readers.foreign.strace.source\n"
         f"path = {path!r}\n{given}"
         "begin = time.process_time()\n"
         f"{step}\n"

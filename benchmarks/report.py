@@ -21,7 +21,7 @@ from tabulate import tabulate
 
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 SHAPES = {"64 tasks × 156,250": (64, 156_250), "10,240 tasks × 977": (10_240, 977)}
 REPEATS = 3

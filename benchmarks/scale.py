@@ -23,10 +23,10 @@ import ensembles
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary, ignoring_run
-from ensembles.structure.ordinals_of_run import Operations
+from ensembles.structure.ordinals.detect import Operations
 from ensembles.summaries.cells import CellSummary
 from ensembles.viz.report import report_requests
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 EVENTS_PER_TASK = 156_250
 

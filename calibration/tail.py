@@ -21,10 +21,10 @@ from calibration.cases.tail_cases import (
     phased_coverage,
 )
 from calibration.cases.tail_tables import TABLES, ensembles_of, folder
-from ensembles.ensemble_of_run import IN_MEMORY
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.backtest import backtest_of
-from ensembles.statistics.slowest.exchangeability import Calls
+from ensembles.ensemble.from_run import IN_MEMORY
+from ensembles.statistics.extremes.backtest import run_backtest
+from ensembles.statistics.extremes.exchangeability import CallAttributes
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 RATIOS = (0.1, 1.0, 10.0, 100.0)
 STEPS = (0.25, 1.0, 4.0, 16.0)
@@ -133,7 +133,7 @@ def real_rows(quick: bool) -> None:
     rows: list[list[str]] = []
     verdicts: dict[str, list[str]] = {}
     for what, calls in _real_ensembles(quick):
-        found = backtest_of(Sample.of(calls.durations_s, calls.phase), calls=calls)
+        found = run_backtest(CountedDurations.of(calls.durations_s, calls.phase), calls=calls)
         row = [what]
         for kind in found.kinds:
             if kind.coverage is None or kind.width is None or kind.refused > kind.trials:
@@ -151,7 +151,7 @@ def real_rows(quick: bool) -> None:
         print(f"{kind} left out, goal 0.80 to 0.96: {parts}", flush=True)
 
 
-def _real_ensembles(quick: bool) -> Iterator[tuple[str, Calls]]:
+def _real_ensembles(quick: bool) -> Iterator[tuple[str, CallAttributes]]:
     for name in TABLES[:1] if quick else TABLES:
         yield from ensembles_of(name)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ensembles.events import Events
+from ensembles.model.events import Events
 
 Compute = Callable[[Events], Events]
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ensembles.units import few
+from ensembles.model.units import few
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ensembles.errors import EnsioError
+from ensembles.model.errors import EnsioError
 from ensembles.passes.group import SummaryGroup
 from ensembles.passes.spec import PARTS_EACH, PassRun, PassSpec, merge_partials, run_partition
 

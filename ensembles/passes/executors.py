@@ -17,8 +17,8 @@ from itertools import repeat
 from multiprocessing import get_context, parent_process
 from typing import Protocol
 
-from ensembles.errors import EnsioError
-from ensembles.events import Events
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.group import SummaryGroup
 from ensembles.passes.spec import PARTS_EACH, Partial, PassRun, PassSpec, run_partition
@@ -116,7 +116,7 @@ class ProcessExecutor:
         if self._pool is None:
             # Not fork: this process may have threads, and a lock of theirs would never be given back.
             context = get_context("forkserver")
-            context.set_forkserver_preload(["ensembles.opening", "ensembles.selection"])
+            context.set_forkserver_preload(["ensembles.run.open", "ensembles.run.selection"])
             self._pool = ProcessPoolExecutor(self.count, context, _end_with_parent)
         return self._pool
 

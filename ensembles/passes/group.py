@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ensembles.events import COLUMNS, Events
+from ensembles.model.events import COLUMNS, Events
 from ensembles.passes.memory import Budget, watched
 from ensembles.passes.rank_buffer import RankBuffer
 from ensembles.passes.summary import ANY_ORDER, BY_RANK, Summary

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.errors import EnsioError
+from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
-    from ensembles.events import Events
+    from ensembles.model.events import Events
 
 SHARE = 4
 """Without ``--memory``, one part in so many of the machine's memory may be taken."""
@@ -99,7 +99,7 @@ class Budget:
             They do not fit.
         """
         if events > self.held_events:
-            from ensembles.units import bytes_text
+            from ensembles.model.units import bytes_text
 
             need = bytes_text(2 * events * _BYTES_PER_HELD_EVENT)
             raise EnsioError(
@@ -109,7 +109,7 @@ class Budget:
 
     def exceeded(self, path: str) -> EnsioError:
         """That a pass over a run takes more than it may."""
-        from ensembles.units import bytes_text
+        from ensembles.model.units import bytes_text
 
         return EnsioError(
             f"{path}: this takes more memory than the {bytes_text(self.memory_bytes)} that a process may "

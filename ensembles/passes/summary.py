@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 if TYPE_CHECKING:
     import numpy as np
 
-    from ensembles.events import Events
+    from ensembles.model.events import Events
     from ensembles.passes.memory import Budget
 
 

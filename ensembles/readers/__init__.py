@@ -1,1 +1,1 @@
-"""One file a format: what is read, and how."""
+"""Readers: a folder for each format of our own, and one for each format of other tools."""

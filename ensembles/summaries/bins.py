@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.readers.layout import BIN_CONSTANTS
+from ensembles.model.c_layout import BIN_CONSTANTS
 
 BIN_BITS = BIN_CONSTANTS["ENSIO_BIN_BITS"]
 BIN_COUNT = BIN_CONSTANTS["ENSIO_BIN_COUNT"]
@@ -16,7 +16,7 @@ RELATIVE_WIDTH = 2.0**-BIN_BITS
 """Largest width of a bin, relative to its lower edge."""
 
 
-def bin_of(duration_ns: np.ndarray) -> np.ndarray:
+def bin_index(duration_ns: np.ndarray) -> np.ndarray:
     """The bin of each duration.
 
     Parameters

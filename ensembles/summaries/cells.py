@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.events import COLUMNS, Call, Events
+from ensembles.model.c_layout import CONSTANTS
+from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.passes.summary import Summary
-from ensembles.readers.layout import CONSTANTS
-from ensembles.summaries.bins import BIN_COUNT, bin_of
+from ensembles.summaries.bins import BIN_COUNT, bin_index
 from ensembles.summaries.classes import UNKNOWN_ORDINAL, Ordinals, ordinal_class, size_class
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import counted_elsewhere
@@ -292,7 +292,7 @@ def _part(chunk: Events, ordinal: np.ndarray, inner_ns: np.ndarray | None) -> Ce
         "mean_ns": mean,
         **{f"m{power}": np.bincount(cell, beyond**power, n) for power in (2, 3, 4)},
     }
-    place, bin_count = np.unique(cell * BIN_COUNT + bin_of(duration), return_counts=True)
+    place, bin_count = np.unique(cell * BIN_COUNT + bin_index(duration), return_counts=True)
     part.histogram = (place // BIN_COUNT, place % BIN_COUNT, bin_count)
     part.longest = _longest(cell, chunk)
     return part

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.events import Events, op_of_calls
-from ensembles.readers.layout import CONSTANTS
+from ensembles.model.c_layout import CONSTANTS
+from ensembles.model.events import Events, op_of_calls
 from ensembles.summaries.bins import bit_length
 
 ALL_SIZES = CONSTANTS["ENSIO_ALL_SIZES"]

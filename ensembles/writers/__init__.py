@@ -1,1 +1,1 @@
-"""One file a format: what is written, and how."""
+"""Writers: a folder for each format of our own, and one for formats that other programs read."""

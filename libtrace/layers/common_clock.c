@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* As in ensembles/readers/clock.py and alignment.py, which explain them. */
+/* As in ensembles/readers/native/clock.py and alignment.py, which explain them. */
 #define PRECISE_NS 1000000000U
 #define SLOWEST_NS_PER_TICK 1e3
 #define FASTEST_NS_PER_TICK 0.05

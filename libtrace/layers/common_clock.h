@@ -1,4 +1,4 @@
-/* common_clock.h: the times of all ranks by the clock of rank 0's node, as readers find them (ensembles/readers/alignment.py). */
+/* common_clock.h: the times of all ranks by the clock of rank 0's node, as readers find them (ensembles/readers/native/clock_alignment.py). */
 #ifndef ENSIO_LAYERS_COMMON_CLOCK_H
 #define ENSIO_LAYERS_COMMON_CLOCK_H
 

@@ -11,8 +11,8 @@ from test_mpi import FLAVOURS, MPI
 from test_together import Job, on_nodes
 
 import ensembles
-from ensembles.readers.jobfile import read_job_file
-from ensembles.readers.layout import JOB
+from ensembles.model.c_layout import JOB
+from ensembles.readers.native.job_file import read_job_file
 
 LIMIT_S = 120
 

@@ -98,7 +98,7 @@ def test_ways_in_are_as_described(tmp_path, environment):
     project = "cmake_minimum_required(VERSION 3.20)\nproject(user C)\nadd_executable(app main.c)\n"
     (tmp_path / "CMakeLists.txt").write_text(project + block("find_package"))
     shell("cmake -S . -B build && cmake --build build && ENSIO_DIR=in-c build/app", tmp_path, environment)
-    (tmp_path / "app.py").write_text(block("from ensembles.regions"))
+    (tmp_path / "app.py").write_text(block("from ensembles.recorder.annotate"))
     shell("ensio run -o in-python -- python app.py", tmp_path, environment)
     for run in ("in-c", "in-python"):
         chosen = shell(

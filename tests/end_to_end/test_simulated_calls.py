@@ -5,7 +5,7 @@ import pytest
 from places import BUILD
 from simulated_plans import MIB, HandmadePlan, called, covered, every_task, healthy, simulated
 
-from ensembles.errors import EnsioError
+from ensembles.model.errors import EnsioError
 from ensembles.summaries.cells import CENTRAL
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 

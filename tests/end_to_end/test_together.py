@@ -7,7 +7,7 @@ from places import ENSIO_CC, PRELOAD, PROGRAMS
 from test_mpi import FLAVOURS, MPI
 
 import ensembles
-from ensembles.readers.spool import read_spool
+from ensembles.readers.native.spool import read_spool
 
 LIMIT_S = 60
 SOME = {"all": (1, 1, 1, 1), "first": (1, 1, 0, 0), "last": (0, 0, 1, 1), "all but the last": (1, 1, 1, 0)}

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles import ensemble_of_run
-from ensembles.collection import collect
-from ensembles.events import COLUMNS, Events
-from ensembles.readers.rundirectory import open_run_directory
-from ensembles.run import Run
-from ensembles.selection import Selection
-from ensembles.structure import phases
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.ensemble import from_run
+from ensembles.model.events import COLUMNS, Events
+from ensembles.readers.native.directory import open_run_directory
+from ensembles.run.collect import collect
+from ensembles.run.run import Run
+from ensembles.run.selection import Selection
+from ensembles.structure.phases import detect
+from ensembles.workloads.synthetic import synthetic_run
 
 sys.path.insert(0, str(Path(__file__).parent / "viz"))
 from made_runs import run_of
@@ -43,7 +43,7 @@ def test_one_pass_counts_what_all_events_in_memory_do(
     run: en.Run, per: str, filters: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = run.select(**filters).ensemble(per)
-    monkeypatch.setattr(ensemble_of_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
     found = run.ensemble(per, **filters)
     assert found.durations_s is None
     np.testing.assert_array_equal(found.sample.counts, expected.sample.counts)
@@ -55,9 +55,9 @@ def test_one_pass_counts_what_all_events_in_memory_do(
 
 
 def test_one_pass_knows_the_phases_from_some_ranks(run: en.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ensemble_of_run, "IN_MEMORY", 0)
-    monkeypatch.setattr(ensemble_of_run, "SOME_EVENTS", 4 * EVENTS)
-    monkeypatch.setattr(phases, "MOST_EVENTS", 8 * EVENTS)
+    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "SOME_EVENTS", 4 * EVENTS)
+    monkeypatch.setattr(detect, "MOST_EVENTS", 8 * EVENTS)
     writes = run.select(op="write")
     run = Run(run.path, run._source)  # which has not looked for its phases yet
     found = run.ensemble(op="write")
@@ -79,15 +79,15 @@ def test_one_pass_knows_the_phases_from_some_ranks(run: en.Run, monkeypatch: pyt
 def test_ensembles_that_share_their_passes_are_those_of_passes_of_their_own(
     run: en.Run, per: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ensemble_of_run, "IN_MEMORY", 0)
-    monkeypatch.setattr(ensemble_of_run, "SOME_EVENTS", 4 * EVENTS)
-    monkeypatch.setattr(phases, "MOST_EVENTS", 8 * EVENTS)
+    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "SOME_EVENTS", 4 * EVENTS)
+    monkeypatch.setattr(detect, "MOST_EVENTS", 8 * EVENTS)
     for chosen in (
         [{"op": "write"}, {"call": "pread"}, {"rank": "3-5"}],
         [{"op": "read", "phase": "6-8"}, {}],
     ):
         selections = [Selection.parse(**filters).for_run(run) for filters in chosen]
-        together = ensemble_of_run.ensembles_of(Run(run.path, run._source), selections, per)
+        together = from_run.ensembles_from_run(Run(run.path, run._source), selections, per)
         for ensemble, filters in zip(together, chosen, strict=True):
             alone = Run(run.path, run._source).ensemble(per, **filters)
             np.testing.assert_array_equal(ensemble.sample.counts, alone.sample.counts)

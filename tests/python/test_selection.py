@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ensembles as en
-from ensembles.events import COLUMNS, Call, Events
-from ensembles.selection import Selection, parse_size
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.run.selection import Selection, parse_size
+from ensembles.workloads.synthetic import synthetic_run
 
 CALLS = (
     Call("unknown", "unknown", "meta"),

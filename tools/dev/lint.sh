@@ -68,7 +68,7 @@ lint_c_by_cppcheck() {
     mapfile -t files < <(c_built && c_linked && c_modules)
     cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
         --suppress=ctunullpointer --suppress=arrayIndexOutOfBoundsCond --suppress=identicalInnerCondition --error-exitcode=1 \
-        -I libtrace -I libtrace/include -I testbed -I testbed/pfsmodel -I testbed/shim "${files[@]}"
+        -I ensembles -I libtrace -I libtrace/include -I testbed -I testbed/pfsmodel -I testbed/shim "${files[@]}"
 }
 
 lint_c_by_clang_tidy() {
@@ -82,7 +82,7 @@ lint_c_by_clang_tidy() {
     done
     clang-tidy --quiet --extra-arg=-Wno-ignored-optimization-argument -p "$build" "${built[@]}" || status=1
     clang-tidy --quiet "${linked[@]}" -- -std=gnu11 -DENSIO_PARALLEL_HDF5 -I libtrace/include "${mpi_includes[@]}" || status=1
-    clang-tidy --quiet "${modules[@]}" -- -std=gnu11 -D_GNU_SOURCE -I libtrace -I libtrace/include \
+    clang-tidy --quiet "${modules[@]}" -- -std=gnu11 -D_GNU_SOURCE -I ensembles -I libtrace -I libtrace/include \
         -isystem "$python_include" || status=1
     return "$status"
 }

@@ -1,1 +1,1 @@
-"""Traces of other tools: one file a format, each an `Import` (`importing`); `formats` tells them apart."""
+"""Traces of other tools: a folder for each format, whose reader gives a `ForeignTrace`."""

@@ -1,7 +1,7 @@
 /* event.h: the layout of a spool, the file in which one process records its calls.
  *
  * This header is the only description of the layout. The recorder writes through it, and the Python reader parses it
- * (ensembles/readers/layout.py), so that nothing is typed twice. Keep to one member a line, fixed-width types, no bit
+ * (ensembles/model/c_layout.py), so that nothing is typed twice. Keep to one member a line, fixed-width types, no bit
  * fields, and no padding that is not named. docs/trace-format.md tells the story around it.
  *
  * A spool is a sequence of windows. Every window begins at a multiple of ENSIO_WINDOW_UNIT_BYTES and is a multiple of it

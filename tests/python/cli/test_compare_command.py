@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.readers.layout import CONSTANTS, EVENT
-from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.model.c_layout import CONSTANTS, EVENT
+from ensembles.workloads.synthetic import synthetic_run
+from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
 
 pytestmark = pytest.mark.slow
 

@@ -11,9 +11,9 @@ from bounded import command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.errors import EnsioError
-from ensembles.patterns import read_pattern
-from ensembles.toml_files import MOST_BRACKETS, MOST_BYTES, MOST_KEY_PARTS, check_nesting
+from ensembles.files.toml_files import MOST_BRACKETS, MOST_BYTES, MOST_KEY_PARTS, check_nesting
+from ensembles.model.errors import EnsioError
+from ensembles.workloads.patterns import read_pattern
 
 MOST_MORE_BYTES = 1 << 28
 MANY = 20_000

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 TASKS = 16
 FAIR_SHARE_S = 1 / 64

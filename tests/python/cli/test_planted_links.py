@@ -14,8 +14,8 @@ import pytest
 from bounded import command
 
 import ensembles
-from ensembles.collection import collect
-from ensembles.errors import EnsioError
+from ensembles.model.errors import EnsioError
+from ensembles.run.collect import collect
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "reading"))
 from made_spools import made_events, spool

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ensembles.events import Call, Events
-from ensembles.readers.layout import EVENT
-from ensembles.writers.spool import SpoolContent, write_spool
+from ensembles.model.c_layout import EVENT
+from ensembles.model.events import Call, Events
+from ensembles.writers.native.spool import SpoolContent, write_spool
 
 CALLS = (
     Call("unknown", "posix", "meta"),

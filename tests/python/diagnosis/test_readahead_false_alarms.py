@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from matrices import MIB, FileSystem, Matrices, Program, run_matrices
 
-from ensembles.diagnosis.readahead_levels import StridedRuns, judgeable
-from ensembles.diagnosis.readahead_verdict import Verdict, verdict
-from ensembles.events import Call, Events
-from ensembles.structure.strided_reads import StridedReads
+from ensembles.diagnosis.rules.strided_readahead.checks import Verdict, verdict
+from ensembles.diagnosis.rules.strided_readahead.profile import StridedRuns, judgeable
+from ensembles.model.events import Call, Events
+from ensembles.structure.strides.summary import StridedReads
 
 TASKS = 16
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.errors import EnsioError
-from ensembles.events import OPS
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import OPS
 
 TRACES = Path(__file__).parent / "traces"
 ORIGIN_US = 1_700_000_000_000_000

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.errors import EnsioError
-from ensembles.readers.foreign.strace_calls import RECORDED, split_result, unescaped
+from ensembles.model.errors import EnsioError
+from ensembles.readers.foreign.strace.call_arguments import RECORDED, split_result, unescaped
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 

@@ -16,8 +16,8 @@ import pytest
 from made_spools import UNIX_NS, made_events, spool
 
 import ensembles as en
-from ensembles.events import COLUMNS
-from ensembles.readers.rundirectory import open_run_directory
+from ensembles.model.events import COLUMNS
+from ensembles.readers.native.directory import open_run_directory
 
 pytestmark = pytest.mark.slow
 

@@ -16,11 +16,11 @@ import h5py
 import pytest
 from made_spools import made_events, spool
 
-from ensembles.collection import collect
-from ensembles.errors import EnsioError
-from ensembles.readers.trace_parts import texts_of
-from ensembles.readers.tracefile import TraceFileSource
-from ensembles.writers.trace_parts import put_texts
+from ensembles.model.errors import EnsioError
+from ensembles.readers.tracefile.checked_parts import read_texts
+from ensembles.readers.tracefile.tracefile import TraceFileSource
+from ensembles.run.collect import collect
+from ensembles.writers.tracefile.columns import put_texts
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 from bounded import MOST_MORE_BYTES, MOST_S, command
@@ -155,7 +155,7 @@ def test_a_text_that_is_said_many_times_is_held_once(tmp_path: Path, whole: Path
         put_texts(file, "commands", ["./program " + "x" * 100_000] * 1000, "of each task")
     assert path.stat().st_size < 1_000_000
     with h5py.File(path) as file:
-        texts = texts_of(file, "commands")
+        texts = read_texts(file, "commands")
     assert len(texts) == 1000
     assert set(texts) == {"./program " + "x" * 100_000}
 

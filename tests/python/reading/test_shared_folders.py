@@ -14,8 +14,8 @@ import pytest
 from made_spools import made_events, spool
 
 import ensembles as en
-from ensembles.collection import collect
-from ensembles.readers import owners
+from ensembles.readers.native import owners
+from ensembles.run.collect import collect
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ import pytest
 from summaries_that_kill import MARK, Killed
 
 import ensembles as en
-from ensembles.errors import EnsioError
+from ensembles.model.errors import EnsioError
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.dask import DaskExecutor
 from ensembles.passes.group import SummaryGroup, SummaryRequest
@@ -28,7 +28,7 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.summaries.eventcount import EventCount
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.data_for import data_for
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow
 

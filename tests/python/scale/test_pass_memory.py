@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ensembles.errors import EnsioError
+from ensembles.model.errors import EnsioError
 from ensembles.passes import memory as budgets
 from ensembles.passes.memory import Budget, machine_memory_bytes, resident_bytes
 

@@ -12,7 +12,7 @@ from bokeh.models import ColumnDataSource
 
 import ensembles as en
 from ensembles import viz
-from ensembles.errors import EnsioError
+from ensembles.model.errors import EnsioError
 from ensembles.passes.executors import ProcessExecutor
 from ensembles.passes.group import SummaryGroup
 from ensembles.passes.spec import PassRun, PassSpec
@@ -20,7 +20,7 @@ from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.data_for import data_for
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 12, 302
 

@@ -17,18 +17,18 @@ from summaries_that_kill import Killed
 
 import ensembles as en
 from ensembles.cli.main import main
-from ensembles.collection import collect
-from ensembles.errors import EnsioError
-from ensembles.events import COLUMNS
+from ensembles.model.c_layout import EVENT
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import ProcessExecutor
 from ensembles.passes.summary import ignoring_run
-from ensembles.readers.layout import EVENT
-from ensembles.readers.spans import even_spans
+from ensembles.readers.common.rank_partitions import even_spans
+from ensembles.run.collect import collect
 from ensembles.summaries.eventcount import EventCount
 from ensembles.viz.report import ReportData
-from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
+from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
 
 TASKS, EVENTS = 30, 502
 
@@ -91,7 +91,7 @@ def test_commands_answer_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # So that the run is too long to be held, and goes by in one pass.
-    monkeypatch.setattr("ensembles.ensemble_of_run.IN_MEMORY", 0)
+    monkeypatch.setattr("ensembles.ensemble.from_run.IN_MEMORY", 0)
     arguments = (name.split()[0].rstrip(","), str(run_path), "--json", *COMMANDS[name])
     expected = answer(capsys, *arguments)
     monkeypatch.setattr("ensembles.passes.executors.executor_for", lambda wanted: pool)
@@ -115,8 +115,8 @@ def test_comparisons_are_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     synthetic_run(tmp_path / "other", TASKS, EVENTS, seed=6)
-    monkeypatch.setattr("ensembles.compared_calls.IN_MEMORY", 0)
-    monkeypatch.setattr("ensembles.ensemble_of_run.IN_MEMORY", 0)
+    monkeypatch.setattr("ensembles.comparison.call_groups.IN_MEMORY", 0)
+    monkeypatch.setattr("ensembles.ensemble.from_run.IN_MEMORY", 0)
     arguments = ("compare", str(run_path), str(tmp_path / "other"), "--json", "--op", "write")
     expected = answer(capsys, *arguments)
     monkeypatch.setattr("ensembles.passes.executors.executor_for", lambda wanted: pool)

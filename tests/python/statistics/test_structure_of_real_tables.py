@@ -3,8 +3,8 @@
 import numpy as np
 from real_tables import real_table
 
-from ensembles.events import Call, Events
-from ensembles.structure.phases import find_phases
+from ensembles.model.events import Call, Events
+from ensembles.structure.phases.detect import find_phases
 
 CALLS = (
     Call("read", "posix", "read"),

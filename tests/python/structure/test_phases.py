@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from simulated import NUMBERS, Program, ior_like
 
-from ensembles.errors import EnsioError
-from ensembles.events import Events
-from ensembles.regiontable import RegionTable
-from ensembles.structure.phases import find_phases, phase_of
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
+from ensembles.model.regions import RegionTable
+from ensembles.structure.phases.detect import find_phases, phase_index
 
 IO = [NUMBERS["pread"], NUMBERS["pwrite"]]
 
@@ -48,7 +48,7 @@ def test_phases_are_found_where_no_barrier_was_recorded(ranks, calls, seed):
 def test_phase_of_is_the_phase_of_each_event_in_whatever_order():
     events, truth = ior_like(8, 5)
     shuffled = np.random.default_rng(5).permutation(len(events))
-    np.testing.assert_array_equal(phase_of(events[shuffled]), truth[shuffled])
+    np.testing.assert_array_equal(phase_index(events[shuffled]), truth[shuffled])
 
 
 def test_barriers_of_parts_of_the_ranks_end_no_phase():

@@ -10,7 +10,7 @@ from generated_events import CALLS, events, events_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.events import Events
+from ensembles.model.events import Events
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
 from ensembles.summaries.phasecounts import PhaseCounts

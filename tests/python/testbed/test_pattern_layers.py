@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.errors import EnsioError
-from ensembles.patterns import expand, read_pattern
-from ensembles.patterns.calls import COMMON_NAMES, FILE_CALLS
-from ensembles.patterns.overlap import Regions, WrittenRegions
-from ensembles.patterns.shares import balanced_factors
+from ensembles.model.errors import EnsioError
+from ensembles.workloads.patterns import expand, read_pattern
+from ensembles.workloads.patterns.calls import COMMON_NAMES, FILE_CALLS
+from ensembles.workloads.patterns.expressions import balanced_factors
+from ensembles.workloads.patterns.grid_regions import Regions, WrittenRegions
 
 PATTERNS = Path(__file__).parents[3] / "testbed" / "patterns"
 

@@ -1,0 +1,1 @@
+"""Darshan logs, read by Darshan's own library."""

@@ -1,0 +1,1 @@
+"""OTF2 archives: our own, and those of Score-P."""

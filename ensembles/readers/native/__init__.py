@@ -1,0 +1,1 @@
+"""What the recorder wrote: spools and job files in a run directory."""

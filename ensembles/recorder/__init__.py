@@ -1,0 +1,1 @@
+"""What programs and commands need of the recorder: its places, run directories and annotations."""

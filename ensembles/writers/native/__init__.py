@@ -1,0 +1,1 @@
+"""Spools, and parts of runs as runs."""
