@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tabulate import tabulate
 
 import ensembles as en
+from calibration.page import show
 from ensembles.comparison.compare_samples import compare_samples
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
@@ -29,7 +29,7 @@ def main(quick: bool = False) -> None:
     for part in (alike_groups, alike_single_runs, slower_modes, slower_single_runs, real_tables):
         rows += part(trials)
     rows += speed()
-    print(tabulate(rows, ("claim", "measured", "goal"), disable_numparse=True))
+    show(rows, ("claim", "measured", "goal"))
 
 
 def alike_groups(trials: int) -> list[Row]:
@@ -142,7 +142,7 @@ def real_tables(trials: int) -> list[Row]:
     """Phases of a real run dealt out at random to two sides; repetitions of a benchmark."""
     folder = Path(os.environ.get("ENSIO_DATA") or ROOT.parent / "shared" / "data") / "tables"
     if not folder.is_dir():
-        return [(f"real tables: not measured, there is no {folder} (set ENSIO_DATA)", "", "")]
+        return [("real tables: not measured, since ENSIO_DATA names no folder with tables", "", "")]
     rows = []
     with np.load(folder / "vpic_hdf5_summit_gpfs_192.npz") as table:
         table = dict(table)

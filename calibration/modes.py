@@ -1,7 +1,7 @@
 """How often `modes` is right: numbers, places, clocks, harmonics, on ensembles whose truth is known.
 
 Counts are drawn from the exact chances of the bins, so that ten million calls cost what a thousand do.
-Run: python calibration/modes.py [--quick]"""
+Run: python -m calibration.modes [PART ...] [--quick]"""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy import stats
-from tabulate import tabulate
 
+from calibration.page import show
 from ensembles.statistics.modes.antimodes import DEPTH_RATIO
 from ensembles.statistics.modes.density import LogCells
 from ensembles.statistics.modes.harmonics import find_harmonics
@@ -264,11 +264,7 @@ def main(quick: bool = False, seed: int = 20_261_121, names: tuple[str, ...] = (
         if names and part.__name__ not in names:
             continue
         rows = list(part(quick, np.random.default_rng(seed)))
-        print(
-            tabulate(rows, ("claim: " + part.__name__, "measured", "goal"), disable_numparse=True),
-            "\n",
-            flush=True,
-        )
+        show(rows, ("claim: " + part.__name__.replace("_", " "), "measured", "goal"))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.special import ndtr, ndtri
-from tabulate import tabulate
 
+from calibration.page import say, show
 from ensembles.statistics.resampling.dependence import estimate_dependence
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.sums.split import predict_split
@@ -69,8 +69,8 @@ def main(quick: bool = False) -> None:
                 found = coverage(shape, phases, by_phase, by_task, 10 if quick else 100, seed=phases)
                 cells = [f"{found[k][0]:.3f} ({found[k][1]:.2f})" for k in CALLS]
                 rows.append((name, by_phase, by_task, phases, *cells))
-    print("Slowest of 64 tasks that make k calls: coverage of the 90 % interval (median width over median)")
-    print(tabulate(rows, ("calls", "by phase", "by task", "phases", *(f"k = {k}" for k in CALLS))))
+    say("Slowest of 64 tasks that make k calls: coverage of the 90 % interval (median width over median).")
+    show(rows, ("calls", "by phase", "by task", "phases", *(f"k = {k}" for k in CALLS)))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from tabulate import tabulate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python" / "structure"))
 
 from simulated import NUMBERS, Program
 
+from calibration.page import show
 from ensembles.structure.ordinals.trend import fit_trend
 from ensembles.structure.phases.detect import find_phases
 
@@ -71,7 +71,7 @@ def main(quick: bool = False) -> None:
         alarms = np.mean([a_trend([1.0] * p, 20_000 + seed, of_ordinal)[0] for seed in range(times)])
         what = f"no trend in {p} ordinals with effects of σ = {of_ordinal}"
         rows.append([f"{what}: alarms", f"{alarms:.1%} of {times}", "≤ 5 %"])
-    print(tabulate(rows, ["structure", "measured", "goal"], disable_numparse=True))
+    show(rows, ("structure", "measured", "goal"))
 
 
 if __name__ == "__main__":

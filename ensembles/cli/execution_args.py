@@ -16,7 +16,7 @@ _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://.+")
 
 def add_scale_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    group = parser.add_argument_group("large runs (docs/scaling.md)")
+    group = parser.add_argument_group("large runs (docs/user/large-runs.md)")
     group.add_argument(
         "--memory",
         metavar="SIZE",

@@ -22,7 +22,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) 
         required=required,
         metavar="MODEL",
         type=parse_path("model"),
-        help="franklin, franklin-patched, jaguar, healthy, or a TOML file (docs/pfsmodel.md)",
+        help="franklin, franklin-patched, jaguar, healthy, or a TOML file (docs/reference/pfsmodel.md)",
     )
     parser.add_argument(
         "--fs-scale",

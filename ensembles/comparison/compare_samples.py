@@ -1,7 +1,8 @@
 """Two or more groups of runs: the same, different, or not to be told, and what moved.
 
 Where a group has several runs, runs are the units of the tests, for calls within a run are not
-independent. Where every group is one run, contiguous blocks of its phases are. See docs/statistics.md."""
+independent. Where every group is one run, contiguous blocks of its phases are. See
+docs/reference/methods/comparison.md."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class RunInfo:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables of the first task, as far as they bear on I/O (docs/trace-format.md)."""
+        """Environment variables of the first task that bear on I/O (docs/reference/formats/spool.md)."""
         return self._metadata.environment
 
     @property

@@ -1,3 +1,3 @@
 """What can be said about an ensemble: pure functions of arrays, each estimate with an interval.
 
-Formulas and their sources are in docs/statistics.md."""
+Formulas and their sources are in docs/reference/methods."""

@@ -1,7 +1,7 @@
 """The summary that the recorder keeps while a program runs: what calls add up to, by call, size class and
 ordinal class.
 
-The recorder fills one for each process (``libtrace/core/folding.c``); here it is made of events, put
+The recorder fills one for each process (``libtrace/summary/drain.c``); here it is made of events, put
 together over processes, and turned into the other summaries.
 """
 

@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include <core/recorder.h>
-#include <layers/hdf5.h>
+#include <layers/hdf5/hdf5.h>
 
 #include <pthread.h>
 
@@ -34,7 +34,8 @@ static void *use(void *state)
         const int64_t id = 5 + APART * (int64_t)(random >> 8) % (APART * IDS);
         const struct ensio_hdf5_object wanted = object_of(id), found = ensio_hdf5_find(&library, id);
         if (found.generation)
-            CHECK(found.id == id && found.name == wanted.name && found.type_bytes == wanted.type_bytes && found.offset == -id);
+            CHECK(found.id == id && found.name == wanted.name && found.type_bytes == wanted.type_bytes &&
+                  found.offset == -id);
         if (random >> 30 == 0)
             ensio_hdf5_forget(&library, id);
         else

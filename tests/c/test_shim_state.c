@@ -1,5 +1,5 @@
 /* The state that processes under the model share, with processes that are killed at the worst moments. */
-#include <hold.h>
+#include <delay.h>
 
 #include "check.h"
 
@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 /* One target of 100 MB/s, nothing else, no noise: 1 MB takes 10 ms. */
-static const char settings[] = "targets 1\nstripe_count 1\ntarget_MB_per_s 100\nstream_MB_per_s 1e6\nlink_MB_per_s 1e6\n"
-                               "absorb_MB_per_s 1e6\nlink_latency_us 0\nrequest_ms 0\nrequest_noise 0\ncall_noise 0\n"
-                               "cache_MiB 0\npage_cache_MiB 0\nreadahead_KiB 0\ntasks_per_node 1\n";
+static const char settings[] =
+    "targets 1\nstripe_count 1\ntarget_MB_per_s 100\nstream_MB_per_s 1e6\nlink_MB_per_s 1e6\n"
+    "absorb_MB_per_s 1e6\nlink_latency_us 0\nrequest_ms 0\nrequest_noise 0\ncall_noise 0\n"
+    "cache_MiB 0\npage_cache_MiB 0\nreadahead_KiB 0\ntasks_per_node 1\n";
 
 static char folder[] = "/tmp/ensio-shim-XXXXXX";
 

@@ -1,4 +1,4 @@
-"""docs/calls.md says what the recorder records."""
+"""docs/reference/calls.md says what the recorder records."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ def rows() -> list[re.Match]:
 
 def test_page_is_what_the_tables_say():
     made = subprocess.run([sys.executable, SCRIPT], check=True, capture_output=True, text=True).stdout
-    assert PAGE.read_text() == made, "docs/calls.md is out of date; run ./dev docs"
+    assert PAGE.read_text() == made, "docs/reference/calls.md is out of date; run ./dev docs"
 
 
 def test_every_symbol_that_is_wrapped_stands_on_it():

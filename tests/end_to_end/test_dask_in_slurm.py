@@ -1,4 +1,4 @@
-"""The job script of docs/scaling.md and dask-jobqueue, in a real Slurm, answer as one process does."""
+"""The job script of docs/user/large-runs.md and dask-jobqueue, in a real Slurm, answer as one process."""
 
 import json
 import os

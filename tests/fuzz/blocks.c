@@ -1,7 +1,8 @@
-/* blocks.c: any bytes as a block of a job file. What is decoded, the recorder's own coding takes back and forth unchanged. */
+/* blocks.c: any bytes as a block of a job file. What is decoded, the recorder's own coding takes back and forth
+ * unchanged. */
 #include "python.h"
 
-#include <core/encode.h>
+#include <jobfile/encode.h>
 #include <stdio.h>
 #include <string.h>
 

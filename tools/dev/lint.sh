@@ -25,6 +25,7 @@ lint() {
     check mypy lint_types
     check imports python -m pytest -q -p no:cacheprovider tests/python/test_architecture.py
     check shellcheck shellcheck -x dev tools/dev/bare_root.sh .ci/run libtrace/tools/ensio-cc docs/examples/ensio-dask.slurm
+    check clang-format lint_c_format
     check codespell lint_spelling
     check phrases python tools/dev/prose.py
     if [[ ! ${1-} ]]; then
@@ -50,6 +51,11 @@ lint_types() {
     ln -s "$top"/ensembles/* "$top/viz" "$build/types/ensembles"
     (cd "$build/types" && mypy --config-file "$top/pyproject.toml" --cache-dir "$build/mypy" -p ensembles) &&
         mypy --cache-dir "$build/mypy" tools/dev
+}
+
+lint_c_format() {
+    git ls-files -z 'libtrace/*.[ch]' 'testbed/*.[ch]' 'benchmarks/*.[ch]' 'tests/*.[ch]' ':!tests/fuzz/corpus' |
+        xargs -0 clang-format --dry-run -Werror
 }
 
 lint_spelling() {

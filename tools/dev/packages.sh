@@ -13,7 +13,7 @@ test_packages=(btrfs-progs chromium clang fio fuse3 gfortran git hdf5-tools libc
 long_packages=(libpython3.11-testsuite nginx-light nodejs postgresql redis-server)
 real_packages=(glusterfs-server iproute2 util-linux xfsprogs)
 # `./dev lint --quick`, and what the whole of it needs more.
-quick_lint_packages=(git shellcheck)
+quick_lint_packages=(clang-format git shellcheck)
 lint_packages=(clang-tidy cppcheck)
 
 # Extras of setup.cfg for all tests.

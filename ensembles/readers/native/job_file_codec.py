@@ -1,7 +1,7 @@
 """Decodes what lies in a job file: blocks of events, and texts.
 
-docs/trace-format.md describes the coding. Blocks are decoded by compiled code where there is some, else by
-NumPy, with equal results. ``NATIVE`` tells whether the compiled version is in use.
+docs/reference/formats/job-file.md describes the coding. Blocks are decoded by compiled code where there is
+some, else by NumPy, with equal results. ``NATIVE`` tells whether the compiled version is in use.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Equation 1 gives the distribution of the maximum of N independent calls, ``f_N(t) = N F(t)**(N - 1) f(t)``.
 
-`max_tasks` gives bands that hold for any distribution. If the calls seen and the calls to come are exchangeable,
-each of the ``n + N`` is equally likely to be the longest. The probability that none of N new calls is longer
-than the c-th longest of n is exactly::
+`max_tasks` gives bands that hold for any distribution. If the calls seen and the calls to come are
+exchangeable, each of the ``n + N`` is equally likely to be the longest. The probability that none of N new
+calls is longer than the c-th longest of n is exactly::
 
     P = n! (n + N - c)! / ((n - c)! (n + N)!)
 

@@ -228,7 +228,8 @@ def fit_modes(
     -----
     A mode is a stretch of log time that is denser, by `valleys.DEPTH_RATIO` at least and beyond chance, than
     a valley on each side that parts it from another mode. The number of modes is so a lower bound, whatever
-    the density; of ensembles with one mode, 1 % or fewer are taken for more (docs/statistics.md, Modes).
+    the density; of ensembles with one mode, 1 % or fewer are taken for more
+    (docs/reference/methods/modes.md).
     """
     if not 0 < level < 1:
         raise ValueError(f"level {level} is not between 0 and 1")

@@ -1,8 +1,8 @@
 """Moments of durations and of log durations, each with an interval.
 
 Phases are the units of the intervals where they are known, else calls (`studentised.py`,
-docs/statistics.md). Where one unit governs the third or the fourth moment, the interval is open on that
-side."""
+docs/reference/methods/moments.md). Where one unit governs the third or the fourth moment, the interval is
+open on that side."""
 
 from __future__ import annotations
 

@@ -88,7 +88,8 @@ def compute_robust(data: CountedDurations | WeightedValues, level: float = 0.9, 
 
     Notes
     -----
-    The median's interval is that of `compute_quantiles`, those of L-moments are of `studentised_l_moments`; that
+    The interval of the median is that of `compute_quantiles`, those of L-moments are of
+    `bootstrap_t_l_moments`; that
     of the MAD are percentiles of resampled ensembles, with corrections for bias and acceleration (B. Efron,
     Journal of the American Statistical Association 82, 1987) and for few phases (T. C. Hesterberg, The
     American Statistician 69, 2015).

@@ -71,8 +71,10 @@ class OrdinalCounter:
         self._forgotten = -1  # the highest rank whose counts are given up
 
     def of(self, chunk: Events, phase: np.ndarray | None = None) -> np.ndarray:
-        """The ordinals of the calls of a chunk, int64, shape (n,); with their phases as for `compute_ordinals`, in
-        all chunks or in none."""
+        """Ordinals of the calls of a chunk: int64, shape (n,).
+
+        ``phase`` is that of `compute_ordinals`, for all chunks or for none.
+        """
         n = len(chunk)
         if not n:
             return np.empty(0, np.int64)

@@ -138,7 +138,7 @@ def detect_phases(
 def _refuse_named(rule: str | None) -> None:
     if rule == "named":
         raise EnsioError(
-            "the program named no phases: leave the rule out, or see docs/statistics.md, Structure"
+            "the program named no phases: leave the rule out, or see docs/reference/methods/phases.md"
         )
 
 

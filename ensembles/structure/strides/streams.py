@@ -119,8 +119,7 @@ def _better(found: Columns, reads: Columns, several: np.ndarray, group: np.ndarr
 
 
 def _runs(reads: Columns, least_reads: int) -> Columns:
-    """As `find_strided_runs`, of streams as their lanes say; ``row``: the place among `reads`, ``begin``: the start of
-    the run."""
+    """`find_strided_runs` of streams; ``row`` is the position in `reads`, ``begin`` the start of the run."""
     reads = _without_cuts(reads)
     n = len(reads["rank"])
     new = _is_first(reads, _STREAM)

@@ -42,7 +42,7 @@ class SpoolContent:
         The paths of the file numbers in the events.
     calls : mapping of int to Call
     properties : mapping of str to str
-        Keys as in docs/trace-format.md: ``host``, ``program``, ...
+        Keys as in docs/reference/formats/spool.md: ``host``, ``program``, ...
     file_facts : mapping of int to mapping of str to str
         What is known about files, by their numbers.
     head : mapping of str to int

@@ -108,12 +108,19 @@ static void ends_of_children(void)
         if (child == 0) {
             close(open(path, O_RDONLY));
             switch (round % 6) {
-            case 0: exit(11);
-            case 1: _exit(12);
-            case 2: quick_exit(13);
-            case 3: abort();
-            case 4: raise(SIGTERM); break;
-            case 5: syscall(SYS_exit_group, 14);
+            case 0:
+                exit(11);
+            case 1:
+                _exit(12);
+            case 2:
+                quick_exit(13);
+            case 3:
+                abort();
+            case 4:
+                raise(SIGTERM);
+                break;
+            case 5:
+                syscall(SYS_exit_group, 14);
             }
         }
         waitpid(child, &status, 0);

@@ -49,7 +49,7 @@ NO_IO = frozenset(_NO_IO.split())
 
 @cache
 def canonical_function(name: str, layer: str) -> Call:
-    """The call that a name stands for, as ensio's own recorder would name it (docs/calls.md).
+    """The call that a name stands for, as ensio's own recorder would name it (docs/reference/calls.md).
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """DFTracer's traces (``.pfw``, ``.pfw.gz``): a file of JSON records for each process, versions 1 to 4.
 
-What the records mean, and what of a call they do not tell, is written down in docs/formats.md.
+docs/reference/formats/other-tools.md says what the records mean, and what they do not hold.
 """
 
 from __future__ import annotations
