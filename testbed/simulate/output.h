@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* One completed call: the columns of ensembles.events that vary. */
+/* One completed call: the columns of ensembles.model.events that vary. */
 struct output_event {
     int64_t offset;
     uint64_t requested;
