@@ -1,6 +1,6 @@
 """The compiled code under the summaries, the readers and the phases; all else is in setup.cfg.
 
-It is optional: without a C compiler the package installs all the same, and NumPy does the work with
+It is optional: without a C compiler the package still installs, and NumPy does the work with
 equal results."""
 
 from collections.abc import Sequence

@@ -1,11 +1,11 @@
 /* call_cost.c: what recording adds to a call of 8 bytes, for one kind of call, alone and with two threads.
  *
- * Three loops run in turn, so that a change of the machine's speed meets all three (loops.h). Thread CPU time; medians over
- * rounds, the ratio and the costs added from pairs of loops of one round. A round is longer than a window of the recorder, so
- * that each has its share of first touches and of changes of windows.
+ * Three loops run in turn, so that a change of the machine's speed meets all three (loops.h). Thread CPU time; medians
+ * over rounds, the ratio and the costs added from pairs of loops of one round. A round is longer than a window of the
+ * recorder, so that each has its share of first touches and of changes of windows.
  *
- * The two threads are tied to a core each. Each measures what is added while the other stands still, and while it does the
- * same.
+ * The two threads are tied to a core each. Each measures what is added while the other stands still, and while it does
+ * the same.
  *
  * Prints one line for call_cost.py: numbers of nanoseconds, and ratios.
  */
@@ -109,7 +109,8 @@ static void two_threads(void)
             together = median(workers[i].together, rounds);
         }
     }
-    printf(" threads_floor_ns %.1f alone_ns %.1f together_ns %.1f together_ratio %.3f", floor_added, alone, together, worse);
+    printf(" threads_floor_ns %.1f alone_ns %.1f together_ns %.1f together_ratio %.3f", floor_added, alone, together,
+           worse);
 }
 
 int main(int count, char **arguments)
@@ -118,7 +119,8 @@ int main(int count, char **arguments)
     rounds = count > 2 ? atoi(arguments[2]) : 30;
     folder = getenv("ENSIO_DIR");
     if (!loops || rounds < 1 || rounds > MOST_ROUNDS || !folder) {
-        fprintf(stderr, "usage: ENSIO_DIR=FOLDER ENSIO_EXCLUDE= %s CALL [rounds, 1 to %d]\n", arguments[0], MOST_ROUNDS);
+        fprintf(stderr, "usage: ENSIO_DIR=FOLDER ENSIO_EXCLUDE= %s CALL [rounds, 1 to %d]\n", arguments[0],
+                MOST_ROUNDS);
         for (int i = 0; i < loops_count; i++)
             fprintf(stderr, "  %s: on %s\n", all_loops[i].name, all_loops[i].target);
         return 2;

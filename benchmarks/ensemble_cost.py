@@ -1,7 +1,7 @@
 """What statements about ensembles cost: from durations in memory, from a histogram, and from runs on disk.
 
 Ratios are to what np.histogram and scipy.stats take for the same calls in the same run. Times are of the
-processor, all threads together, and of the clock; every step from disk is a process of its own, so that its
+processor, all threads together, and of the clock; every step from disk is a separate process, so that its
 peak memory is its own. (The file is not called statistics.py, which would stand before Python's own.)
 """
 
@@ -23,7 +23,7 @@ from tabulate import tabulate
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.run.collect import collect
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries import kernels
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -76,8 +76,8 @@ def from_memory(count: int) -> list[list[str]]:
             stats.describe(durations_s),
         ),
         "log histogram (kernels.count_seconds)": lambda: kernels.count_seconds(durations_s, 1e9),
-        "Sample": lambda: Sample.of(durations_s),
-        "Sample, 64 phases": lambda: Sample.of(durations_s, phase),
+        "Sample": lambda: CountedDurations.of(durations_s),
+        "Sample, 64 phases": lambda: CountedDurations.of(durations_s, phase),
     }
     return with_ratios({name: measure(step) for name, step in steps.items()})
 

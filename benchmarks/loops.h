@@ -1,6 +1,6 @@
-/* loops.h: the measured calls, each of 8 bytes, in loops of three kinds: the call untraced; the floor (the call, two clock
- * readings and one 48-byte store into a reserved, file-backed shared mapping: nothing that survives kill -9 can cost less);
- * and the call recorded by ensio. */
+/* loops.h: the measured calls, each of 8 bytes, in loops of three kinds: the call untraced; the floor (the call, two
+ * clock readings and one 48-byte store into a reserved, file-backed shared mapping: nothing that survives kill -9 can
+ * cost less); and the call recorded by ensio. */
 #ifndef LOOPS_H
 #define LOOPS_H
 

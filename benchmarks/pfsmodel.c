@@ -1,5 +1,5 @@
-/* What a call costs in the model of a parallel file system: begin, advance, take. Prints "KIND TASKS NS" lines: thread CPU
- * time a call, the least of several rounds. */
+/* What a call costs in the model of a parallel file system: begin, advance, take. Prints "KIND TASKS NS" lines: thread
+ * CPU time a call, the least of several rounds. */
 #define _GNU_SOURCE
 #include "../testbed/pfsmodel/pfsmodel.h"
 #include "../testbed/pfsmodel/settings.h"
@@ -41,8 +41,7 @@ static double ns_of_a_call(const struct pfs_settings *settings, const struct kin
 {
     const struct pfs_limits limits = {.tasks = tasks, .nodes = (tasks + 3) / 4, .files = 1};
     const size_t bytes = pfs_bytes(settings, &limits);
-    struct pfs *model =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct pfs *model = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     int64_t *places = calloc((size_t)tasks, sizeof *places);
     if (model == MAP_FAILED || !places) {
         fprintf(stderr, "no memory for a model of %zu bytes\n", bytes);

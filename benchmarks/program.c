@@ -1,10 +1,11 @@
-/* program.c: a plain program that makes a fixed number of calls of 8 bytes; built once as it is (to be run untraced and under
- * preload libraries) and once by ensio-cc.
+/* program.c: a plain program that makes a fixed number of calls of 8 bytes; built once as it is (to be run untraced and
+ * under preload libraries) and once by ensio-cc.
  *
  *   program CALL CALLS [THREADS] [hold]
  *
- * Each thread makes so many calls. Prints the thread CPU time of a call, and the CPU time of the process until then, both in
- * nanoseconds; with "hold" it stays as it is until its standard input ends. `cyclic`: pwrite at offsets that go round.
+ * Each thread makes so many calls. Prints the thread CPU time of a call, and the CPU time of the process until then,
+ * both in nanoseconds; with "hold" it stays as it is until its standard input ends. `cyclic`: pwrite at offsets that go
+ * round.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 """How fast runs are read and collected: 10 million events, of few tasks and of 10,240, beside the time to
 read their bytes; and what of a `trace.h5` a slice reads.
 
-Every measurement is a process of its own, so that its peak memory is its own; the best of three counts.
+Every measurement is a separate process, which gives its own peak memory; the best of three counts.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ STEPS = (
 
 def measure(step: str, run: str, events: int) -> tuple[float, float, float]:
     """Seconds by the clock and of the processor (best of some), and peak memory in MiB, of a step in a
-    process of its own, imports left out."""
+    its own process, imports left out."""
     program = (
         "import json, os, re, sys, time\n"
         "import numpy, tabulate, ensembles.run.open, ensembles.run.collect\n"

@@ -46,7 +46,7 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM"
 
 
 def best_time(program: str, *arguments: str) -> tuple[float, float]:
-    """Seconds and peak memory in MiB of a Python program in a process of its own: the best of some runs."""
+    """Seconds and peak memory in MiB of a Python program in its own process: the best of some runs."""
     results = []
     for _ in range(REPEATS):
         begin = time.perf_counter()

@@ -1,6 +1,6 @@
 """What large runs cost: memory and time of each command, and how a pass divides among worker processes.
 
-Every measurement is a process of its own, so that its peak memory is its own. Times are of the processor (all
+Every measurement is a separate process, which gives its own peak memory. Times are of the processor (all
 threads of the process) and of the clock; on a busy machine only the first mean anything. For workers the
 processor time of each is told, and from the longest of these what the pass takes with a processor for each.
 """

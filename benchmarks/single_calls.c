@@ -30,7 +30,8 @@ int main(int count, char **arguments)
     int rounds = count > 2 ? atoi(arguments[2]) : 100;
     const char *folder = getenv("ENSIO_DIR");
     if (!loops || rounds < 1 || rounds > MOST_ROUNDS || !folder) {
-        fprintf(stderr, "usage: ENSIO_DIR=FOLDER ENSIO_EXCLUDE= %s CALL [rounds, 1 to %d]\n", arguments[0], MOST_ROUNDS);
+        fprintf(stderr, "usage: ENSIO_DIR=FOLDER ENSIO_EXCLUDE= %s CALL [rounds, 1 to %d]\n", arguments[0],
+                MOST_ROUNDS);
         return 2;
     }
     loops_begin(folder);

@@ -71,7 +71,7 @@ def truth_of(distribution: stats.rv_continuous) -> dict[str, float]:
 class Measured(NamedTuple):
     """How the intervals of one estimate did.
 
-    The share that held the truth; the share that is open on a side, and holds it easily; the median width
+    The share that held the truth; the share that is open at one end, and holds it easily; the median width
     over the true value.
     """
 

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from calibration.page import say, show
-from ensembles.statistics.resampling.dependence import dependence_of
-from ensembles.statistics.samples.counted_durations import Sample
-from ensembles.statistics.sums.split import split_of
+from ensembles.statistics.resampling.dependence import estimate_dependence
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.sums.split import predict_split
 
 CALLS = (1, 2, 4, 8)
 
@@ -49,8 +49,8 @@ def coverage(shape, phases: int, by_phase: float, by_task: float, trials: int, s
         phase, rank, _ = (index.ravel() for index in np.indices(measured.shape))
         order = np.lexsort((phase, rank))
         durations_s = measured.ravel()
-        known = dependence_of(durations_s[order], rank[order], phase[order])
-        for split in split_of(Sample.of(durations_s, phase), CALLS, tasks, known).splits:
+        known = estimate_dependence(durations_s[order], rank[order], phase[order])
+        for split in predict_split(CountedDurations.of(durations_s, phase), CALLS, tasks, known).splits:
             new = draw(rng, shape, 50, tasks, split.calls, by_phase, by_task).mean(2).max(1)
             inside = np.mean((new >= split.low_s) & (new <= split.high_s))
             found[split.calls].append((inside, (split.high_s - split.low_s) / split.median_s))

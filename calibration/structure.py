@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python" 
 from simulated import NUMBERS, Program
 
 from calibration.page import show
-from ensembles.structure.ordinals.trend import trend_of
+from ensembles.structure.ordinals.trend import fit_trend
 from ensembles.structure.phases.detect import find_phases
 
 MADBENCH_S = [15, 15, 15, 30, 60, 120, 250, 500] + [15] * 8
@@ -52,7 +52,7 @@ def a_trend(typical_s: list[float], seed: int, of_ordinal: float) -> tuple[bool,
     logs = np.log(np.array(typical_s, float)) + random.normal(0, 0.3, (256, p))
     logs += random.normal(0, of_ordinal, p)
     ordinal = np.arange(1, p + 1)
-    trend = trend_of(ordinal, ordinal, np.median(logs, axis=0))
+    trend = fit_trend(ordinal, ordinal, np.median(logs, axis=0))
     return trend.worsening, trend.from_, trend.to
 
 

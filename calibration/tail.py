@@ -22,9 +22,9 @@ from calibration.cases.tail_cases import (
 from calibration.cases.tail_tables import TABLES, ensembles_of, folder
 from calibration.page import say, show
 from ensembles.ensemble.from_run import IN_MEMORY
-from ensembles.statistics.extremes.backtest import backtest_of
-from ensembles.statistics.extremes.exchangeability import Calls
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.extremes.backtest import run_backtest
+from ensembles.statistics.extremes.exchangeability import CallAttributes
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 RATIOS = (0.1, 1.0, 10.0, 100.0)
 STEPS = (0.25, 1.0, 4.0, 16.0)
@@ -134,7 +134,7 @@ def real_rows(quick: bool) -> None:
     rows: list[list[str]] = []
     verdicts: dict[str, list[str]] = {}
     for what, calls in _real_ensembles(quick):
-        found = backtest_of(Sample.of(calls.durations_s, calls.phase), calls=calls)
+        found = run_backtest(CountedDurations.of(calls.durations_s, calls.phase), calls=calls)
         row = [what]
         for kind in found.kinds:
             if kind.coverage is None or kind.width is None or kind.refused > kind.trials:
@@ -152,7 +152,7 @@ def real_rows(quick: bool) -> None:
         say(f"{kind} left out, goal 0.80 to 0.96: {parts}.")
 
 
-def _real_ensembles(quick: bool) -> Iterator[tuple[str, Calls]]:
+def _real_ensembles(quick: bool) -> Iterator[tuple[str, CallAttributes]]:
     for name in TABLES[:1] if quick else TABLES:
         yield from ensembles_of(name)
 

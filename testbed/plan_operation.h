@@ -4,13 +4,14 @@
 
 #include <stdint.h>
 
-/* One call. Indices count from 0 in the plan's lists. It moves `bytes` in `pieces` * `planes` pieces of the same length,
- * piece i of plane j at offset + j * plane_stride + i * stride. */
+/* One call. Indices count from 0 in the plan's lists. It moves `bytes` in `pieces` * `planes` pieces of the same
+ * length, piece i of plane j at offset + j * plane_stride + i * stride. */
 struct plan_operation {
     int64_t step;
     int64_t call;
-    int64_t file;   /* -1: none */
-    int64_t offset; /* where in the file the data begins, also of calls that do not say so themselves; of a message: the peer */
+    int64_t file; /* -1: none */
+    /* where in the file the data begins, also of calls that do not say so themselves; of a message: the peer */
+    int64_t offset;
     int64_t bytes;
     int64_t pieces;
     int64_t stride;

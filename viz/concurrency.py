@@ -7,7 +7,7 @@ from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, NumeralTick
 from bokeh.plotting import figure
 
 from ensembles.summaries.raster import Raster
-from ensembles.viz.figures import label_time_axis, new_figure, retitle, say_empty, steps
+from ensembles.viz.figures import annotate_empty, label_time_axis, new_figure, retitle, steps
 from ensembles.viz.style import COLOURS, time_hover
 
 _TASKS_JS = """
@@ -41,7 +41,7 @@ def tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure
     label_time_axis(fig)
     if not present:
         fig.y_range = Range1d(start=0, end=max(raster.tasks, 1))
-        say_empty(fig, "")
+        annotate_empty(fig, "")
         return fig
     edges_s = raster.edges_ns * 1e-9
     inside = {name: raster.tasks_inside(name) for name in present}

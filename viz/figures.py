@@ -164,7 +164,7 @@ def plain(text: str) -> str:
     return re.sub(r"[^\w .,:;()%+–-]", "?", text)
 
 
-def say_empty(fig: figure, sentence: str) -> None:
+def annotate_empty(fig: figure, sentence: str) -> None:
     """Write in the middle of a picture, whose ranges are set, why there is nothing in it."""
     middle = [
         (start * end) ** 0.5 if isinstance(scale, LogScale) else (start + end) / 2

@@ -24,7 +24,7 @@ from ensembles.model.events import Call
 from ensembles.model.units import seconds_text
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.viz.data_for import data_for
-from ensembles.viz.figures import label_duration_axis, new_figure, retitle, say_empty, steps
+from ensembles.viz.figures import annotate_empty, label_duration_axis, new_figure, retitle, steps
 from ensembles.viz.style import CLASS_OF_OP, COLOURS, shade, time_hover, time_ticks
 
 _MOST_LINEAR_BINS = 120
@@ -182,7 +182,7 @@ def _draw(
 
 def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> None:
     if not items:
-        say_empty(fig, "no calls were recorded")
+        annotate_empty(fig, "no calls were recorded")
         return
     fig.add_layout(
         Legend(

@@ -21,11 +21,11 @@ from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import (
+    annotate_empty,
     horizontal_legend,
     label_time_axis,
     legend_item,
     new_figure,
-    say_empty,
     steps,
     time_range,
 )
@@ -63,7 +63,7 @@ def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None)
     if not present:
         fig.y_range = Range1d(start=0, end=1)
         fig.yaxis.axis_label = "rate (MiB/s)"
-        say_empty(fig, "no bytes were read or written")
+        annotate_empty(fig, "no bytes were read or written")
         return fig
     rates = {direction: curve.rate_bytes_per_s(direction) for direction in present}
     top = max(float(values.max()) for values in rates.values())

@@ -16,8 +16,8 @@ from jinja2 import Environment
 from ensembles import __version__
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
-from ensembles.files.atomic_write import whole_file
-from ensembles.files.readership import readership_of
+from ensembles.files.atomic_write import atomic_write
+from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.passes.group import SummaryGroup, SummaryRequest
@@ -26,7 +26,13 @@ from ensembles.passes.summary import Summary
 from ensembles.run.run import Run
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.eventcount import EventCount
-from ensembles.summaries.from_cells import histogram_of, moments_of, sizes_of, table_of, totals_of
+from ensembles.summaries.from_cells import (
+    histogram_from_cells,
+    moments_from_cells,
+    sizes_from_cells,
+    table_from_cells,
+    totals_from_cells,
+)
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
@@ -102,14 +108,14 @@ class ReportData:
         if run.has_all_events:
             return cls(**found), group
         cells = run.summary
-        sizes, classes = sizes_of(cells)
-        table, totals = table_of(cells, run.files), totals_of(cells)
+        sizes, classes = sizes_from_cells(cells)
+        table, totals = table_from_cells(cells, run.files), totals_from_cells(cells)
         return cls(
             table,
             totals,
             sizes,
-            histogram_of(cells),
-            moments_of(cells),
+            histogram_from_cells(cells),
+            moments_from_cells(cells),
             found["rate"],
             found["raster"],
             classes,
@@ -175,7 +181,7 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
         )
     try:
         # A place that cannot be written to is found out before the work is done, not after it.
-        with whole_file(path, readership_of(run.path)) as descriptor:
+        with atomic_write(path, find_readership(run.path)) as descriptor:
             if chunks is None:
                 page = _page_of_run(run)
             else:

@@ -35,7 +35,7 @@ _LIGHTNESS = (0.72, 0.35, 0.58, 0.8, 0.28, 0.65, 0.43, 0.5)
 """Of shades, in the order in which they are used: neighbours differ well."""
 
 
-def colour_of(op: str) -> str:
+def op_colour(op: str) -> str:
     """Colour of a kind of operation; of several together, that of metadata."""
     return COLOURS[CLASS_OF_OP.get(op, "metadata")]
 

@@ -28,10 +28,10 @@ from ensembles.viz.concurrency import tasks_inside
 from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import (
     LEFT_BORDER,
+    annotate_empty,
     horizontal_legend,
     legend_item,
     new_figure,
-    say_empty,
     time_range,
 )
 from ensembles.viz.raster_images import ShareImage, share_images
@@ -109,7 +109,7 @@ def _diagram(
     fig.xaxis.visible = False
     fig.grid.visible = False
     if not present:
-        say_empty(fig, "no time was spent in recorded calls")
+        annotate_empty(fig, "no time was spent in recorded calls")
         return fig
     images = share_images(raster, present)
     renderers = [_add_image(fig, raster, image, mapper) for image in images]

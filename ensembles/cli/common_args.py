@@ -11,7 +11,7 @@ _MAX_DIGITS = 18
 
 def add_run(parser: argparse.ArgumentParser, what: str = "run directory, spool or trace.h5") -> None:
     """Declare the run that a command looks at."""
-    parser.add_argument("run", metavar="RUN", type=path_of("run"), help=what)
+    parser.add_argument("run", metavar="RUN", type=parse_path("run"), help=what)
 
 
 def add_output(
@@ -25,7 +25,13 @@ def add_output(
 ) -> None:
     """Declare where the result goes; `what`: what it is that has no name if the path is empty."""
     parser.add_argument(
-        "-o", "--output", metavar=metavar, type=path_of(what), default=default, required=required, help=help
+        "-o",
+        "--output",
+        metavar=metavar,
+        type=parse_path(what),
+        default=default,
+        required=required,
+        help=help,
     )
 
 
@@ -46,10 +52,10 @@ def add_limit(
     help: str = "rows of the table (default: %(default)s)",
 ) -> None:
     """Declare how many rows a table has at most."""
-    parser.add_argument("--limit", metavar="N", type=count_of(what, least=0), default=default, help=help)
+    parser.add_argument("--limit", metavar="N", type=parse_count(what, least=0), default=default, help=help)
 
 
-def path_of(what: str) -> Callable[[str], str]:
+def parse_path(what: str) -> Callable[[str], str]:
     """The check of a path: an empty one would mean the current folder, which nobody asked for."""
 
     def checked(text: str) -> str:
@@ -60,7 +66,7 @@ def path_of(what: str) -> Callable[[str], str]:
     return checked
 
 
-def count_of(what: str, least: int) -> Callable[[str], int]:
+def parse_count(what: str, least: int) -> Callable[[str], int]:
     """The check and conversion of a whole number."""
 
     def converted(text: str) -> int:
@@ -75,7 +81,7 @@ def count_of(what: str, least: int) -> Callable[[str], int]:
     return converted
 
 
-def level_of(text: str) -> float:
+def parse_level(text: str) -> float:
     """The check and conversion of the probability of an interval."""
     try:
         level = float(text)

@@ -6,8 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ensembles.cli.execution_args import open_run
-from ensembles.cli.filter_args import selection_of
-from ensembles.cli.stdio import tell
+from ensembles.cli.filter_args import selection_from_args
+from ensembles.cli.stdio import warn
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
@@ -23,11 +23,11 @@ def ensemble_from_args(args: argparse.Namespace) -> Ensemble:
     EnsioError
         The run cannot be read, a filter makes no sense, or the run does not tell what is asked for.
     """
-    from ensembles.ensemble.from_run import ensemble_of
+    from ensembles.ensemble.from_run import ensemble_from_run
 
     run = open_run(args, args.run)
-    selection = selection_of(args).for_run(run, from_summary=True)
-    ensemble = ensemble_of(run, selection, per="MiB" if args.per_byte else "call")
+    selection = selection_from_args(args).for_run(run, from_summary=True)
+    ensemble = ensemble_from_run(run, selection, per="MiB" if args.per_byte else "call")
     for note in dict.fromkeys([*run.notes, *ensemble.notes]):
-        tell(f"note: {note}")
+        warn(f"note: {note}")
     return ensemble

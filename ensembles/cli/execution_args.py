@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
-from ensembles.cli.common_args import count_of
+from ensembles.cli.common_args import parse_count
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -28,7 +28,7 @@ def add_scale_arguments(parser: argparse.ArgumentParser) -> None:
     who.add_argument(
         "--workers",
         metavar="N",
-        type=count_of("workers", least=1),
+        type=parse_count("workers", least=1),
         help="so many processes on this machine go through the events (default: this one, in threads)",
     )
     who.add_argument(

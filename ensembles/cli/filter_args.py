@@ -50,7 +50,7 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def selection_of(args: argparse.Namespace) -> Selection:
+def selection_from_args(args: argparse.Namespace) -> Selection:
     """The selection that the arguments describe.
 
     Raises

@@ -15,7 +15,7 @@ from tabulate import tabulate
 
 from ensembles.cli.common_args import add_json, add_run
 from ensembles.cli.execution_args import add_scale_arguments, open_run
-from ensembles.model.sanitize_text import printable
+from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def information_text(information: dict[str, Any]) -> str:
 def _harmless(value: Any) -> Any:
     """The same with all texts printable: names of files, programs, hosts and jobs can hold anything."""
     if isinstance(value, str):
-        return printable(value)
+        return sanitize_text(value)
     if isinstance(value, list):
         return [_harmless(entry) for entry in value]
     if isinstance(value, dict):
@@ -309,7 +309,7 @@ def collect_information(run: Run) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
-class _Found:
+class _RunTotals:
     """What all calls add up to, and how many of them are there as events."""
 
     table: CallTable
@@ -321,7 +321,7 @@ class _Found:
     durations_known: bool = True
 
 
-def _from_events(run: Run) -> _Found:
+def _from_events(run: Run) -> _RunTotals:
     from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
     from ensembles.summaries.calltable import CallTable
@@ -335,7 +335,7 @@ def _from_events(run: Run) -> _Found:
         "regions": SummaryRequest(_region_times),
     }
     found = run.summarize(sums).summaries
-    return _Found(size_classes={}, events=found["table"].events, **found)
+    return _RunTotals(size_classes={}, events=found["table"].events, **found)
 
 
 def _region_times(run: Run) -> RegionTimes:
@@ -344,17 +344,17 @@ def _region_times(run: Run) -> RegionTimes:
     return RegionTimes(run.regions)
 
 
-def _from_summary(run: Run) -> _Found:
+def _from_summary(run: Run) -> _RunTotals:
     from ensembles.passes.summary import ignoring_run
     from ensembles.summaries.eventcount import EventCount
-    from ensembles.summaries.from_cells import sizes_of, table_of, totals_of
+    from ensembles.summaries.from_cells import sizes_from_cells, table_from_cells, totals_from_cells
 
     summary = run.summary
-    sizes, classes = sizes_of(summary)
+    sizes, classes = sizes_from_cells(summary)
     events = run.summarize(ignoring_run(EventCount)).events
-    return _Found(
-        table_of(summary, run.files),
-        totals_of(summary),
+    return _RunTotals(
+        table_from_cells(summary, run.files),
+        totals_from_cells(summary),
         sizes,
         classes,
         _region_times(run),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ensembles.cli.common_args import path_of
-from ensembles.cli.pattern_args import divisor_of
+from ensembles.cli.common_args import parse_path
+from ensembles.cli.pattern_args import parse_divisor
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) 
         "--fs",
         required=required,
         metavar="MODEL",
-        type=path_of("model"),
+        type=parse_path("model"),
         help="franklin, franklin-patched, jaguar, healthy, or a TOML file (docs/reference/pfsmodel.md)",
     )
     parser.add_argument(
@@ -41,7 +41,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) 
     )
 
 
-def model_of(args: argparse.Namespace) -> Model:
+def model_from_args(args: argparse.Namespace) -> Model:
     """The model that the arguments name.
 
     Raises
@@ -52,7 +52,7 @@ def model_of(args: argparse.Namespace) -> Model:
     from ensembles.workloads.simulation.models import read_model
 
     model = read_model(args.fs, args.fault)
-    return model if args.fs_scale is None else model.divided_by(divisor_of(args.fs_scale))
+    return model if args.fs_scale is None else model.divided_by(parse_divisor(args.fs_scale))
 
 
 def model_if_asked_for(args: argparse.Namespace) -> Model | None:
@@ -61,10 +61,10 @@ def model_if_asked_for(args: argparse.Namespace) -> Model | None:
     Raises
     ------
     EnsioError
-        As `model_of`, or if something of a model is changed and no model is named.
+        As `model_from_args`, or if something of a model is changed and no model is named.
     """
     if args.fs is not None:
-        return model_of(args)
+        return model_from_args(args)
     changed = [f"--fault {fault}" for fault in args.fault]
     changed += [f"--fs-scale {args.fs_scale}"] * (args.fs_scale is not None)
     if changed:

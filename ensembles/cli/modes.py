@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from ensembles.cli.common_args import add_json, add_run, count_of
+from ensembles.cli.common_args import add_json, add_run, parse_count
 from ensembles.cli.execution_args import add_scale_arguments
 from ensembles.cli.filter_args import add_filter_arguments
 from ensembles.model.errors import EnsioError
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_scale_arguments(parser)
     group = parser.add_argument_group("fair share")
     group.add_argument("--limit", metavar="RATE", help="what all tasks can move together, for example 16GB/s")
-    group.add_argument("--tasks", metavar="N", type=count_of("tasks", 1), help="how many share it")
+    group.add_argument("--tasks", metavar="N", type=parse_count("tasks", 1), help="how many share it")
     add_json(parser)
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.common_args import add_json, add_limit, add_run
 from ensembles.cli.execution_args import add_scale_arguments, open_run
-from ensembles.cli.filter_args import add_filter_arguments, selection_of
-from ensembles.cli.stdio import tell
+from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass
-class _Found:
+class _OperationEnsembles:
     """The ensembles of one operation, and what is to be said of them."""
 
     op: str
@@ -53,7 +53,7 @@ class _Found:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the ordinals."""
-    selection = selection_of(args)
+    selection = selection_from_args(args)
     run = open_run(args, args.run)
     if run.has_all_events or run.keeps_all_calls:
         found = _from_events(run, selection, args.within)
@@ -78,24 +78,24 @@ def execute(args: argparse.Namespace) -> int:
     else:
         print(_text(found, totals, str(trend), args.limit, args.within, args.per_byte))
     for note in (*run.notes, *found.notes):
-        tell(f"note: {note}")
+        warn(f"note: {note}")
     return 0
 
 
-def _from_events(run: Run, selection: Selection, within: str) -> _Found:
-    from ensembles.structure.ordinals.detect import OrdinalsOfRun
-    from ensembles.structure.phases.detect import phases_of_run
+def _from_events(run: Run, selection: Selection, within: str) -> _OperationEnsembles:
+    from ensembles.structure.ordinals.detect import OrdinalSummary
+    from ensembles.structure.phases.detect import detect_phases
 
     in_phases = within == "phase" or selection.phases is not None
-    phases = phases_of_run(run) if in_phases else None
+    phases = detect_phases(run) if in_phases else None
     chosen = replace(selection, phases=None, ordinals=None).for_run(run)
     op, nested, notes = _operation(run, chosen)
     if within == "phase":
         if phases is None or phases.count == 0:
             raise EnsioError(f"{run.path} has no phases: there is no I/O in it")
         notes.append(f"{phases.count:,} phases: {phases.sentence}")
-    make = partial(OrdinalsOfRun, op, chosen, selection, nested, phases, within == "phase")
-    return _Found(op, run.summarize(make).ensembles, notes)
+    make = partial(OrdinalSummary, op, chosen, selection, nested, phases, within == "phase")
+    return _OperationEnsembles(op, run.summarize(make).ensembles, notes)
 
 
 def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
@@ -126,7 +126,7 @@ def _chosen_op(selection: Selection, time: Counter[str]) -> str:
     return max(transfers, key=lambda op: transfers[op])
 
 
-def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
+def _from_summary(run: Run, selection: Selection, within: str) -> _OperationEnsembles:
     import numpy as np
 
     from ensembles.ensemble.from_summary import refuse_sums
@@ -168,10 +168,12 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
     ]
     if found.n_unknown:
         notes.append(f"the ordinals of {found.n_unknown:,} calls are not known, and these are left out")
-    return _Found(op, found, notes)
+    return _OperationEnsembles(op, found, notes)
 
 
-def _text(found: _Found, totals: list[Any], trend: str, limit: int, within: str, per_byte: bool) -> str:
+def _text(
+    found: _OperationEnsembles, totals: list[Any], trend: str, limit: int, within: str, per_byte: bool
+) -> str:
     from tabulate import tabulate
 
     from ensembles.model.units import seconds_text

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.common_args import count_of, path_of
+from ensembles.cli.common_args import parse_count, parse_path
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
@@ -29,20 +29,22 @@ def add_pattern_arguments(parser: argparse.ArgumentParser, sizes: str = LAPTOP) 
     parser.add_argument(
         "pattern",
         metavar="PATTERN",
-        type=path_of("pattern"),
+        type=parse_path("pattern"),
         help="a file, or the name of a shipped pattern such as ior, madbench or gcrm",
     )
-    parser.add_argument("--tasks", type=count_of("tasks", least=1), metavar="N", help="number of MPI tasks")
+    parser.add_argument(
+        "--tasks", type=parse_count("tasks", least=1), metavar="N", help="number of MPI tasks"
+    )
     parser.add_argument("--block-size", metavar="SIZE", help="bytes of a block, such as 1MiB")
     parser.add_argument(
         "--repetitions",
-        type=count_of("repetitions", least=1),
+        type=parse_count("repetitions", least=1),
         metavar="N",
         help="how often a phase is repeated",
     )
     parser.add_argument(
         "--calls",
-        type=count_of("calls", least=1),
+        type=parse_count("calls", least=1),
         metavar="K",
         help="calls in which a block is moved",
     )
@@ -80,15 +82,15 @@ def planned(args: argparse.Namespace) -> tuple[Pattern, Plan]:
     from ensembles.workloads.patterns import expand, read_pattern
 
     pattern = read_pattern(find_pattern(args.pattern), args.layer)
-    return pattern, expand(pattern, overrides_of(args), paper=args.sizes == PAPER)
+    return pattern, expand(pattern, parse_overrides(args), paper=args.sizes == PAPER)
 
 
-def overrides_of(args: argparse.Namespace) -> dict[str, int | str]:
+def parse_overrides(args: argparse.Namespace) -> dict[str, int | str]:
     """Values of parameters that the command line gives."""
     from ensembles.model.filters import parse_size
 
     given: dict[str, int | str | None] = {
-        "shrink": None if args.scale is None else divisor_of(args.scale),
+        "shrink": None if args.scale is None else parse_divisor(args.scale),
         "tasks": args.tasks,
         "block_bytes": None if args.block_size is None else parse_size(args.block_size),
         "repetitions": args.repetitions,
@@ -127,16 +129,16 @@ def find_pattern(name: str) -> Path:
 
 
 def _pattern_folders() -> Iterator[Path]:
-    from ensembles.recorder.install_paths import prefixes
+    from ensembles.recorder.install_paths import install_prefixes
 
     for program in _PROGRAMS:
         if path := shutil.which(program):
             yield Path(path).resolve().parent.parent / "share" / "ensio" / "patterns"
-    for prefix in prefixes():
+    for prefix in install_prefixes():
         yield prefix / "share" / "ensio" / "patterns"
 
 
-def divisor_of(scale: str) -> int:
+def parse_divisor(scale: str) -> int:
     """N of a scale 1/N; 1 of the scale 1.
 
     Raises

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.common_args import add_json, add_limit, add_run
 from ensembles.cli.execution_args import add_scale_arguments, open_run
-from ensembles.cli.filter_args import add_filter_arguments, selection_of
-from ensembles.cli.stdio import tell
+from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.stdio import warn
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -41,11 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the phases."""
-    from ensembles.structure.phases.detect import phases_of_run
+    from ensembles.structure.phases.detect import detect_phases
 
-    selection = selection_of(args)
+    selection = selection_from_args(args)
     run = open_run(args, args.run)
-    phases = phases_of_run(run, args.by)
+    phases = detect_phases(run, args.by)
     wanted = replace(selection, phases=None).for_run(run)
     table = run.summarize(partial(_table_of, phases), selection=wanted)
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
@@ -54,9 +54,9 @@ def execute(args: argparse.Namespace) -> int:
     else:
         print(_text(phases, totals, args.limit))
         if table.outside and selection.phases is None:
-            tell(f"note: {table.outside:,} calls are in no phase")
+            warn(f"note: {table.outside:,} calls are in no phase")
     for note in run.notes:
-        tell(f"note: {note}")
+        warn(f"note: {note}")
     return 0
 
 
@@ -88,7 +88,7 @@ def _result(path: str, phases: Phases, totals: list[Any], outside: int, notes: l
 def _text(phases: Phases, totals: list[Any], limit: int) -> str:
     from tabulate import tabulate
 
-    from ensembles.model.sanitize_text import printable
+    from ensembles.model.sanitize_text import sanitize_text
     from ensembles.model.units import count_text, seconds_text
 
     head = f"{count_text(phases.count, 'phase')}: {phases.sentence}"
@@ -103,11 +103,11 @@ def _text(phases: Phases, totals: list[Any], limit: int) -> str:
     rows = []
     for entry in shown:
         last = entry.last_call
-        on = f" on {printable(os.path.basename(last.file))}" if last.file else ""
+        on = f" on {sanitize_text(os.path.basename(last.file))}" if last.file else ""
         rows.append(
             [
                 entry.phase,
-                *([printable(entry.name or "")] if named else []),
+                *([sanitize_text(entry.name or "")] if named else []),
                 f"{entry.start_s:.3f}",
                 seconds_text(entry.time_s),
                 f"{entry.tasks:,}",

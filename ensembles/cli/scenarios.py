@@ -8,9 +8,9 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.common_args import add_json, add_output, count_of, path_of
+from ensembles.cli.common_args import add_json, add_output, parse_count, parse_path
 from ensembles.cli.pattern_args import find_pattern
-from ensembles.cli.stdio import tell
+from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     told = "make the runs of all scenarios, or of some"
     running = commands.add_parser("run", help=told, description=told)
     running.add_argument(
-        "--seed", type=count_of("seed", least=0), default=0, metavar="S", help="of what is drawn"
+        "--seed", type=parse_count("seed", least=0), default=0, metavar="S", help="of what is drawn"
     )
     running.add_argument(
         "--scenario", action="append", metavar="NAME", help="this one only; may be repeated (default: all)"
     )
     running.add_argument(
-        "--tasks", type=count_of("tasks", least=1), metavar="N", help="instead of the scenario's"
+        "--tasks", type=parse_count("tasks", least=1), metavar="N", help="instead of the scenario's"
     )
     running.add_argument(
         "--strength",
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of what is planted: 1 as the scenario says, 0 not at all (default: 1)",
     )
     running.add_argument(
-        "--fs", metavar="MODEL", type=path_of("model"), help="instead of the scenario's model"
+        "--fs", metavar="MODEL", type=parse_path("model"), help="instead of the scenario's model"
     )
     told = "folder; each run becomes a folder in it, with truth.json"
     add_output(running, "DIR", told, what="folder", required=True)
@@ -99,7 +99,7 @@ def _run(args: argparse.Namespace, scenarios: list[Scenario]) -> int:
         made.append(
             {"run": str(directory), "scenario": scenario.name, "cause": cause, "span_s": result.span_s}
         )
-        tell(
+        warn(
             f"{scenario.name}: {result.tasks:,} tasks, {result.events:,} calls, {result.span_s:.3f} s in "
             "virtual time"
         )

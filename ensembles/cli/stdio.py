@@ -8,7 +8,7 @@ import sys
 from typing import NoReturn
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.sanitize_text import printable
+from ensembles.model.sanitize_text import sanitize_text
 
 
 class _ClosedOutput(io.TextIOBase):
@@ -42,7 +42,7 @@ def discard_unwritable_output() -> None:
         discard_output()
 
 
-def tell(sentence: str) -> None:
+def warn(sentence: str) -> None:
     """Print a message on standard error, in one line.
 
     Where it cannot be told, the exit status is still to be right: a failure is not raised.
@@ -50,6 +50,6 @@ def tell(sentence: str) -> None:
     if sys.stderr is None:  # where print would take standard output
         return
     try:
-        print(f"ensio: {printable(sentence)}", file=sys.stderr, flush=True)
+        print(f"ensio: {sanitize_text(sentence)}", file=sys.stderr, flush=True)
     except OSError:
         sys.stderr = None  # else the interpreter's last flush fails again, with 120

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
-from ensembles.cli.common_args import add_json, add_run, count_of, level_of
+from ensembles.cli.common_args import add_json, add_run, parse_count, parse_level
 from ensembles.cli.execution_args import add_scale_arguments
 from ensembles.cli.filter_args import add_filter_arguments
 from ensembles.model.units import count_text, seconds_text
@@ -105,11 +105,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tasks",
         metavar="N",
-        type=count_of("tasks", 1),
+        type=parse_count("tasks", 1),
         help="tasks, one call each, of which the slowest is asked for (default: those of the run)",
     )
     parser.add_argument(
-        "--level", metavar="P", type=level_of, default=0.9, help="chance of the interval (default: 0.9)"
+        "--level", metavar="P", type=parse_level, default=0.9, help="chance of the interval (default: 0.9)"
     )
     parser.add_argument(
         "--backtest",

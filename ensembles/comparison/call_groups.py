@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.comparison.quantile_bins import Calls
+from ensembles.comparison.quantile_bins import RunCalls
 from ensembles.ensemble.ensemble import MIB
-from ensembles.ensemble.from_run import IN_MEMORY, ensemble_of
+from ensembles.ensemble.from_run import IN_MEMORY, ensemble_from_run
 from ensembles.passes.summary import Summary
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.kernels import count_seconds
 
 if TYPE_CHECKING:
@@ -46,16 +46,16 @@ class ComparedCalls:
     """
 
     time_s: dict[Key, float] = field(default_factory=dict)
-    samples: dict[Key, Sample] = field(default_factory=dict)
-    calls: dict[Key, Calls] = field(default_factory=dict)
+    samples: dict[Key, CountedDurations] = field(default_factory=dict)
+    calls: dict[Key, RunCalls] = field(default_factory=dict)
     notes: dict[Key, list[str]] = field(default_factory=dict)
 
-    def sample(self, key: Key) -> Sample:
+    def sample(self, key: Key) -> CountedDurations:
         """The durations of a kind of calls."""
         return self.samples[key] if key in self.samples else self.calls[key].sample()
 
 
-def calls_of(run: Run, selection: Selection, single: bool) -> ComparedCalls:
+def group_calls(run: Run, selection: Selection, single: bool) -> ComparedCalls:
     """The calls of a run that a selection for it chooses, by layer and op.
 
     Parameters
@@ -100,7 +100,7 @@ def _from_ensembles(run: Run, selection: Selection, time_s: dict[Key, float]) ->
     found = ComparedCalls()
     for layer, op in time_s:
         chosen = replace(selection, layers=(layer,), ops=(op,))
-        ensemble = ensemble_of(run, chosen, per="MiB" if selection.per_byte else "call")
+        ensemble = ensemble_from_run(run, chosen, per="MiB" if selection.per_byte else "call")
         if ensemble.n:
             found.samples[layer, op], found.time_s[layer, op] = ensemble.sample, time_s[layer, op]
             found.notes[layer, op] = ensemble.notes
@@ -114,7 +114,7 @@ def _in_memory(run: Run, selection: Selection) -> ComparedCalls:
     for key, mine in _by_key(events):
         chosen = events[mine]
         found.time_s[key] = float(chosen.duration.sum() * 1e-9)
-        found.calls[key] = Calls(
+        found.calls[key] = RunCalls(
             _durations_s(chosen, selection),
             None if phase is None else phase[mine],
             chosen.rank.astype(np.int64),
@@ -126,7 +126,8 @@ def _in_memory(run: Run, selection: Selection) -> ComparedCalls:
 def _in_one_pass(run: Run, selection: Selection) -> ComparedCalls:
     kinds = run.summarize(partial(_Kinds, selection), selection=selection)
     return ComparedCalls(
-        kinds.time_s, {key: Sample.from_counts(kinds.counts[key], *kinds.ends_s[key]) for key in kinds.counts}
+        kinds.time_s,
+        {key: CountedDurations.from_counts(kinds.counts[key], *kinds.ends_s[key]) for key in kinds.counts},
     )
 
 

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ensembles.comparison.call_groups import ComparedCalls, Key, calls_of
+from ensembles.comparison.call_groups import ComparedCalls, Key, group_calls
 from ensembles.comparison.compare_samples import Kind, compare_kinds, compare_samples
-from ensembles.comparison.quantile_bins import Calls, sliced
+from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.verdict import LEVEL, MARGIN
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
-Side = Run | Ensemble | Sample
+Side = Run | Ensemble | CountedDurations
 
 
 def compare(
@@ -103,12 +103,10 @@ def compare_runs(
     selection = Selection.parse(**filters) if selection is None else selection
     single = all(len(group) == 1 for group in groups)
     read = [
-        [calls_of(run, selection.for_run(run, from_summary=True), single) for run in group]
+        [group_calls(run, selection.for_run(run, from_summary=True), single) for run in group]
         for group in groups
     ]
-    names = (
-        list(names) if names is not None else [name_of_runs([run.path for run in group]) for group in groups]
-    )
+    names = list(names) if names is not None else [runs_name([run.path for run in group]) for group in groups]
     keys: dict[Key, float] = {}
     for key in dict.fromkeys(key for group in read for run in group for key in run.time_s):
         if all(any(key in run.time_s for run in group) for group in read):
@@ -138,7 +136,7 @@ def compare_runs(
     ]
 
 
-def name_of_runs(paths: Sequence[str]) -> str:
+def runs_name(paths: Sequence[str]) -> str:
     """The name of a group of runs: that of the first, and how many more."""
     first = paths[0].rstrip("/") or paths[0]
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
@@ -146,7 +144,7 @@ def name_of_runs(paths: Sequence[str]) -> str:
 
 def _samples_of(
     read: Sequence[Sequence[ComparedCalls]], key: Key, single: bool
-) -> tuple[list[list[Sample]], str]:
+) -> tuple[list[list[CountedDurations]], str]:
     if single and all(key in group[0].calls for group in read):
         samples, unit = sliced([group[0].calls[key] for group in read])
         return [[sample] for sample in samples], unit
@@ -167,19 +165,19 @@ def _as_list(group: Side | Iterable[Side]) -> list[Any]:
     return sides
 
 
-def _in_pieces(groups: Sequence[Sequence[Any]]) -> tuple[list[list[Sample]], str]:
+def _in_pieces(groups: Sequence[Sequence[Any]]) -> tuple[list[list[CountedDurations]], str]:
     """Samples of ensembles; of single ones whose calls are known, in pieces."""
     if all(len(group) == 1 for group in groups):
         sides = [group[0] for group in groups]
         if all(isinstance(side, Ensemble) and side.durations_s is not None for side in sides):
             runs = [
-                Calls(side.durations_s, side.phase, side.rank, side.start_ns, side.sample.resolution_s)
+                RunCalls(side.durations_s, side.phase, side.rank, side.start_ns, side.sample.resolution_s)
                 for side in sides
             ]
             samples, unit = sliced(runs)
             return [[sample] for sample in samples], unit
     return [
-        [side if isinstance(side, Sample) else side.sample for side in group] for group in groups
+        [side if isinstance(side, CountedDurations) else side.sample for side in group] for group in groups
     ], "phases"
 
 

@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.comparison.components import Scores, quantile_octaves, scores_of, shares_of
+from ensembles.comparison.components import Scores, component_shares, compute_scores, quantile_octaves
 from ensembles.comparison.dependent_blocks import scaled
-from ensembles.comparison.effects import effects_of, shifts_of, spreads_of, welch_p
-from ensembles.comparison.exchangeable_units import RUNS, Kind, Units, units_of
+from ensembles.comparison.effects import estimate_effects, estimate_shifts, estimate_spreads, welch_p
+from ensembles.comparison.exchangeable_units import RUNS, ExchangeableUnits, Kind, choose_units
 from ensembles.comparison.hypothesis_tests import (
     kolmogorov_smirnov,
-    tests_of,
+    run_tests,
     told_tests,
     wasserstein_octaves,
 )
-from ensembles.comparison.mode_partition import Partition, partition_of
+from ensembles.comparison.mode_partition import Partition, fit_partition
 from ensembles.comparison.permutation import PermutationTest
 from ensembles.comparison.report import (
     DIFFERENT,
@@ -35,22 +35,22 @@ from ensembles.comparison.report import (
 )
 from ensembles.comparison.shifts import (
     common_factor,
+    describe_shifts,
     modes_exchanged,
     moves_beside_factor,
-    moves_of,
     moves_of_matched_modes,
 )
 from ensembles.comparison.verdict import (
     LEVEL,
     MARGIN,
-    margins_of,
-    notes_of,
-    reason_of,
-    verdict_of,
+    compute_margins,
+    decide,
+    verdict_notes,
     verdict_of_part,
+    verdict_reason,
 )
 from ensembles.model.errors import EnsioError
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 __all__ = ["FEWEST_CALLS", "Kind", "compare_kinds", "compare_samples"]
 
@@ -59,7 +59,7 @@ FEWEST_CALLS = 30
 
 
 def compare_samples(
-    groups: Sequence[Sequence[Sample]],
+    groups: Sequence[Sequence[CountedDurations]],
     *,
     names: Sequence[str] | None = None,
     margin: float = MARGIN,
@@ -126,7 +126,7 @@ def compare_kinds(
     rng = np.random.default_rng(seed)
     prepared = [_prepared(kind, names) for kind in kinds]
     able = [one for one in prepared if isinstance(one, _Able)]
-    tests = iter(tests_of([one.units for one in able], [one.scores for one in able], rng))
+    tests = iter(run_tests([one.units for one in able], [one.scores for one in able], rng))
     return [
         _found(one, next(tests), names, margin, level, rng)
         if isinstance(one, _Able)
@@ -136,39 +136,39 @@ def compare_kinds(
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class _PreparedKind:
     """A kind of calls, of which there may be too few to be tested."""
 
     kind: Kind
-    runs: list[list[Sample]]
+    runs: list[list[CountedDurations]]
     told: list[Group]
     calls: float
 
 
 @dataclass(frozen=True)
-class _Able(_Prepared):
+class _Able(_PreparedKind):
     """A kind of calls ready to be tested."""
 
     resolution_s: float
-    units: Units
+    units: ExchangeableUnits
     partition: Partition
     scores: Scores
 
 
-def _prepared(kind: Kind, names: Sequence[str]) -> _Prepared:
+def _prepared(kind: Kind, names: Sequence[str]) -> _PreparedKind:
     runs = [[sample for sample in group if sample.total] for group in kind.groups]
     told = [_group(name, group) for name, group in zip(names, runs, strict=True)]
     calls = float(sum(group.calls for group in told))
     if min(group.calls for group in told) < FEWEST_CALLS:
-        return _Prepared(kind, runs, told, calls)
-    units = units_of(runs, kind.unit)
+        return _PreparedKind(kind, runs, told, calls)
+    units = choose_units(runs, kind.unit)
     resolution_s = max(sample.resolution_s for group in runs for sample in group)
-    partition = partition_of(units.counts.mean(axis=0), calls, resolution_s)
-    scores = scores_of(units.counts, partition, resolution_s)
+    partition = fit_partition(units.counts.mean(axis=0), calls, resolution_s)
+    scores = compute_scores(units.counts, partition, resolution_s)
     return _Able(kind, runs, told, calls, resolution_s, units, partition, scores)
 
 
-def _too_few(one: _Prepared, margin: float, level: float) -> Comparison:
+def _too_few(one: _PreparedKind, margin: float, level: float) -> Comparison:
     least = min(one.told, key=lambda group: group.calls)
     reason = f"{least.name} has {least.calls:,} such calls, and at least {FEWEST_CALLS} are needed"
     return Comparison(INCONCLUSIVE, reason, one.kind.op, one.kind.layer, one.told, margin, level)
@@ -183,12 +183,12 @@ def _found(
     rng: np.random.Generator,
 ) -> Comparison:
     units, scores = one.units, one.scores
-    shares = shares_of(units.counts, one.partition)
+    shares = component_shares(units.counts, one.partition)
     can_differ = units.are_trusted and test.smallest_p <= level
     by_welch = welch_p(scores, units.group, units.spread)
     told = told_tests(test, by_welch, units, scores, names)
     adjusted_p = np.maximum(test.adjusted_p, by_welch)
-    effects = effects_of(scores, units.group, names, level, units.spread)
+    effects = estimate_effects(scores, units.group, names, level, units.spread)
     parts = [
         PartResult(
             part.name,
@@ -201,11 +201,11 @@ def _found(
             mine,
         )
         for part, mine, p, allowed in zip(
-            scores.parts, effects, adjusted_p, margins_of(scores.parts, shares, margin), strict=True
+            scores.parts, effects, adjusted_p, compute_margins(scores.parts, shares, margin), strict=True
         )
     ]
-    shifts = shifts_of(units.counts, units.group, names, level, rng, units.what == RUNS, units.spread)
-    verdict = verdict_of(parts)
+    shifts = estimate_shifts(units.counts, units.group, names, level, rng, units.what == RUNS, units.spread)
+    verdict = decide(parts)
     moved = []
     if verdict == DIFFERENT:
         moved = _moved(parts, shares, one, names, level)
@@ -214,7 +214,7 @@ def _found(
     repeated = np.zeros_like(run_group) if len(run_group) == len(names) > 2 else run_group
     return Comparison(
         verdict=verdict,
-        reason=reason_of(verdict, units, parts, test, can_differ, margin, level),
+        reason=verdict_reason(verdict, units, parts, test, can_differ, margin, level),
         op=one.kind.op,
         layer=one.kind.layer,
         groups=one.told,
@@ -225,8 +225,8 @@ def _found(
         parts=parts,
         tests=told,
         distances=_distances(by_run, run_group, names),
-        modes=spreads_of(run_scores, shares_of(by_run, one.partition), repeated),
-        notes=notes_of(units, verdict, shifts, margin),
+        modes=estimate_spreads(run_scores, component_shares(by_run, one.partition), repeated),
+        notes=verdict_notes(units, verdict, shifts, margin),
     )
 
 
@@ -241,7 +241,7 @@ def _moved(
     parts. Modes have the numbers that they have among the parts, though a group's own modes may be fewer."""
     units, pooled = one.units, one.units.counts.sum(axis=0)
     exchanged = modes_exchanged(shares, units.group)
-    moved = moves_of(parts)
+    moved = describe_shifts(parts)
     told: list[Move] = []
     for g in range(1, len(names)):
         factor = common_factor(parts, g)
@@ -260,7 +260,7 @@ def _moved(
     ]
 
 
-def _group(name: str, runs: Sequence[Sample]) -> Group:
+def _group(name: str, runs: Sequence[CountedDurations]) -> Group:
     median_s = None
     if runs:
         each = scaled([sample.counts[None].astype(np.float64) for sample in runs])
@@ -272,12 +272,12 @@ def _group(name: str, runs: Sequence[Sample]) -> Group:
 
 
 def _runs(
-    groups: Sequence[Sequence[Sample]], partition: Partition, resolution_s: float
+    groups: Sequence[Sequence[CountedDurations]], partition: Partition, resolution_s: float
 ) -> tuple[np.ndarray, np.ndarray, Scores]:
     """Histograms of whole runs, the group of each, and their scores."""
     counts = scaled([sample.counts[None].astype(np.float64) for group in groups for sample in group])
     group = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-    return counts, group, scores_of(counts, partition, resolution_s)
+    return counts, group, compute_scores(counts, partition, resolution_s)
 
 
 def _distances(counts: np.ndarray, group: np.ndarray, names: Sequence[str]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ _LEAST_TAIL_SHARE = 0.01
 
 
 @dataclass(frozen=True)
-class Part:
+class Component:
     """One thing that can move.
 
     Attributes
@@ -69,12 +69,12 @@ class Scores:
         Calls that count.
     """
 
-    parts: list[Part]
+    parts: list[Component]
     total: np.ndarray
     size: np.ndarray
 
 
-def scores_of(counts: np.ndarray, partition: Partition, resolution_s: float = 0.0) -> Scores:
+def compute_scores(counts: np.ndarray, partition: Partition, resolution_s: float = 0.0) -> Scores:
     """The scores of units.
 
     Place: mean of log2 duration in the mode, clipped at two robust standard deviations around the median
@@ -93,19 +93,19 @@ def scores_of(counts: np.ndarray, partition: Partition, resolution_s: float = 0.
         Step of the clock.
     """
     pooled = counts.sum(axis=0)
-    mode = partition.mode_of(np.arange(counts.shape[1]))
+    mode = partition.mode_index(np.arange(counts.shape[1]))
     kept = [k for k in range(len(partition)) if pooled[mode == k].sum() > 0]
-    rows: list[tuple[Part, np.ndarray, np.ndarray]] = []
+    rows: list[tuple[Component, np.ndarray, np.ndarray]] = []
     for number, k in enumerate(kept, 1):
         mine = mode == k
         score, t_s, spread = _place_score(pooled, mine)
-        rows.append((Part(PLACE, number, t_s, _grain_octaves(t_s, spread, resolution_s)), score, mine))
+        rows.append((Component(PLACE, number, t_s, _grain_octaves(t_s, spread, resolution_s)), score, mine))
     share = np.array([pooled[mode == k].sum() for k in kept]) / pooled.sum()
-    steadiest = 1 + int(np.argmin(shares_of(counts, partition).std(axis=0)))
+    steadiest = 1 + int(np.argmin(component_shares(counts, partition).std(axis=0)))
     for number, k in enumerate(kept, 1):
         # The shares add up to one: that of the mode whose share varies least is what the others leave.
         if number != steadiest:
-            weight = Part(WEIGHT, number, rows[number - 1][0].t_s)
+            weight = Component(WEIGHT, number, rows[number - 1][0].t_s)
             rows.append((weight, (mode == k) * 1.0, np.ones_like(mode)))
     from_top = np.cumsum(share[::-1])[::-1]
     last = mode >= kept[int(np.flatnonzero(from_top >= min(_TAIL_SHARE, from_top[0]))[-1])]
@@ -120,7 +120,7 @@ def scores_of(counts: np.ndarray, partition: Partition, resolution_s: float = 0.
     grain = 2 * _grain_octaves(t_s, spread, resolution_s)
     size = few @ (last[used] * 1.0)
     return Scores(
-        [*(part for part, _, _ in rows), Part(TAIL, None, begins_s, grain)],
+        [*(part for part, _, _ in rows), Component(TAIL, None, begins_s, grain)],
         np.column_stack([values, size * _tail_octaves(few, used, last[used], tail_share)]),
         np.column_stack([sizes, size]),
     )
@@ -152,9 +152,9 @@ def quantile_octaves(counts: np.ndarray, level: float) -> np.ndarray:
         return np.where(inside > 0, np.log2(np.maximum(low + fraction * (high - low), 0.5)), np.nan)
 
 
-def shares_of(counts: np.ndarray, partition: Partition) -> np.ndarray:
+def component_shares(counts: np.ndarray, partition: Partition) -> np.ndarray:
     """Share of each unit's calls in each mode that has any: float64, shape (u, modes)."""
-    mode = partition.mode_of(np.arange(counts.shape[1]))
+    mode = partition.mode_index(np.arange(counts.shape[1]))
     inside = np.column_stack([counts[:, mode == k].sum(axis=1) for k in range(len(partition))])
     return inside[:, inside.any(axis=0)] / counts.sum(axis=1, keepdims=True)
 
@@ -177,13 +177,13 @@ def _tail_octaves(counts: np.ndarray, bins: np.ndarray, mine: np.ndarray, share:
     above = np.cumsum(inside[:, ::-1], axis=1)[:, ::-1]
     calls = above[:, :1]
 
-    def mean_of(low: float, high: float) -> np.ndarray:
+    def component_mean(low: float, high: float) -> np.ndarray:
         """Of the calls from one rank to another, counted from the slowest, as parts of all."""
         begin, end = above - inside, above
         taken = np.clip(np.minimum(end, high * calls) - np.maximum(begin, low * calls), 0, None)
         return (taken @ bin_octaves()[bins]) / np.maximum(taken.sum(axis=1), 1e-300)
 
-    return np.where(calls[:, 0] > 0, mean_of(0.0, share) - mean_of(0.25, 0.75), 0.0)
+    return np.where(calls[:, 0] > 0, component_mean(0.0, share) - component_mean(0.25, 0.75), 0.0)
 
 
 def _grain_octaves(t_s: float, spread: float, resolution_s: float) -> float:

@@ -13,9 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ensembles.comparison.components import scores_of
-from ensembles.comparison.mode_partition import partition_of
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.comparison.components import compute_scores
+from ensembles.comparison.mode_partition import fit_partition
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_COUNT
 
 TIMES = 2.0
@@ -30,7 +30,7 @@ _DOUBT = 1.0
 show that they are independent."""
 
 
-def unit_counts(sample: Sample, most: int = _MOST_UNITS) -> np.ndarray:
+def unit_counts(sample: CountedDurations, most: int = _MOST_UNITS) -> np.ndarray:
     """Histograms of phases, neighbours put together where there are many.
 
     Returns
@@ -62,7 +62,7 @@ def scaled(runs: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([counts / (counts.sum() / len(counts)) for counts in runs])
 
 
-def memory_of(runs: Sequence[np.ndarray], resolution_s: float = 0.0) -> float:
+def block_memory(runs: Sequence[np.ndarray], resolution_s: float = 0.0) -> float:
     """For how many units what is compared remembers itself: an upper bound of the integrated
     autocorrelation time.
 
@@ -75,8 +75,8 @@ def memory_of(runs: Sequence[np.ndarray], resolution_s: float = 0.0) -> float:
         Histograms of units in the order of time.
     """
     counts = scaled(runs)
-    scores = scores_of(
-        counts, partition_of(counts.mean(axis=0), sum(float(run.sum()) for run in runs), resolution_s)
+    scores = compute_scores(
+        counts, fit_partition(counts.mean(axis=0), sum(float(run.sum()) for run in runs), resolution_s)
     )
     begin = np.cumsum([0, *(len(run) for run in runs)])
     longest = 1.0
@@ -122,7 +122,7 @@ def lost_spread(memory: float, length: float) -> float:
 
 
 @dataclass(frozen=True)
-class Blocks:
+class DependentBlocks:
     """Runs cut into blocks.
 
     Attributes
@@ -140,11 +140,11 @@ class Blocks:
     spread: float
 
 
-def blocks_of(samples: Sequence[Sample]) -> Blocks:
+def make_blocks(samples: Sequence[CountedDurations]) -> DependentBlocks:
     """Each run cut into blocks that hardly depend on each other."""
     runs = [unit_counts(sample) for sample in samples]
-    memory = memory_of(runs, max(sample.resolution_s for sample in samples))
+    memory = block_memory(runs, max(sample.resolution_s for sample in samples))
     blocks = [max(1, min(MOST_BLOCKS, int(len(run) / (TIMES * memory)))) for run in runs]
     shortest = min(len(run) / n for run, n in zip(runs, blocks, strict=True))
     spread = lost_spread(memory, shortest) if np.isfinite(memory) else np.inf
-    return Blocks([merged(run, n) for run, n in zip(runs, blocks, strict=True)], memory, spread)
+    return DependentBlocks([merged(run, n) for run, n in zip(runs, blocks, strict=True)], memory, spread)

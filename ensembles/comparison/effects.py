@@ -17,7 +17,7 @@ LEAST_HALF = 1e-6
 """Octaves or share: no interval is narrower."""
 
 
-def effects_of(
+def estimate_effects(
     scores: Scores, group: np.ndarray, names: Sequence[str], level: float, spread: float = 1.0
 ) -> list[list[Effect]]:
     """Of each part, how far it is in each group from where it is in the first.
@@ -114,7 +114,7 @@ def _effect(name: str, is_ratio: bool, difference: float, half: float, before: f
     return Effect(name, is_ratio, *known)
 
 
-def shifts_of(
+def estimate_shifts(
     counts: np.ndarray,
     group: np.ndarray,
     names: Sequence[str],
@@ -171,7 +171,7 @@ def shifts_of(
     return shifts
 
 
-def spreads_of(scores: Scores, shares: np.ndarray, group: np.ndarray) -> list[ModeSpread]:
+def estimate_spreads(scores: Scores, shares: np.ndarray, group: np.ndarray) -> list[ModeSpread]:
     """How places and weights of modes scatter between runs.
 
     Parameters

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.comparison.dependent_blocks import FEWEST_BLOCKS, blocks_of, scaled
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.comparison.dependent_blocks import FEWEST_BLOCKS, make_blocks, scaled
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Kind:
         What the phases of the samples are, for the text; ``""``: nothing tells calls apart.
     """
 
-    groups: Sequence[Sequence[Sample]]
+    groups: Sequence[Sequence[CountedDurations]]
     op: str | None = None
     layer: str | None = None
     unit: str = "phases"
@@ -35,7 +35,7 @@ RUNS = "runs"
 
 
 @dataclass(frozen=True)
-class Units:
+class ExchangeableUnits:
     """What is permuted: histograms (u, BIN_COUNT), the group of each (u,), what they are, for how many
     phases these remember themselves, and by which factor standard errors are larger than they tell."""
 
@@ -62,7 +62,7 @@ class Units:
         return self.are_blocks and min(self.sizes) >= FEWEST_BLOCKS
 
 
-def units_of(groups: Sequence[Sequence[Sample]], unit: str) -> Units:
+def choose_units(groups: Sequence[Sequence[CountedDurations]], unit: str) -> ExchangeableUnits:
     """Runs, if a group has several; else blocks of the run of each group.
 
     Parameters
@@ -73,9 +73,11 @@ def units_of(groups: Sequence[Sequence[Sample]], unit: str) -> Units:
     """
     if max(len(group) for group in groups) > 1:
         runs = [sample.counts[None].astype(np.float64) for group in groups for sample in group]
-        return Units(scaled(runs), np.repeat(np.arange(len(groups)), [len(group) for group in groups]), RUNS)
-    blocks = blocks_of([group[0] for group in groups])
+        return ExchangeableUnits(
+            scaled(runs), np.repeat(np.arange(len(groups)), [len(group) for group in groups]), RUNS
+        )
+    blocks = make_blocks([group[0] for group in groups])
     known = unit and all(group[0].phases_known for group in groups)
     what = f"blocks of {unit}" if known else "runs whose phases are not known"
     group = np.repeat(np.arange(len(groups)), [len(run) for run in blocks.counts])
-    return Units(scaled(blocks.counts), group, what, blocks.memory, blocks.spread)
+    return ExchangeableUnits(scaled(blocks.counts), group, what, blocks.memory, blocks.spread)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.comparison.components import Scores
-from ensembles.comparison.exchangeable_units import RUNS, Units
+from ensembles.comparison.exchangeable_units import RUNS, ExchangeableUnits
 from ensembles.comparison.mode_partition import bin_octaves
 from ensembles.comparison.permutation import PermutationTest, permutation_test
 
@@ -80,8 +80,8 @@ def dunn_test(values: Sequence[np.ndarray]) -> dict[tuple[int, int], float]:
     return {pair: float(value) for pair, value in zip(pairs, holm(p), strict=True)}
 
 
-def tests_of(
-    units: Sequence[Units], scores: Sequence[Scores], rng: np.random.Generator
+def run_tests(
+    units: Sequence[ExchangeableUnits], scores: Sequence[Scores], rng: np.random.Generator
 ) -> list[PermutationTest]:
     """The tests of several kinds of calls, their p-values in view of all kinds.
 
@@ -124,7 +124,11 @@ def tests_of(
 
 
 def told_tests(
-    test: PermutationTest, by_welch: np.ndarray, units: Units, scores: Scores, names: Sequence[str]
+    test: PermutationTest,
+    by_welch: np.ndarray,
+    units: ExchangeableUnits,
+    scores: Scores,
+    names: Sequence[str],
 ) -> dict[str, Any]:
     """The tests of one kind of calls as plain numbers and texts."""
     found: dict[str, Any] = {
@@ -150,7 +154,9 @@ def told_tests(
     return found
 
 
-def _add_rank_tests(found: dict[str, Any], units: Units, scores: Scores, names: Sequence[str]) -> None:
+def _add_rank_tests(
+    found: dict[str, Any], units: ExchangeableUnits, scores: Scores, names: Sequence[str]
+) -> None:
     """Those of one value a run."""
     with np.errstate(invalid="ignore", divide="ignore"):
         values = scores.total / scores.size

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ensembles.summaries.bins import BIN_COUNT, bin_low_ns, bin_of
+from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 
 LEAST_SHARE = 0.02
 """A mode holds at least this share of the calls."""
@@ -39,7 +39,7 @@ class Partition:
     def __len__(self) -> int:
         return len(self.first_bin) - 1
 
-    def mode_of(self, bins: np.ndarray) -> np.ndarray:
+    def mode_index(self, bins: np.ndarray) -> np.ndarray:
         """The mode of each bin: int64, shape (n,)."""
         return np.clip(np.searchsorted(self.first_bin, bins, side="right") - 1, 0, len(self) - 1)
 
@@ -53,9 +53,9 @@ class Partition:
         pooled : ndarray of float64, shape (BIN_COUNT,)
             Calls of all units in each bin.
         """
-        mode = self.mode_of(np.arange(BIN_COUNT))
+        mode = self.mode_index(np.arange(BIN_COUNT))
         kept = [k for k in range(len(self)) if pooled[mode == k].any()]
-        here = int(self.mode_of(bin_of(np.rint([t_s * 1e9]).astype(np.int64)))[0])
+        here = int(self.mode_index(bin_index(np.rint([t_s * 1e9]).astype(np.int64)))[0])
         return 1 + min(range(len(kept)), key=lambda i: abs(kept[i] - here))
 
 
@@ -66,7 +66,7 @@ def bin_octaves() -> np.ndarray:
     return np.log2(np.maximum((low[:-1] + low[1:] - 1) / 2, 0.5))
 
 
-def partition_of(weight: np.ndarray, calls: float, resolution_s: float = 0.0) -> Partition:
+def fit_partition(weight: np.ndarray, calls: float, resolution_s: float = 0.0) -> Partition:
     """The modes of a histogram, as intervals of bins.
 
     A kernel density of log duration; its width is that of a bin at least, and wider where neighbouring

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 SLICES = 384
 """Of equally many calls, at most."""
@@ -20,7 +20,7 @@ _COARSE = 12
 
 
 @dataclass(frozen=True)
-class Calls:
+class RunCalls:
     """The calls of one run.
 
     Attributes
@@ -38,12 +38,12 @@ class Calls:
     start_ns: np.ndarray | None = None
     resolution_s: float = 0.0
 
-    def sample(self, piece: np.ndarray | None = None) -> Sample:
+    def sample(self, piece: np.ndarray | None = None) -> CountedDurations:
         """The durations, by piece (shape (n,)) if these are given."""
-        return Sample.of(self.durations_s, piece, self.resolution_s)
+        return CountedDurations.of(self.durations_s, piece, self.resolution_s)
 
 
-def sliced(runs: list[Calls]) -> tuple[list[Sample], str]:
+def sliced(runs: list[RunCalls]) -> tuple[list[CountedDurations], str]:
     """Runs in pieces, in the order of time or of ranks, and what the pieces are.
 
     Phases, where each run has `FEWEST_PHASES` of them. Else slices of time or ranks, whichever the calls
@@ -75,7 +75,7 @@ def sliced(runs: list[Calls]) -> tuple[list[Sample], str]:
     return [run.sample(piece) for run, piece in zip(runs, pieces, strict=True)], what
 
 
-def _phases(run: Calls) -> np.ndarray | None:
+def _phases(run: RunCalls) -> np.ndarray | None:
     if run.phase is None or not len(run.phase):
         return None
     inside = run.phase >= 0
@@ -90,7 +90,7 @@ def _phases(run: Calls) -> np.ndarray | None:
     return np.maximum(np.where(inside, run.phase, filled), run.phase[inside].min())
 
 
-def _slices(run: Calls) -> np.ndarray | None:
+def _slices(run: RunCalls) -> np.ndarray | None:
     """Slices of equally many calls by their starts or, if these are not known, by the order of calls of a
     rank."""
     n = len(run.durations_s)
@@ -111,13 +111,13 @@ def _slices(run: Calls) -> np.ndarray | None:
     return np.minimum((place * slices).astype(np.int64), slices - 1)
 
 
-def _ranks(run: Calls) -> np.ndarray | None:
+def _ranks(run: RunCalls) -> np.ndarray | None:
     if run.rank is None or len(np.unique(run.rank)) < FEWEST_PHASES:
         return None
     return run.rank
 
 
-def _scatter(run: Calls, piece: np.ndarray) -> float:
+def _scatter(run: RunCalls, piece: np.ndarray) -> float:
     """Variance of the mean log duration, as a few large blocks of pieces tell it."""
     log_s = np.log(np.maximum(run.durations_s, 1e-9))
     pieces, number = np.unique(piece, return_inverse=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from ensembles.model.sanitize_text import printable
+from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text, seconds_text
 
 SAME, DIFFERENT, INCONCLUSIVE = "same", "different", "inconclusive"
@@ -275,7 +275,7 @@ def comparison_text(found: Comparison) -> str:
 
 
 def _filled(text: str) -> list[str]:
-    return textwrap.wrap(printable(text), _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    return textwrap.wrap(sanitize_text(text), _WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
 def _move(move: Move, name_group: bool) -> str:
@@ -287,7 +287,7 @@ def _move(move: Move, name_group: bool) -> str:
         "mode weight": f"the weight of mode {move.mode}{where} moved",
         "tail": f"the tail, beyond{where.removeprefix(' at')} moved against its mode",
     }[move.what]
-    group = f"{printable(effect.group)}: " if name_group else ""
+    group = f"{sanitize_text(effect.group)}: " if name_group else ""
     return f"{group}{subject} by {_effect_text(effect)}"
 
 
@@ -319,7 +319,7 @@ def _groups(found: Comparison) -> str:
             text = f"× {shift.median_ratio:.3g}"
             text += "" if shift.low is None else f" ({shift.low:.3g} to {shift.high:.3g})"
         median = seconds_text(group.median_s) if group.median_s is not None else ""
-        rows.append((printable(group.name), f"{group.runs:,}", f"{group.calls:,}", median, text))
+        rows.append((sanitize_text(group.name), f"{group.runs:,}", f"{group.calls:,}", median, text))
     headers = ("", "runs", "calls", "median", "against the first")
     return tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 3, "left"))
 
@@ -329,7 +329,7 @@ def _parts(found: Comparison) -> str:
     for part in found.parts:
         for effect in part.effects:
             moved = _effect_text(effect).split(", from")[0]
-            group = [printable(effect.group)] if len(found.groups) > 2 else []
+            group = [sanitize_text(effect.group)] if len(found.groups) > 2 else []
             p = "" if part.adjusted_p is None else f"{part.adjusted_p:.2g}"
             rows.append((part.name, seconds_text(part.t_s), *group, moved, p, part.verdict))
     group = ["group"] if len(found.groups) > 2 else []
@@ -347,7 +347,7 @@ def _tests(found: Comparison) -> str:
         f"possible p {tests['smallest_p']:.2g}"
     ]
     for between in found.distances["between"]:
-        name = f" of {printable(between['group'])}" if len(found.groups) > 2 else ""
+        name = f" of {sanitize_text(between['group'])}" if len(found.groups) > 2 else ""
         lines.append(
             f"distance{name}: Kolmogorov-Smirnov {between['kolmogorov_smirnov']:.3f}, Wasserstein "
             f"{between['wasserstein_octaves']:.3f} octaves"

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ensembles.comparison.components import PLACE, WEIGHT, Part, Scores, scores_of, shares_of
-from ensembles.comparison.effects import effects_of
-from ensembles.comparison.mode_partition import partition_of
+from ensembles.comparison.components import PLACE, WEIGHT, Component, Scores, component_shares, compute_scores
+from ensembles.comparison.effects import estimate_effects
+from ensembles.comparison.mode_partition import fit_partition
 from ensembles.comparison.report import ALL, DIFFERENT, Effect, Move, PartResult
 from ensembles.summaries.bins import bin_edges_s
 
@@ -22,7 +22,7 @@ GAP_OCTAVES = 1.0
 them."""
 
 
-def moves_of(parts: Sequence[PartResult]) -> list[Move]:
+def describe_shifts(parts: Sequence[PartResult]) -> list[Move]:
     """What moved, part by part: those that are certain to have.
 
     Parameters
@@ -107,10 +107,10 @@ def moves_beside_factor(
     both = (group[chosen] == g).astype(np.int64)
     aligned = counts[chosen].copy()
     aligned[both == 1] = _divided(aligned[both == 1], factor.value or 1.0)
-    scores = scores_of(aligned, partition_of(aligned.mean(axis=0), calls, resolution_s), resolution_s)
+    scores = compute_scores(aligned, fit_partition(aligned.mean(axis=0), calls, resolution_s), resolution_s)
     moves, rest = [], []
     names_of_both = [names[0], names[g]]
-    found = effects_of(scores, both, names_of_both, level / len(scores.parts), spread)
+    found = estimate_effects(scores, both, names_of_both, level / len(scores.parts), spread)
     for part, (effect,) in zip(scores.parts, found, strict=True):
         if part.what == PLACE:
             if effect.is_certain:
@@ -183,9 +183,9 @@ def moves_of_matched_modes(
         Places and weights whose intervals leave out that nothing moved.
     """
     chosen = [counts[group == 0], counts[group == g]]
-    partitions = [partition_of(mine.mean(axis=0), calls / 2, resolution_s) for mine in chosen]
-    scores = [scores_of(mine, cut, resolution_s) for mine, cut in zip(chosen, partitions, strict=True)]
-    shares = [shares_of(mine, cut) for mine, cut in zip(chosen, partitions, strict=True)]
+    partitions = [fit_partition(mine.mean(axis=0), calls / 2, resolution_s) for mine in chosen]
+    scores = [compute_scores(mine, cut, resolution_s) for mine, cut in zip(chosen, partitions, strict=True)]
+    shares = [component_shares(mine, cut) for mine, cut in zip(chosen, partitions, strict=True)]
     places = [np.array([part.t_s for part in one.parts if part.what == PLACE]) for one in scores]
     weights = [one.mean(axis=0) for one in shares]
     moves: list[Move] = []
@@ -194,7 +194,7 @@ def moves_of_matched_modes(
         joined = _joined(scores, shares, i, j, places)
         both = np.concatenate([np.zeros(len(chosen[0]), int), np.ones(len(chosen[1]), int)])
         for part, effects in zip(
-            joined.parts, effects_of(joined, both, [names[0], names[g]], level, spread), strict=True
+            joined.parts, estimate_effects(joined, both, [names[0], names[g]], level, spread), strict=True
         ):
             if effects[0].is_certain:
                 moves.append(Move(part.what, part.mode, part.t_s, effects[0]))
@@ -255,7 +255,7 @@ def _joined(
     )
     number = (i if i is not None else j or 0) + 1
     t_s = float(places[0][i] if i is not None else places[1][j])
-    parts = [Part(WEIGHT, number, t_s)]
+    parts = [Component(WEIGHT, number, t_s)]
     total, size = [weight], [np.ones(sum(units))]
     if i is not None and j is not None:
         # Each group's places are told from its own mode; here both from that of the first group.
@@ -270,5 +270,5 @@ def _joined(
             )
         )
         grain = max(scores[0].parts[i].grain_octaves, scores[1].parts[j].grain_octaves)
-        parts.append(Part(PLACE, number, t_s, grain))
+        parts.append(Component(PLACE, number, t_s, grain))
     return Scores(parts, np.column_stack(total), np.column_stack(size))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.comparison.components import PLACE, TAIL, WEIGHT, Part
+from ensembles.comparison.components import PLACE, TAIL, WEIGHT, Component
 from ensembles.comparison.dependent_blocks import FEWEST_BLOCKS
-from ensembles.comparison.exchangeable_units import RUNS, Units
+from ensembles.comparison.exchangeable_units import RUNS, ExchangeableUnits
 from ensembles.comparison.permutation import PermutationTest, smallest_p
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, SAME, Effect, PartResult, Shift
 
@@ -16,7 +16,7 @@ MARGIN = 0.1
 LEVEL = 0.05
 
 
-def margins_of(parts: Sequence[Part], shares: np.ndarray, margin: float) -> list[float]:
+def compute_margins(parts: Sequence[Component], shares: np.ndarray, margin: float) -> list[float]:
     """How far each part may move and be called the same. A weight, so far that the mean of all calls moves
     by less than the margin: what counts of a mode that is a hundred times slower is the hundredth of its
     share."""
@@ -41,7 +41,7 @@ def verdict_of_part(
     return INCONCLUSIVE
 
 
-def verdict_of(parts: Sequence[PartResult]) -> str:
+def decide(parts: Sequence[PartResult]) -> str:
     verdicts = {part.verdict for part in parts}
     if DIFFERENT in verdicts:
         return DIFFERENT
@@ -54,9 +54,9 @@ def _is_within(shift: Shift, margin: float) -> bool:
     return shift.low * (1 + margin) >= 1 >= shift.high / (1 + margin)
 
 
-def reason_of(
+def verdict_reason(
     verdict: str,
-    units: Units,
+    units: ExchangeableUnits,
     parts: Sequence[PartResult],
     test: PermutationTest,
     can_differ: bool,
@@ -99,7 +99,9 @@ def _enough(groups: int, level: float) -> str:
     return f"compare {' + '.join([str(runs)] * groups)} runs or more"
 
 
-def notes_of(units: Units, verdict: str, shifts: Sequence[Shift], margin: float) -> list[str]:
+def verdict_notes(
+    units: ExchangeableUnits, verdict: str, shifts: Sequence[Shift], margin: float
+) -> list[str]:
     notes = []
     if verdict == SAME and not all(_is_within(shift, margin) for shift in shifts):
         notes.append(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
-from ensembles.diagnosis.rule import CannotSay, Rule
+from ensembles.diagnosis.rule import NotApplicable, Rule
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 
@@ -62,7 +62,7 @@ class DiagnosisPass:
             try:
                 rule.preconditions(run)
                 self._wanted.append(rule)
-            except CannotSay as reason:
+            except NotApplicable as reason:
                 self._refused[rule.ID] = str(reason)
         self.requests: dict[str, SummaryRequest] = {
             name: need for rule in self._wanted for name, need in rule.NEEDS.items()
@@ -83,7 +83,7 @@ class DiagnosisPass:
         for rule in self._wanted:
             try:
                 findings += rule.examine(run, {name: summaries[name] for name in rule.NEEDS})
-            except CannotSay as reason:
+            except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
         return Diagnosis(
             run=run.path,

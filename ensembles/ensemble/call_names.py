@@ -16,19 +16,19 @@ def used_calls(events: Events) -> list[Call]:
     return [events.calls[number] for number in np.flatnonzero(np.bincount(events.call))]
 
 
-def name_of(used: Sequence[Call]) -> str:
+def call_name(used: Sequence[Call]) -> str:
     """The functions' names, of many the first."""
     names = [call.name for call in used]
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def op_of(used: Sequence[Call]) -> str:
+def op_name(used: Sequence[Call]) -> str:
     """The functions' kind of operation; ``""``: several, or none."""
     ops = {call.op for call in used}
     return ops.pop() if len(ops) == 1 else ""
 
 
-def doubts_about(used: Sequence[Call]) -> list[str]:
+def caveats_about(used: Sequence[Call]) -> list[str]:
     """What makes calls of these functions more than one ensemble, in plain sentences."""
     layers = sorted({call.layer for call in used})
     ops = sorted({call.op for call in used})

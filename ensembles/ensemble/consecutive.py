@@ -8,7 +8,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, eq=False)
-class Successive:
+class ConsecutiveCalls:
     """Calls of each task in the order in which it made them.
 
     Attributes
@@ -37,7 +37,7 @@ class Successive:
         rank: np.ndarray,
         phase: np.ndarray | None = None,
         start_ns: np.ndarray | None = None,
-    ) -> Successive:
+    ) -> ConsecutiveCalls:
         """Put calls in this order.
 
         Parameters

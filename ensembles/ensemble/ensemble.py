@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
-from ensembles.ensemble.call_names import doubts_about, name_of, op_of, used_calls
-from ensembles.ensemble.consecutive import Successive
+from ensembles.ensemble.call_names import call_name, caveats_about, op_name, used_calls
+from ensembles.ensemble.consecutive import ConsecutiveCalls
 from ensembles.ensemble.display import ensemble_html, ensemble_text
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ensembles.model.events import Events
     from ensembles.statistics.extremes.backtest import Backtest
-    from ensembles.statistics.extremes.exchangeability import Calls
+    from ensembles.statistics.extremes.exchangeability import CallAttributes
     from ensembles.statistics.extremes.maximum import Tail
     from ensembles.statistics.modes.modes import Modes
     from ensembles.statistics.moments.moments import Moments
     from ensembles.statistics.moments.quantiles import Quantiles
     from ensembles.statistics.moments.robust import Robust
     from ensembles.statistics.resampling.dependence import Dependence
-    from ensembles.statistics.samples.distinct_values import Atoms
+    from ensembles.statistics.samples.distinct_values import WeightedValues
     from ensembles.statistics.samples.histogram import Histogram
     from ensembles.statistics.sums.split import Split
 
-__all__ = ["MIB", "Ensemble", "Successive", "doubts_about", "name_of", "op_of"]
+__all__ = ["MIB", "ConsecutiveCalls", "Ensemble", "call_name", "caveats_about", "op_name"]
 
 Number = TypeVar("Number", np.float64, np.int64)
 
@@ -94,7 +94,7 @@ class Ensemble:
     """Kind of operation, one of `OPS`; ``""``: several, or not known."""
     notes: list[str]
     """What is partial or doubtful, in plain sentences."""
-    counted: Sample
+    counted: CountedDurations
     """The durations counted by phase and bin, without the step of the clock (see `sample`)."""
     _resolution_s: float | None
 
@@ -123,7 +123,7 @@ class Ensemble:
         self.start_ns = _whole_numbers("start_ns", start_ns, n)
         self.per, self.name, self.op, self.notes = _checked(per), name, op, list(notes)
         self._resolution_s = resolution_s
-        self.counted = Sample.of(durations, self.phase)
+        self.counted = CountedDurations.of(durations, self.phase)
 
     @classmethod
     def of_events(cls, events: Events, per: Literal["call", "MiB"] = "call") -> Ensemble:
@@ -141,20 +141,20 @@ class Ensemble:
             np.maximum(events.moved, 0),
             start_ns=events.start,
             per=per,
-            name=name_of(used),
-            op=op_of(used),
-            notes=doubts_about(used),
+            name=call_name(used),
+            op=op_name(used),
+            notes=caveats_about(used),
         )
 
     @classmethod
     def of_sample(
         cls,
-        sample: Sample,
+        sample: CountedDurations,
         per: Literal["call", "MiB"] = "call",
         name: str = "",
         op: str = "",
         notes: Iterable[str] = (),
-        successive: Successive | None = None,
+        successive: ConsecutiveCalls | None = None,
     ) -> Ensemble:
         """An ensemble of which only the histogram is known, and perhaps successive calls of some tasks."""
         ensemble = cls.__new__(cls)
@@ -167,7 +167,7 @@ class Ensemble:
         return ensemble
 
     @cached_property
-    def sample(self) -> Sample:
+    def sample(self) -> CountedDurations:
         """The durations counted by phase and bin, on which the statistics stand."""
         step_s = self._resolution_s
         if step_s is None:
@@ -193,7 +193,7 @@ class Ensemble:
         return "s" if self.per == "call" else "s/MiB"
 
     @cached_property
-    def successive(self) -> Successive:
+    def successive(self) -> ConsecutiveCalls:
         """The durations of each task one after the other, phase by phase.
 
         Raises
@@ -206,36 +206,36 @@ class Ensemble:
                 "this ensemble does not tell which task made which call, so that no calls of a task follow "
                 "one another: make it from the events of a run recorded in mode trace, or give the ranks"
             )
-        return Successive.of(self.durations_s, self.rank, self.phase, self.start_ns)
+        return ConsecutiveCalls.of(self.durations_s, self.rank, self.phase, self.start_ns)
 
     @cached_property
-    def atoms(self) -> Atoms:
+    def atoms(self) -> WeightedValues:
         """The values that the durations take: exactly, where they are few or hardly differ."""
-        from ensembles.statistics.samples.distinct_values import Atoms
+        from ensembles.statistics.samples.distinct_values import WeightedValues
 
         if self.durations_s is None or not self.n:
-            return Atoms.of(self.counted)
-        return Atoms.of_durations(self.durations_s, self.phase, self.counted)
+            return WeightedValues.of(self.counted)
+        return WeightedValues.of_durations(self.durations_s, self.phase, self.counted)
 
     def moments(self, level: float = 0.9, seed: int = 0) -> Moments:
         """Mean, spread and shape of the durations, each with an interval: `statistics.moments`."""
-        from ensembles.statistics.moments.moments import moments_of
+        from ensembles.statistics.moments.moments import compute_moments
 
-        return moments_of(self.atoms, level=level, seed=seed)
+        return compute_moments(self.atoms, level=level, seed=seed)
 
     def robust(self, level: float = 0.9, seed: int = 0) -> Robust:
         """Median, MAD and L-moments, each with an interval: `statistics.robust`."""
-        from ensembles.statistics.moments.robust import robust_of
+        from ensembles.statistics.moments.robust import compute_robust
 
-        return robust_of(self.atoms, level=level, seed=seed)
+        return compute_robust(self.atoms, level=level, seed=seed)
 
     def quantiles(
         self, quantiles: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), level: float = 0.9
     ) -> Quantiles:
         """Quantiles of the durations, each with an interval: `statistics.quantiles`."""
-        from ensembles.statistics.moments.quantiles import quantiles_of
+        from ensembles.statistics.moments.quantiles import compute_quantiles
 
-        return quantiles_of(self.atoms, quantiles, level)
+        return compute_quantiles(self.atoms, quantiles, level)
 
     def histogram(
         self,
@@ -244,9 +244,9 @@ class Ensemble:
         weight: Literal["calls", "time"] = "calls",
     ) -> Histogram:
         """Calls, or the time they took, by duration: `statistics.histogram`."""
-        from ensembles.statistics.samples.histogram import histogram_of
+        from ensembles.statistics.samples.histogram import compute_histogram
 
-        return histogram_of(self.atoms, scale, bins, weight)
+        return compute_histogram(self.atoms, scale, bins, weight)
 
     def modes(
         self,
@@ -262,10 +262,10 @@ class Ensemble:
 
         With a limit and a number of tasks, the modes are compared to the fair share of each task.
         """
-        from ensembles.statistics.modes.modes import modes_of
+        from ensembles.statistics.modes.modes import fit_modes
 
         step_s = self.sample.resolution_s if resolution_s is None else resolution_s
-        modes = modes_of(self.sample, level, seed, step_s, size)
+        modes = fit_modes(self.sample, level, seed, step_s, size)
         if limit_bytes_per_s is None or tasks is None or modes.refused:
             return modes
         return modes.with_fair_share(limit_bytes_per_s, tasks, self._bytes_per_call())
@@ -285,36 +285,36 @@ class Ensemble:
 
     def tail(self, tasks: int, level: float = 0.9, *, seed: int = 0) -> Tail:
         """The slowest call of `tasks`: `statistics.slowest.tail.slowest_of`."""
-        from ensembles.statistics.extremes.maximum import slowest_of
+        from ensembles.statistics.extremes.maximum import predict_maximum
 
-        return slowest_of(self.sample, tasks, level, calls=self.calls, seed=seed)
+        return predict_maximum(self.sample, tasks, level, calls=self.calls, seed=seed)
 
     def backtest(self, tasks: int | None = None, level: float = 0.9, *, seed: int = 0) -> Backtest:
         """How often predictions of the slowest call come true: `statistics.slowest.backtest.backtest_of`."""
-        from ensembles.statistics.extremes.backtest import backtest_of
+        from ensembles.statistics.extremes.backtest import run_backtest
 
-        return backtest_of(self.sample, tasks, level, calls=self.calls, seed=seed)
+        return run_backtest(self.sample, tasks, level, calls=self.calls, seed=seed)
 
     @property
-    def calls(self) -> Calls | None:
+    def calls(self) -> CallAttributes | None:
         """What is known of each call, for tests of exchangeability; None: only the histogram is."""
-        from ensembles.statistics.extremes.exchangeability import Calls
+        from ensembles.statistics.extremes.exchangeability import CallAttributes
 
         if self.durations_s is None:
             return None
-        return Calls(self.durations_s, self.phase, self.rank, self.ordinal, None, self.start_ns)
+        return CallAttributes(self.durations_s, self.phase, self.rank, self.ordinal, None, self.start_ns)
 
     @cached_property
     def dependence(self) -> Dependence | None:
         """How alike the calls of a phase, and successive calls of a task, are; None where it is not known
         which task made which call."""
-        from ensembles.statistics.resampling.dependence import dependence_of
+        from ensembles.statistics.resampling.dependence import estimate_dependence
 
         try:
             calls = self.successive
         except EnsioError:
             return None
-        return dependence_of(calls.duration_s, calls.rank, calls.phase if calls.phases_known else None)
+        return estimate_dependence(calls.duration_s, calls.rank, calls.phase if calls.phases_known else None)
 
     def split(
         self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, level: float = 0.9
@@ -333,7 +333,7 @@ class Ensemble:
         EnsioError
             An argument makes no sense, or the tasks are neither given nor known.
         """
-        from ensembles.statistics.sums.split import split_of
+        from ensembles.statistics.sums.split import predict_split
 
         if tasks is None:
             try:
@@ -343,7 +343,7 @@ class Ensemble:
                     "this ensemble does not tell how many tasks there were: give the number of tasks"
                 ) from error
             tasks = max(len(np.unique(rank)), 1)
-        return split_of(self.sample, calls, tasks, self.dependence, level)
+        return predict_split(self.sample, calls, tasks, self.dependence, level)
 
     def __repr__(self) -> str:
         return ensemble_text(self)

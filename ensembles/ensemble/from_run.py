@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ensembles.ensemble.ensemble import Ensemble, name_of, op_of
-from ensembles.ensemble.from_summary import ensemble_of_summary
+from ensembles.ensemble.ensemble import Ensemble, call_name, op_name
+from ensembles.ensemble.from_summary import ensemble_from_summary
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
 from ensembles.passes.summary import ignoring_run
-from ensembles.statistics.samples.counted_durations import Sample
-from ensembles.structure.ordinals.numbering import ordinal_of
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.structure.phases.detect import MOST_EVENTS, Phases
-from ensembles.structure.phases.sampled_ranks import Beside, events_of_some_ranks
+from ensembles.structure.phases.sampled_ranks import ExtraSummary, sample_ranks
 from ensembles.summaries.phasecounts import CountsOfSeveral, PhaseCounts
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ MOST_PHASES = 8192
 """More phases than these are put together in a row while counting: 15 KiB each."""
 
 
-def ensemble_of(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
+def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
     """The calls of a run that a selection chooses.
 
     Raises
@@ -55,7 +55,7 @@ def ensemble_of(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
             return run.chosen_by(selection).ensemble(per)
         return _in_one_pass(run, [selection], per)[0]
     try:
-        return ensemble_of_summary(run, selection, per)
+        return ensemble_from_summary(run, selection, per)
     except EnsioError:
         if run.mode in ("profile", "tail") or selection.ordinals is not None:
             raise
@@ -67,8 +67,8 @@ def ensemble_of(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
     return ensemble
 
 
-def ensembles_of(run: Run, selections: Sequence[Selection], per: Per = "call") -> list[Ensemble]:
-    """As `ensemble_of`, of several selections: where it takes passes over all events, they share them.
+def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "call") -> list[Ensemble]:
+    """As `ensemble_from_run`, of several selections: where it takes passes over all events, they share them.
 
     Raises
     ------
@@ -78,22 +78,24 @@ def ensembles_of(run: Run, selections: Sequence[Selection], per: Per = "call") -
     long = run.keeps_all_calls and run.most_events > min(IN_MEMORY, run.budget.held_events)
     if long and selections and not any(selection.needs_whole_run for selection in selections):
         return _in_one_pass(run, selections, per)
-    return [ensemble_of(run, selection, per) for selection in selections]
+    return [ensemble_from_run(run, selection, per) for selection in selections]
 
 
 def _in_one_pass(run: Run, selections: Sequence[Selection], per: Per) -> list[Ensemble]:
     """The ensembles of one selection, or of several that ask neither for phases nor for ordinals."""
-    some = events_of_some_ranks(run, min(SOME_EVENTS, run.budget.held_events // 4))
+    some = sample_ranks(run, min(SOME_EVENTS, run.budget.held_events // 4))
     run.budget.check(run.path)
     phases, found, number = _phases_and_counts(run, selections, per, some)
     return [
-        _ensemble_of_counts(run, selection, per, some, phases, Sample.of_phase_counts(counts, number))
+        _ensemble_of_counts(
+            run, selection, per, some, phases, CountedDurations.of_phase_counts(counts, number)
+        )
         for selection, counts in zip(selections, found.each, strict=True)
     ]
 
 
 def _ensemble_of_counts(
-    run: Run, selection: Selection, per: Per, some: Events | None, phases: Phases, sample: Sample
+    run: Run, selection: Selection, per: Per, some: Events | None, phases: Phases, sample: CountedDurations
 ) -> Ensemble:
     if selection.phases is not None and phases.count <= MOST_PHASES:
         sample = sample.chosen(within_ranges(sample.phase, selection.phases))
@@ -105,8 +107,10 @@ def _ensemble_of_counts(
             "how successive calls of a task hang together is not known: each task made too many to be held"
         )
         used = [call for call in run.calls[1:] if selection.wants_call(call)]
-        return Ensemble.of_sample(sample, per, name_of(used), op_of(used), notes)
-    theirs = selection.of(some.told_by(lambda name: phases.of(some) if name == "phase" else ordinal_of(some)))
+        return Ensemble.of_sample(sample, per, call_name(used), op_name(used), notes)
+    theirs = selection.of(
+        some.told_by(lambda name: phases.of(some) if name == "phase" else compute_ordinals(some))
+    )
     part = _thinned(theirs, phases, MOST_SUCCESSIVE).ensemble(per)
     doubts = [note for note in part.notes if note not in notes]
     return Ensemble.of_sample(sample, per, part.name, part.op, notes + doubts, part.successive)
@@ -123,7 +127,7 @@ def _phases_and_counts(
     columns = {*(name for each in selections for name in each.columns), "start", "duration"}
     columns |= {"moved"} if per_mib or any(each.per_byte for each in selections) else set()
     if not run.knows_phases and selection.ordinals is None:
-        beside = Beside(columns, partial(_counts_beside, chosen, per_mib))
+        beside = ExtraSummary(columns, partial(_counts_beside, chosen, per_mib))
         found = run.find_phases(some, beside)
         if beside.found is not None and len(found.cuts_ns) < MOST_PHASES:
             return found, beside.found, found.number

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ensembles.ensemble.ensemble import MIB, Ensemble, doubts_about, name_of, op_of
+from ensembles.ensemble.ensemble import MIB, Ensemble, call_name, caveats_about, op_name
 from ensembles.model.errors import EnsioError
-from ensembles.statistics.samples.counted_durations import Sample
-from ensembles.summaries.bins import BIN_COUNT, bin_low_ns, bin_of
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 from ensembles.summaries.classes import ordinal_range
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Ranges = tuple[tuple[int, int], ...]
 
 
-def ensemble_of_summary(run: Run, selection: Selection, per: Literal["call", "MiB"] = "call") -> Ensemble:
+def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "MiB"] = "call") -> Ensemble:
     """The calls that a selection chooses, as the summary counts them: by call, size class and ordinal class.
 
     Raises
@@ -64,9 +64,9 @@ def ensemble_of_summary(run: Run, selection: Selection, per: Literal["call", "Mi
     return Ensemble.of_sample(
         sample,
         per,
-        name=name_of(used),
-        op=op_of(used),
-        notes=_notes(run, summary, wanted, sample) + doubts_about(used),
+        name=call_name(used),
+        op=op_name(used),
+        notes=_notes(run, summary, wanted, sample) + caveats_about(used),
     )
 
 
@@ -103,7 +103,7 @@ def _within(
     return inside
 
 
-def _sample(summary: CellSummary, wanted: np.ndarray, scale: np.ndarray) -> Sample:
+def _sample(summary: CellSummary, wanted: np.ndarray, scale: np.ndarray) -> CountedDurations:
     """Cells put together, the durations of each divided by its scale."""
     cells = summary.cells
     cell, bins, count = summary.histogram
@@ -112,16 +112,16 @@ def _sample(summary: CellSummary, wanted: np.ndarray, scale: np.ndarray) -> Samp
     if (scale != 1.0).any():
         edges_ns = np.append(bin_low_ns().astype(np.float64), 2.0**64)
         middle_ns = (edges_ns[bins] + edges_ns[bins + 1] - 1) / 2
-        bins = bin_of(np.rint(np.minimum(middle_ns / scale[cell], 2.0**62)).astype(np.int64))
+        bins = bin_index(np.rint(np.minimum(middle_ns / scale[cell], 2.0**62)).astype(np.int64))
     counts = np.zeros(BIN_COUNT, np.int64)
     np.add.at(counts, bins, count)
     n = cells["count"][wanted].astype(np.float64)
     if not n.sum():
-        return Sample.from_counts(counts, 0.0, 0.0)
+        return CountedDurations.from_counts(counts, 0.0, 0.0)
     mean_s = cells["mean_ns"][wanted] / scale[wanted] * 1e-9
     variance_s2 = np.maximum(cells["m2"][wanted], 0) / n / scale[wanted] ** 2 * 1e-18
     mean = float(n @ mean_s / n.sum())
-    return Sample.from_counts(
+    return CountedDurations.from_counts(
         counts,
         float((cells["min_ns"][wanted] / scale[wanted]).min() * 1e-9),
         float((cells["max_ns"][wanted] / scale[wanted]).max() * 1e-9),
@@ -130,7 +130,7 @@ def _sample(summary: CellSummary, wanted: np.ndarray, scale: np.ndarray) -> Samp
     )
 
 
-def _notes(run: Run, summary: CellSummary, wanted: np.ndarray, sample: Sample) -> list[str]:
+def _notes(run: Run, summary: CellSummary, wanted: np.ndarray, sample: CountedDurations) -> list[str]:
     notes = ["this ensemble is from the run's summary, which tells neither phases nor tasks"]
     missing = int(summary.cells["count"][wanted].sum()) - sample.total
     if missing > 0:

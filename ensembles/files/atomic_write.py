@@ -27,7 +27,7 @@ class Interfered(EnsioError):
 
 
 @contextmanager
-def whole_file(path: str, readers: Readership = OWNER) -> Iterator[int]:
+def atomic_write(path: str, readers: Readership = OWNER) -> Iterator[int]:
     """A descriptor through which to write a file that appears as `path`, a name that a user chose, when it is
     whole, and not at all if anything goes wrong.
 
@@ -64,7 +64,7 @@ def whole_file(path: str, readers: Readership = OWNER) -> Iterator[int]:
 
 
 @contextmanager
-def own_file(path: str, readers: Readership = OWNER) -> Iterator[int]:
+def temporary_file(path: str, readers: Readership = OWNER) -> Iterator[int]:
     """The same for a name that no user chose: a link of that name is not followed.
 
     Raises
@@ -126,7 +126,7 @@ def _renamed(path: str, readers: Readership) -> Iterator[int]:
 
 
 @contextmanager
-def whole_folder(path: str, readers: Readership = OWNER) -> Iterator[int]:
+def atomic_write_folder(path: str, readers: Readership = OWNER) -> Iterator[int]:
     """A descriptor of a new, empty folder that appears as `path`, where there must be nothing, when it is
     whole, and not at all if anything goes wrong.
 

@@ -11,7 +11,7 @@ import io
 import os
 
 
-class LastingFile(io.RawIOBase):
+class FullDiskSafeFile(io.RawIOBase):
     """A new, empty file, for h5py.
 
     Parameters

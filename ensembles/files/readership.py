@@ -40,7 +40,7 @@ OWNER = Readership()
 """Nobody but the owner."""
 
 
-def readership_of(path: str | os.PathLike[str]) -> Readership:
+def find_readership(path: str | os.PathLike[str]) -> Readership:
     """Who may read what is made from the run at `path`.
 
     Those who can read the run: its folder and what was recorded into it, or if that is another tool's, every

@@ -48,7 +48,7 @@ class Structure:
         self._struct = struct.Struct("=" + "".join(_FORMATS[kind] for _, kind in members))
         self._tuple: Any = namedtuple(name, [member for member, _ in members])  # type: ignore[misc]
 
-    def offset_of(self, member: str) -> int:
+    def field_offset(self, member: str) -> int:
         """Bytes from the beginning of a structure to a member that is not nested."""
         fields = self.dtype.fields
         assert fields is not None

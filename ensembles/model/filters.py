@@ -69,7 +69,7 @@ def _parts(value: Any) -> list[str]:
     return [part for item in value for part in _parts(item)]
 
 
-def names(value: Text, what: str, known: Sequence[str] | None) -> tuple[str, ...] | None:
+def parse_names(value: Text, what: str, known: Sequence[str] | None) -> tuple[str, ...] | None:
     """Names, each of which must be known if it is told which are; None: nothing is chosen."""
     if value is None:
         return None
@@ -81,7 +81,7 @@ def names(value: Text, what: str, known: Sequence[str] | None) -> tuple[str, ...
     return chosen
 
 
-def each(value: Text, parse: Any) -> tuple[Any, ...] | None:
+def parse_list(value: Text, parse: Any) -> tuple[Any, ...] | None:
     """What each of the texts means; None: nothing is chosen."""
     return None if value is None else tuple(parse(part) for part in _parts(value))
 

@@ -13,7 +13,7 @@ from ensembles.model.metadata import Mount, Process, RunMetadata
 _SIMULATED = "ENSIO_SIMULATED_"
 
 
-class Job:
+class RunInfo:
     """A job: where and how it ran, what was recorded of it, and what may be missing.
 
     Attributes

@@ -6,7 +6,7 @@ _BYTES = range(0xDC80, 0xDD00)
 """What Python makes of the bytes 0x80 to 0xff in a name that is no UTF-8."""
 
 
-def printable(text: str) -> str:
+def sanitize_text(text: str) -> str:
     r"""The text with what cannot be printed escaped: a line end as ``\n``, Escape as ``\x1b``.
 
     Letters of all languages stay. It is for people: a backslash is not escaped, so there is no way back.

@@ -144,7 +144,7 @@ def run_partition(spec: PassSpec, span: tuple[int, int]) -> Partial:
         The run cannot be read, has changed since the pass began, or needs too much memory.
     """
     run = _reopened(spec.reopen, spec.path, spec.open_token, spec.budget.memory_bytes)
-    if fingerprint_of(run) != spec.fingerprint:
+    if compute_fingerprint(run) != spec.fingerprint:
         raise EnsioError(
             f"{spec.path} has changed while it was read, or is another run on a worker's machine: wait until "
             "the job has ended, and let all workers see the same files"
@@ -173,7 +173,7 @@ def merge_partials(partials: Sequence[Partial]) -> Partial:
     return whole, damage
 
 
-def fingerprint_of(run: PassRun) -> tuple[int, ...]:
+def compute_fingerprint(run: PassRun) -> tuple[int, ...]:
     """What is the same for a run each time that it is opened, and differs from most other runs."""
     return run.tasks, run.threads, run.origin_unix_ns, len(run.calls), len(run.files)
 

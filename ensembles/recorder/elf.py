@@ -16,7 +16,7 @@ _ORDERS = {1: "<", 2: ">"}
 _MOST_BYTES = 1 << 22
 
 
-def interpreter_of(path: str) -> str | None:
+def read_interpreter(path: str) -> str | None:
     """The program that loads a program and its shared libraries, such as ``/lib64/ld-linux-x86-64.so.2``.
 
     Returns

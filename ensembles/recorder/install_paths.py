@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 
-def prefixes() -> Iterator[Path]:
+def install_prefixes() -> Iterator[Path]:
     """Where to look, best first: the prefix of the ``ensio-cc`` on PATH, Python's own, that of the preload
     library that ``ENSIO_PRELOAD`` names."""
     if driver := shutil.which("ensio-cc"):

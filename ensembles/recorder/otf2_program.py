@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import IO
 
 from ensembles.model.errors import EnsioError
-from ensembles.recorder.install_paths import prefixes
+from ensembles.recorder.install_paths import install_prefixes
 
 HEAD = struct.Struct("=IIQ")
 """Head of a message: kind, count, bytes."""
@@ -53,7 +53,7 @@ def program() -> str:
     EnsioError
         There is none: ensio was built where libotf2 was missing.
     """
-    for prefix in prefixes():
+    for prefix in install_prefixes():
         path = prefix / "bin" / "ensio-otf2"
         if path.is_file() and os.access(path, os.X_OK):
             return str(path)

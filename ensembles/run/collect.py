@@ -13,7 +13,7 @@ from ensembles.readers.native.directory import (
     chosen_records,
     lies_elsewhere,
     open_run_directory,
-    told_run_directory_at,
+    resolve_run_directory,
 )
 from ensembles.readers.native.owners import Chosen
 from ensembles.readers.native.spool_source import SpoolSource, identity
@@ -54,11 +54,11 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
     )
     if wanted and not os.path.lexists(trace_path) and _is_ours(path):
         from ensembles.files.atomic_write import Interfered
-        from ensembles.files.readership import readership_of
+        from ensembles.files.readership import find_readership
         from ensembles.writers.tracefile.tracefile import write_trace_file
 
         with suppress(OSError, Interfered):
-            write_trace_file(source, trace_path, readership_of(path), follow=False)
+            write_trace_file(source, trace_path, find_readership(path), follow=False)
     return source
 
 
@@ -117,17 +117,17 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
     EnsioError
         There is no run in the directory, or the file cannot be written.
     """
-    from ensembles.files.readership import readership_of
+    from ensembles.files.readership import find_readership
     from ensembles.writers.tracefile.filters import FILTERS
     from ensembles.writers.tracefile.tracefile import write_trace_file
 
     if not os.path.isdir(directory):
         raise EnsioError(f"{directory} is not a run directory: name the directory that holds the spools")
-    directory = told_run_directory_at(directory)
+    directory = resolve_run_directory(directory)
     path = output if output is not None else os.path.join(directory, TRACE_FILE)
     source = open_run_directory(directory)
     try:
-        readers = readership_of(directory)
+        readers = find_readership(directory)
         return path, write_trace_file(source, path, readers, FILTERS[compression], follow=output is not None)
     except OSError as error:
         raise EnsioError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -11,8 +11,8 @@ from ensembles.model.errors import EnsioError
 from ensembles.passes.executors import Executor, executor_for
 from ensembles.passes.memory import Budget
 from ensembles.readers.foreign.common.import_table import ImportedSource
-from ensembles.readers.foreign.detection import BEGINNING_BYTES, format_of
-from ensembles.readers.native.directory import open_job_file, open_spool, told_run_directory_at
+from ensembles.readers.foreign.detection import BEGINNING_BYTES, detect_format
+from ensembles.readers.native.directory import open_job_file, open_spool, resolve_run_directory
 from ensembles.readers.native.job_file import MAGIC
 from ensembles.run.collect import open_directory
 from ensembles.run.run import Run
@@ -58,7 +58,7 @@ def _read(path: str, budget: Budget) -> Run:
     if os.path.isdir(path):
         foreign = _foreign(path, None, budget)
         if foreign is None:
-            path = told_run_directory_at(path)
+            path = resolve_run_directory(path)
         return foreign or Run(path, open_directory(path))
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -84,5 +84,5 @@ def _read(path: str, budget: Budget) -> Run:
 def _foreign(path: str, beginning: bytes | None, budget: Budget) -> Run | None:
     """The run in another tool's file, or in its folder (None in place of the first bytes); None: it is
     ensio's own, or nothing that is known."""
-    known = format_of(path, beginning)
+    known = detect_format(path, beginning)
     return None if known is None else Run(path, ImportedSource(path, known.read(path), budget))

@@ -14,14 +14,14 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.metadata import Process
 from ensembles.model.regions import KINDS, RegionTable
-from ensembles.model.run_info import Job
+from ensembles.model.run_info import RunInfo
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import Executor, ThreadExecutor
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
-from ensembles.passes.spec import Choose, PassSpec, fingerprint_of
+from ensembles.passes.spec import Choose, PassSpec, compute_fingerprint
 from ensembles.passes.summary import BY_RANK, RANK_ORDER, S
-from ensembles.readers.common.source import Indexed, Source
+from ensembles.readers.common.source import EventSource, Indexed
 from ensembles.run.selection import Filters, Selection, select_chunks
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -29,12 +29,12 @@ from ensembles.summaries.ranktable import RankTable
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
     from ensembles.structure.phases.detect import Phases
-    from ensembles.structure.phases.sampled_ranks import Beside
+    from ensembles.structure.phases.sampled_ranks import ExtraSummary
 
 __all__ = ["Process", "Run"]
 
 
-class Run(Job):
+class Run(RunInfo):
     """One job, and its events on demand.
 
     Attributes
@@ -47,7 +47,7 @@ class Run(Job):
         Path, bytes of memory → the run, for worker processes; `ensembles.open` sets it.
     """
 
-    def __init__(self, path: str, source: Source) -> None:
+    def __init__(self, path: str, source: EventSource) -> None:
         super().__init__(path, source.metadata)
         self.executor: Executor = ThreadExecutor()
         self.budget = Budget.default()
@@ -56,7 +56,7 @@ class Run(Job):
         self._source = source
 
     @property
-    def source(self) -> Source:
+    def source(self) -> EventSource:
         """What it is read from, for those who write all of it."""
         return self._source
 
@@ -66,10 +66,10 @@ class Run(Job):
 
         None if the events are not all calls and the program named no phases.
         """
-        from ensembles.structure.phases.detect import find_phases, phases_of_run
+        from ensembles.structure.phases.detect import detect_phases, find_phases
 
         if self.keeps_all_calls:
-            return phases_of_run(self)
+            return detect_phases(self)
         if not self.tells_phases:
             return None
         return find_phases(Events.empty(self.calls, self.files), self.regions, self.clock_error_ns)
@@ -79,12 +79,12 @@ class Run(Job):
         """Whether the phases have been looked for, so that `phases` costs nothing."""
         return "phases" in self.__dict__
 
-    def find_phases(self, some: Events | None = None, beside: Beside | None = None) -> Phases:
+    def find_phases(self, some: Events | None = None, beside: ExtraSummary | None = None) -> Phases:
         """`phases`, of a run that keeps all calls; the arguments are those of
-        `ensembles.structure.phases.detect.phases_of_run`."""
-        from ensembles.structure.phases.detect import phases_of_run
+        `ensembles.structure.phases.detect.detect_phases`."""
+        from ensembles.structure.phases.detect import detect_phases
 
-        phases = phases_of_run(self, some=some, beside=beside)
+        phases = detect_phases(self, some=some, beside=beside)
         self.__dict__["phases"] = phases
         return phases
 
@@ -209,7 +209,7 @@ class Run(Job):
             PassSpec(
                 path=os.path.abspath(self.path),
                 open_token=self._open_token,
-                fingerprint=fingerprint_of(self),
+                fingerprint=compute_fingerprint(self),
                 reopen=self.reopen,
                 requests=requests,
                 columns=None if columns is None else tuple(name for name in COLUMNS if name in columns),
@@ -241,9 +241,9 @@ class Run(Job):
             return None if self.phases is None else self.phases.of(self.events)
         if not self.keeps_all_calls:
             return None
-        from ensembles.structure.ordinals.numbering import ordinal_of
+        from ensembles.structure.ordinals.numbering import compute_ordinals
 
-        return ordinal_of(self.events)
+        return compute_ordinals(self.events)
 
     @cached_property
     def regions(self) -> RegionTable:
@@ -310,9 +310,9 @@ class Run(Job):
         EnsioError
             A filter makes no sense, or the run does not tell what it asks for.
         """
-        from ensembles.ensemble.from_run import ensemble_of
+        from ensembles.ensemble.from_run import ensemble_from_run
 
-        return ensemble_of(self, Selection.parse(**filters).for_run(self, from_summary=True), per)
+        return ensemble_from_run(self, Selection.parse(**filters).for_run(self, from_summary=True), per)
 
     def chosen_by(self, selection: Selection) -> Events:
         """The events that a selection for this run chooses, sorted by (rank, start)."""

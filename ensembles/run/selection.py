@@ -19,8 +19,8 @@ from ensembles.model.events import OPS, Call, Events
 from ensembles.model.filters import (
     UNITS,
     Text,
-    each,
-    names,
+    parse_list,
+    parse_names,
     parse_numbers,
     parse_size,
     parse_sizes,
@@ -138,16 +138,16 @@ class Selection:
             A filter makes no sense.
         """
         return cls(
-            ops=names(op, "op", OPS),
-            calls=names(call, "call", None),
-            layers=names(layer, "layer", None),
+            ops=parse_names(op, "op", OPS),
+            calls=parse_names(call, "call", None),
+            layers=parse_names(layer, "layer", None),
             file_globs=None if file is None else (file,) if isinstance(file, str) else tuple(map(str, file)),
-            ranks=each(rank, partial(parse_numbers, "rank")),
-            sizes=each(size, parse_sizes),
-            times_s=each(time, parse_times),
+            ranks=parse_list(rank, partial(parse_numbers, "rank")),
+            sizes=parse_list(size, parse_sizes),
+            times_s=parse_list(time, parse_times),
             regions=None if region is None else (region,) if isinstance(region, str) else tuple(region),
-            phases=each(phase, partial(parse_numbers, "phase")),
-            ordinals=each(ordinal, partial(parse_numbers, "ordinal")),
+            phases=parse_list(phase, partial(parse_numbers, "phase")),
+            ordinals=parse_list(ordinal, partial(parse_numbers, "ordinal")),
             per_byte=per_byte,
         )
 

@@ -16,7 +16,7 @@ RELATIVE_WIDTH = 2.0**-BIN_BITS
 """Largest width of a bin, relative to its lower edge."""
 
 
-def bin_of(duration_ns: np.ndarray) -> np.ndarray:
+def bin_index(duration_ns: np.ndarray) -> np.ndarray:
     """The bin of each duration.
 
     Parameters

@@ -64,10 +64,10 @@ class CallSums:
 
 
 SUM_COLUMNS = ("call", "depth", "carried", "moved", "start", "duration")
-"""Columns of events that `sums_of` needs."""
+"""Columns of events that `compute_call_sums` needs."""
 
 
-def sums_of(chunk: Events) -> CallSums:
+def compute_call_sums(chunk: Events) -> CallSums:
     """The sums of a chunk, which are made when they are first asked for. It has one event at least.
 
     Raises
@@ -75,7 +75,7 @@ def sums_of(chunk: Events) -> CallSums:
     IndexError
         An event is of a call without a number.
     """
-    return chunk.remembered(sums_of, _made)
+    return chunk.remembered(compute_call_sums, _made)
 
 
 @of_calls

@@ -10,7 +10,7 @@ import numpy as np
 
 from ensembles.model.events import OPS, Call, Events
 from ensembles.passes.summary import Summary
-from ensembles.summaries.callsums import SUM_COLUMNS, mark, sums_of
+from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums, mark
 
 _TRANSFERS = ("read", "write")
 _WAIT = "wait"
@@ -111,7 +111,7 @@ class CallTable(Summary):
         """Add events."""
         if not len(chunk):
             return
-        sums, longest_ns = sums_of(chunk), -1
+        sums, longest_ns = compute_call_sums(chunk), -1
         for number in sums.present.tolist():
             call = chunk.calls[number]
             totals = CallTotals(
@@ -125,7 +125,7 @@ class CallTable(Summary):
             if call.op != _WAIT:
                 longest_ns = max(longest_ns, totals.max_ns)
         if longest_ns >= (0 if self.slowest is None else self.slowest.duration_ns):
-            slowest = slowest_of(chunk)
+            slowest = find_slowest_calls(chunk)
             if slowest is not None:
                 self._add_slowest(slowest)
         self._add_span(sums.start_ns, sums.end_ns)
@@ -171,7 +171,7 @@ class CallTable(Summary):
         return arrays
 
 
-def slowest_of(chunk: Events) -> SlowestCall | None:
+def find_slowest_calls(chunk: Events) -> SlowestCall | None:
     """The slowest call that is I/O; of equals that of the least rank, and of those the earliest."""
     duration = np.where(chunk.op == OPS.index(_WAIT), -1, chunk.duration)
     if not len(chunk) or duration.max() < 0:

@@ -1,7 +1,7 @@
 """The summary that the recorder keeps while a program runs: what calls add up to, by call, size class and
 ordinal class.
 
-The recorder fills one for each process (``libtrace/core/folding.c``); here it is made of events, put
+The recorder fills one for each process (``libtrace/summary/drain.c``); here it is made of events, put
 together over processes, and turned into the other summaries.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.passes.summary import Summary
-from ensembles.summaries.bins import BIN_COUNT, bin_of
+from ensembles.summaries.bins import BIN_COUNT, bin_index
 from ensembles.summaries.classes import UNKNOWN_ORDINAL, Ordinals, ordinal_class, size_class
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import counted_elsewhere
@@ -292,7 +292,7 @@ def _part(chunk: Events, ordinal: np.ndarray, inner_ns: np.ndarray | None) -> Ce
         "mean_ns": mean,
         **{f"m{power}": np.bincount(cell, beyond**power, n) for power in (2, 3, 4)},
     }
-    place, bin_count = np.unique(cell * BIN_COUNT + bin_of(duration), return_counts=True)
+    place, bin_count = np.unique(cell * BIN_COUNT + bin_index(duration), return_counts=True)
     part.histogram = (place // BIN_COUNT, place % BIN_COUNT, bin_count)
     part.longest = _longest(cell, chunk)
     return part

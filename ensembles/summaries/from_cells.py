@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ensembles.summaries.bins import BIN_COUNT
-from ensembles.summaries.calltable import CallTable, CallTotals, slowest_of
+from ensembles.summaries.calltable import CallTable, CallTotals, find_slowest_calls
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.classes import size_range_bytes
 from ensembles.summaries.histogram import LogHistogram
-from ensembles.summaries.moments import CallMoments, Moments
+from ensembles.summaries.moments import CallMoments, CentralMoments
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
 
@@ -27,7 +27,7 @@ def _calls_in_order(summary: CellSummary) -> list[int]:
     return [int(number) for _, number in sorted(zip(first_ns, numbers.tolist(), strict=True))]
 
 
-def histogram_of(summary: CellSummary) -> LogHistogram:
+def histogram_from_cells(summary: CellSummary) -> LogHistogram:
     """The histogram of each call."""
     histogram = LogHistogram()
     cell, bins, counts = summary.histogram
@@ -41,7 +41,7 @@ def histogram_of(summary: CellSummary) -> LogHistogram:
     return histogram
 
 
-def moments_of(summary: CellSummary) -> CallMoments:
+def moments_from_cells(summary: CellSummary) -> CallMoments:
     """The moments of each call, where durations are known."""
     moments = CallMoments()
     if not summary.durations_known:
@@ -50,7 +50,7 @@ def moments_of(summary: CellSummary) -> CallMoments:
     for number in _calls_in_order(summary):
         mine = np.flatnonzero(cells["call"] == number)
         rows = [
-            Moments(
+            CentralMoments(
                 int(cells["count"][i]),
                 float(cells["mean_ns"][i]),
                 (float(cells["m2"][i]), float(cells["m3"][i]), float(cells["m4"][i])),
@@ -63,7 +63,7 @@ def moments_of(summary: CellSummary) -> CallMoments:
     return moments
 
 
-def table_of(summary: CellSummary, files: Sequence[str]) -> CallTable:
+def table_from_cells(summary: CellSummary, files: Sequence[str]) -> CallTable:
     """The totals of each call, and the slowest call.
 
     Parameters
@@ -86,11 +86,11 @@ def table_of(summary: CellSummary, files: Sequence[str]) -> CallTable:
     if len(summary):
         table.start_ns, table.end_ns = int(cells["start_ns"].min()), int(cells["end_ns"].max())
         table.files = set(files[1:])
-    table.slowest = slowest_of(summary.longest[1])
+    table.slowest = find_slowest_calls(summary.longest[1])
     return table
 
 
-def totals_of(summary: CellSummary) -> RunTotals:
+def totals_from_cells(summary: CellSummary) -> RunTotals:
     """Bytes and times of all calls together, and by layer."""
     totals = RunTotals()
     cells = summary.cells
@@ -105,7 +105,7 @@ def totals_of(summary: CellSummary) -> RunTotals:
     return totals
 
 
-def sizes_of(summary: CellSummary) -> tuple[SizeTable, dict[str, list[tuple[int, int, int]]]]:
+def sizes_from_cells(summary: CellSummary) -> tuple[SizeTable, dict[str, list[tuple[int, int, int]]]]:
     """How often which request sizes of reads and writes occur, as far as the summary can tell.
 
     Returns

@@ -10,7 +10,7 @@ from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_BITS, BIN_COUNT, bin_edges_s, bin_low_ns
-from ensembles.summaries.callsums import SUM_COLUMNS, sums_of
+from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
 
 
 class LogHistogram(Summary):
@@ -37,7 +37,7 @@ class LogHistogram(Summary):
         """
         if not len(chunk):
             return
-        present = sums_of(chunk).present
+        present = compute_call_sums(chunk).present
         row_of_call = np.zeros(len(chunk.calls), np.uint16)
         row_of_call[present] = np.arange(len(present))
         counts = kernels.count_bins(row_of_call[chunk.call], chunk.duration, len(present))

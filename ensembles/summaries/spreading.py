@@ -37,7 +37,7 @@ class Choice:
     bits: np.ndarray | None = None
     shift: int = 0
 
-    def rows_of(self, chunk: Events) -> np.ndarray:
+    def compute_rows(self, chunk: Events) -> np.ndarray:
         """Row of each call, int32, shape (n,); -1: it is left out."""
         row = self.row_of_call[chunk.call]
         if self.ranks_per_row:
@@ -48,12 +48,12 @@ class Choice:
             row[(chunk.moved <= 0) | ((chunk.carried & self.bits[chunk.call]) != 0)] = -1
         return row
 
-    def amounts_of(self, chunk: Events) -> np.ndarray | None:
+    def compute_amounts(self, chunk: Events) -> np.ndarray | None:
         """What each call has, as for `kernels.spread`."""
         return None if self.bits is None else chunk.moved << self.shift
 
 
-def extent_of(chunk: Events, choice: Choice) -> tuple[int, int] | None:
+def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
     """First moment of the chosen calls, and the one after their last (a call of no duration takes up one ns);
     None: there are none.
 

@@ -1,6 +1,6 @@
 /* calls.h: what the core needs to know of the call tables. */
-#ifndef ENSIO_CALLS_H
-#define ENSIO_CALLS_H
+#ifndef ENSIO_CALLS_CALLS_H
+#define ENSIO_CALLS_CALLS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,7 +35,7 @@ void ensio_calls_resolve(void);
 
 /* The same, for each table. */
 void ensio_posix_resolve(void);
-void ensio_watched_resolve(void);
+void ensio_tracked_only_resolve(void);
 void ensio_mmap_resolve(void);
 void ensio_aio_resolve(void);
 void ensio_stdio_resolve(void);

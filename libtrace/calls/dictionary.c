@@ -1,10 +1,10 @@
 /* dictionary.c: what is there to be recorded, and what of it is wanted. */
 #include "calls.h"
 
-#include <core/raw.h>
+#include <core/bounded_string.h>
+#include <core/rawsys.h>
 #include <core/recorder.h>
 #include <core/settings.h>
-#include <core/text.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +86,8 @@ static void add_layers(struct ensio_string *message)
     for (const char *line = ensio_calls; *line && count < 16; line = strchr(line, '\n') + 1) {
         size_t length;
         const char *name = layer_of(line, &length);
-        const int known = count && layers[count - 1].length == length && memcmp(layers[count - 1].name, name, length) == 0;
+        const int known =
+            count && layers[count - 1].length == length && memcmp(layers[count - 1].name, name, length) == 0;
         if (known || is_of_program(name, length))
             continue;
         layers[count].name = name;
@@ -129,7 +130,7 @@ void ensio_calls_choose(const char *layers)
 void ensio_calls_resolve(void)
 {
     ensio_posix_resolve();
-    ensio_watched_resolve();
+    ensio_tracked_only_resolve();
     ensio_mmap_resolve();
     ensio_aio_resolve();
     ensio_stdio_resolve();

@@ -6,8 +6,8 @@
 int main(void)
 {
 #include "tables.def"
-    /* The linker applies --wrap to what shared libraries need too, and would miss the wrappers of MPI calls that only these
-     * make. The run-time linker knows nothing of wrappers, and finds what they need as always. */
+    /* The linker applies --wrap to what shared libraries need too, and would miss the wrappers of MPI calls that only
+     * these make. The run-time linker knows nothing of wrappers, and finds what they need as always. */
     puts("-Wl,--allow-shlib-undefined");
     return 0;
 }

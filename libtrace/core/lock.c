@@ -1,6 +1,6 @@
 #include "lock.h"
 
-#include "raw.h"
+#include "rawsys.h"
 #include "recorder.h"
 
 #include <linux/futex.h>
@@ -8,7 +8,8 @@
 
 enum { FREE, HELD, WAITED_FOR };
 
-static _Thread_local int holding; /* how often: a fork handler of somebody else's may open files while ours holds the lock */
+/* how often: a fork handler of somebody else's may open files while ours holds the lock */
+static _Thread_local int holding;
 
 /* Waiting threads sleep: one that spins, at a real-time priority, could keep the holder from ever going on. */
 static void acquire(uint32_t *lock)

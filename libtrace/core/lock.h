@@ -1,7 +1,7 @@
-/* lock.h: the recorder's one lock. Signals are blocked while it is held, so that no handler can wait for its own thread; errno
- * is put back when it is let go. */
-#ifndef ENSIO_LOCK_H
-#define ENSIO_LOCK_H
+/* lock.h: the recorder's one lock. Signals are blocked while it is held, so that no handler can wait for its own
+ * thread; errno is put back when it is let go. */
+#ifndef ENSIO_CORE_LOCK_H
+#define ENSIO_CORE_LOCK_H
 
 #include <signal.h>
 

@@ -1,8 +1,8 @@
 /* memory.h: arrays that grow, in memory of the recorder's own. */
-#ifndef ENSIO_MEMORY_H
-#define ENSIO_MEMORY_H
+#ifndef ENSIO_CORE_MEMORY_H
+#define ENSIO_CORE_MEMORY_H
 
-#include "raw.h"
+#include "rawsys.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +13,8 @@ struct ensio_array {
     uint64_t used, room;
 };
 
-/* Makes room for so many bytes more, and returns where they go; NULL where there is no memory. They do not count as used yet. */
+/* Makes room for so many bytes more, and returns where they go; NULL where there is no memory. They do not count as
+ * used yet. */
 static inline void *ensio_array_room(struct ensio_array *array, uint64_t more)
 {
     if (array->used + more > array->room) {

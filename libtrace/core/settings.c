@@ -1,8 +1,7 @@
 #include "settings.h"
 
-#include "budget.h"
-#include "raw.h"
-#include "text.h"
+#include "bounded_string.h"
+#include "rawsys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +11,21 @@ struct ensio_settings ensio_settings;
 
 /* What is no user's data. Open MPI, MPICH and PMIx keep their sessions in files of their own,
  * and look at the machine when they start. */
-static const char left_out[] = "/dev/shm/vader_segment.*:/dev/shm/mpich*:/dev/shm/ucx_shm_*:/dev/shm/sem.*:!/dev/shm/*:"
-                               "/dev/*:/proc/*:/sys/*:*.so:*.so.*:*/lib/python3*:*.pyc:*/pyvenv.cfg:*/ompi.*/*:*/pmix-*:*/prte.*/*:"
-                               "/memfd?*:/:/dev:/proc:/sys:/usr/share/misc/pci.ids*:/usr/share/openmpi/*:*/ucx.conf:/etc/gnutls/config:"
-                               "*.darshan:*.darshan_partial*";
+static const char left_out[] =
+    "/dev/shm/vader_segment.*:/dev/shm/mpich*:/dev/shm/ucx_shm_*:/dev/shm/sem.*:!/dev/shm/*:"
+    "/dev/*:/proc/*:/sys/*:*.so:*.so.*:*/lib/python3*:*.pyc:*/pyvenv.cfg:*/ompi.*/*:*/pmix-*:*/prte.*/*:"
+    "/memfd?*:/:/dev:/proc:/sys:/usr/share/misc/pci.ids*:/usr/share/openmpi/*:*/ucx.conf:/etc/gnutls/config:"
+    "*.darshan:*.darshan_partial*";
 
 /* Programs on the way from the user's command to the tasks. */
 static const char launchers[] =
     "mpirun mpiexec orterun orted prte prted prterun prun mpirun.openmpi mpiexec.openmpi mpirun.mpich mpiexec.mpich "
-    "mpiexec.hydra mpirun.hydra hydra_pmi_proxy hydra_bstrap_proxy srun salloc sbatch slurmstepd aprun jsrun ssh sh bash dash zsh ksh "
+    "mpiexec.hydra mpirun.hydra hydra_pmi_proxy hydra_bstrap_proxy srun salloc sbatch slurmstepd aprun jsrun ssh sh "
+    "bash dash zsh ksh "
     "csh tcsh env time timeout nohup nice ionice numactl taskset setsid stdbuf sudo";
 
-/* Rank and number of ranks, by launcher. Those that a batch script inherits from its job come last: inside a job, mpiexec's
- * own variables are the right ones. */
+/* Rank and number of ranks, by launcher. Those that a batch script inherits from its job come last: inside a job,
+ * mpiexec's own variables are the right ones. */
 static const char *const rank_names[][2] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
@@ -174,8 +175,8 @@ static const char *kept(const char *text)
     return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
-/* Whether a recorded process has its spool among its mappings. Reads /proc/PID/maps in pieces; a line is seldom cut, and what
- * is looked for stands at the end of one. */
+/* Whether a recorded process has its spool among its mappings. Reads /proc/PID/maps in pieces; a line is seldom cut,
+ * and what is looked for stands at the end of one. */
 static int is_recorded(uint32_t pid)
 {
     static const char ends[][18] = {".spool\n", ".spool (deleted)\n"};
@@ -196,8 +197,8 @@ static int is_recorded(uint32_t pid)
     return found;
 }
 
-/* ENSIO_CHILDREN: all, none, or globs, separated by commas, of the names of programs. It is about programs that a recorded one
- * has started, itself or by way of others: one of their ancestors has a spool. */
+/* ENSIO_CHILDREN: all, none, or globs, separated by commas, of the names of programs. It is about programs that a
+ * recorded one has started, itself or by way of others: one of their ancestors has a spool. */
 static int is_unwanted_child(const char *wanted)
 {
     char globs[1024];
@@ -258,7 +259,7 @@ void ensio_say(const char *before, const char *what, const char *after)
 
 void ensio_settings_read(void)
 {
-    const char *mode = getenv("ENSIO_MODE"), *most = getenv("ENSIO_MAX_BYTES");
+    const char *mode = getenv("ENSIO_MODE");
     const char *disable = getenv("ENSIO_DISABLE"), *folder = getenv("ENSIO_DIR"), *exclude = getenv("ENSIO_EXCLUDE");
     const char *layers = getenv("ENSIO_LAYERS"), *spools = getenv("ENSIO_SPOOL"), *job_file = getenv("ENSIO_JOBFILE");
     ensio_settings.off = getauxval(AT_SECURE) || (disable && *disable && strcmp(disable, "0") != 0);
@@ -273,7 +274,7 @@ void ensio_settings_read(void)
     ensio_settings.folder = folder && *folder ? kept(folder) : NULL;
     ensio_settings.spool_folder = spools && *spools ? kept(spools) : NULL;
     ensio_settings.layers = layers && *layers ? layers : NULL;
-    ensio_settings.job_file = !job_file                        ? ENSIO_JOB_FILE
+    ensio_settings.job_file = !job_file                       ? ENSIO_JOB_FILE
                               : strcmp(job_file, "0") == 0    ? ENSIO_JOB_FILE_NONE
                               : strcmp(job_file, "keep") == 0 ? ENSIO_JOB_FILE_AND_SPOOLS
                                                               : ENSIO_JOB_FILE;
@@ -289,6 +290,4 @@ void ensio_settings_read(void)
     find_job();
     if (mode && *mode)
         choose_mode(mode);
-    if (most && *most)
-        ensio_budget_read(most);
 }

@@ -1,6 +1,6 @@
 /* settings.h: what the environment asks of the recorder, and what it tells of the process. */
-#ifndef ENSIO_SETTINGS_H
-#define ENSIO_SETTINGS_H
+#ifndef ENSIO_CORE_SETTINGS_H
+#define ENSIO_CORE_SETTINGS_H
 
 #include <stdint.h>
 
@@ -12,17 +12,17 @@
 #define ENSIO_TAIL 2    /* the summary, and the slowest events */
 
 struct ensio_settings {
-    int off;             /* record nothing */
-    const char *folder;  /* ENSIO_DIR, or NULL: make a run directory in the current folder */
+    int off;                  /* record nothing */
+    const char *folder;       /* ENSIO_DIR, or NULL: make a run directory in the current folder */
     const char *spool_folder; /* ENSIO_SPOOL, or NULL: spools lie in the run directory */
-    const char *exclude; /* ENSIO_EXCLUDE, or the built-in list */
-    const char *layers;  /* ENSIO_LAYERS, or NULL: all. Not kept beyond the beginning */
+    const char *exclude;      /* ENSIO_EXCLUDE, or the built-in list */
+    const char *layers;       /* ENSIO_LAYERS, or NULL: all. Not kept beyond the beginning */
     enum { ENSIO_JOB_FILE, ENSIO_JOB_FILE_NONE, ENSIO_JOB_FILE_AND_SPOOLS } job_file; /* ENSIO_JOBFILE */
     int mode;
-    int32_t rank;        /* from the launcher; -1: none */
-    uint32_t tasks;      /* 0: not known */
-    char job[128];       /* the job's name for people: batch job, namespace, or pid of the launcher */
-    char key[256];       /* what all processes of one launch, and no others, have in common */
+    int32_t rank;   /* from the launcher; -1: none */
+    uint32_t tasks; /* 0: not known */
+    char job[128];  /* the job's name for people: batch job, namespace, or pid of the launcher */
+    char key[256];  /* what all processes of one launch, and no others, have in common */
     char host[65];
     char program[ENSIO_PATH_ROOM];
 };

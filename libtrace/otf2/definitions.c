@@ -1,5 +1,5 @@
 /* definitions.c: what the records refer to. Written at the end, when it is known how many there are. */
-#include "writing.h"
+#include "writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ static uint32_t text(const char *string)
 }
 
 /* A property of any length: pieces of it are called NAME, NAME+1, NAME+2, ... */
-static void write_pieces(const char *name, const char *value, void (*write)(uint32_t, uint32_t, OTF2_AttributeValue), uint32_t of)
+static void write_pieces(const char *name, const char *value, void (*write)(uint32_t, uint32_t, OTF2_AttributeValue),
+                         uint32_t of)
 {
     size_t length = strlen(value);
     char piece[PIECE_BYTES + 1], numbered[512];
@@ -37,17 +38,20 @@ static void write_pieces(const char *name, const char *value, void (*write)(uint
 
 static void property_of_node(uint32_t node, uint32_t name, OTF2_AttributeValue value)
 {
-    ensio_check(OTF2_GlobalDefWriter_WriteSystemTreeNodeProperty(writer, node, name, OTF2_TYPE_STRING, value), "write a property");
+    ensio_check(OTF2_GlobalDefWriter_WriteSystemTreeNodeProperty(writer, node, name, OTF2_TYPE_STRING, value),
+                "write a property");
 }
 
 static void property_of_group(uint32_t group, uint32_t name, OTF2_AttributeValue value)
 {
-    ensio_check(OTF2_GlobalDefWriter_WriteLocationGroupProperty(writer, group, name, OTF2_TYPE_STRING, value), "write a property");
+    ensio_check(OTF2_GlobalDefWriter_WriteLocationGroupProperty(writer, group, name, OTF2_TYPE_STRING, value),
+                "write a property");
 }
 
 static void property_of_file(uint32_t file, uint32_t name, OTF2_AttributeValue value)
 {
-    ensio_check(OTF2_GlobalDefWriter_WriteIoFileProperty(writer, file, name, OTF2_TYPE_STRING, value), "write a property");
+    ensio_check(OTF2_GlobalDefWriter_WriteIoFileProperty(writer, file, name, OTF2_TYPE_STRING, value),
+                "write a property");
 }
 
 static void write_attributes(void)
@@ -59,11 +63,13 @@ static void write_attributes(void)
         [ENSIO_OFFSET] = {"Offset", "bytes from the start of the file", OTF2_TYPE_INT64},
         [ENSIO_ERRNO] = {"errno", "errno of a call that failed", OTF2_TYPE_UINT16},
         [ENSIO_DEPTH] = {"ensio.depth", "recorded calls of the same thread around this one", OTF2_TYPE_UINT8},
-        [ENSIO_CARRIED] = {"ensio.carried", "a call around it counts the bytes read (1), written (2) in it", OTF2_TYPE_UINT8},
+        [ENSIO_CARRIED] = {"ensio.carried", "a call around it counts the bytes read (1), written (2) in it",
+                           OTF2_TYPE_UINT8},
         [ENSIO_REQUESTED] = {"ensio.requested", "bytes asked for", OTF2_TYPE_UINT64},
         [ENSIO_MOVED] = {"ensio.moved", "bytes moved; -1: the call failed", OTF2_TYPE_INT64},
         [ENSIO_FILE] = {"ensio.file", "file that the call was about", OTF2_TYPE_IO_FILE},
-        [ENSIO_START] = {"ensio.start", "ns since the origin of the run, where this record comes later", OTF2_TYPE_INT64},
+        [ENSIO_START] = {"ensio.start", "ns since the origin of the run, where this record comes later",
+                         OTF2_TYPE_INT64},
         [ENSIO_DURATION] = {"ensio.duration", "ns, where the call lasted beyond its Leave", OTF2_TYPE_INT64},
         [ENSIO_RANK] = {"ensio.rank", "task that made the call", OTF2_TYPE_UINT32},
         [ENSIO_THREAD] = {"ensio.thread", "thread of the task", OTF2_TYPE_UINT16},
@@ -104,11 +110,12 @@ static OTF2_RegionRole role_of(const struct ensio_call *call)
     }
 }
 
-static void write_region(uint32_t number, const char *name, const char *meaning, OTF2_RegionRole role, OTF2_Paradigm paradigm)
+static void write_region(uint32_t number, const char *name, const char *meaning, OTF2_RegionRole role,
+                         OTF2_Paradigm paradigm)
 {
     uint32_t label = text(name), said = text(meaning);
-    ensio_check(OTF2_GlobalDefWriter_WriteRegion(writer, number, label, label, said, role, paradigm, OTF2_REGION_FLAG_NONE, no_text,
-                                                 0, 0),
+    ensio_check(OTF2_GlobalDefWriter_WriteRegion(writer, number, label, label, said, role, paradigm,
+                                                 OTF2_REGION_FLAG_NONE, no_text, 0, 0),
                 "write a region");
 }
 
@@ -132,7 +139,8 @@ static void write_regions(void)
 static void write_files(void)
 {
     for (uint32_t i = 1; i < ensio_plan.file_count; i++)
-        ensio_check(OTF2_GlobalDefWriter_WriteIoRegularFile(writer, i - 1, text(ensio_plan.files[i]), OTF2_UNDEFINED_SYSTEM_TREE_NODE),
+        ensio_check(OTF2_GlobalDefWriter_WriteIoRegularFile(writer, i - 1, text(ensio_plan.files[i]),
+                                                            OTF2_UNDEFINED_SYSTEM_TREE_NODE),
                     "write a file");
     for (uint32_t i = 0; i < ensio_plan.property_count; i++) {
         const char **property = ensio_plan.properties + 3 * (size_t)i;
@@ -142,7 +150,8 @@ static void write_files(void)
         const struct ensio_handle *handle = ensio_handles + i;
         /* File 0, no file, becomes the number that means undefined. */
         ensio_check(OTF2_GlobalDefWriter_WriteIoHandle(writer, i, no_text, handle->file - 1, handle->paradigm,
-                                                       handle->pre_created ? OTF2_IO_HANDLE_FLAG_PRE_CREATED : OTF2_IO_HANDLE_FLAG_NONE,
+                                                       handle->pre_created ? OTF2_IO_HANDLE_FLAG_PRE_CREATED
+                                                                           : OTF2_IO_HANDLE_FLAG_NONE,
                                                        OTF2_UNDEFINED_COMM, OTF2_UNDEFINED_IO_HANDLE),
                     "write a handle");
         if (handle->pre_created)
@@ -157,7 +166,8 @@ static uint32_t *write_hosts(void)
 {
     uint32_t machine = text("machine"), node = text("node"), nodes = 1;
     uint32_t *node_of_rank = ensio_more(NULL, ensio_plan.tasks * sizeof *node_of_rank);
-    ensio_check(OTF2_GlobalDefWriter_WriteSystemTreeNode(writer, 0, machine, machine, OTF2_UNDEFINED_SYSTEM_TREE_NODE), "write a node");
+    ensio_check(OTF2_GlobalDefWriter_WriteSystemTreeNode(writer, 0, machine, machine, OTF2_UNDEFINED_SYSTEM_TREE_NODE),
+                "write a node");
     write_pieces("ensio.run", ensio_plan.run, property_of_node, 0);
     const char **known = ensio_more(NULL, ensio_plan.tasks * sizeof(char *));
     for (uint32_t rank = 0; rank < ensio_plan.tasks; rank++) {
@@ -167,9 +177,11 @@ static uint32_t *write_hosts(void)
                 found++;
         if (found == nodes) {
             known[nodes - 1] = ensio_plan.hosts[rank];
-            ensio_check(OTF2_GlobalDefWriter_WriteSystemTreeNode(writer, nodes, text(ensio_plan.hosts[rank]), node, 0), "write a node");
-            ensio_check(OTF2_GlobalDefWriter_WriteSystemTreeNodeDomain(writer, nodes, OTF2_SYSTEM_TREE_DOMAIN_SHARED_MEMORY),
+            ensio_check(OTF2_GlobalDefWriter_WriteSystemTreeNode(writer, nodes, text(ensio_plan.hosts[rank]), node, 0),
                         "write a node");
+            ensio_check(
+                OTF2_GlobalDefWriter_WriteSystemTreeNodeDomain(writer, nodes, OTF2_SYSTEM_TREE_DOMAIN_SHARED_MEMORY),
+                "write a node");
             nodes++;
         }
         node_of_rank[rank] = found;
@@ -204,8 +216,8 @@ static void write_locations(const uint32_t *node_of_rank)
             snprintf(name, sizeof name, "Thread %u", location->thread);
         else
             snprintf(name, sizeof name, "All threads");
-        ensio_check(OTF2_GlobalDefWriter_WriteLocation(writer, location->id, text(name), OTF2_LOCATION_TYPE_CPU_THREAD, location->events,
-                                                       location->group),
+        ensio_check(OTF2_GlobalDefWriter_WriteLocation(writer, location->id, text(name), OTF2_LOCATION_TYPE_CPU_THREAD,
+                                                       location->events, location->group),
                     "write a location");
     }
 }

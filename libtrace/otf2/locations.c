@@ -1,12 +1,14 @@
-/* locations.c: the calls of a location come in order of their ends or of their starts, and records go by time. So they are
- * held, in order of their starts, until all that is to come starts later: up to the latest call that is in no other. */
-#include "writing.h"
+/* locations.c: the calls of a location come in order of their ends or of their starts, and records go by time. So they
+ * are held, in order of their starts, until all that is to come starts later: up to the latest call that is in no
+ * other. */
+#include "writer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_HELD (1U << 20)     /* calls of all locations together: 64 MiB */
-#define FIRST_TRY 4096            /* held calls of a location from which on it is tried to write some: they are in the cache */
+#define MOST_HELD (1U << 20) /* calls of all locations together: 64 MiB */
+/* held calls of a location from which on it is tried to write some: they are in the cache */
+#define FIRST_TRY 4096
 #define MOST_SHIFTS (64ULL << 20) /* calls moved by insertion; beyond, sorting is quicker */
 
 static struct ensio_location **current; /* those of the ranks that calls come from */
@@ -46,9 +48,10 @@ static void write_first(struct ensio_location *location, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const struct ensio_item *item = location->items + i;
-        while (location->next_region < location->region_count && location->regions[location->next_region].start <= item->start)
-            ensio_pass_item(location, location->regions + location->next_region++);
-        ensio_pass_item(location, item);
+        while (location->next_region < location->region_count &&
+               location->regions[location->next_region].start <= item->start)
+            ensio_pipeline_item(location, location->regions + location->next_region++);
+        ensio_pipeline_item(location, item);
     }
     held -= count;
     location->count -= count;
@@ -82,7 +85,8 @@ static void write_sure(struct ensio_location *location)
     }
     if (sure >= location->count / 2)
         write_first(location, sure);
-    location->try_at = location->count + FIRST_TRY > 2 * location->count ? location->count + FIRST_TRY : 2 * location->count;
+    location->try_at =
+        location->count + FIRST_TRY > 2 * location->count ? location->count + FIRST_TRY : 2 * location->count;
 }
 
 /* Writes all: what comes too late says so itself. */
@@ -98,7 +102,7 @@ static void finish_location(struct ensio_location *location)
     in_order(location);
     write_first(location, location->count);
     while (location->next_region < location->region_count)
-        ensio_pass_item(location, location->regions + location->next_region++);
+        ensio_pipeline_item(location, location->regions + location->next_region++);
     if (location->room > spare_room) {
         free(spare);
         spare = location->items;
@@ -106,7 +110,7 @@ static void finish_location(struct ensio_location *location)
     } else
         free(location->items);
     free(location->regions);
-    ensio_pass_close(location);
+    ensio_pipeline_close(location);
 }
 
 /* What is done where records are written, and nothing of the location is needed any more. */
@@ -138,7 +142,7 @@ static void close_group(void)
         finish_location(current[i]);
     current_count = 0;
     latest = NULL;
-    ensio_pass_next_ranks();
+    ensio_pipeline_next_ranks();
 }
 
 static struct ensio_location *location_of(uint32_t group, uint16_t thread)
@@ -153,7 +157,8 @@ static struct ensio_location *location_of(uint32_t group, uint16_t thread)
         current = ensio_more(current, current_room * sizeof(struct ensio_location *));
     }
     latest = ensio_more(NULL, sizeof *latest);
-    *latest = (struct ensio_location){.id = (uint64_t)group << 16 | thread, .group = group, .thread = thread, .try_at = FIRST_TRY};
+    *latest = (struct ensio_location){
+        .id = (uint64_t)group << 16 | thread, .group = group, .thread = thread, .try_at = FIRST_TRY};
     if (spare) {
         latest->items = spare;
         latest->room = spare_room;

@@ -1,7 +1,7 @@
 /* main.c: ensio-otf2, between ensio and OTF2 archives. A program of its own, because the library ends the process, or
  * worse, where an archive is damaged; and the only one that needs it. */
-#include "reading.h"
-#include "writing.h"
+#include "reader.h"
+#include "writer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,8 @@ int main(int count, char **arguments)
     }
     fputs("usage: ensio-otf2 write FOLDER NAME <stream\n"
           "       ensio-otf2 read ANCHOR.otf2 MOST_BYTES [PROCESSES] >stream\n"
-          "ensio export --to otf2 and ensembles.open use it; docs/reference/formats/other-tools.md says what streams hold\n",
+          "ensio export --to otf2 and ensembles.open use it; docs/reference/formats/other-tools.md says what streams "
+          "hold\n",
           stderr);
     return 2;
 }

@@ -1,5 +1,5 @@
 /* read_definitions.c: what the records of an archive refer to. It is told as it comes; what rows need is kept. */
-#include "reading.h"
+#include "reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@ struct table {
 static struct table texts = {.entry_bytes = sizeof(char *)}, regions = {.entry_bytes = 1},
                     handles = {.entry_bytes = sizeof(struct ensio_file_of)}, groups = {.entry_bytes = 4};
 static bool has_positions[256];
-static OTF2_AttributeRef attribute_of[ENSIO_TOLD];
-static bool has_attribute[ENSIO_TOLD];
+static OTF2_AttributeRef attribute_of[ENSIO_ATTRIBUTE_KINDS];
+static bool has_attribute[ENSIO_ATTRIBUTE_KINDS];
 static size_t place_room;
 
 static void *entry_of(struct table *table, uint64_t number)
@@ -95,14 +95,15 @@ static OTF2_CallbackCode on_text(void *user, OTF2_StringRef self, const char *st
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_attribute(void *user, OTF2_AttributeRef self, OTF2_StringRef name, OTF2_StringRef description, OTF2_Type type)
+static OTF2_CallbackCode on_attribute(void *user, OTF2_AttributeRef self, OTF2_StringRef name,
+                                      OTF2_StringRef description, OTF2_Type type)
 {
-    static const char *const names[ENSIO_TOLD] = {
-        "Offset",     "errno",      "ensio.depth",    "ensio.carried", "ensio.requested", "ensio.moved",
+    static const char *const names[ENSIO_ATTRIBUTE_KINDS] = {
+        "Offset",     "errno",       "ensio.depth",    "ensio.carried", "ensio.requested", "ensio.moved",
         "ensio.file", "ensio.start", "ensio.duration", "ensio.rank",    "ensio.thread",    "ensio.ended",
     };
     (void)user, (void)description, (void)type;
-    for (int i = 0; i < ENSIO_TOLD; i++)
+    for (int i = 0; i < ENSIO_ATTRIBUTE_KINDS; i++)
         if (strcmp(text_of(name), names[i]) == 0) {
             attribute_of[i] = self;
             has_attribute[i] = true;
@@ -110,18 +111,18 @@ static OTF2_CallbackCode on_attribute(void *user, OTF2_AttributeRef self, OTF2_S
     return OTF2_CALLBACK_SUCCESS;
 }
 
-int ensio_told_by(OTF2_AttributeRef attribute)
+int ensio_attribute_kind_of(OTF2_AttributeRef attribute)
 {
-    if (attribute < ENSIO_TOLD && has_attribute[attribute] && attribute_of[attribute] == attribute)
+    if (attribute < ENSIO_ATTRIBUTE_KINDS && has_attribute[attribute] && attribute_of[attribute] == attribute)
         return (int)attribute; /* our own archives have them in this order */
-    for (int i = 0; i < ENSIO_TOLD; i++)
+    for (int i = 0; i < ENSIO_ATTRIBUTE_KINDS; i++)
         if (has_attribute[i] && attribute_of[i] == attribute)
             return i;
     return -1;
 }
 
-static OTF2_CallbackCode on_node(void *user, OTF2_SystemTreeNodeRef self, OTF2_StringRef name, OTF2_StringRef class_name,
-                                 OTF2_SystemTreeNodeRef parent)
+static OTF2_CallbackCode on_node(void *user, OTF2_SystemTreeNodeRef self, OTF2_StringRef name,
+                                 OTF2_StringRef class_name, OTF2_SystemTreeNodeRef parent)
 {
     (void)user;
     add_text("node");
@@ -132,7 +133,8 @@ static OTF2_CallbackCode on_node(void *user, OTF2_SystemTreeNodeRef self, OTF2_S
     return tell();
 }
 
-static OTF2_CallbackCode tell_property(const char *word, uint64_t of, OTF2_StringRef name, OTF2_Type type, OTF2_AttributeValue value)
+static OTF2_CallbackCode tell_property(const char *word, uint64_t of, OTF2_StringRef name, OTF2_Type type,
+                                       OTF2_AttributeValue value)
 {
     if (type != OTF2_TYPE_STRING)
         return OTF2_CALLBACK_SUCCESS;
@@ -158,14 +160,16 @@ static OTF2_CallbackCode on_group_property(void *user, OTF2_LocationGroupRef of,
     return tell_property("group property", of, name, type, value);
 }
 
-static OTF2_CallbackCode on_file_property(void *user, OTF2_IoFileRef of, OTF2_StringRef name, OTF2_Type type, OTF2_AttributeValue value)
+static OTF2_CallbackCode on_file_property(void *user, OTF2_IoFileRef of, OTF2_StringRef name, OTF2_Type type,
+                                          OTF2_AttributeValue value)
 {
     (void)user;
     return tell_property("file property", of, name, type, value);
 }
 
-static OTF2_CallbackCode on_group(void *user, OTF2_LocationGroupRef self, OTF2_StringRef name, OTF2_LocationGroupType type,
-                                  OTF2_SystemTreeNodeRef node, OTF2_LocationGroupRef creator)
+static OTF2_CallbackCode on_group(void *user, OTF2_LocationGroupRef self, OTF2_StringRef name,
+                                  OTF2_LocationGroupType type, OTF2_SystemTreeNodeRef node,
+                                  OTF2_LocationGroupRef creator)
 {
     (void)user, (void)creator;
     add_text("group");
@@ -176,8 +180,8 @@ static OTF2_CallbackCode on_group(void *user, OTF2_LocationGroupRef self, OTF2_S
     return tell();
 }
 
-static OTF2_CallbackCode on_location(void *user, OTF2_LocationRef self, OTF2_StringRef name, OTF2_LocationType type, uint64_t events,
-                                     OTF2_LocationGroupRef group)
+static OTF2_CallbackCode on_location(void *user, OTF2_LocationRef self, OTF2_StringRef name, OTF2_LocationType type,
+                                     uint64_t events, OTF2_LocationGroupRef group)
 {
     (void)user;
     if (ensio_archive.place_count == place_room) {
@@ -186,7 +190,8 @@ static OTF2_CallbackCode on_location(void *user, OTF2_LocationRef self, OTF2_Str
     }
     if (ensio_archive.place_count >= MOST_NUMBER)
         ensio_fail("it has more locations than an archive can have");
-    ensio_archive.places[ensio_archive.place_count++] = (struct ensio_place){.id = self, .events = events, .group = group};
+    ensio_archive.places[ensio_archive.place_count++] =
+        (struct ensio_place){.id = self, .events = events, .group = group};
     ++*(uint32_t *)entry_of(&groups, group);
     add_text("location");
     add_number(self);
@@ -196,8 +201,9 @@ static OTF2_CallbackCode on_location(void *user, OTF2_LocationRef self, OTF2_Str
     return tell();
 }
 
-/* MPI's waiting, and what it does with files: Score-P tells MPI_Wait and MPI_File_set_view by no role of their own. What only
- * starts or prepares a transfer (MPI_Isend, MPI_Send_init) has the role of the transfer, but does not wait. */
+/* MPI's waiting, and what it does with files: Score-P tells MPI_Wait and MPI_File_set_view by no role of their own.
+ * What only starts or prepares a transfer (MPI_Isend, MPI_Send_init) has the role of the transfer, but does not wait.
+ */
 static bool is_call_of_mpi(OTF2_RegionRole role, const char *name)
 {
     size_t length = strlen(name);
@@ -205,19 +211,19 @@ static bool is_call_of_mpi(OTF2_RegionRole role, const char *name)
         return true;
     if (strncmp(name, "MPI_I", 5) == 0 || (length > 5 && strcmp(name + length - 5, "_init") == 0))
         return false;
-    return role == OTF2_REGION_ROLE_BARRIER || role == OTF2_REGION_ROLE_POINT2POINT
-           || (role >= OTF2_REGION_ROLE_COLL_ONE2ALL && role <= OTF2_REGION_ROLE_COLL_OTHER);
+    return role == OTF2_REGION_ROLE_BARRIER || role == OTF2_REGION_ROLE_POINT2POINT ||
+           (role >= OTF2_REGION_ROLE_COLL_ONE2ALL && role <= OTF2_REGION_ROLE_COLL_OTHER);
 }
 
 static OTF2_CallbackCode on_region(void *user, OTF2_RegionRef self, OTF2_StringRef name, OTF2_StringRef canonical,
-                                   OTF2_StringRef description, OTF2_RegionRole role, OTF2_Paradigm paradigm, OTF2_RegionFlag flags,
-                                   OTF2_StringRef source, uint32_t begin, uint32_t end)
+                                   OTF2_StringRef description, OTF2_RegionRole role, OTF2_Paradigm paradigm,
+                                   OTF2_RegionFlag flags, OTF2_StringRef source, uint32_t begin, uint32_t end)
 {
     (void)user, (void)canonical, (void)flags, (void)source, (void)begin, (void)end;
     uint8_t meaning = ENSIO_NOTHING;
-    if (role == OTF2_REGION_ROLE_FILE_IO || role == OTF2_REGION_ROLE_FILE_IO_METADATA
-        || (paradigm == OTF2_PARADIGM_MPI && is_call_of_mpi(role, text_of(name)))
-        || strncmp(text_of(description), "ensio call ", 11) == 0)
+    if (role == OTF2_REGION_ROLE_FILE_IO || role == OTF2_REGION_ROLE_FILE_IO_METADATA ||
+        (paradigm == OTF2_PARADIGM_MPI && is_call_of_mpi(role, text_of(name))) ||
+        strncmp(text_of(description), "ensio call ", 11) == 0)
         meaning = ENSIO_A_CALL;
     else if (paradigm == OTF2_PARADIGM_USER)
         meaning = ENSIO_A_REGION;
@@ -238,8 +244,9 @@ enum ensio_meaning ensio_meaning_of(OTF2_RegionRef region)
     return region < regions.room ? ((uint8_t *)regions.entries)[region] : ENSIO_NOTHING;
 }
 
-static OTF2_CallbackCode on_members(void *user, OTF2_GroupRef self, OTF2_StringRef name, OTF2_GroupType type, OTF2_Paradigm paradigm,
-                                    OTF2_GroupFlag flags, uint32_t count, const uint64_t *members)
+static OTF2_CallbackCode on_members(void *user, OTF2_GroupRef self, OTF2_StringRef name, OTF2_GroupType type,
+                                    OTF2_Paradigm paradigm, OTF2_GroupFlag flags, uint32_t count,
+                                    const uint64_t *members)
 {
     (void)user, (void)self, (void)name, (void)flags;
     if (type != OTF2_GROUP_TYPE_COMM_LOCATIONS || paradigm != OTF2_PARADIGM_MPI)
@@ -250,9 +257,9 @@ static OTF2_CallbackCode on_members(void *user, OTF2_GroupRef self, OTF2_StringR
     return tell();
 }
 
-static OTF2_CallbackCode on_paradigm(void *user, OTF2_IoParadigmRef self, OTF2_StringRef identification, OTF2_StringRef name,
-                                     OTF2_IoParadigmClass class, OTF2_IoParadigmFlag flags, uint8_t count,
-                                     const OTF2_IoParadigmProperty *properties, const OTF2_Type *types,
+static OTF2_CallbackCode on_paradigm(void *user, OTF2_IoParadigmRef self, OTF2_StringRef identification,
+                                     OTF2_StringRef name, OTF2_IoParadigmClass class, OTF2_IoParadigmFlag flags,
+                                     uint8_t count, const OTF2_IoParadigmProperty *properties, const OTF2_Type *types,
                                      const OTF2_AttributeValue *values)
 {
     (void)user, (void)name, (void)class, (void)flags, (void)count, (void)properties, (void)types, (void)values;
@@ -274,11 +281,12 @@ static OTF2_CallbackCode on_file(void *user, OTF2_IoFileRef self, OTF2_StringRef
 }
 
 static OTF2_CallbackCode on_handle(void *user, OTF2_IoHandleRef self, OTF2_StringRef name, OTF2_IoFileRef file,
-                                   OTF2_IoParadigmRef paradigm, OTF2_IoHandleFlag flags, OTF2_CommRef comm, OTF2_IoHandleRef parent)
+                                   OTF2_IoParadigmRef paradigm, OTF2_IoHandleFlag flags, OTF2_CommRef comm,
+                                   OTF2_IoHandleRef parent)
 {
     (void)user, (void)name, (void)flags, (void)comm, (void)parent;
-    *(struct ensio_file_of *)entry_of(&handles, self) =
-        (struct ensio_file_of){.file = file, .paradigm = paradigm, .known = true, .has_positions = has_positions[paradigm]};
+    *(struct ensio_file_of *)entry_of(&handles, self) = (struct ensio_file_of){
+        .file = file, .paradigm = paradigm, .known = true, .has_positions = has_positions[paradigm]};
     return OTF2_CALLBACK_SUCCESS;
 }
 

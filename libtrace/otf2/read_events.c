@@ -1,7 +1,7 @@
-/* read_events.c: rows from the records of one location. A call is what lies between Enter and Leave of a region of I/O (or
- * of waiting in MPI): one row for each operation begun in it, or, where there is none, one for what else is found in it: a
- * handle made or given up, a seek, a file removed. Records outside of such regions are rows by themselves. */
-#include "reading.h"
+/* read_events.c: rows from the records of one location. A call is what lies between Enter and Leave of a region of I/O
+ * (or of waiting in MPI): one row for each operation begun in it, or, where there is none, one for what else is found
+ * in it: a handle made or given up, a seek, a file removed. Records outside of such regions are rows by themselves. */
+#include "reader.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ void ensio_put_row(const struct ensio_otf2_row *row)
         ensio_flush_rows();
 }
 
-int64_t ensio_ns_of(uint64_t time)
+int64_t ensio_timestamp_to_ns(uint64_t time)
 {
     int64_t ticks = (int64_t)(time - ensio_archive.offset);
     if (ensio_archive.resolution == 1000000000)
@@ -51,7 +51,7 @@ int64_t ensio_ns_of(uint64_t time)
 int64_t ensio_ns_between(uint64_t begin, uint64_t end)
 {
     int64_t ns;
-    return __builtin_sub_overflow(ensio_ns_of(end), ensio_ns_of(begin), &ns) ? -1 : ns;
+    return __builtin_sub_overflow(ensio_timestamp_to_ns(end), ensio_timestamp_to_ns(begin), &ns) ? -1 : ns;
 }
 
 static int64_t number_in(OTF2_Type type, OTF2_AttributeValue value)
@@ -89,7 +89,7 @@ static void take_attributes(OTF2_AttributeList *list, struct ensio_attributes *t
         OTF2_AttributeValue value;
         if (OTF2_AttributeList_PopAttribute(list, &attribute, &type, &value) != OTF2_SUCCESS)
             return;
-        int which = ensio_told_by(attribute);
+        int which = ensio_attribute_kind_of(attribute);
         if (which >= 0) {
             told->has |= 1U << which;
             told->value[which] = number_in(type, value);
@@ -97,12 +97,12 @@ static void take_attributes(OTF2_AttributeList *list, struct ensio_attributes *t
     }
 }
 
-static bool has(const struct ensio_attributes *told, enum ensio_told which)
+static bool has(const struct ensio_attributes *told, enum ensio_attribute_kind which)
 {
     return told->has >> which & 1;
 }
 
-static int64_t value_of(const struct ensio_attributes *told, enum ensio_told which, int64_t otherwise)
+static int64_t value_of(const struct ensio_attributes *told, enum ensio_attribute_kind which, int64_t otherwise)
 {
     return has(told, which) ? told->value[which] : otherwise;
 }
@@ -111,16 +111,17 @@ static int64_t value_of(const struct ensio_attributes *told, enum ensio_told whi
 static void fill(struct ensio_otf2_row *row, const struct ensio_attributes *told, uint64_t time, uint8_t depth)
 {
     row->location = here;
-    row->start = value_of(told, ENSIO_TOLD_START, ensio_ns_of(time));
-    row->duration = value_of(told, ENSIO_TOLD_DURATION, 0);
-    row->rank = (uint32_t)value_of(told, ENSIO_TOLD_RANK, ENSIO_UNDEFINED_INDEX);
-    row->thread = (uint16_t)value_of(told, ENSIO_TOLD_THREAD, ENSIO_UNDEFINED_THREAD);
-    row->depth = (uint8_t)value_of(told, ENSIO_TOLD_DEPTH, depth);
-    row->carried = (uint8_t)value_of(told, ENSIO_TOLD_CARRIED, ensio_archive.ours ? 0 : ensio_carried_by_operations(row->depth));
+    row->start = value_of(told, ENSIO_ATTRIBUTE_START, ensio_timestamp_to_ns(time));
+    row->duration = value_of(told, ENSIO_ATTRIBUTE_DURATION, 0);
+    row->rank = (uint32_t)value_of(told, ENSIO_ATTRIBUTE_RANK, ENSIO_UNDEFINED_INDEX);
+    row->thread = (uint16_t)value_of(told, ENSIO_ATTRIBUTE_THREAD, ENSIO_UNDEFINED_THREAD);
+    row->depth = (uint8_t)value_of(told, ENSIO_ATTRIBUTE_DEPTH, depth);
+    row->carried = (uint8_t)value_of(told, ENSIO_ATTRIBUTE_CARRIED,
+                                     ensio_archive.ours ? 0 : ensio_carried_by_operations(row->depth));
 }
 
-static OTF2_CallbackCode on_enter(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                  OTF2_RegionRef region)
+static OTF2_CallbackCode on_enter(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                  OTF2_AttributeList *list, OTF2_RegionRef region)
 {
     (void)location, (void)at, (void)user;
     enum ensio_meaning meaning = ensio_meaning_of(region);
@@ -152,16 +153,17 @@ static void put_frame(const struct frame *frame, uint64_t time)
     if (frame->has_operation)
         return;
     fill(&row, told, frame->time, frame->depth);
-    if (!has(told, ENSIO_TOLD_DURATION))
+    if (!has(told, ENSIO_ATTRIBUTE_DURATION))
         row.duration = ensio_ns_between(frame->time, time);
     row.kind = frame->kind;
     row.paradigm = frame->paradigm;
     row.region = frame->region;
-    row.file = (uint32_t)value_of(told, ENSIO_TOLD_FILE, ensio_archive.ours ? ENSIO_UNDEFINED_INDEX : frame->file);
-    row.offset = value_of(told, ENSIO_TOLD_OFFSET, ensio_archive.ours ? -1 : frame->position);
-    row.requested = (uint64_t)value_of(told, ENSIO_TOLD_REQUESTED, 0);
-    row.moved = value_of(told, frame->meaning == ENSIO_A_REGION ? ENSIO_TOLD_ENDED : ENSIO_TOLD_MOVED, frame->meaning == ENSIO_A_REGION);
-    row.error = (uint16_t)value_of(told, ENSIO_TOLD_ERRNO, 0);
+    row.file = (uint32_t)value_of(told, ENSIO_ATTRIBUTE_FILE, ensio_archive.ours ? ENSIO_UNDEFINED_INDEX : frame->file);
+    row.offset = value_of(told, ENSIO_ATTRIBUTE_OFFSET, ensio_archive.ours ? -1 : frame->position);
+    row.requested = (uint64_t)value_of(told, ENSIO_ATTRIBUTE_REQUESTED, 0);
+    row.moved = value_of(told, frame->meaning == ENSIO_A_REGION ? ENSIO_ATTRIBUTE_ENDED : ENSIO_ATTRIBUTE_MOVED,
+                         frame->meaning == ENSIO_A_REGION);
+    row.error = (uint16_t)value_of(told, ENSIO_ATTRIBUTE_ERRNO, 0);
     ensio_put_row(&row);
 }
 
@@ -170,8 +172,8 @@ static void drop_frame(void)
     calls_around -= frames[--frame_count].meaning == ENSIO_A_CALL;
 }
 
-static OTF2_CallbackCode on_leave(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                  OTF2_RegionRef region)
+static OTF2_CallbackCode on_leave(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                  OTF2_AttributeList *list, OTF2_RegionRef region)
 {
     (void)location, (void)at, (void)user, (void)list;
     if (ensio_meaning_of(region) == ENSIO_NOTHING)
@@ -205,7 +207,8 @@ static uint8_t depth_here(void)
 }
 
 /* What a call did; without a call around it, a call by itself. */
-static void mark(uint64_t time, uint8_t kind, uint8_t paradigm, uint32_t file, int64_t position, OTF2_AttributeList *list)
+static void mark(uint64_t time, uint8_t kind, uint8_t paradigm, uint32_t file, int64_t position,
+                 OTF2_AttributeList *list)
 {
     struct frame *frame = call_around();
     if (frame) {
@@ -224,9 +227,9 @@ static void mark(uint64_t time, uint8_t kind, uint8_t paradigm, uint32_t file, i
     put_frame(&alone, time);
 }
 
-static OTF2_CallbackCode on_begin(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                  OTF2_IoHandleRef handle, OTF2_IoOperationMode mode, OTF2_IoOperationFlag flags, uint64_t bytes,
-                                  uint64_t id)
+static OTF2_CallbackCode on_begin(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                  OTF2_AttributeList *list, OTF2_IoHandleRef handle, OTF2_IoOperationMode mode,
+                                  OTF2_IoOperationFlag flags, uint64_t bytes, uint64_t id)
 {
     static const struct ensio_attributes nothing;
     (void)location, (void)at, (void)user;
@@ -241,8 +244,8 @@ static OTF2_CallbackCode on_begin(OTF2_LocationRef location, OTF2_TimeStamp time
     take_attributes(list, &told);
     fill(&operation.row, frame ? &frame->told : &nothing, time, frame ? frame->depth : depth_here());
     operation.non_blocking = flags & OTF2_IO_OPERATION_FLAG_NON_BLOCKING;
-    operation.has_duration = frame && has(&frame->told, ENSIO_TOLD_DURATION);
-    operation.has_offset = has(&told, ENSIO_TOLD_OFFSET);
+    operation.has_duration = frame && has(&frame->told, ENSIO_ATTRIBUTE_DURATION);
+    operation.has_offset = has(&told, ENSIO_ATTRIBUTE_OFFSET);
     operation.says_bytes = bytes != OTF2_UNDEFINED_UINT64;
     operation.carries_all = operation.non_blocking && !of.has_positions;
     operation.row.kind = mode == OTF2_IO_OPERATION_MODE_READ    ? ENSIO_OTF2_ROW_READ
@@ -251,7 +254,7 @@ static OTF2_CallbackCode on_begin(OTF2_LocationRef location, OTF2_TimeStamp time
     operation.row.paradigm = of.paradigm;
     operation.row.region = frame ? frame->region : ENSIO_UNDEFINED_INDEX;
     operation.row.file = of.file;
-    operation.row.offset = value_of(&told, ENSIO_TOLD_OFFSET, -1);
+    operation.row.offset = value_of(&told, ENSIO_ATTRIBUTE_OFFSET, -1);
     operation.row.requested = bytes == OTF2_UNDEFINED_UINT64 && !ensio_archive.ours ? 0 : bytes;
     if (frame)
         frame->has_operation = true;
@@ -259,8 +262,8 @@ static OTF2_CallbackCode on_begin(OTF2_LocationRef location, OTF2_TimeStamp time
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_complete(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                     OTF2_IoHandleRef handle, uint64_t bytes, uint64_t id)
+static OTF2_CallbackCode on_complete(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                     OTF2_AttributeList *list, OTF2_IoHandleRef handle, uint64_t bytes, uint64_t id)
 {
     struct ensio_attributes told;
     (void)location, (void)at, (void)user;
@@ -269,19 +272,19 @@ static OTF2_CallbackCode on_complete(OTF2_LocationRef location, OTF2_TimeStamp t
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_cancelled(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                      OTF2_IoHandleRef handle, uint64_t id)
+static OTF2_CallbackCode on_cancelled(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                      OTF2_AttributeList *list, OTF2_IoHandleRef handle, uint64_t id)
 {
-    struct ensio_attributes told = {.has = 1U << ENSIO_TOLD_ERRNO};
+    struct ensio_attributes told = {.has = 1U << ENSIO_ATTRIBUTE_ERRNO};
     (void)location, (void)at, (void)user, (void)list;
-    told.value[ENSIO_TOLD_ERRNO] = ECANCELED;
+    told.value[ENSIO_ATTRIBUTE_ERRNO] = ECANCELED;
     ensio_operation_ends(handle, id, time, OTF2_UNDEFINED_UINT64, &told);
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_create(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                   OTF2_IoHandleRef handle, OTF2_IoAccessMode mode, OTF2_IoCreationFlag creation,
-                                   OTF2_IoStatusFlag status)
+static OTF2_CallbackCode on_create(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                   OTF2_AttributeList *list, OTF2_IoHandleRef handle, OTF2_IoAccessMode mode,
+                                   OTF2_IoCreationFlag creation, OTF2_IoStatusFlag status)
 {
     (void)location, (void)at, (void)user, (void)mode, (void)creation;
     struct ensio_file_of of = ensio_file_of_handle(handle);
@@ -290,8 +293,8 @@ static OTF2_CallbackCode on_create(OTF2_LocationRef location, OTF2_TimeStamp tim
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_destroy(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                    OTF2_IoHandleRef handle)
+static OTF2_CallbackCode on_destroy(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                    OTF2_AttributeList *list, OTF2_IoHandleRef handle)
 {
     (void)location, (void)at, (void)user;
     struct ensio_file_of of = ensio_file_of_handle(handle);
@@ -299,8 +302,9 @@ static OTF2_CallbackCode on_destroy(OTF2_LocationRef location, OTF2_TimeStamp ti
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_duplicate(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                      OTF2_IoHandleRef old, OTF2_IoHandleRef new, OTF2_IoStatusFlag status)
+static OTF2_CallbackCode on_duplicate(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                      OTF2_AttributeList *list, OTF2_IoHandleRef old, OTF2_IoHandleRef new,
+                                      OTF2_IoStatusFlag status)
 {
     (void)location, (void)at, (void)user, (void)status;
     struct ensio_file_of of = ensio_file_of_handle(new);
@@ -309,8 +313,9 @@ static OTF2_CallbackCode on_duplicate(OTF2_LocationRef location, OTF2_TimeStamp 
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_seek(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                 OTF2_IoHandleRef handle, int64_t request, OTF2_IoSeekOption whence, uint64_t result)
+static OTF2_CallbackCode on_seek(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                 OTF2_AttributeList *list, OTF2_IoHandleRef handle, int64_t request,
+                                 OTF2_IoSeekOption whence, uint64_t result)
 {
     (void)location, (void)at, (void)user, (void)request, (void)whence;
     struct ensio_file_of of = ensio_file_of_handle(handle);
@@ -321,15 +326,16 @@ static OTF2_CallbackCode on_seek(OTF2_LocationRef location, OTF2_TimeStamp time,
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_delete(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list,
-                                   OTF2_IoParadigmRef paradigm, OTF2_IoFileRef file)
+static OTF2_CallbackCode on_delete(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                   OTF2_AttributeList *list, OTF2_IoParadigmRef paradigm, OTF2_IoFileRef file)
 {
     (void)location, (void)at, (void)user;
     mark(time, ENSIO_OTF2_ROW_DELETE, paradigm, file, -1, list);
     return OTF2_CALLBACK_SUCCESS;
 }
 
-static OTF2_CallbackCode on_unknown(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user, OTF2_AttributeList *list)
+static OTF2_CallbackCode on_unknown(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                    OTF2_AttributeList *list)
 {
     (void)location, (void)time, (void)at, (void)user, (void)list;
     ensio_archive.counts.unknown_records++;

@@ -1,9 +1,9 @@
-/* records.c: the records of a call. Enter and Leave of its region, which show it in every viewer of traces, and between them
- * what OTF2 has for it: begin and end of an operation, a handle made or given up, a seek, a file removed.
+/* records.c: the records of a call. Enter and Leave of its region, which show it in every viewer of traces, and between
+ * them what OTF2 has for it: begin and end of an operation, a handle made or given up, a seek, a file removed.
  *
- * Regions of a location lie one in the other. A call that cannot (it goes on after it returned, or several ranks share the
- * location, or it comes too late) has its Leave right behind its Enter, and its duration as attribute. */
-#include "writing.h"
+ * Regions of a location lie one in the other. A call that cannot (it goes on after it returned, or several ranks share
+ * the location, or it comes too late) has its Leave right behind its Enter, and its duration as attribute. */
+#include "writer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,8 @@ static void write_result(struct ensio_location *location, const struct ensio_end
     if (end->handle != ENSIO_NO_HANDLE) {
         if (end->error)
             OTF2_AttributeList_AddUint16(attributes, ENSIO_ERRNO, end->error);
-        written(OTF2_EvtWriter_IoOperationComplete(writer, attributes, time, end->handle, (uint64_t)end->moved, end->id));
+        written(
+            OTF2_EvtWriter_IoOperationComplete(writer, attributes, time, end->handle, (uint64_t)end->moved, end->id));
         return;
     }
     if (!call || !has_paradigm(call) || end->error || !end->file)
@@ -74,7 +75,8 @@ static void write_result(struct ensio_location *location, const struct ensio_end
         written(OTF2_EvtWriter_IoDestroyHandle(writer, NULL, time, handle));
     } else if (call->op == ENSIO_SEEK && end->offset >= 0) {
         uint32_t handle = ensio_handle_used(end->rank, end->file, call->paradigm);
-        written(OTF2_EvtWriter_IoSeek(writer, NULL, time, handle, end->offset, OTF2_IO_SEEK_FROM_START, (uint64_t)end->offset));
+        written(OTF2_EvtWriter_IoSeek(writer, NULL, time, handle, end->offset, OTF2_IO_SEEK_FROM_START,
+                                      (uint64_t)end->offset));
     } else if (call->deletes)
         written(OTF2_EvtWriter_IoDeleteFile(writer, NULL, time, call->paradigm, end->file - 1));
 }
@@ -136,7 +138,8 @@ static void push(struct ensio_location *location, const struct ensio_end *end)
     location->stack[location->stack_count++] = *end;
 }
 
-/* Writes what ends before an item begins: a call that begins and ends with the end of the one around it is still in that. */
+/* Writes what ends before an item begins: a call that begins and ends with the end of the one around it is still in
+ * that. */
 static void write_ends_before(struct ensio_location *location, uint64_t start, uint64_t end, unsigned depth)
 {
     for (;;) {
@@ -193,8 +196,9 @@ static void write_begin(struct ensio_location *location, const struct ensio_item
     OTF2_IoOperationMode mode = call->op == ENSIO_READ    ? OTF2_IO_OPERATION_MODE_READ
                                 : call->op == ENSIO_WRITE ? OTF2_IO_OPERATION_MODE_WRITE
                                                           : OTF2_IO_OPERATION_MODE_FLUSH;
-    OTF2_IoOperationFlag flags = (call->non_blocking ? OTF2_IO_OPERATION_FLAG_NON_BLOCKING : OTF2_IO_OPERATION_FLAG_NONE)
-                                 | (call->collective ? OTF2_IO_OPERATION_FLAG_COLLECTIVE : OTF2_IO_OPERATION_FLAG_NONE);
+    OTF2_IoOperationFlag flags =
+        (call->non_blocking ? OTF2_IO_OPERATION_FLAG_NON_BLOCKING : OTF2_IO_OPERATION_FLAG_NONE) |
+        (call->collective ? OTF2_IO_OPERATION_FLAG_COLLECTIVE : OTF2_IO_OPERATION_FLAG_NONE);
     end->handle = ensio_handle_used(item->rank, item->file, call->paradigm);
     end->id = next_id++;
     if (item->offset != -1)
@@ -242,8 +246,8 @@ void ensio_write_item(struct ensio_location *location, const struct ensio_item *
     uint64_t time = at_last(location, start);
     bool late = time - ensio_plan.settings.origin_unix_ns != (uint64_t)item->start;
     const struct ensio_end *top = location->stack_count ? location->stack + location->stack_count - 1 : NULL;
-    bool lasts = !late && ensio_plan.settings.ranks_per_location == 1 && !(call && call->non_blocking)
-                 && end.time >= time && (!top || end.time <= top->time) && item->duration == (int64_t)(end.time - start);
+    bool lasts = !late && ensio_plan.settings.ranks_per_location == 1 && !(call && call->non_blocking) &&
+                 end.time >= time && (!top || end.time <= top->time) && item->duration == (int64_t)(end.time - start);
     if (time < ensio_first_time)
         ensio_first_time = time;
     if (late)

@@ -1,5 +1,5 @@
-/* stream.h: what ensio-otf2 is told and tells, over pipes. Both sides are of one version of ensio and run on one machine:
- * integers are the machine's own. docs/reference/formats/other-tools.md says it in words.
+/* stream.h: what ensio-otf2 is told and tells, over pipes. Both sides are of one version of ensio and run on one
+ * machine: integers are the machine's own. docs/reference/formats/other-tools.md says it in words.
  *
  * A stream is a sequence of messages: this head, and `bytes` bytes behind it. Texts are ended by a NUL each. */
 #ifndef ENSIO_OTF2_STREAM_H
@@ -15,20 +15,22 @@ struct ensio_message {
 };
 
 /* To be written: in this order. All but the events are needed until the end, and kept in memory. */
-#define ENSIO_OTF2_SETTINGS 1   /* struct ensio_otf2_settings */
-#define ENSIO_OTF2_RUN 2        /* count 1: what is known about the run (JSON) */
-#define ENSIO_OTF2_CALLS 3      /* count calls: name, layer, kind of operation, paradigm, letters (ENSIO_OTF2_LETTERS) */
+#define ENSIO_OTF2_SETTINGS 1 /* struct ensio_otf2_settings */
+#define ENSIO_OTF2_RUN 2      /* count 1: what is known about the run (JSON) */
+/* count calls: name, layer, kind of operation, paradigm, letters (ENSIO_OTF2_LETTERS) */
+#define ENSIO_OTF2_CALLS 3
 #define ENSIO_OTF2_FILES 4      /* count paths; file 0 is none */
 #define ENSIO_OTF2_PROPERTIES 5 /* count properties of files: number of the file, name, value */
 #define ENSIO_OTF2_HOSTS 6      /* count tasks: the host of each rank */
 #define ENSIO_OTF2_PROCESSES 7  /* count processes: its rank, what is known about it (JSON) */
 #define ENSIO_OTF2_NAMES 8      /* count names of phases and regions */
 /* Columns lie one behind the other, each filled up to a multiple of 8 bytes. */
-#define ENSIO_OTF2_REGIONS 9    /* count phases and regions, by rank and start; columns as those of RegionTable */
-#define ENSIO_OTF2_EVENTS 10    /* count calls, by rank; columns as those of Events */
-#define ENSIO_OTF2_END 11          /* all was told */
+#define ENSIO_OTF2_REGIONS 9 /* count phases and regions, by rank and start; columns as those of RegionTable */
+#define ENSIO_OTF2_EVENTS 10 /* count calls, by rank; columns as those of Events */
+#define ENSIO_OTF2_END 11    /* all was told */
 
-/* Letters that say what a call is: it returns before its operation ends; all ranks make it; it removes a file; a barrier. */
+/* Letters that say what a call is: it returns before its operation ends; all ranks make it; it removes a file; a
+ * barrier. */
 #define ENSIO_OTF2_NON_BLOCKING 'n'
 #define ENSIO_OTF2_COLLECTIVE 'c'
 #define ENSIO_OTF2_DELETES 'd'
@@ -40,7 +42,8 @@ struct ensio_otf2_settings {
     uint32_t reserved;
 };
 
-/* Was read: definitions are messages of texts, their first one a word that says which (reading.h); then blocks of rows. */
+/* Was read: definitions are messages of texts, their first one a word that says which (reader.h); then blocks of rows.
+ */
 #define ENSIO_OTF2_DEFINITION 32 /* count texts */
 #define ENSIO_OTF2_ROWS 33       /* count struct ensio_otf2_row */
 #define ENSIO_OTF2_ALIVE 34      /* nothing to tell yet, but there is progress */

@@ -117,8 +117,8 @@ static void after_flush(struct pfs *model, struct task *task, int32_t id)
     const struct pfs_settings *settings = &model->settings;
     task->state = TASK_RUNNING;
     if (task->call.operation == PFS_SYNC) {
-        task->parts += targets_commit(
-            model, id, settings->commit_ms + settings->fault.sync_per_write * settings->sync_commit_ms);
+        task->parts +=
+            targets_commit(model, id, settings->commit_ms + settings->fault.sync_per_write * settings->sync_commit_ms);
         call_part_done(model, id);
         return;
     }

@@ -15,12 +15,11 @@ void capacity_create(struct pfs *model)
 {
     const struct pfs_settings *settings = &model->settings;
     const struct pfs_faults *fault = &settings->fault;
-    model->slow_target =
-        drawn(model, settings->slow_target, fault->slow_target, NOISE_SLOW_TARGET, model->targets);
-    model->straggler_node = drawn(model, settings->straggler_node, fault->straggler_node, NOISE_STRAGGLER_NODE,
-                                  model->limits.nodes);
-    int32_t task = drawn(model, settings->straggler_task, fault->straggler_task, NOISE_STRAGGLER_TASK,
-                         model->limits.tasks);
+    model->slow_target = drawn(model, settings->slow_target, fault->slow_target, NOISE_SLOW_TARGET, model->targets);
+    model->straggler_node =
+        drawn(model, settings->straggler_node, fault->straggler_node, NOISE_STRAGGLER_NODE, model->limits.nodes);
+    int32_t task =
+        drawn(model, settings->straggler_task, fault->straggler_task, NOISE_STRAGGLER_TASK, model->limits.tasks);
     if (task != NOBODY)
         task_at(model, task)->stretch = (float)(1 + fault->straggler_task * (settings->straggler_task_factor - 1));
 }

@@ -7,8 +7,7 @@
 void metadata_create(struct pfs *model)
 {
     model->first_metadata = model->last_metadata = NOBODY;
-    model->metadata_threads =
-        model->settings.fault.serialised_metadata > 0 ? 1 : (int32_t)model->settings.mds_threads;
+    model->metadata_threads = model->settings.fault.serialised_metadata > 0 ? 1 : (int32_t)model->settings.mds_threads;
 }
 
 static int64_t service_ns(const struct pfs *model, int32_t id)

@@ -46,8 +46,8 @@ static size_t lay_out(struct pfs *model, const struct pfs_settings *settings, co
         {&model->files_at, (size_t)at_least(1, limits->files) * sizeof(struct file)},
         {&model->places_at, (size_t)at_least(1, limits->files) * 2 * sizeof(int32_t)},
         {&model->queues_at, queues * sizeof(struct queue)},
-        {&model->agenda_at, (queues + AGENDA_FIRST) * sizeof(struct agenda_entry)},
-        {&model->agenda_places_at, queues * sizeof(int32_t)},
+        {&model->queue_heap_at, (queues + QUEUE_HEAP_FIRST) * sizeof(struct queue_heap_entry)},
+        {&model->queue_heap_places_at, queues * sizeof(int32_t)},
         {&model->target_bytes_at, (size_t)settings->targets * sizeof(double)},
         {&model->parts_at, (size_t)part_limit(settings, limits) * sizeof(struct part)},
         {&model->heap_at, (size_t)part_limit(settings, limits) * sizeof(struct heap_node)},
@@ -69,9 +69,8 @@ void pfs_create(struct pfs *model, const struct pfs_settings *settings, const st
 {
     lay_out(model, settings, limits);
     model->settings = *settings;
-    model->limits = (struct pfs_limits){.tasks = at_least(1, limits->tasks),
-                                        .nodes = at_least(1, limits->nodes),
-                                        .files = at_least(1, limits->files)};
+    model->limits = (struct pfs_limits){
+        .tasks = at_least(1, limits->tasks), .nodes = at_least(1, limits->nodes), .files = at_least(1, limits->files)};
     model->seed = seed;
     model->targets = (int32_t)settings->targets;
     model->stripes = stripes_of(settings);

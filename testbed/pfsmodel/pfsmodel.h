@@ -18,14 +18,14 @@ struct pfs_settings; /* settings.h: physical parameters and faults, read from a 
 struct pfs;          /* the state, of pfs_bytes() bytes, 64-byte aligned */
 
 enum pfs_operation {
-    PFS_OPEN,   /* of a file that is there */
+    PFS_OPEN, /* of a file that is there */
     PFS_CREATE,
     PFS_CLOSE,
     PFS_READ,
     PFS_WRITE,
-    PFS_SYNC,   /* what this task wrote to the file is on the targets when it completes */
-    PFS_META,   /* stat, unlink, rename, truncate ...: one request to the metadata server */
-    PFS_SEEK    /* free */
+    PFS_SYNC, /* what this task wrote to the file is on the targets when it completes */
+    PFS_META, /* stat, unlink, rename, truncate ...: one request to the metadata server */
+    PFS_SEEK  /* free */
 };
 
 struct pfs_call {
@@ -52,10 +52,12 @@ void pfs_create(struct pfs *model, const struct pfs_settings *settings, const st
 void pfs_place(struct pfs *model, int32_t task, int32_t node);
 
 /* The model's number of a file that the caller knows by a key of its own (a hash of device and inode, a number in a
- * plan). -1: more than limits.files. A new file has the settings' stripes; its first target follows from key and seed. */
+ * plan). -1: more than limits.files. A new file has the settings' stripes; its first target follows from key and seed.
+ */
 int32_t pfs_file(struct pfs *model, uint64_t key);
 
-/* A call begins at `now_ns`, not before the time the model was brought to. Until it is taken the task begins no other. */
+/* A call begins at `now_ns`, not before the time the model was brought to. Until it is taken the task begins no other.
+ */
 void pfs_begin(struct pfs *model, int64_t now_ns, const struct pfs_call *call);
 
 /* When something next happens in the model if no call begins before; INT64_MAX: nothing will. */

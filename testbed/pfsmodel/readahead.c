@@ -24,8 +24,8 @@ static struct read_plan sequential(const struct pfs *model, struct stream *strea
     return (struct read_plan){.offset = from, .bytes = bytes};
 }
 
-/* A stride is recognised on its third appearance; each later read that matches it opens a window that is larger than the
- * last. Where the node's memory is full of written pages the fault fetches the window page by page. */
+/* A stride is recognised on its third appearance; each later read that matches it opens a window that is larger than
+ * the last. Where the node's memory is full of written pages the fault fetches the window page by page. */
 static double single_pages(const struct pfs *model, const struct task *task, const struct stream *stream)
 {
     const struct pfs_settings *settings = &model->settings;

@@ -112,8 +112,8 @@ struct pfs_settings {
  * '#' are passed over. Returns 0, or -1 with one sentence in `why`, which names the line. */
 int pfs_settings_read(struct pfs_settings *settings, const char *text, char *why, size_t why_bytes);
 
-/* How many ns `tasks` tasks take for a collective step of MPI in which each sends `bytes`: a message for each level of a
- * tree over the tasks, and the bytes. For drivers that play MPI. */
+/* How many ns `tasks` tasks take for a collective step of MPI in which each sends `bytes`: a message for each level of
+ * a tree over the tasks, and the bytes. For drivers that play MPI. */
 int64_t pfs_collective_ns(const struct pfs_settings *settings, int64_t tasks, int64_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 #include "sharing.h"
 
-#include "agenda.h"
+#include "queue_heap.h"
 #include "capacity.h"
 
 /* ---- the heap of a queue: a pairing heap, as it needs no memory beside its parts ---- */
@@ -96,12 +96,12 @@ static void schedule(struct pfs *model, int32_t id)
 {
     const struct queue *queue = queue_at(model, id);
     if (!queue->first) {
-        agenda_remove(model, id);
+        queue_heap_remove(model, id);
         return;
     }
     double finish = heap_at(model, queue->first)->finish;
     if (id == timer_queue(model)) {
-        agenda_set(model, id, (int64_t)finish);
+        queue_heap_set(model, id, (int64_t)finish);
         return;
     }
     double left_ns = (finish - queue->virtual_ns) * queue->weight;
@@ -111,10 +111,10 @@ static void schedule(struct pfs *model, int32_t id)
     if ((double)wait_ns < left_ns)
         wait_ns++;
     int64_t time_ns = queue->updated_ns + wait_ns;
-    agenda_set(model, id, capacity_time_ns(model, id, queue->updated_ns, time_ns));
+    queue_heap_set(model, id, capacity_time_ns(model, id, queue->updated_ns, time_ns));
 }
 
-/* What happens at one time often changes a queue several times: it is put into the agenda once, when all is done. */
+/* What happens at one time often changes a queue several times: it is put into the heap once, when all is done. */
 static void has_changed(struct pfs *model, struct queue *queue, int32_t id)
 {
     if (queue->changed)
@@ -188,7 +188,7 @@ void sharing_give_up(struct pfs *model, int32_t owner, uint32_t call)
 
 int sharing_step(struct pfs *model, struct part *done)
 {
-    const struct agenda_entry next = agenda_next(model);
+    const struct queue_heap_entry next = queue_heap_next(model);
     struct queue *queue = queue_at(model, next.queue);
     const struct part *part = part_at(model, queue->first);
     model->now_ns = next.time_ns;

@@ -1,5 +1,6 @@
 /* state.h: what the model holds. One block: a head, then arrays whose places the head gives as distances from its own
- * beginning, so that processes that map it at different addresses can share it. Only the model's own files read this. */
+ * beginning, so that processes that map it at different addresses can share it. Only the model's own files read this.
+ */
 #ifndef ENSIO_PFSMODEL_STATE_H
 #define ENSIO_PFSMODEL_STATE_H
 
@@ -44,17 +45,17 @@ struct queue {
     double rate;       /* ns of work done in one ns */
     int64_t updated_ns;
     int32_t first;   /* the part that is done first */
-    int32_t changed; /* its time in the agenda is to be found anew: the next such queue and two; 0: it is right */
+    int32_t changed; /* its time in the heap is to be found anew: the next such queue and two; 0: it is right */
 };
 
-struct agenda_entry {
+struct queue_heap_entry {
     int64_t time_ns;
     int32_t queue;
 };
 
 enum task_state {
     TASK_IDLE,
-    TASK_WAITING,  /* for its node's turn */
+    TASK_WAITING, /* for its node's turn */
     TASK_RUNNING,
     TASK_FLUSHING, /* what it wrote has to leave the cache first */
     TASK_QUEUED,   /* at the metadata server */
@@ -63,7 +64,7 @@ enum task_state {
 
 /* What is known of a task's use of one file. */
 struct stream {
-    int32_t file; /* NOBODY: not in use */
+    int32_t file;  /* NOBODY: not in use */
     uint32_t used; /* the task's call that used it last */
     int64_t begin;
     int64_t end;
@@ -102,7 +103,7 @@ struct task {
     int32_t drain_parts;
     int32_t state;
     int32_t served; /* counts among its node's active ones */
-    int32_t next; /* in the queue that it waits in, or of those that are done */
+    int32_t next;   /* in the queue that it waits in, or of those that are done */
     int32_t previous;
     struct stream streams[PFS_STREAMS];
 };
@@ -139,8 +140,8 @@ struct pfs {
     size_t files_at;
     size_t places_at;
     size_t queues_at;
-    size_t agenda_at;
-    size_t agenda_places_at;
+    size_t queue_heap_at;
+    size_t queue_heap_places_at;
     size_t parts_at;
     size_t heap_at;
     size_t target_bytes_at;
@@ -151,9 +152,9 @@ struct pfs {
     int32_t stripes; /* of a file */
     int64_t stripe_bytes;
     int32_t queue_count;
-    int32_t agenda_count;
-    int32_t first_changed; /* of the queues whose times in the agenda are to be found anew, and one; 0: none */
-    int32_t part_count; /* that were ever in use */
+    int32_t queue_heap_count;
+    int32_t first_changed; /* of the queues whose times in the heap are to be found anew, and one; 0: none */
+    int32_t part_count;    /* that were ever in use */
     int32_t part_limit;
     int32_t free_part;
     int32_t file_count;
@@ -179,8 +180,8 @@ PFS_ARRAY(struct node, node_at, nodes_at)
 PFS_ARRAY(struct file, file_at, files_at)
 PFS_ARRAY(int32_t, place_at, places_at)
 PFS_ARRAY(struct queue, queue_at, queues_at)
-PFS_ARRAY(struct agenda_entry, agenda_at, agenda_at)
-PFS_ARRAY(int32_t, agenda_place_at, agenda_places_at)
+PFS_ARRAY(struct queue_heap_entry, queue_heap_at, queue_heap_at)
+PFS_ARRAY(int32_t, queue_heap_place_at, queue_heap_places_at)
 PFS_ARRAY(struct part, part_at, parts_at)
 PFS_ARRAY(struct heap_node, heap_at, heap_at)
 PFS_ARRAY(double, target_bytes_at, target_bytes_at)

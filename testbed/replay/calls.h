@@ -26,8 +26,9 @@ struct call_target {
     const struct plan_operation *operation;
     struct open_file *file; /* NULL: the call has none */
     unsigned char *data;
-    int64_t moved;               /* bytes of a file, added up over all calls that it took */
-    int64_t made;                /* calls that it took: more than one where the system moved less than it was asked to */
+    int64_t moved; /* bytes of a file, added up over all calls that it took */
+    /* calls that it took: more than one where the system moved less than it was asked to */
+    int64_t made;
     char problem[PROBLEM_BYTES]; /* what is wrong, where errno does not say it */
 };
 
@@ -60,7 +61,8 @@ struct layer {
     const struct call *calls; /* the last has no name; NULL: none can be made, see `missing` */
     const char *missing;      /* why this program has not got the layer */
     int (*is_open)(const struct open_file *);
-    /* Before the first step, where a plan uses the layer: collective over MPI_COMM_WORLD. NULL: nothing is to be known. */
+    /* Before the first step, where a plan uses the layer: collective over MPI_COMM_WORLD. NULL: nothing is to be known.
+     */
     void (*look_ahead)(const struct plan *, struct open_file *files);
 };
 

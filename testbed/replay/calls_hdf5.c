@@ -1,5 +1,5 @@
-/* The calls of parallel HDF5: a file that all tasks open together, with one dataset of bytes, "data", and small attributes,
- * the metadata, at its root. Hints "hdf5.KEY" are settings of the file and the dataset. */
+/* The calls of parallel HDF5: a file that all tasks open together, with one dataset of bytes, "data", and small
+ * attributes, the metadata, at its root. Hints "hdf5.KEY" are settings of the file and the dataset. */
 #define _GNU_SOURCE
 #include "calls.h"
 
@@ -7,12 +7,13 @@
 
 const struct layer hdf5_layer = {
     .name = "hdf5",
-    .missing = "was built without parallel HDF5: install its development files (Debian: libhdf5-openmpi-dev) and build ensio again",
+    .missing = "was built without parallel HDF5: install its development files (Debian: libhdf5-openmpi-dev) and build "
+               "ensio again",
 };
 
 #else
 
-#include "content.h"
+#include "data_pattern.h"
 #include "fail.h"
 #include "file_data.h"
 #include "hdf5_settings.h"
@@ -26,8 +27,8 @@ const struct layer hdf5_layer = {
 #define ATTRIBUTE_NAME_BYTES 32
 
 struct hdf5_file {
-    hid_t file;     /* negative: closed */
-    hid_t dataset;  /* negative: closed */
+    hid_t file;      /* negative: closed */
+    hid_t dataset;   /* negative: closed */
     long attributes; /* written so far */
 };
 
@@ -191,7 +192,8 @@ static int64_t room_of_attribute(const struct plan *plan, const struct plan_oper
 
 static void fill_attribute(const struct call_target *target)
 {
-    content_fill(target->plan->seed, target->operation->file, 0, room_of_attribute(target->plan, target->operation), target->data);
+    data_pattern_fill(target->plan->seed, target->operation->file, 0,
+                      room_of_attribute(target->plan, target->operation), target->data);
 }
 
 /* All tasks write the same attribute, as HDF5 wants it of metadata. */

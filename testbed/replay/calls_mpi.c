@@ -1,8 +1,8 @@
-/* The calls in which tasks wait for each other, or send each other something. The content of a message is that of a file which
- * is the sending task's own: number -1 - rank, from its start on. */
+/* The calls in which tasks wait for each other, or send each other something. The content of a message is that of a
+ * file which is the sending task's own: number -1 - rank, from its start on. */
 #define _GNU_SOURCE
 #include "calls.h"
-#include "content.h"
+#include "data_pattern.h"
 #include "fail.h"
 #include "mpi_errors.h"
 
@@ -29,7 +29,7 @@ static int count_of(int64_t bytes)
 
 static int is_from(struct call_target *target, int64_t task, int64_t bytes, const unsigned char *data)
 {
-    if (content_agrees(target->plan->seed, message_of(task), 0, bytes, data) == bytes)
+    if (data_pattern_matches(target->plan->seed, message_of(task), 0, bytes, data) == bytes)
         return 1;
     snprintf(target->problem, sizeof target->problem, "got something that task %" PRId64 " did not send", task);
     return 0;
@@ -50,7 +50,7 @@ static int64_t room_of_allgather(const struct plan *plan, const struct plan_oper
 static void fill_allgather(const struct call_target *target)
 {
     int64_t bytes = target->operation->bytes;
-    content_fill(target->plan->seed, message_of(target->plan->rank), 0, bytes, target->data);
+    data_pattern_fill(target->plan->seed, message_of(target->plan->rank), 0, bytes, target->data);
     memset(target->data + bytes, 0, (size_t)(bytes * target->plan->tasks));
 }
 
@@ -67,7 +67,10 @@ static int make_allgather(struct call_target *target, long count)
 {
     int bytes = count_of(target->operation->bytes);
     target->made += count;
-    return mpi_succeeded(target, MPI_Allgather(target->data, bytes, MPI_BYTE, target->data + bytes, bytes, MPI_BYTE, MPI_COMM_WORLD)) ? 0 : -1;
+    return mpi_succeeded(target, MPI_Allgather(target->data, bytes, MPI_BYTE, target->data + bytes, bytes, MPI_BYTE,
+                                               MPI_COMM_WORLD))
+               ? 0
+               : -1;
 }
 
 /* What goes out, and behind it the result: each byte the larger of rank % 251 of all tasks. */
@@ -92,8 +95,8 @@ static int is_allreduce_right(struct call_target *target)
     int largest = target->plan->tasks > LARGEST_VALUE ? LARGEST_VALUE : target->plan->tasks - 1;
     for (int64_t i = bytes; i < 2 * bytes; i++)
         if (target->data[i] != largest) {
-            snprintf(target->problem, sizeof target->problem, "gave %d where the tasks' largest value is %d", target->data[i],
-                     largest);
+            snprintf(target->problem, sizeof target->problem, "gave %d where the tasks' largest value is %d",
+                     target->data[i], largest);
             return 0;
         }
     return 1;
@@ -103,7 +106,10 @@ static int make_allreduce(struct call_target *target, long count)
 {
     int bytes = count_of(target->operation->bytes);
     target->made += count;
-    return mpi_succeeded(target, MPI_Allreduce(target->data, target->data + bytes, bytes, MPI_UNSIGNED_CHAR, MPI_MAX, MPI_COMM_WORLD)) ? 0 : -1;
+    return mpi_succeeded(target, MPI_Allreduce(target->data, target->data + bytes, bytes, MPI_UNSIGNED_CHAR, MPI_MAX,
+                                               MPI_COMM_WORLD))
+               ? 0
+               : -1;
 }
 
 static int64_t room_of_exchange(const struct plan *plan, const struct plan_operation *operation)
@@ -116,7 +122,7 @@ static void fill_exchange(const struct call_target *target)
 {
     int64_t bytes = target->operation->bytes;
     if (bytes > 0)
-        content_fill(target->plan->seed, message_of(target->plan->rank), 0, bytes, target->data);
+        data_pattern_fill(target->plan->seed, message_of(target->plan->rank), 0, bytes, target->data);
     else
         memset(target->data, 0, (size_t)-bytes);
 }
@@ -144,11 +150,11 @@ static int make_exchange(struct call_target *targets, long count)
                 continue;
             targets[i].made++;
             if (sends)
-                code = MPI_Isend(targets[i].data, count_of(operation->bytes), MPI_BYTE, peer, EXCHANGE_TAG, MPI_COMM_WORLD,
-                                 &requests[begun++]);
+                code = MPI_Isend(targets[i].data, count_of(operation->bytes), MPI_BYTE, peer, EXCHANGE_TAG,
+                                 MPI_COMM_WORLD, &requests[begun++]);
             else
-                code = MPI_Irecv(targets[i].data, count_of(-operation->bytes), MPI_BYTE, peer, EXCHANGE_TAG, MPI_COMM_WORLD,
-                                 &requests[begun++]);
+                code = MPI_Irecv(targets[i].data, count_of(-operation->bytes), MPI_BYTE, peer, EXCHANGE_TAG,
+                                 MPI_COMM_WORLD, &requests[begun++]);
         }
     if (code == MPI_SUCCESS)
         code = MPI_Waitall(begun, requests, statuses);
@@ -163,14 +169,17 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
     for (long i = 0; i < plan->operation_count; i++) {
         const struct plan_operation *operation = &plan->operations[i];
         if (strcmp(plan->calls[operation->call], "mpi.exchange") == 0 && operation->offset >= plan->tasks)
-            fail(EXIT_USAGE, "rank %d: the plan has an exchange with task %" PRId64 ", but there are %d tasks", plan->rank,
-                 operation->offset, plan->tasks);
+            fail(EXIT_USAGE, "rank %d: the plan has an exchange with task %" PRId64 ", but there are %d tasks",
+                 plan->rank, operation->offset, plan->tasks);
     }
 }
 
-static const struct call_data gathered = {.room = room_of_allgather, .fill = fill_allgather, .is_right = is_allgather_right};
-static const struct call_data reduced = {.room = room_of_allreduce, .fill = fill_allreduce, .is_right = is_allreduce_right};
-static const struct call_data exchanged = {.room = room_of_exchange, .fill = fill_exchange, .is_right = is_exchange_right};
+static const struct call_data gathered = {
+    .room = room_of_allgather, .fill = fill_allgather, .is_right = is_allgather_right};
+static const struct call_data reduced = {
+    .room = room_of_allreduce, .fill = fill_allreduce, .is_right = is_allreduce_right};
+static const struct call_data exchanged = {
+    .room = room_of_exchange, .fill = fill_exchange, .is_right = is_exchange_right};
 
 static const struct call calls[] = {
     {.name = "barrier", .make = make_barrier},

@@ -1,8 +1,8 @@
 /* The calls of MPI-IO. Files are opened by all tasks together.
  *
- * What lies in several pieces of a file is moved by one call on a view of the file. A view is set by all tasks together, so a
- * collective call of a file that has such pieces in any task sets one in all. An independent call cannot do so: the task opens
- * such a file for itself too, and sets the views there. */
+ * What lies in several pieces of a file is moved by one call on a view of the file. A view is set by all tasks
+ * together, so a collective call of a file that has such pieces in any task sets one in all. An independent call cannot
+ * do so: the task opens such a file for itself too, and sets the views there. */
 #define _GNU_SOURCE
 #include "calls.h"
 #include "fail.h"
@@ -36,8 +36,9 @@ static MPI_Datatype unit_of(int64_t bytes, int *count)
     while (bytes / unit > INT_MAX && unit < LARGEST_UNIT && bytes % (2 * unit) == 0)
         unit *= 2;
     if (bytes / unit > INT_MAX)
-        fail(EXIT_USAGE, "the plan has a call of %" PRId64 " bytes: above %d they must be a multiple of a large power of 2",
-             bytes, INT_MAX);
+        fail(EXIT_USAGE,
+             "the plan has a call of %" PRId64 " bytes: above %d they must be a multiple of a large power of 2", bytes,
+             INT_MAX);
     *count = (int)(bytes / unit);
     PMPI_Type_contiguous((int)unit, MPI_BYTE, &type);
     PMPI_Type_commit(&type);
@@ -81,12 +82,24 @@ static int transfer(struct call_target *target, enum transfer how, MPI_File hand
     MPI_Datatype unit = unit_of(target->operation->bytes, &count);
     target->made++;
     switch (how) {
-    case READ_AT: code = MPI_File_read_at(handle, at, target->data, count, unit, &status); break;
-    case WRITE_AT: code = MPI_File_write_at(handle, at, target->data, count, unit, &status); break;
-    case READ_AT_ALL: code = MPI_File_read_at_all(handle, at, target->data, count, unit, &status); break;
-    case WRITE_AT_ALL: code = MPI_File_write_at_all(handle, at, target->data, count, unit, &status); break;
-    case READ: code = MPI_File_read(handle, target->data, count, unit, &status); break;
-    default: code = MPI_File_write(handle, target->data, count, unit, &status); break;
+    case READ_AT:
+        code = MPI_File_read_at(handle, at, target->data, count, unit, &status);
+        break;
+    case WRITE_AT:
+        code = MPI_File_write_at(handle, at, target->data, count, unit, &status);
+        break;
+    case READ_AT_ALL:
+        code = MPI_File_read_at_all(handle, at, target->data, count, unit, &status);
+        break;
+    case WRITE_AT_ALL:
+        code = MPI_File_write_at_all(handle, at, target->data, count, unit, &status);
+        break;
+    case READ:
+        code = MPI_File_read(handle, target->data, count, unit, &status);
+        break;
+    default:
+        code = MPI_File_write(handle, target->data, count, unit, &status);
+        break;
     }
     int is_good = mpi_succeeded(target, code);
     if (is_good && count > 0) {
@@ -116,7 +129,10 @@ static int make_collective(struct call_target *target, enum transfer how)
         return -1;
     if (!file->has_independent)
         return 0;
-    return set_view(target, file->all, NULL) && mpi_succeeded(target, PMPI_File_seek(file->all, file->position, MPI_SEEK_SET)) ? 0 : -1;
+    return set_view(target, file->all, NULL) &&
+                   mpi_succeeded(target, PMPI_File_seek(file->all, file->position, MPI_SEEK_SET))
+               ? 0
+               : -1;
 }
 
 static int make_at_position(struct call_target *target, enum transfer how)
@@ -126,11 +142,11 @@ static int make_at_position(struct call_target *target, enum transfer how)
     return is_good ? 0 : -1;
 }
 
-#define CALL_OF(name, make, how)                                                                                       \
-    static int name(struct call_target *target, long count)                                                            \
-    {                                                                                                                  \
-        (void)count;                                                                                                   \
-        return make(target, how);                                                                                      \
+#define CALL_OF(name, make, how) \
+    static int name(struct call_target *target, long count) \
+    { \
+        (void)count; \
+        return make(target, how); \
     }
 
 CALL_OF(make_read_at, make_independent, READ_AT)
@@ -143,7 +159,8 @@ CALL_OF(make_write, make_at_position, WRITE)
 static int open_on(struct call_target *target, MPI_Comm comm, MPI_Info info, MPI_File *handle)
 {
     target->made++;
-    return mpi_succeeded(target, MPI_File_open(comm, target->file->path, MPI_MODE_RDWR | MPI_MODE_CREATE, info, handle));
+    return mpi_succeeded(target,
+                         MPI_File_open(comm, target->file->path, MPI_MODE_RDWR | MPI_MODE_CREATE, info, handle));
 }
 
 static int make_open(struct call_target *target, long count)
@@ -225,7 +242,8 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
         if (!file->mpiio && !(file->mpiio = calloc(1, sizeof *file->mpiio)))
             fail(EXIT_FAILURE, "no memory for the file %s", file->path);
         bits[operation->file] |= (unsigned char)bit_of(call, operation);
-        if (!plan_is_contiguous(operation) && (strcmp(call, "mpiio.read_at") == 0 || strcmp(call, "mpiio.write_at") == 0))
+        if (!plan_is_contiguous(operation) &&
+            (strcmp(call, "mpiio.read_at") == 0 || strcmp(call, "mpiio.write_at") == 0))
             file->mpiio->wants_own = 1;
         if (!plan_is_contiguous(operation) && (strcmp(call, "mpiio.read") == 0 || strcmp(call, "mpiio.write") == 0))
             fail(EXIT_USAGE, "the plan has %s with several pieces, which calls at an offset can have", call);

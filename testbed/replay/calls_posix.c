@@ -18,22 +18,22 @@ static int goes_on(struct call_target *target, ssize_t moved)
     return moved > 0 && target->moved < target->operation->bytes;
 }
 
-/* Defines a data call, which is repeated until all bytes are moved, the file ends, or it fails. In `call`, `data` and `left`
- * are what is still to do, and `at` is where. */
-#define UNTIL_DONE(name, call)                                                                                         \
-    static int name(struct call_target *target, long count)                                                            \
-    {                                                                                                                  \
-        int descriptor = target->file->descriptor;                                                                     \
-        ssize_t moved;                                                                                                 \
-        (void)count;                                                                                                   \
-        do {                                                                                                           \
-            unsigned char *data = target->data + target->moved;                                                        \
-            size_t left = (size_t)(target->operation->bytes - target->moved);                                          \
-            off_t at = target->operation->offset + target->moved;                                                      \
-            (void)at;                                                                                                  \
-            moved = (call);                                                                                            \
-        } while (goes_on(target, moved));                                                                              \
-        return moved < 0 ? -1 : 0;                                                                                     \
+/* Defines a data call, which is repeated until all bytes are moved, the file ends, or it fails. In `call`, `data` and
+ * `left` are what is still to do, and `at` is where. */
+#define UNTIL_DONE(name, call) \
+    static int name(struct call_target *target, long count) \
+    { \
+        int descriptor = target->file->descriptor; \
+        ssize_t moved; \
+        (void)count; \
+        do { \
+            unsigned char *data = target->data + target->moved; \
+            size_t left = (size_t)(target->operation->bytes - target->moved); \
+            off_t at = target->operation->offset + target->moved; \
+            (void)at; \
+            moved = (call); \
+        } while (goes_on(target, moved)); \
+        return moved < 0 ? -1 : 0; \
     }
 
 UNTIL_DONE(make_read, read(descriptor, data, left))

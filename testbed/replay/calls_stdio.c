@@ -1,6 +1,7 @@
-/* The calls on streams. A stream is opened for reading and writing without making the file empty: fopen can do that only with
- * a file that is there ("r+"), or make the file and empty it ("w+"). So a file that one task alone opens is made by its first
- * fopen, as programs do; one that several tasks open is made before the first step, as by touch(1). */
+/* The calls on streams. A stream is opened for reading and writing without making the file empty: fopen can do that
+ * only with a file that is there ("r+"), or make the file and empty it ("w+"). So a file that one task alone opens is
+ * made by its first fopen, as programs do; one that several tasks open is made before the first step, as by touch(1).
+ */
 #define _GNU_SOURCE
 #include "calls.h"
 #include "fail.h"

@@ -1,6 +1,6 @@
 #include "file_data.h"
 
-#include "content.h"
+#include "data_pattern.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -21,7 +21,8 @@ static int64_t begin_of(const struct plan_operation *operation, int64_t piece)
 {
     if (plan_is_contiguous(operation))
         return operation->offset;
-    return operation->offset + piece / operation->pieces * operation->plane_stride + piece % operation->pieces * operation->stride;
+    return operation->offset + piece / operation->pieces * operation->plane_stride +
+           piece % operation->pieces * operation->stride;
 }
 
 static void fill_written(const struct call_target *target)
@@ -30,7 +31,8 @@ static void fill_written(const struct call_target *target)
     int64_t pieces = pieces_of(operation);
     int64_t length = operation->bytes / pieces;
     for (int64_t i = 0; i < pieces; i++)
-        content_fill(target->plan->seed, operation->file, begin_of(operation, i), length, target->data + i * length);
+        data_pattern_fill(target->plan->seed, operation->file, begin_of(operation, i), length,
+                          target->data + i * length);
 }
 
 /* What an earlier step left there would pass for data that was read. */
@@ -47,10 +49,10 @@ static int is_right(struct call_target *target)
     for (int64_t i = 0; i < pieces; i++) {
         int64_t begin = begin_of(operation, i);
         int64_t good =
-            content_agrees(target->plan->seed, operation->file, begin, length, target->data + i * length);
+            data_pattern_matches(target->plan->seed, operation->file, begin, length, target->data + i * length);
         if (good < length) {
-            snprintf(target->problem, sizeof target->problem, "gave something else, from offset %" PRId64 " on, than was written there",
-                     begin + good);
+            snprintf(target->problem, sizeof target->problem,
+                     "gave something else, from offset %" PRId64 " on, than was written there", begin + good);
             return 0;
         }
     }

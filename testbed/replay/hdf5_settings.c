@@ -1,5 +1,5 @@
-/* Keys and values of the hints are those of HDF5's own functions, as far as they have an effect on the calls that reach the
- * file system. */
+/* Keys and values of the hints are those of HDF5's own functions, as far as they have an effect on the calls that reach
+ * the file system. */
 #ifdef ENSIO_PARALLEL_HDF5
 #define _GNU_SOURCE
 #include "hdf5_settings.h"
@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const numbers[] = {"alignment", "alignment_threshold", "metadata_block_size", "sieve_buffer_size",
-                                      "collective_metadata", "defer_metadata", "chunk_bytes"};
+static const char *const numbers[] = {"alignment",         "alignment_threshold", "metadata_block_size",
+                                      "sieve_buffer_size", "collective_metadata", "defer_metadata",
+                                      "chunk_bytes"};
 
 /* Returns the value of a key (without "hdf5."), NULL if the plan has none. */
 static const char *value_of(const struct plan *plan, const char *key)

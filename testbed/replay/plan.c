@@ -135,8 +135,8 @@ static void check_operations(const struct plan *plan)
             operation->call >= plan->call_count || operation->file < -1 || operation->file >= plan->file_count ||
             operation->offset < 0 || operation->pieces < 0 || operation->planes < 0)
             refuse();
-        if (!plan_is_contiguous(operation) &&
-            (operation->pieces > INT64_MAX / operation->planes || operation->bytes % (operation->pieces * operation->planes)))
+        if (!plan_is_contiguous(operation) && (operation->pieces > INT64_MAX / operation->planes ||
+                                               operation->bytes % (operation->pieces * operation->planes)))
             refuse();
         step = operation->step;
     }
@@ -162,7 +162,8 @@ static void hand_out_operations(int descriptor, long total, struct plan *plan)
     plan->operation_count = (long)counts[plan->rank];
     plan->operations = allocate((size_t)plan->operation_count, sizeof *plan->operations);
     if (plan->rank > 0)
-        PMPI_Recv(plan->operations, (int)plan->operation_count, operation, 0, ROWS_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        PMPI_Recv(plan->operations, (int)plan->operation_count, operation, 0, ROWS_TAG, MPI_COMM_WORLD,
+                  MPI_STATUS_IGNORE);
     for (int task = 0; plan->rank == 0 && task < plan->tasks; task++) {
         struct plan_operation *rows = task ? allocate((size_t)counts[task], sizeof *rows) : plan->operations;
         if (unrecorded_read(descriptor, rows, (size_t)counts[task] * sizeof *rows))

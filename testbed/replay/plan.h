@@ -57,8 +57,8 @@ struct plan {
     struct plan_operation *operations;
 };
 
-/* Reads the plan on rank 0 and gives every rank its part. Collective over MPI_COMM_WORLD. Ends the program if the plan cannot
- * be used. */
+/* Reads the plan on rank 0 and gives every rank its part. Collective over MPI_COMM_WORLD. Ends the program if the plan
+ * cannot be used. */
 void plan_distribute(const char *path, struct plan *plan);
 
 /* Whether an operation's data lies in one piece. */

@@ -1,8 +1,8 @@
 /* ensio-replay PLAN: makes the calls of a plan, on real files, with real MPI.
  *
  * A step is what a task does between two barriers. Before it the task fills the data that it will write; after it, it
- * checks the data that it read; neither is part of the step, so that all tasks begin their calls together. The barrier at a
- * step's end is recorded, and each step is a phase of its own to the recorder.
+ * checks the data that it read; neither is part of the step, so that all tasks begin their calls together. The barrier
+ * at a step's end is recorded, and each step is a phase of its own to the recorder.
  */
 #define _GNU_SOURCE
 #include "calls.h"
@@ -126,8 +126,8 @@ static void make_calls(struct replay *replay, struct call_target *targets, long 
     if (is_wrong && !targets->problem[0])
         snprintf(targets->problem, sizeof targets->problem, "failed: %s", strerror(error));
     if (!is_wrong && call->data && call->data->moves_file_bytes && targets->moved < targets->operation->bytes)
-        snprintf(targets->problem, sizeof targets->problem, "ended after %" PRId64 " of %" PRId64 " bytes", targets->moved,
-                 targets->operation->bytes);
+        snprintf(targets->problem, sizeof targets->problem, "ended after %" PRId64 " of %" PRId64 " bytes",
+                 targets->moved, targets->operation->bytes);
     if (targets->problem[0])
         fail_at(replay, targets, targets->problem);
 }
@@ -176,7 +176,8 @@ static void find_calls(struct replay *replay)
     for (long i = 0; i < plan->call_count; i++) {
         call_named(plan->calls[i], &replay->layers[i], &replay->calls[i]);
         if (replay->layers[i] && !replay->layers[i]->calls)
-            fail(EXIT_USAGE, "the plan names the call %s, but this ensio-replay %s", plan->calls[i], replay->layers[i]->missing);
+            fail(EXIT_USAGE, "the plan names the call %s, but this ensio-replay %s", plan->calls[i],
+                 replay->layers[i]->missing);
         if (!replay->calls[i])
             fail(EXIT_USAGE, "the plan names the call %s, which this ensio-replay does not know", plan->calls[i]);
     }

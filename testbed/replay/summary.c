@@ -57,8 +57,10 @@ void summary_print(const struct plan *plan, const struct step_result *results)
         counts[step][BYTES] = results[step].bytes;
     }
     int is_root = plan->rank == 0;
-    PMPI_Reduce(is_root ? MPI_IN_PLACE : times, times, (int)(plan->step_count * TIMES), MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    PMPI_Reduce(is_root ? MPI_IN_PLACE : counts, counts, (int)(plan->step_count * COUNTS), MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    PMPI_Reduce(is_root ? MPI_IN_PLACE : times, times, (int)(plan->step_count * TIMES), MPI_DOUBLE, MPI_MAX, 0,
+                MPI_COMM_WORLD);
+    PMPI_Reduce(is_root ? MPI_IN_PLACE : counts, counts, (int)(plan->step_count * COUNTS), MPI_INT64_T, MPI_SUM, 0,
+                MPI_COMM_WORLD);
     if (is_root)
         print_table(plan, times, counts);
     free(times);

@@ -13,8 +13,8 @@ struct step_result {
 };
 
 /* Brings the results of all tasks together, `results` having one entry for each step of the plan, and prints a table on
- * rank 0: calls and bytes of all tasks, the time in calls of the slowest task, and the time from barrier to barrier, from
- * which the rate follows. Collective over MPI_COMM_WORLD. */
+ * rank 0: calls and bytes of all tasks, the time in calls of the slowest task, and the time from barrier to barrier,
+ * from which the rate follows. Collective over MPI_COMM_WORLD. */
 void summary_print(const struct plan *plan, const struct step_result *results);
 
 #endif

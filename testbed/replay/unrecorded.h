@@ -1,7 +1,8 @@
 /* unrecorded.h: what a replay reads and says for itself.
  *
- * A replay is recorded, and its record is to hold the plan's calls. What belongs to the replay alone goes by raw system calls,
- * which no recorder sees and no model of a file system delays; and its MPI calls are those of the profiling interface (PMPI).
+ * A replay is recorded, and its record is to hold the plan's calls. What belongs to the replay alone goes by raw system
+ * calls, which no recorder sees and no model of a file system delays; and its MPI calls are those of the profiling
+ * interface (PMPI).
  */
 #ifndef ENSIO_REPLAY_UNRECORDED_H
 #define ENSIO_REPLAY_UNRECORDED_H

@@ -1,8 +1,8 @@
-/* aio.c: requests of asynchronous I/O are made as ever and counted: the model does not hold them back, and whoever reads its times
- * must know that there were some. */
+/* aio.c: requests of asynchronous I/O are made as ever and counted: the model does not hold them back, and whoever
+ * reads its times must know that there were some. */
 #include "process.h"
 
-#include <calls/wrapping.h>
+#include <layers/wrapping.h>
 
 #include <aio.h>
 

@@ -1,8 +1,8 @@
 #include "callers.h"
 
-#include "sleepers.h"
+#include "waiters.h"
 
-#include <core/raw.h>
+#include <core/rawsys.h>
 
 #include <string.h>
 
@@ -17,7 +17,7 @@ static void free_slot(struct shim_state *state, int32_t i)
 {
     struct shim_slot *slot = &state->slots[i];
     pfs_leave(shim_model(state), i);
-    shim_get_up(state, i);
+    shim_waiter_remove(state, i);
     if (state->leader == i)
         state->leader = -1;
     state->counts.gone++;
@@ -48,7 +48,8 @@ static int is_free_for(struct shim_state *state, int32_t i, const struct shim_ca
     return 1;
 }
 
-/* Which task a process without a rank is: what its threads that have slots say, or the least number that no process has. */
+/* Which task a process without a rank is: what its threads that have slots say, or the least number that no process
+ * has. */
 static int32_t ordinal_of(const struct shim_state *state, int32_t pid)
 {
     uint8_t taken[SHIM_CALLERS / 8] = {0};

@@ -1,10 +1,10 @@
 /* posix.c: the wrappers of the POSIX calls, made from the recorder's table.
  *
- * lseek, dup, fcntl, readdir and closedir are not wrapped: they ask no server. Neither is what the table of watched calls has, for nothing
- * is remembered of descriptors. */
+ * lseek, dup, fcntl, readdir and closedir are not wrapped: they ask no server. Neither is what the table of watched
+ * calls has, for nothing is remembered of descriptors. */
 #include "process.h"
 
-#include <calls/wrapping.h>
+#include <layers/wrapping.h>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ enum {
 #undef CALL
 
 #define MOST_BYTES 0x7ffff000 /* the kernel moves no more in one call */
-#define MOST_PARTS 1024 /* IOV_MAX: of more the kernel moves nothing */
+#define MOST_PARTS 1024       /* IOV_MAX: of more the kernel moves nothing */
 
 /* Bytes of a vector; 0 where it cannot be read. */
 static int64_t vector_bytes(const struct iovec *parts, int count)
@@ -52,11 +52,12 @@ static int64_t offset_at(const void *at)
 {
     int64_t offset;
     if (!at)
-        return SHIM_HERE;
+        return SHIM_OWN_POSITION;
     return shim_peek(&offset, at, sizeof offset) == sizeof offset ? offset : -1;
 }
 
-/* Bytes that a call can move. Programs copy by asking for more than any file has; `source`: what is copied; -1: it is not known. */
+/* Bytes that a call can move. Programs copy by asking for more than any file has; `source`: what is copied; -1: it is
+ * not known. */
 static int64_t what_is_there(uint16_t operation, uint64_t bytes, int source, int from_its_position)
 {
     if (operation == PFS_WRITE && source >= 0 && bytes > 0 && shim_is_on()) {
@@ -67,7 +68,8 @@ static int64_t what_is_there(uint16_t operation, uint64_t bytes, int source, int
     return bytes < MOST_BYTES ? (int64_t)bytes : MOST_BYTES;
 }
 
-/* Advice asks nothing of the file system; the other calls on a descriptor are requests to the metadata server or syncs. */
+/* Advice asks nothing of the file system; the other calls on a descriptor are requests to the metadata server or syncs.
+ */
 static struct shim_ticket begin_on_file(int fd, int call, int op)
 {
     const struct shim_ticket nothing = {.slot = -1};
@@ -76,8 +78,8 @@ static struct shim_ticket begin_on_file(int fd, int call, int op)
     return shim_begin_on_file(fd, op == OP_sync ? PFS_SYNC : PFS_META);
 }
 
-#define HERE SHIM_HERE
-#define AT_OR_HERE (sync_flags = how, at == -1 ? HERE : at)
+#define AT_POSITION SHIM_OWN_POSITION
+#define AT_OR_POSITION (sync_flags = how, at == -1 ? AT_POSITION : at)
 #define VECTOR vector_bytes(parts, count)
 #define BEFORE(at, other, moves_other) (source = (other), from_its_position = (moves_other), offset_at(at))
 
@@ -88,7 +90,8 @@ static struct shim_ticket begin_on_file(int fd, int call, int op)
         const int64_t offset = (offset_); \
         const uint16_t operation = (int)OP_OF_##call == (int)OP_write ? PFS_WRITE : PFS_READ; \
         const struct shim_ticket ticket = shim_begin_transfer( \
-            fd, operation, what_is_there(operation, (uint64_t)(bytes_), source, from_its_position), offset, sync_flags); \
+            fd, operation, what_is_there(operation, (uint64_t)(bytes_), source, from_its_position), offset, \
+            sync_flags); \
         const ssize_t result = ENSIO_REAL(symbol) arguments; \
         shim_end(ticket); \
         return result; \
@@ -150,7 +153,7 @@ static struct shim_ticket begin_on_file(int fd, int call, int op)
     ENSIO_WRAPPER(int, symbol, parameters) \
     { \
         mode_t mode = 0; \
-        if ((flags) & O_CREAT || ((flags) & O_TMPFILE) == O_TMPFILE) { \
+        if ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE) { \
             va_list variable; \
             va_start(variable, flags); \
             mode = va_arg(variable, mode_t); \

@@ -2,8 +2,8 @@
 
 #include "ranks.h"
 
-#include <core/raw.h>
-#include <core/text.h>
+#include <core/rawsys.h>
+#include <core/bounded_string.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ __attribute__((constructor)) static void at_start(void)
     const char *folder = getenv("ENSIO_PFS"), *list = getenv("ENSIO_PFS_ROOT");
     if (!folder || !*folder)
         return;
-    if (!shim_roots_read(list)) {
+    if (!shim_scope_read(list)) {
         say("ENSIO_PFS_ROOT names no folder by its absolute path", "");
     } else {
         struct shim_state *mapped = shim_state_map(folder, &error);
@@ -115,7 +115,8 @@ struct shim_ticket shim_begin_of(uint64_t key, uint16_t operation)
     return shim_begin(state, &caller, &call);
 }
 
-struct shim_ticket shim_begin_known(const struct shim_file *file, uint16_t operation, int64_t bytes, int64_t offset, int through)
+struct shim_ticket shim_begin_known(const struct shim_file *file, uint16_t operation, int64_t bytes, int64_t offset,
+                                    int through)
 {
     if (operation == PFS_READ && bytes > file->size - offset)
         bytes = file->size - offset;
@@ -134,24 +135,25 @@ struct shim_ticket shim_begin_known(const struct shim_file *file, uint16_t opera
 struct shim_ticket shim_begin_transfer(int fd, uint16_t operation, int64_t bytes, int64_t offset, int sync_flags)
 {
     struct shim_file file;
-    if (!shim_is_on() || !shim_descriptor_is_under(fd, &file) || !S_ISREG(file.mode))
+    if (!shim_is_on() || !shim_descriptor_in_scope(fd, &file) || !S_ISREG(file.mode))
         return nothing;
     const int error = errno;
     const int flags = (int)ENSIO_RAW(SYS_fcntl, fd, F_GETFL, 0);
     errno = error;
     if (operation == PFS_WRITE && flags & O_APPEND)
         offset = file.size;
-    else if (offset == SHIM_HERE)
+    else if (offset == SHIM_OWN_POSITION)
         offset = shim_position(fd);
-    return offset < 0 ? nothing
-                      : shim_begin_known(&file, operation, bytes, offset,
-                                         (flags & (O_SYNC | O_DSYNC | O_DIRECT)) || (sync_flags & (RWF_SYNC | RWF_DSYNC)));
+    return offset < 0
+               ? nothing
+               : shim_begin_known(&file, operation, bytes, offset,
+                                  (flags & (O_SYNC | O_DSYNC | O_DIRECT)) || (sync_flags & (RWF_SYNC | RWF_DSYNC)));
 }
 
 struct shim_ticket shim_begin_on_file(int fd, uint16_t operation)
 {
     struct shim_file file;
-    if (!shim_is_on() || !shim_descriptor_is_under(fd, &file))
+    if (!shim_is_on() || !shim_descriptor_in_scope(fd, &file))
         return nothing;
     if (S_ISDIR(file.mode))
         return operation == PFS_CLOSE ? nothing : shim_begin_of(0, PFS_META);
@@ -161,7 +163,7 @@ struct shim_ticket shim_begin_on_file(int fd, uint16_t operation)
 struct shim_ticket shim_begin_on_path(int folder, const char *path, uint16_t operation)
 {
     uint64_t key;
-    if (!shim_is_on() || !shim_path_is_under(folder, path, &key))
+    if (!shim_is_on() || !shim_path_in_scope(folder, path, &key))
         return nothing;
     return shim_begin_of(0, operation);
 }
@@ -169,7 +171,7 @@ struct shim_ticket shim_begin_on_path(int folder, const char *path, uint16_t ope
 void shim_count_asynchronous(int fd)
 {
     struct shim_file file;
-    if (shim_is_on() && shim_descriptor_is_under(fd, &file))
+    if (shim_is_on() && shim_descriptor_in_scope(fd, &file))
         __atomic_fetch_add(&state->counts.asynchronous, 1, __ATOMIC_RELAXED);
 }
 
@@ -177,7 +179,7 @@ struct shim_ticket shim_begin_open(int folder, const char *path, int flags)
 {
     uint64_t key;
     struct stat found;
-    if (!shim_is_on() || !shim_path_is_under(folder, path, &key))
+    if (!shim_is_on() || !shim_path_in_scope(folder, path, &key))
         return nothing;
     const int error = errno;
     const long known = flags & O_CREAT ? ENSIO_RAW(SYS_newfstatat, folder, path, &found, 0) : 0;

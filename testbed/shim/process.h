@@ -2,14 +2,15 @@
 #ifndef ENSIO_SHIM_PROCESS_H
 #define ENSIO_SHIM_PROCESS_H
 
-#include "hold.h"
-#include "place.h"
+#include "delay.h"
+#include "scope.h"
 
 #include <stdint.h>
 
-#define SHIM_HERE INT64_MIN /* at the position of the open file */
+#define SHIM_OWN_POSITION INT64_MIN /* at the position of the open file */
 
-/* Whether the calls of the current thread are held back at all: not before the library was set up, not in a child of vfork. */
+/* Whether the calls of the current thread are held back at all: not before the library was set up, not in a child of
+ * vfork. */
 int shim_is_on(void);
 
 /* Each begins a call in the model, or returns a ticket that nobody waits for. None changes errno. */
@@ -19,7 +20,8 @@ struct shim_ticket shim_begin_on_path(int folder, const char *path, uint16_t ope
 struct shim_ticket shim_begin_open(int folder, const char *path, int flags);
 
 /* A transfer of a file that was looked up already. */
-struct shim_ticket shim_begin_known(const struct shim_file *file, uint16_t operation, int64_t bytes, int64_t offset, int through);
+struct shim_ticket shim_begin_known(const struct shim_file *file, uint16_t operation, int64_t bytes, int64_t offset,
+                                    int through);
 
 /* A call that moves no bytes; key 0: of no file in particular. */
 struct shim_ticket shim_begin_of(uint64_t key, uint16_t operation);

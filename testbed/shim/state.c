@@ -1,6 +1,6 @@
 #include "state.h"
 
-#include <core/raw.h>
+#include <core/rawsys.h>
 #include <settings.h>
 
 #include <limits.h>
@@ -44,7 +44,7 @@ static int make_model(struct shim_state *state)
     pfs_create(shim_model(state), &settings, &state->limits, state->seed);
     shim_set_clock(state);
     state->leader = -1;
-    state->first_asleep = -1;
+    state->first_waiter = -1;
     state->due_ns = INT64_MAX;
     for (int32_t i = 0; i < SHIM_CALLERS; i++)
         if (state->slots[i].pid && i >= SHIM_RANKS)
@@ -140,7 +140,7 @@ static void make_new(struct shim_state *state)
     state->counts.restarts++;
     for (int32_t i = 0; i < SHIM_CALLERS; i++) {
         struct shim_slot *slot = &state->slots[i];
-        slot->sleeps = 0;
+        slot->waits = 0;
         if (SHIM_STATE_OF(slot->word) != SHIM_UNDER_WAY)
             continue;
         state->counts.let_go++;

@@ -1,7 +1,8 @@
-/* stdio.c: the wrappers of the calls on streams, made from the recorder's table. What libc does under them: stream.h. */
-#include "stream.h"
+/* stdio.c: the wrappers of the calls on streams, made from the recorder's table. What libc does under them:
+ * stdio_buffer.h. */
+#include "stdio_buffer.h"
 
-#include <calls/wrapping.h>
+#include <layers/wrapping.h>
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -93,7 +94,7 @@ static int64_t read_bytes(int call, int64_t bytes)
     }
 
 #define CLOSE(call, symbol) \
-    ENSIO_WRAPPER(int, symbol, (FILE *stream)) \
+    ENSIO_WRAPPER(int, symbol, (FILE * stream)) \
     { \
         struct shim_file file; \
         struct shim_stream before = shim_before_close(stream, &file); \
@@ -103,7 +104,7 @@ static int64_t read_bytes(int call, int64_t bytes)
     }
 
 #define FLUSH(call, symbol) \
-    ENSIO_WRAPPER(int, symbol, (FILE *stream)) \
+    ENSIO_WRAPPER(int, symbol, (FILE * stream)) \
     { \
         struct shim_stream before = shim_before_flush(stream); \
         const int result = ENSIO_REAL(symbol)(stream); \

@@ -133,7 +133,7 @@ int begin_piece(struct simulation *simulation, int32_t number, int64_t now_ns)
     const int64_t offset = data_offset(simulation, &operation) + task->at / operation.pieces * operation.plane_stride +
                            task->at % operation.pieces * operation.stride;
     task->at++;
-    begin_model_call(simulation, number, now_ns, task->step->recorded, task->step->operation,
-                     operation.file, offset, operation.bytes / pieces);
+    begin_model_call(simulation, number, now_ns, task->step->recorded, task->step->operation, operation.file, offset,
+                     operation.bytes / pieces);
     return 1;
 }

@@ -79,7 +79,8 @@ static int32_t new_message(struct exchange *exchange, int32_t task)
     } else {
         if (exchange->message_count == exchange->message_room) {
             exchange->message_room = exchange->message_room ? 2 * exchange->message_room : 1024;
-            exchange->messages = realloc(exchange->messages, (size_t)exchange->message_room * sizeof *exchange->messages);
+            exchange->messages =
+                realloc(exchange->messages, (size_t)exchange->message_room * sizeof *exchange->messages);
             if (!exchange->messages)
                 fail(EXIT_FAILURE, "there is no memory for %d messages: simulate fewer tasks", exchange->message_room);
         }
@@ -94,7 +95,8 @@ static void finish(struct simulation *simulation, int32_t number, int64_t now_ns
 {
     const struct costs *costs = &simulation->costs;
     const double data_ns = 1e9 * (double)simulation->exchange->bytes[number] / costs->message_bytes_per_s;
-    queue_put(&simulation->queue, now_ns + 1 + (int64_t)(((double)costs->message_ns + data_ns) * costs->exchange_scale), number);
+    event_heap_put(&simulation->event_heap,
+                   now_ns + 1 + (int64_t)(((double)costs->message_ns + data_ns) * costs->exchange_scale), number);
 }
 
 /* Whether the other end was there already: the task that waited for it, else -1. */
@@ -136,7 +138,8 @@ void exchange(struct simulation *simulation, int32_t number, int64_t now_ns)
         task->next_operation++;
         const int64_t peer = operation.offset;
         if (peer < 0 || peer >= simulation->plan.tasks || peer == number)
-            fail(EXIT_USAGE, "task %" PRId32 " exchanges with task %" PRId64 ", which is none of the others", number, peer);
+            fail(EXIT_USAGE, "task %" PRId32 " exchanges with task %" PRId64 ", which is none of the others", number,
+                 peer);
         const int sends = operation.bytes >= 0;
         *(sends ? &out : &in) += sends ? operation.bytes : -operation.bytes;
         const int32_t met = post(exchange, number, sends ? number : (int32_t)peer, sends ? (int32_t)peer : number);

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #define SUPERBLOCK_BYTES 96
-#define OBJECT_BYTES 512   /* a header with a few messages, beside what an attribute holds */
-#define HEAD_BYTES 2048    /* before the dataset, where nothing wants it aligned */
+#define OBJECT_BYTES 512 /* a header with a few messages, beside what an attribute holds */
+#define HEAD_BYTES 2048  /* before the dataset, where nothing wants it aligned */
 
 int64_t data_offset(const struct simulation *simulation, const struct plan_operation *operation)
 {
@@ -29,8 +29,8 @@ void hdf5_place_dataset(struct simulation *simulation, const struct plan_operati
     file->data_bytes = operation->bytes;
 }
 
-void hdf5_metadata_place(const struct simulation *simulation, const struct plan_operation *operation, const struct step *step,
-                         int64_t *offset, int64_t *bytes)
+void hdf5_metadata_place(const struct simulation *simulation, const struct plan_operation *operation,
+                         const struct step *step, int64_t *offset, int64_t *bytes)
 {
     const struct file *file = file_of(simulation, operation);
     if (step->place == PLACE_FIRST && !file->deferred_bytes) {
@@ -39,7 +39,8 @@ void hdf5_metadata_place(const struct simulation *simulation, const struct plan_
         return;
     }
     const int64_t block = plan_hint_number(&simulation->plan, "hdf5.metadata_block_size", 1);
-    *bytes = step->place == PLACE_FIRST ? (file->deferred_bytes + block - 1) / block * block : OBJECT_BYTES + operation->bytes;
+    *bytes = step->place == PLACE_FIRST ? (file->deferred_bytes + block - 1) / block * block
+                                        : OBJECT_BYTES + operation->bytes;
     *offset = SUPERBLOCK_BYTES + file->metadata_bytes;
     if (file->data_start && *offset + *bytes > file->data_start)
         *offset = file->data_start + file->data_bytes + file->metadata_bytes; /* there was no room before the dataset */

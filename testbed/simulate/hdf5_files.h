@@ -13,8 +13,8 @@ int64_t data_offset(const struct simulation *simulation, const struct plan_opera
 void hdf5_place_dataset(struct simulation *simulation, const struct plan_operation *operation);
 
 /* Where the metadata lie that a step reads or writes, and how long they are. */
-void hdf5_metadata_place(const struct simulation *simulation, const struct plan_operation *operation, const struct step *step,
-                         int64_t *offset, int64_t *bytes);
+void hdf5_metadata_place(const struct simulation *simulation, const struct plan_operation *operation,
+                         const struct step *step, int64_t *offset, int64_t *bytes);
 
 /* They are being read or written: the next come behind them. */
 void hdf5_metadata_done(struct simulation *simulation, const struct plan_operation *operation, const struct step *step);

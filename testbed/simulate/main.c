@@ -3,8 +3,8 @@
  *   ensio-simulate [--mode trace|profile] PLAN SETTINGS SEED OUTPUT
  *   ensio-simulate --settings        the settings that there are: key, default, least, largest; faults
  *
- * PLAN is a plan of version 2 (plan.h), SETTINGS a text of "key value" lines (pfsmodel/settings.h), OUTPUT a folder that is
- * there (output.h). The same plan, settings and seed give the same output to the last byte.
+ * PLAN is a plan of version 2 (plan.h), SETTINGS a text of "key value" lines (pfsmodel/settings.h), OUTPUT a folder
+ * that is there (output.h). The same plan, settings and seed give the same output to the last byte.
  */
 #define _GNU_SOURCE
 #include "fail.h"
@@ -25,7 +25,8 @@
 
 static void print_settings(void)
 {
-#define PRINT(key, usual, smallest, largest) printf("%s %.17g %.17g %.17g\n", #key, (double)(usual), (double)(smallest), (double)(largest));
+#define PRINT(key, usual, smallest, largest) \
+    printf("%s %.17g %.17g %.17g\n", #key, (double)(usual), (double)(smallest), (double)(largest));
     PFS_PARAMETERS(PRINT)
 #undef PRINT
 #define PRINT(field, id) printf("fault.%s 0 0 %.17g\n", id, PFS_STRENGTH_MOST);
@@ -69,7 +70,8 @@ static struct costs costs_of(const struct pfs_settings *settings)
         .call_ns = CALL_NS,
         .message_ns = (int64_t)(1000 * settings->mpi_latency_us),
         .message_bytes_per_s = 1e6 * settings->mpi_MB_per_s,
-        .exchange_scale = settings->mpi_collective_scale * (1 + settings->fault.collective_coordination * (settings->collective_factor - 1)),
+        .exchange_scale = settings->mpi_collective_scale *
+                          (1 + settings->fault.collective_coordination * (settings->collective_factor - 1)),
     };
 }
 
@@ -99,16 +101,16 @@ static void prepare(struct simulation *simulation)
     for (int32_t i = 0; i < plan->file_count; i++)
         simulation->files[i].model = FILE_UNKNOWN;
     simulation->phase_start_ns = zeroed((size_t)plan->step_count + 1, sizeof(int64_t), "steps");
-    while ((INT64_C(1) << simulation->meeting_rounds) < plan->tasks)
-        simulation->meeting_rounds++;
+    while ((INT64_C(1) << simulation->barrier_rounds) < plan->tasks)
+        simulation->barrier_rounds++;
 }
 
 static void write_text(const struct simulation *simulation, const char *mode, uint64_t seed)
 {
     const struct plan *plan = &simulation->plan;
     FILE *file = output_open(simulation->output, "text");
-    fprintf(file, "ensio-simulation 1\nmode %s\nseed %" PRIu64 "\ntasks %" PRId32 "\ntasks_per_node %" PRId32 "\n", mode, seed,
-            plan->tasks, plan->tasks_per_node);
+    fprintf(file, "ensio-simulation 1\nmode %s\nseed %" PRIu64 "\ntasks %" PRId32 "\ntasks_per_node %" PRId32 "\n",
+            mode, seed, plan->tasks, plan->tasks_per_node);
     fprintf(file, "end_ns %" PRId64 "\nevents %" PRIu64 "\nmodel_calls %" PRId64 "\n", simulation->end_ns,
             simulation->output->event_count, simulation->model_calls);
     fprintf(file, "calls %d\n", RECORDED_COUNT);

@@ -20,7 +20,8 @@
 
 static __attribute__((noreturn)) void refuse(const struct plan *plan, const char *what)
 {
-    fail(EXIT_USAGE, "%s is not a plan of this version of ensio (%s): make it anew with ensio simulate", plan->path, what);
+    fail(EXIT_USAGE, "%s is not a plan of this version of ensio (%s): make it anew with ensio simulate", plan->path,
+         what);
 }
 
 /* What is left of the text. */
@@ -110,8 +111,8 @@ void plan_read(const char *path, struct plan *plan)
     memcpy(copy, (char *)plan->mapped + head_bytes + 1, text_bytes);
     struct text text = {copy, copy + text_bytes, plan};
     read_text(plan, &text);
-    size_t expected = numbers + (size_t)plan->tasks * sizeof(int64_t) +
-                      (size_t)plan->operation_count * sizeof(struct plan_operation);
+    size_t expected =
+        numbers + (size_t)plan->tasks * sizeof(int64_t) + (size_t)plan->operation_count * sizeof(struct plan_operation);
     if (expected != plan->mapped_bytes)
         refuse(plan, "its length");
     plan->counts = (const int64_t *)((char *)plan->mapped + numbers);
@@ -136,7 +137,8 @@ struct plan_operation plan_operation(const struct plan *plan, int64_t number)
     __builtin_prefetch(place + 2 * sizeof operation - 1);
     if (operation.step < 0 || operation.step >= plan->step_count || operation.call < 0 ||
         operation.call >= plan->call_count || operation.file < -1 || operation.file >= plan->file_count ||
-        operation.pieces < 0 || operation.planes < 0 || operation.pieces > MOST_PIECES || operation.planes > MOST_PIECES)
+        operation.pieces < 0 || operation.planes < 0 || operation.pieces > MOST_PIECES ||
+        operation.planes > MOST_PIECES)
         refuse(plan, "its operations");
     operation.pieces += !operation.pieces;
     operation.planes += !operation.planes;

@@ -1,9 +1,10 @@
-/* plan.h: what every task of a simulation does: a plan of version 2, as ensembles/workloads/patterns writes it, mapped from its file.
+/* plan.h: what every task of a simulation does: a plan of version 2, as ensembles/workloads/patterns writes it, mapped
+ * from its file.
  *
  * The file is text, then numbers. The first line, "ensio-plan 2 BYTES", gives the length of the text after it, whose
- * sections are in this order: seed, tasks, tasks_per_node (a number each); calls, files, hints, steps (their number, then
- * a line for each); operations (their number). After the text: the number of operations of each task, then the operations
- * themselves, those of task 0 first, all as int64_t in the byte order of the machine.
+ * sections are in this order: seed, tasks, tasks_per_node (a number each); calls, files, hints, steps (their number,
+ * then a line for each); operations (their number). After the text: the number of operations of each task, then the
+ * operations themselves, those of task 0 first, all as int64_t in the byte order of the machine.
  */
 #ifndef ENSIO_SIMULATE_PLAN_H
 #define ENSIO_SIMULATE_PLAN_H

@@ -80,7 +80,9 @@ static int bit_length(uint64_t value)
 /* As ensembles.summaries.classes.ordinal_class. */
 static int ordinal_class(uint64_t ordinal)
 {
-    return ordinal <= ENSIO_ORDINALS_APART ? (int)ordinal : ENSIO_ORDINALS_APART + 1 + bit_length(ordinal) - bit_length(ENSIO_ORDINALS_APART);
+    return ordinal <= ENSIO_ORDINALS_APART
+               ? (int)ordinal
+               : ENSIO_ORDINALS_APART + 1 + bit_length(ordinal) - bit_length(ENSIO_ORDINALS_APART);
 }
 
 static struct cell *cell_of(struct profile *profile, const struct output_event *event, uint64_t ordinal)
@@ -155,7 +157,8 @@ void profile_add(struct profile *profile, const struct output_event *event, int6
     const uint64_t ordinal = ordinal_next(profile->ordinals, event->rank, event->file, op);
     struct cell *cell = cell_of(profile, event, ordinal);
     struct beside *beside = &profile->beside[cell - profile->cells];
-    const int is_carried = (op == OP_read && event->carried & ENSIO_CARRIED_READ) || (op == OP_write && event->carried & ENSIO_CARRIED_WRITE);
+    const int is_carried = (op == OP_read && event->carried & ENSIO_CARRIED_READ) ||
+                           (op == OP_write && event->carried & ENSIO_CARRIED_WRITE);
     cell->count++;
     cell->moved += event->moved;
     cell->outer_count += !event->depth;

@@ -5,24 +5,24 @@
 #include <stdint.h>
 
 enum step_kind {
-    STEP_END,         /* go on with the task's next call */
-    STEP_ENTER,       /* a recorded call begins that has others inside it, or costs only time */
-    STEP_LEAVE,       /* and returns */
-    STEP_DELAY,       /* what a call costs that does not reach the file system */
-    STEP_COMPUTE,     /* the plan says for how long */
-    STEP_MEET,        /* all tasks wait for each other */
-    STEP_CALL,        /* a call to the file system */
-    STEP_PIECES,      /* one for each piece of the operation */
-    STEP_AGGREGATE,   /* an aggregator moves its file domain, chunk by chunk */
-    STEP_EXCHANGE,    /* messages between pairs of tasks */
-    STEP_FLUSH,       /* what a stream holds back is written; of a write, only where it does not go on there */
-    STEP_STREAM_DATA  /* a stream's data move, as far as they are not in its buffer */
+    STEP_END,        /* go on with the task's next call */
+    STEP_ENTER,      /* a recorded call begins that has others inside it, or costs only time */
+    STEP_LEAVE,      /* and returns */
+    STEP_DELAY,      /* what a call costs that does not reach the file system */
+    STEP_COMPUTE,    /* the plan says for how long */
+    STEP_BARRIER,    /* all tasks wait for each other */
+    STEP_CALL,       /* a call to the file system */
+    STEP_PIECES,     /* one for each piece of the operation */
+    STEP_AGGREGATE,  /* an aggregator moves its file domain, chunk by chunk */
+    STEP_EXCHANGE,   /* messages between pairs of tasks */
+    STEP_FLUSH,      /* what a stream holds back is written; of a write, only where it does not go on there */
+    STEP_STREAM_DATA /* a stream's data move, as far as they are not in its buffer */
 };
 
 enum step_who { EVERYBODY, ROOT, OTHERS };
 
-/* What a meeting costs and does. */
-enum meeting { MEET_BARRIER, MEET_ALLREDUCE, MEET_ALLGATHER, MEET_DOMAINS };
+/* What a barrier costs and does. */
+enum barrier { BARRIER_PLAIN, BARRIER_ALLREDUCE, BARRIER_ALLGATHER, BARRIER_DOMAINS };
 
 /* What a call to the file system is about. */
 enum step_place {
@@ -38,7 +38,7 @@ struct step {
     uint8_t kind;
     uint8_t who;
     uint8_t recorded;  /* enum recorded_call */
-    uint8_t operation; /* enum pfs_operation; of a meeting: enum meeting */
+    uint8_t operation; /* enum pfs_operation; of a barrier: enum barrier */
     uint8_t place;
 };
 

@@ -1,7 +1,5 @@
 #include "recorded.h"
 
-const struct recorded_kind recorded_kinds[RECORDED_COUNT] = {
-    {"unknown", "unknown", "meta", OP_meta},
+const struct recorded_kind recorded_kinds[RECORDED_COUNT] = {{"unknown", "unknown", "meta", OP_meta},
 #define CALL(name, layer, op) {#name, #layer, #op, OP_##op},
-    RECORDED_CALLS(CALL)
-};
+                                                             RECORDED_CALLS(CALL)};

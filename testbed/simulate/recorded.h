@@ -52,7 +52,7 @@ enum recorded_call {
 #define CALL(name, layer, op) RECORDED_##name,
     RECORDED_CALLS(CALL)
 #undef CALL
-    RECORDED_COUNT
+        RECORDED_COUNT
 };
 
 /* As ensembles.model.events.OPS has them. */

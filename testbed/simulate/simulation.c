@@ -4,7 +4,7 @@
 #include "exchange.h"
 #include "fail.h"
 #include "hdf5_files.h"
-#include "meeting.h"
+#include "barrier.h"
 #include "streams.h"
 #include "twophase.h"
 
@@ -15,7 +15,7 @@ static void compute(struct simulation *simulation, int32_t number, int64_t now_n
     const int64_t lasts_ns = simulation->tasks[number].operation.bytes;
     if (lasts_ns < 0 || lasts_ns > INT64_MAX / 2 - now_ns)
         fail(EXIT_USAGE, "task %" PRId32 " computes for %" PRId64 " ns", number, lasts_ns);
-    queue_put(&simulation->queue, now_ns + lasts_ns, number);
+    event_heap_put(&simulation->event_heap, now_ns + lasts_ns, number);
 }
 
 /* The task's next call, or the barrier at the end of its step of the plan; 0: it is done with everything. */
@@ -95,14 +95,14 @@ void run_task(struct simulation *simulation, int32_t number, int64_t now_ns)
             continue;
         case STEP_DELAY:
             task->step++;
-            queue_put(&simulation->queue, now_ns + simulation->costs.call_ns, number);
+            event_heap_put(&simulation->event_heap, now_ns + simulation->costs.call_ns, number);
             return;
         case STEP_COMPUTE:
             task->step++;
             compute(simulation, number, now_ns);
             return;
-        case STEP_MEET:
-            meet(simulation, number, now_ns);
+        case STEP_BARRIER:
+            barrier_arrive(simulation, number, now_ns);
             return;
         case STEP_CALL:
             begin_step_call(simulation, number, now_ns);
@@ -157,14 +157,14 @@ static void begin_tasks(struct simulation *simulation)
         task->stream.file = -1;
         pfs_place(simulation->model, i, i / simulation->plan.tasks_per_node);
     }
-    queue_put(&simulation->queue, 0, QUEUE_ALL_TASKS);
+    event_heap_put(&simulation->event_heap, 0, EVENT_HEAP_ALL_TASKS);
 }
 
 void simulate(struct simulation *simulation)
 {
     begin_tasks(simulation);
     for (;;) {
-        const int64_t known_ns = queue_next_ns(&simulation->queue);
+        const int64_t known_ns = event_heap_next_ns(&simulation->event_heap);
         const int64_t model_ns = pfs_next_ns(simulation->model);
         if (model_ns == INT64_MAX && known_ns == INT64_MAX)
             break;
@@ -173,9 +173,9 @@ void simulate(struct simulation *simulation)
         const int64_t now_ns = model_ns < known_ns ? model_ns : known_ns;
         pfs_advance(simulation->model, now_ns);
         finish_model_calls(simulation, now_ns);
-        while (queue_next_ns(&simulation->queue) == now_ns) {
-            const int32_t number = queue_take(&simulation->queue);
-            if (number != QUEUE_ALL_TASKS)
+        while (event_heap_next_ns(&simulation->event_heap) == now_ns) {
+            const int32_t number = event_heap_take(&simulation->event_heap);
+            if (number != EVENT_HEAP_ALL_TASKS)
                 run_task(simulation, number, now_ns);
             else
                 for (int32_t i = 0; i < simulation->plan.tasks; i++)

@@ -5,7 +5,7 @@
 #include "output.h"
 #include "plan.h"
 #include "programs.h"
-#include "queue.h"
+#include "event_heap.h"
 #include "recorded.h"
 
 #include <pfsmodel/pfsmodel.h>
@@ -16,10 +16,10 @@
 
 /* What calls cost that do not reach the file system. */
 struct costs {
-    int64_t call_ns;          /* a call on the client alone */
-    int64_t message_ns;       /* latency of a message */
+    int64_t call_ns;            /* a call on the client alone */
+    int64_t message_ns;         /* latency of a message */
     double message_bytes_per_s; /* of a node */
-    double exchange_scale;    /* of the exchanges of two-phase collectives: 1 is healthy */
+    double exchange_scale;      /* of the exchanges of two-phase collectives: 1 is healthy */
 };
 
 /* A recorded call that goes on. */
@@ -28,21 +28,21 @@ struct frame {
     int64_t inner_ns; /* spent in recorded calls inside */
     int64_t offset;
     int64_t bytes;
-    uint8_t call;     /* enum recorded_call */
+    uint8_t call; /* enum recorded_call */
 };
 
 /* A stream's buffer. A task has one: that of the file it used last. */
 struct stream {
     int64_t start; /* place of the first byte that it holds */
     int64_t bytes;
-    int32_t file;  /* -1: none */
+    int32_t file; /* -1: none */
     uint8_t dirty;
 };
 
 struct task {
     int64_t next_operation;
     int64_t end_operation;
-    int64_t at;        /* which piece is next; the place in a file domain that is next */
+    int64_t at;           /* which piece is next; the place in a file domain that is next */
     int64_t window_begin; /* of the chunk that an aggregator moves */
     int64_t window_end;
     struct plan_operation operation; /* that it is in */
@@ -51,16 +51,16 @@ struct task {
     struct stream stream;
     int32_t plan_step;
     uint8_t depth;
-    uint8_t carried;   /* directions whose bytes calls around count */
-    uint8_t stage;     /* of an aggregator's chunk */
+    uint8_t carried;    /* directions whose bytes calls around count */
+    uint8_t stage;      /* of an aggregator's chunk */
     uint8_t at_barrier; /* at the end of its step of the plan */
 };
 
 /* What is known about a file. */
 struct file {
-    int32_t model;       /* its number in the model, or FILE_UNKNOWN: not asked for yet */
+    int32_t model; /* its number in the model, or FILE_UNKNOWN: not asked for yet */
     uint8_t made;
-    int64_t data_start;  /* of an HDF5 file's dataset */
+    int64_t data_start; /* of an HDF5 file's dataset */
     int64_t data_bytes;
     int64_t metadata_bytes; /* written so far */
     int64_t deferred_bytes; /* of metadata that is written when the file is closed */
@@ -78,14 +78,15 @@ struct domains {
     int64_t domain_bytes; /* of an aggregator */
     int64_t chunk_bytes;
     int32_t aggregators;
-    uint8_t has_holes; /* runs are not told apart: what is read is more than what is wanted, and is there before writing */
+    /* runs are not told apart: what is read is more than what is wanted, and is there before writing */
+    uint8_t has_holes;
     struct run *runs;
     int64_t run_count;
     int64_t room;
 };
 
 /* All tasks on their way to one place of the program. */
-struct meeting_point {
+struct barrier_point {
     int32_t came;
     int32_t first_task;
     const struct step *step;
@@ -101,15 +102,15 @@ struct simulation {
     const struct program **programs; /* of each of the plan's calls */
     struct task *tasks;
     struct file *files;
-    struct queue queue;
-    struct meeting_point meeting;
+    struct event_heap event_heap;
+    struct barrier_point barrier;
     struct domains domains;
     struct exchange *exchange;
     int64_t *phase_start_ns; /* of each of the plan's steps */
     int64_t end_ns;
     int64_t model_calls;
     int32_t tasks_over;
-    int32_t meeting_rounds; /* ceil(log2(tasks)) */
+    int32_t barrier_rounds; /* ceil(log2(tasks)) */
     int32_t steps_reached;
 };
 

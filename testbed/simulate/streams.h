@@ -1,7 +1,7 @@
 /* streams.h: the buffer of a task's stream (STDIO), which makes few large calls of many small ones.
  *
- * A task has one buffer, that of the stream it used last: when it writes to another one, the bytes held back are written
- * before. What goes on between stream and file system is not recorded, as a recorder cannot see it in libc.
+ * A task has one buffer, that of the stream it used last: when it writes to another one, the bytes held back are
+ * written before. What goes on between stream and file system is not recorded, as a recorder cannot see it in libc.
  */
 #ifndef ENSIO_SIMULATE_STREAMS_H
 #define ENSIO_SIMULATE_STREAMS_H

@@ -19,7 +19,8 @@ static int by_begin(const void *a, const void *b)
 /* Length from the first to the last byte of an operation. */
 static int64_t extent(const struct plan_operation *operation)
 {
-    const int64_t last = (operation->planes - 1) * operation->plane_stride + (operation->pieces - 1) * operation->stride;
+    const int64_t last =
+        (operation->planes - 1) * operation->plane_stride + (operation->pieces - 1) * operation->stride;
     return last + operation->bytes / (operation->planes * operation->pieces);
 }
 
@@ -122,9 +123,9 @@ static void exchange_chunk(struct simulation *simulation, int32_t number, int64_
     for (const struct run *run = run_after(domains, begin);
          run && run < domains->runs + domains->run_count && run->begin < end; run++)
         bytes += least(run->end, end) - (run->begin > begin ? run->begin : begin);
-    const double latency_ns = simulation->meeting_rounds * (double)costs->message_ns;
+    const double latency_ns = simulation->barrier_rounds * (double)costs->message_ns;
     const double lasts_ns = (latency_ns + 1e9 * (double)bytes / costs->message_bytes_per_s) * costs->exchange_scale;
-    queue_put(&simulation->queue, now_ns + 1 + (int64_t)lasts_ns, number);
+    event_heap_put(&simulation->event_heap, now_ns + 1 + (int64_t)lasts_ns, number);
 }
 
 int aggregate(struct simulation *simulation, int32_t number, int64_t now_ns)
@@ -152,7 +153,8 @@ int aggregate(struct simulation *simulation, int32_t number, int64_t now_ns)
             }
             task->at = begin;
             task->window_begin = begin;
-            task->window_end = least(domain_end, domain + ((begin - domain) / domains->chunk_bytes + 1) * domains->chunk_bytes);
+            task->window_end =
+                least(domain_end, domain + ((begin - domain) / domains->chunk_bytes + 1) * domains->chunk_bytes);
             task->stage = MOVE;
             if (writes) {
                 exchange_chunk(simulation, number, now_ns, begin, task->window_end);
@@ -175,7 +177,8 @@ int aggregate(struct simulation *simulation, int32_t number, int64_t now_ns)
         } else {
             task->stage = MOVE;
             task->at = begin + bytes;
-            begin_model_call(simulation, number, now_ns, task->step->recorded, task->step->operation, file, begin, bytes);
+            begin_model_call(simulation, number, now_ns, task->step->recorded, task->step->operation, file, begin,
+                             bytes);
         }
         return 1;
     }

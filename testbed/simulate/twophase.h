@@ -1,8 +1,9 @@
 /* twophase.h: collective reads and writes in two phases: tasks send their bytes to aggregators, which move them.
  *
- * The bytes of all tasks, from the first to the last, are cut into as many file domains as there are aggregators, of equal
- * length. An aggregator moves its domain chunk by chunk: as many bytes as its buffer holds come in, then one call for each
- * stretch without holes. (R. Thakur, W. Gropp, E. Lusk: Data sieving and collective I/O in ROMIO, Frontiers 1999.)
+ * The bytes of all tasks, from the first to the last, are cut into as many file domains as there are aggregators, of
+ * equal length. An aggregator moves its domain chunk by chunk: as many bytes as its buffer holds come in, then one call
+ * for each stretch without holes. (R. Thakur, W. Gropp, E. Lusk: Data sieving and collective I/O in ROMIO, Frontiers
+ * 1999.)
  */
 #ifndef ENSIO_SIMULATE_TWOPHASE_H
 #define ENSIO_SIMULATE_TWOPHASE_H

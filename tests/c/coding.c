@@ -1,5 +1,5 @@
 /* The coding of job files, with room to work in, for tests and benchmarks that call it through ctypes. */
-#include <core/encode.h>
+#include <jobfile/encode.h>
 
 #include <stdint.h>
 

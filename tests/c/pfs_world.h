@@ -9,10 +9,11 @@
 #include <settings.h>
 #include <string.h>
 
-/* Links, memory and clients that take no time, one target of 100 MB/s, no noise: what is left is the queue under test. */
-#define PLAIN                                                                                                          \
-    "targets 1\ntarget_MB_per_s 100\nrequest_ms 0\ncommit_ms 0\nlink_MB_per_s 1e9\nlink_latency_us 0\n"              \
-    "stream_MB_per_s 1e9\nabsorb_MB_per_s 1e9\nclient_call_us 0\ncache_MiB 0\nreadahead_KiB 0\nrequest_noise 0\n"   \
+/* Links, memory and clients that take no time, one target of 100 MB/s, no noise: what is left is the queue under test.
+ */
+#define PLAIN \
+    "targets 1\ntarget_MB_per_s 100\nrequest_ms 0\ncommit_ms 0\nlink_MB_per_s 1e9\nlink_latency_us 0\n" \
+    "stream_MB_per_s 1e9\nabsorb_MB_per_s 1e9\nclient_call_us 0\ncache_MiB 0\nreadahead_KiB 0\nrequest_noise 0\n" \
     "call_noise 0\nmds_noise 0\n"
 
 #define MILLISECOND INT64_C(1000000)

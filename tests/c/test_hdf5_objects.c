@@ -1,8 +1,8 @@
-/* The table of HDF5's hids: whole entries whoever writes beside, and files last of all to be forgotten. */
+/* The table of HDF5's hids: whole entries while other threads write, and files last of all to be forgotten. */
 #include "check.h"
 
 #include <core/recorder.h>
-#include <layers/hdf5.h>
+#include <layers/hdf5/hdf5.h>
 
 #include <pthread.h>
 
@@ -34,7 +34,8 @@ static void *use(void *state)
         const int64_t id = 5 + APART * (int64_t)(random >> 8) % (APART * IDS);
         const struct ensio_hdf5_object wanted = object_of(id), found = ensio_hdf5_find(&library, id);
         if (found.generation)
-            CHECK(found.id == id && found.name == wanted.name && found.type_bytes == wanted.type_bytes && found.offset == -id);
+            CHECK(found.id == id && found.name == wanted.name && found.type_bytes == wanted.type_bytes &&
+                  found.offset == -id);
         if (random >> 30 == 0)
             ensio_hdf5_forget(&library, id);
         else
@@ -43,7 +44,7 @@ static void *use(void *state)
     return NULL;
 }
 
-static void entries_are_whole_whoever_writes_beside(void)
+static void entries_are_whole_while_others_write(void)
 {
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
@@ -81,7 +82,7 @@ static void libraries_are_told_apart(void)
 int main(void)
 {
     ensio_process->generation = 1; /* as in a process that is recorded */
-    entries_are_whole_whoever_writes_beside();
+    entries_are_whole_while_others_write();
     files_are_forgotten_last();
     libraries_are_told_apart();
     return 0;

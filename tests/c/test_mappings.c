@@ -1,8 +1,8 @@
 /* The table of mapped files agrees with a page-by-page model, whatever is mapped and unmapped. */
 #include "check.h"
 
-#include <core/files.h>
-#include <core/mappings.h>
+#include <files/paths.h>
+#include <files/mappings.h>
 
 #include <stdlib.h>
 

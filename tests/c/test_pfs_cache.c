@@ -37,8 +37,8 @@ static void two_tasks_of_a_node_share_its_memory(void)
     free(model);
 }
 
-/* The rest goes before what the cache holds: 12 MiB of rest and 8 MiB behind it are one target's work of 20 MiB, of which
- * the rest has 20 of 21 shares as long as both are there. */
+/* The rest goes before what the cache holds: 12 MiB of rest and 8 MiB behind it are one target's work of 20 MiB, of
+ * which the rest has 20 of 21 shares as long as both are there. */
 static void the_rest_of_a_large_write_waits_for_the_target(void)
 {
     struct pfs *model = world(CACHE, 2, 1, 1);

@@ -44,8 +44,8 @@ static void node_serialisation_lets_one_or_two_go_first(void)
 static void who_goes_first_gets_the_share_of_the_node(void)
 {
     enum { NODES = 64 };
-    struct pfs *model = world(NODE "fault.node-serialisation 1\none_at_a_time_share 1\ntwo_at_a_time_share 0\n",
-                              4 * NODES, NODES, 7);
+    struct pfs *model =
+        world(NODE "fault.node-serialisation 1\none_at_a_time_share 1\ntwo_at_a_time_share 0\n", 4 * NODES, NODES, 7);
     const double all_ms = 4 * NODES * 10.0;
     int first_of[4] = {0};
     for (int task = 0; task < 4 * NODES; task++)
@@ -88,11 +88,11 @@ static void misaligned_requests_cost_at_each_ragged_end(void)
     CHECK(near(write_ms(twice, 1, MIB / 2, 2 * MIB), 2 * mib_ms + 14 + 10, 1e-3));
     CHECK(near(write_ms(on, 1, MIB, 3 * MIB / 2), 1.5 * mib_ms + 5, 1e-3)); /* begins on a boundary */
     CHECK(near(write_ms(on, 1, MIB / 4, MIB / 2), 0.5 * mib_ms + 7, 1e-3)); /* within one stripe */
-    CHECK(write_ms(on, 1, MIB, 3 * MIB) < 0.001);                          /* aligned: the cache takes it */
-    CHECK(write_ms(on, 0, MIB / 2, 2 * MIB) < 0.001);                      /* nobody else has the file */
+    CHECK(write_ms(on, 1, MIB, 3 * MIB) < 0.001);                           /* aligned: the cache takes it */
+    CHECK(write_ms(on, 0, MIB / 2, 2 * MIB) < 0.001);                       /* no other task has the file */
 }
 
-/* Where a task goes on after its own last write nobody else was: only the stripe at the end is merged. */
+/* Where a task goes on after its own last write, where no other task was: only the stripe at the end is merged. */
 static void a_write_that_goes_on_is_aligned_at_its_beginning(void)
 {
     const char *text = PLAIN "lock_conflict_ms 2\npartial_stripe_ms 5\nfault.misaligned-requests 1\n";
@@ -130,22 +130,25 @@ static void too_many_writers_make_each_write_more_expensive(void)
 
 static void stragglers_take_a_multiple_of_the_time(void)
 {
-    const char *task_text = PLAIN "tasks_per_node 2\nstraggler_task 3\nstraggler_task_factor 5\nfault.straggler-task 1\n";
-    const char *node_text = PLAIN "tasks_per_node 2\nstraggler_node 1\nstraggler_node_factor 3\nfault.straggler-node 0.5\n";
+    const char *task_text =
+        PLAIN "tasks_per_node 2\nstraggler_task 3\nstraggler_task_factor 5\nfault.straggler-task 1\n";
+    const char *node_text =
+        PLAIN "tasks_per_node 2\nstraggler_node 1\nstraggler_node_factor 3\nfault.straggler-node 0.5\n";
     struct pfs *model = world(task_text, 4, 2, 1);
     for (int task = 0; task < 4; task++)
-        CHECK(near(ms(call_ns(model, task * 1000 * MILLISECOND, task, PFS_READ, -1, 0, MB)), task == 3 ? 50 : 10, 1e-3));
+        CHECK(
+            near(ms(call_ns(model, task * 1000 * MILLISECOND, task, PFS_READ, -1, 0, MB)), task == 3 ? 50 : 10, 1e-3));
     free(model);
     model = world(node_text, 4, 2, 1);
     for (int task = 0; task < 4; task++)
-        CHECK(near(ms(call_ns(model, task * 1000 * MILLISECOND, task, PFS_READ, -1, 0, MB)), task >= 2 ? 20 : 10, 1e-3));
+        CHECK(
+            near(ms(call_ns(model, task * 1000 * MILLISECOND, task, PFS_READ, -1, 0, MB)), task >= 2 ? 20 : 10, 1e-3));
     free(model);
 }
 
 static void a_slow_target_slows_what_lies_on_it(void)
 {
-    struct pfs *model =
-        world(PLAIN "targets 4\nslow_target 2\nslow_target_factor 6\nfault.slow-target 1\n", 1, 1, 1);
+    struct pfs *model = world(PLAIN "targets 4\nslow_target 2\nslow_target_factor 6\nfault.slow-target 1\n", 1, 1, 1);
     for (int stripe = 0; stripe < 4; stripe++) {
         double took_ms = ms(call_ns(model, stripe * 1000 * MILLISECOND, 0, PFS_READ, -1, stripe * MIB, MIB));
         CHECK(near(took_ms, (double)MIB / 1e5 * (stripe == 2 ? 6 : 1), 1e-3));

@@ -24,8 +24,8 @@ static void equal_calls_share_the_target_equally(void)
     free(model);
 }
 
-/* Of two calls of lengths a < b that begin together, the first is done at 2 a, the second at a + b. One that begins at d
- * when the other (length a) has a - d left: both share from d on. */
+/* Of two calls of lengths a < b that begin together, the first is done at 2 a, the second at a + b. One that begins at
+ * d when the other (length a) has a - d left: both share from d on. */
 static void calls_of_two_lengths(void)
 {
     struct pfs *model = world(PLAIN, 2, 1, 1);
@@ -95,7 +95,7 @@ static void random_calls_keep_the_law_of_processor_sharing(void)
         if (bytes > 1 << 20)
             length_ns[task] = 10.0 * (1 << 20);
     }
-    for (int class = 0; class < CLASSES; class++)
+    for (int class = 0; class < CLASSES; class ++)
         CHECK(near(sum_taken[class] / sum_length[class], 1 / (1 - load), 0.06 / (1 - load)));
     free(model);
 }

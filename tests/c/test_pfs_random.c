@@ -10,9 +10,11 @@ static const char *const texts[] = {
     "",
     "targets 5\nstripe_MiB 0.25\nstripe_count 3\ncache_MiB 1\nfault.node-serialisation 1\nfault.misaligned-requests 1\n"
     "fault.too-many-writers 1\nwriters_free 2\nwriters_doubling 4\nfault.single-large-call 10\n",
-    "targets 3\ncache_MiB 8\nfault.background-load 1\nbackground_period_s 0.01\nfault.strided-readahead 1\npage_cache_MiB 1\n"
+    "targets 3\ncache_MiB 8\nfault.background-load 1\nbackground_period_s 0.01\nfault.strided-readahead "
+    "1\npage_cache_MiB 1\n"
     "fault.cache-cliff 1\nfault.close-cost 1\nfault.sync-per-write 2\nfault.slow-target 1\n",
-    "targets 1\nmds_threads 2\nfault.metadata-storm 1\nfault.straggler-task 1\nfault.straggler-node 3\nfault.small-requests 1\n"
+    "targets 1\nmds_threads 2\nfault.metadata-storm 1\nfault.straggler-task 1\nfault.straggler-node "
+    "3\nfault.small-requests 1\n"
     "fault.node-serialisation 0.5\n",
     "targets 200\nstripe_MiB 0.0009765625\nlink_MB_per_s 1\nfault.serialised-metadata 1\ncache_MiB 0\n",
 };
@@ -33,8 +35,8 @@ static uint64_t draw(struct numbers *numbers, uint64_t below)
 /* A task's next call follows from the task and how many it made, so that it is the same in whatever order they end. */
 static struct pfs_call next_call(uint64_t seed, int task, long number, const int *files)
 {
-    static const uint16_t operations[] = {PFS_READ, PFS_READ, PFS_READ, PFS_WRITE, PFS_WRITE, PFS_WRITE,
-                                          PFS_OPEN, PFS_CREATE, PFS_CLOSE, PFS_SYNC, PFS_META, PFS_SEEK};
+    static const uint16_t operations[] = {PFS_READ, PFS_READ,   PFS_READ,  PFS_WRITE, PFS_WRITE, PFS_WRITE,
+                                          PFS_OPEN, PFS_CREATE, PFS_CLOSE, PFS_SYNC,  PFS_META,  PFS_SEEK};
     struct numbers numbers = {seed ^ ((uint64_t)task << 32) ^ (uint64_t)number};
     struct pfs_call call = {.task = task};
     call.operation = operations[draw(&numbers, sizeof operations / sizeof operations[0])];
@@ -52,11 +54,12 @@ struct run {
     long leaves;
 };
 
-/* How a driver goes through time: from event to event, or in steps of its own. */
+/* How a driver goes through time: from event to event, or in its own steps. */
 enum manner { BY_EVENTS, BY_SMALL_STEPS, BY_BOTH };
 
-/* Between two completions of a task nothing of it begins, so each manner sees the same calls at the same times as long as
- * calls begin at times of their own: here 0 to 3 ms after the last one was complete, on a grid that all manners meet. */
+/* Between two completions of a task nothing of it begins, so each manner sees the same calls at the same times as long
+ * as calls begin at their own times: here 0 to 3 ms after the last one was complete, on a grid that all manners meet.
+ */
 static struct run go(const char *text, uint64_t seed, long calls, enum manner manner, int leaving)
 {
     struct pfs *model = world(text, TASKS, NODES, seed);
@@ -111,7 +114,7 @@ static struct run go(const char *text, uint64_t seed, long calls, enum manner ma
             run.digest += (one ^ (one >> 29)) * 0xbf58476d1ce4e5b9u; /* a sum: ties may come in any order */
         }
     }
-    /* Nobody begins any more: all that is under way comes to its end. */
+    /* No call begins any more: all that is under way comes to its end. */
     for (long steps = 0; pfs_next_ns(model) != INT64_MAX; steps++) {
         CHECK(steps < 10000000);
         pfs_advance(model, pfs_next_ns(model));
@@ -163,8 +166,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A call's own noise is log-normal with mean 1 and the given sigma; another seed gives other numbers, not the same ones to
- * other tasks. */
+/* A call's own noise is log-normal with mean 1 and the given sigma; another seed gives other numbers, not the same ones
+ * to other tasks. */
 static void noise_has_its_distribution_and_differs_from_seed_to_seed(void)
 {
     enum { CALLS = 10000 };
@@ -191,7 +194,8 @@ static void noise_has_its_distribution_and_differs_from_seed_to_seed(void)
     CHECK(equal < CALLS / 100);
 }
 
-/* What a task leaves behind gives its share back at once: of 40 ms of work two calls had done 20 together when one left. */
+/* What a task leaves behind gives its share back at once: of 40 ms of work two calls had done 20 together when one
+ * left. */
 static void who_leaves_gives_its_share_back(void)
 {
     struct pfs *model = world(PLAIN, 2, 1, 1);
@@ -206,7 +210,8 @@ static void who_leaves_gives_its_share_back(void)
     free(model);
 }
 
-/* Tasks that leave all the time, behind a call that goes on: more parts than were ever thought of. Calls end even so. */
+/* Tasks that leave all the time, behind a call that goes on: more parts than were ever thought of. Calls end even so.
+ */
 static void work_beyond_all_limits_is_done_at_once(void)
 {
     struct pfs *model = world("targets 64\ncache_MiB 0\n", 4, 1, 1);

@@ -15,7 +15,8 @@ static void refused(const char *text, const char *line, const char *word)
 
 static void what_the_text_does_not_say_is_healthy(void)
 {
-    struct pfs_settings settings = world_settings("targets 7\n\n  # a comment\n\tlink_MB_per_s\t2.5 \r\nfault.slow-target 2");
+    struct pfs_settings settings =
+        world_settings("targets 7\n\n  # a comment\n\tlink_MB_per_s\t2.5 \r\nfault.slow-target 2");
     CHECK(settings.targets == 7 && settings.link_MB_per_s == 2.5 && settings.fault.slow_target == 2);
     CHECK(settings.mds_threads == 16 && settings.stripe_MiB == 1);
     struct pfs_settings healthy = world_settings("");

@@ -8,8 +8,8 @@ static double ms(int64_t ns)
     return (double)ns / 1e6;
 }
 
-/* MADbench's middle phase, in small: two reads, then writes and reads in turn. Each read lies one slot after the last; a
- * slot is larger than a read. */
+/* MADbench's middle phase, in small: two reads, then writes and reads in turn. Each read lies one slot after the last;
+ * a slot is larger than a read. */
 static void a_stride_is_read_in_single_pages_once_memory_is_full_of_writes(void)
 {
     const char *text = PLAIN "tasks_per_node 1\npage_cache_MiB 8\nstride_window_MiB 2\npage_ms 1\npage_noise 0\n"

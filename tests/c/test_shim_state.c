@@ -1,5 +1,5 @@
 /* The state that processes under the model share, with processes that are killed at the worst moments. */
-#include <hold.h>
+#include <delay.h>
 
 #include "check.h"
 
@@ -10,9 +10,10 @@
 #include <unistd.h>
 
 /* One target of 100 MB/s, nothing else, no noise: 1 MB takes 10 ms. */
-static const char settings[] = "targets 1\nstripe_count 1\ntarget_MB_per_s 100\nstream_MB_per_s 1e6\nlink_MB_per_s 1e6\n"
-                               "absorb_MB_per_s 1e6\nlink_latency_us 0\nrequest_ms 0\nrequest_noise 0\ncall_noise 0\n"
-                               "cache_MiB 0\npage_cache_MiB 0\nreadahead_KiB 0\ntasks_per_node 1\n";
+static const char settings[] =
+    "targets 1\nstripe_count 1\ntarget_MB_per_s 100\nstream_MB_per_s 1e6\nlink_MB_per_s 1e6\n"
+    "absorb_MB_per_s 1e6\nlink_latency_us 0\nrequest_ms 0\nrequest_noise 0\ncall_noise 0\n"
+    "cache_MiB 0\npage_cache_MiB 0\nreadahead_KiB 0\ntasks_per_node 1\n";
 
 static char folder[] = "/tmp/ensio-shim-XXXXXX";
 
@@ -116,7 +117,7 @@ static void a_leader_that_is_killed_is_replaced(void)
     end_of(leader);
     end_of(other);
     CHECK(state->counts.restarts == 0);
-    shim_wait(state, begin_read(state, 0, 30000000)); /* long enough that somebody looks for those who are gone */
+    shim_wait(state, begin_read(state, 0, 30000000)); /* long enough that a waiter looks for processes that are gone */
     CHECK(state->counts.gone >= 1);
     const struct shim_slot *slot = &state->slots[1];
     CHECK(slot->pid == 0);
@@ -140,7 +141,7 @@ static void many_processes_lose_no_call(void)
     CHECK(state->counts.calls == PROCESSES * CALLS);
     CHECK(state->counts.let_go == 0 && state->counts.restarts == 0 && state->counts.nested == 0);
     CHECK(state->counts.bytes_read == (uint64_t)PROCESSES * CALLS * 10000);
-    /* The target moves 100 MB/s, whoever asks. */
+    /* The target moves 100 MB/s for any caller. */
     CHECK(shim_now_ns(state) >= INT64_C(10) * PROCESSES * CALLS * 10000);
 }
 

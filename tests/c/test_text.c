@@ -1,7 +1,7 @@
 /* Strings that never overflow, and globs. */
 #include "check.h"
 
-#include <core/text.h>
+#include <core/bounded_string.h>
 
 #include <fnmatch.h>
 #include <string.h>
@@ -41,9 +41,11 @@ static void words_are_whole(void)
 /* fnmatch of the C library agrees, where no class or escape is meant. */
 static void globs_match_as_fnmatch_does(void)
 {
-    static const char *const globs[] = {"*", "/a/*", "*.so", "*.so.*", "/a/?", "a*b*c", "", "*/lib/python3*", "**", "?*?"};
-    static const char *const paths[] = {"/a/b", "/a/", "/a", "x.so", "/usr/lib/x.so.6", "abc", "a-b-c", "acb", "",
-                                        "/opt/lib/python3.11/os.py", "aXbXbXc", "ab"};
+    static const char *const globs[] = {"*",     "/a/*", "*.so",           "*.so.*", "/a/?",
+                                        "a*b*c", "",     "*/lib/python3*", "**",     "?*?"};
+    static const char *const paths[] = {"/a/b",    "/a/",   "/a",  "x.so", "/usr/lib/x.so.6",
+                                        "abc",     "a-b-c", "acb", "",     "/opt/lib/python3.11/os.py",
+                                        "aXbXbXc", "ab"};
     for (size_t i = 0; i < sizeof globs / sizeof *globs; i++)
         for (size_t j = 0; j < sizeof paths / sizeof *paths; j++)
             if (*globs[i])

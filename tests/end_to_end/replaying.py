@@ -51,7 +51,7 @@ def start(
 
 
 def content(file: int, where: np.ndarray) -> np.ndarray:
-    """The bytes of a file at the places ``where``, by content.c's rule (SplitMix64), in NumPy."""
+    """The bytes of a file at the places ``where``, by data_pattern.c's rule (SplitMix64), in NumPy."""
     mixed = np.uint64(SEED) + np.uint64(file << 48)
     mixed = mixed + (where // 8 + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

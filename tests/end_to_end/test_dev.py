@@ -180,7 +180,7 @@ def test_run_starts_nothing_else_in_a_tree_that_is_up_to_date(machine):
 
 
 @pytest.mark.parametrize(
-    ("name", "configures"), [("libtrace/CMakeLists.txt", True), ("libtrace/core/text.c", False)]
+    ("name", "configures"), [("libtrace/CMakeLists.txt", True), ("libtrace/core/bounded_string.c", False)]
 )
 def test_run_builds_what_was_changed(machine, name, configures):
     library = machine.tree / "build/lib/libensio-preload.so"
@@ -202,8 +202,8 @@ def test_a_killed_configuration_is_done_again(machine):
 
 
 def test_a_killed_build_leaves_no_half_made_file(machine):
-    source = machine.tree / "libtrace/core/text.c"
-    made = machine.tree / "build/libtrace/CMakeFiles/ensio.dir/core/text.c.o"
+    source = machine.tree / "libtrace/core/bounded_string.c"
+    made = machine.tree / "build/libtrace/CMakeFiles/ensio.dir/core/bounded_string.c.o"
     before = made.stat().st_mtime_ns
     machine.run("sh", "-c", f"echo 'int ensio_again;' >>{source}")
     machine.kill_when(lambda: made.exists() and made.stat().st_mtime_ns > before, "setup")

@@ -35,7 +35,7 @@ def job(request, tmp_path, way, relinked) -> Job:
 
 
 def run(job, folder, tasks, *arguments, **variables):
-    """The program in a folder of its own, where its run goes too."""
+    """The program in its own folder, where its run goes too."""
     folder.mkdir(exist_ok=True)
     job.run = folder / "run"
     done = job.launch(job.clean, (1,) * tasks, folder, *arguments, **variables)
@@ -76,10 +76,10 @@ def test_summary_of_threads_and_many_files_is_the_merged_one(tmp_path, relinked,
 
 
 def test_nodes_with_clocks_of_their_own_have_one_summary(tmp_path, relinked):
-    """MPICH takes odd and even ranks for those of two nodes; each has a name of its own."""
+    """MPICH takes odd and even ranks for those of two nodes; each has its own name."""
     unshared = subprocess.run(["unshare", "--uts", "true"], capture_output=True, text=True)
     if unshared.returncode != 0:
-        pytest.skip(f"tasks cannot be given host names of their own here: {unshared.stderr.strip()}")
+        pytest.skip(f"tasks cannot be given their own host names here: {unshared.stderr.strip()}")
     job = made_job("mpich", "relinked", tmp_path, relinked)
     job.recorded = [*job.recorded, tmp_path, "300", "MPI_Finalize"]
     settings = {"ENSIO_MODE": "profile", "ENSIO_JOBFILE": "keep", "MPIR_CVAR_ODD_EVEN_CLIQUES": "1"}

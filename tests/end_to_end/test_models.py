@@ -6,6 +6,8 @@ from places import BUILD
 from ensembles.model.errors import EnsioError
 from ensembles.workloads.simulation import read_model
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture(autouse=True)
 def _built(monkeypatch):

@@ -106,7 +106,7 @@ def test_definitions_that_one_part_has_lost_are_noticed(archives, tmp_path, monk
 
 
 def readers_of(process):
-    """The processes that it has started, once there are some: they wait, as nobody takes what they tell."""
+    """The processes that it has started, once there are some: they wait, as their output is not read."""
     for _ in range(3000):
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         if len(children) == 3:

@@ -1,4 +1,4 @@
-"""Streams, and programs that nobody here wrote, under the model of a parallel file system."""
+"""Streams, and third-party programs, under the model of a parallel file system."""
 
 import os
 import re

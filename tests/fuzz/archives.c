@@ -1,12 +1,12 @@
-/* archives.c: the reader of OTF2 archives, on archives whose records say anything. Libotf2 writes them as the input has it
- * (made_archive.c), so that they are sound in themselves, and what is tried is ensio's own code, not the library's.
+/* archives.c: the reader of OTF2 archives, on archives whose records say anything. Libotf2 writes them as the input has
+ * it (made_archive.c), so that they are sound in themselves, and what is tried is ensio's own code, not the library's.
  *
- * The reader keeps what it knows in static variables and ends its process where it gives up. So each archive is read by a
- * child; what code it went through goes back to libFuzzer by memory that both have. */
+ * The reader keeps what it knows in static variables and ends its process where it gives up. So each archive is read by
+ * a child; what code it went through goes back to libFuzzer by memory that both have. */
 #include "counters.h"
 #include "made_archive.h"
 
-#include "../../libtrace/otf2/reading.h"
+#include "../../libtrace/otf2/reader.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -38,7 +38,7 @@ static OTF2_ErrorCode on_error(void *user, const char *file, uint64_t line, cons
     return code;
 }
 
-static int delete(const char *path, const struct stat *status, int kind, struct FTW *where)
+static int delete (const char *path, const struct stat *status, int kind, struct FTW *where)
 {
     (void)status, (void)kind, (void)where;
     return remove(path);
@@ -49,7 +49,7 @@ static _Noreturn void read_in_child(const uint8_t *data, size_t size, const char
     char anchor[256];
     dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
     dup2(complaint, STDERR_FILENO);
-    signal(SIGALRM, SIG_DFL); /* libFuzzer has a handler of its own */
+    signal(SIGALRM, SIG_DFL); /* libFuzzer has its own handler */
     alarm(READ_WITHIN_S);
     OTF2_Error_RegisterCallback(on_error, NULL);
     if (!make_archive(data, size, folder))
@@ -80,7 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 2)) {
         char text[65536];
         ssize_t bytes = pread(complaint, text, sizeof text, 0);
-        fprintf(stderr, "the reader ended with status %#x\n%.*s\n", (unsigned)status, (int)(bytes > 0 ? bytes : 0), text);
+        fprintf(stderr, "the reader ended with status %#x\n%.*s\n", (unsigned)status, (int)(bytes > 0 ? bytes : 0),
+                text);
         abort();
     }
     close(complaint);

@@ -1,7 +1,8 @@
-/* blocks.c: any bytes as a block of a job file. What is decoded, the recorder's own coding takes back and forth unchanged. */
+/* blocks.c: any bytes as a block of a job file. What is decoded, the recorder's own coding takes back and forth
+ * unchanged. */
 #include "python.h"
 
-#include <core/encode.h>
+#include <jobfile/encode.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uint32_t bytes = ensio_encode_events(&encoder, events + done, &some, coded);
         if (some == 0 || decode(coded, bytes, again) != (long)some ||
             memcmp(events + done, again, some * sizeof *again) != 0) {
-            fprintf(stderr, "events %ld to %ld are others when they were coded and decoded\n", done, done + (long)some);
+            fprintf(stderr, "events %ld to %ld differ after coding and decoding\n", done, done + (long)some);
             abort();
         }
         done += some;

@@ -1,4 +1,5 @@
-/* chunks.c: any bytes as a chunk of a trace.h5, and any rows against any index. A chunk that was deflated here comes back. */
+/* chunks.c: any bytes as a chunk of a trace.h5, and any rows against any index. A chunk that was deflated here comes
+ * back. */
 #include "input.h"
 #include "python.h"
 
@@ -64,10 +65,9 @@ static void read_chunk(struct input *input)
         PyObject *limits = limited ? Py_BuildValue("LL", (long long)least, (long long)most) : NULL;
         if (limited)
             limits = Py_BuildValue("(N)", limits);
-        PyObject *const part =
-            Py_BuildValue("isiiLLLLOO", (int)(choices >> 4), "name", kind == 4, zeroed, (long long)position,
-                          (long long)(sound ? bytes : length), (long long)rows, (long long)first, out.view,
-                          limits ? PyTuple_GetItem(limits, 0) : Py_None);
+        PyObject *const part = Py_BuildValue("isiiLLLLOO", (int)(choices >> 4), "name", kind == 4, zeroed,
+                                             (long long)position, (long long)(sound ? bytes : length), (long long)rows,
+                                             (long long)first, out.view, limits ? PyTuple_GetItem(limits, 0) : Py_None);
         memset(out.memory, zeroed ? 0 : 0xa5, count * width);
         PyObject *const result = fuzz_call(read, Py_BuildValue("Oi(N)", workspace, descriptor, part));
         for (size_t i = 0; result && sound && i < count * width; i++)

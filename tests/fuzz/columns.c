@@ -1,5 +1,5 @@
-/* columns.c: the loops over events and columns, on any events and any numbers. The first byte says which of them. Times are
- * within what readers let through (columns.py, trace_metadata.py), all else is what it is. */
+/* columns.c: the loops over events and columns, on any events and any numbers. The first byte says which of them. Times
+ * are within what readers let through (columns.py, trace_metadata.py), all else is what it is. */
 #include "input.h"
 #include "python.h"
 
@@ -45,11 +45,13 @@ static void spool_columns(struct input *input)
     uint16_t wanted = (uint16_t)(take_byte(input) | take_byte(input) << 8);
     uint64_t first_ticks = take_number(input);
     double ns_per_tick = 0.1 + (double)(take_number(input) % 1000) / 7.0; /* clocks from 7 MHz to 10 GHz */
-    int64_t begin_ns = (int64_t)(take_number(input) % (1ULL << 62)), most_ticks = (int64_t)((double)LARGEST_NS / ns_per_tick);
+    int64_t begin_ns = (int64_t)(take_number(input) % (1ULL << 62)),
+            most_ticks = (int64_t)((double)LARGEST_NS / ns_per_tick);
     most_ticks = most_ticks < LARGEST_TICKS ? most_ticks : LARGEST_TICKS;
     size_t bytes = (size_t)(input->end - input->at), count = bytes / sizeof(struct ensio_event);
     struct fuzz_buffer events = fuzz_buffer_of(input->at, bytes, "B"), column[12];
-    struct fuzz_buffer call_numbers = fuzz_buffer_of(NULL, 2 * calls, "H"), file_numbers = fuzz_buffer_of(NULL, 4 * files, "I");
+    struct fuzz_buffer call_numbers = fuzz_buffer_of(NULL, 2 * calls, "H"),
+                       file_numbers = fuzz_buffer_of(NULL, 4 * files, "I");
     for (size_t i = 0; i < calls; i++)
         ((uint16_t *)call_numbers.memory)[i] = (uint16_t)(i + 1);
     for (size_t i = 0; i < files; i++)
@@ -60,9 +62,10 @@ static void spool_columns(struct input *input)
         PyObject *given = wanted >> i & 1 ? Py_None : column[i].view;
         PyTuple_SetItem(columns, i, Py_NewRef(given));
     }
-    PyObject *result = fuzz_call(function(PyInit__columns, "decode", &decode),
-                                 Py_BuildValue("OOON(KdLLLII)", events.view, call_numbers.view, file_numbers.view, columns, first_ticks,
-                                               ns_per_tick, begin_ns, most_ticks, MOST_MOVED, 7U, 3U));
+    PyObject *result =
+        fuzz_call(function(PyInit__columns, "decode", &decode),
+                  Py_BuildValue("OOON(KdLLLII)", events.view, call_numbers.view, file_numbers.view, columns,
+                                first_ticks, ns_per_tick, begin_ns, most_ticks, MOST_MOVED, 7U, 3U));
     const int64_t *start = (int64_t *)column[10].memory, *duration = (int64_t *)column[11].memory;
     for (size_t i = 0; result && result != Py_None && i < count; i++) {
         HOLDS(duration[i] >= 0 && duration[i] <= LARGEST_NS && start[i] <= LATEST_NS && start[i] >= -LARGEST_NS);
@@ -98,7 +101,8 @@ static void unshuffle(struct input *input)
     PyObject *result = fuzz_call(function(PyInit__decode, "unshuffle", &unshuffles),
                                  Py_BuildValue("OniO", from.view, (Py_ssize_t)first, width, out.view));
     for (size_t i = 0; result && i < room; i++) /* byte k of item i of those from `first` on */
-        HOLDS(out.memory[i] == input->at[i % (size_t)width * (bytes / (size_t)width) + (size_t)first + i / (size_t)width]);
+        HOLDS(out.memory[i] ==
+              input->at[i % (size_t)width * (bytes / (size_t)width) + (size_t)first + i / (size_t)width]);
     Py_XDECREF(result);
     fuzz_release(&from);
     fuzz_release(&out);
@@ -154,9 +158,10 @@ static void spread(struct input *input)
     struct fuzz_buffer row = fuzz_buffer_of(calls->row, 4 * calls->count, "i");
     struct fuzz_buffer amount = fuzz_buffer_of(calls->amount, 8 * calls->count, "q");
     struct fuzz_buffer out = fuzz_buffer_of(NULL, 8 * rows * cells, "q");
-    PyObject *result = fuzz_call(function(PyInit__kernels, "spread", &spreads),
-                                 Py_BuildValue("OOOOiLOL", start.view, duration.view, row.view, timed ? Py_None : amount.view, level,
-                                               (long long)first, out.view, (long long)cells));
+    PyObject *result =
+        fuzz_call(function(PyInit__kernels, "spread", &spreads),
+                  Py_BuildValue("OOOOiLOL", start.view, duration.view, row.view, timed ? Py_None : amount.view, level,
+                                (long long)first, out.view, (long long)cells));
     if (result) {
         uint64_t expected = 0;
         for (size_t i = 0; i < calls->count; i++)
@@ -179,7 +184,8 @@ static void count_bins(struct input *input)
     struct fuzz_buffer group = fuzz_buffer_of(calls->call, 2 * calls->count, "H");
     struct fuzz_buffer duration = fuzz_buffer_of(calls->duration, 8 * calls->count, "q");
     struct fuzz_buffer out = fuzz_buffer_of(NULL, 8 * groups * ENSIO_BIN_COUNT, "q");
-    PyObject *result = fuzz_call(function(PyInit__kernels, "count_bins", &counts), PyTuple_Pack(3, group.view, duration.view, out.view));
+    PyObject *result = fuzz_call(function(PyInit__kernels, "count_bins", &counts),
+                                 PyTuple_Pack(3, group.view, duration.view, out.view));
     HOLDS(!result || sum_of((int64_t *)out.memory, groups * ENSIO_BIN_COUNT) == (int64_t)calls->count);
     Py_XDECREF(result);
     fuzz_release(&group);
@@ -196,8 +202,9 @@ static void count_groups(struct input *input)
         cut[i] = (i ? cut[i - 1] : -LARGEST_NS) + (int64_t)(take_number(input) % (1ULL << 60));
     uint8_t optional = take_byte(input);
     struct calls *calls = some_calls(input);
-    const size_t bytes[9] = {8 * calls->count, 8 * calls->count, calls->count,  8 * cuts,         8 * groups * ENSIO_BIN_COUNT,
-                             8 * groups,       8 * groups,       16 * groups,   4 * calls->count};
+    const size_t bytes[9] = {
+        8 * calls->count, 8 * calls->count, calls->count, 8 * cuts,        8 * groups * ENSIO_BIN_COUNT,
+        8 * groups,       8 * groups,       16 * groups,  4 * calls->count};
     const void *const data[9] = {calls->start, calls->duration, calls->depth, cut, NULL, NULL, NULL, NULL, NULL};
     static const char *const formats[9] = {"q", "q", "B", "q", "q", "q", "q", "d", "i"};
     struct fuzz_buffer array[9];
@@ -240,7 +247,8 @@ static void mark_gaps(struct input *input)
             uint32_t most = ensio_bin((uint64_t)(to[i] - 1 - low)), down = (uint32_t)(cell - (size_t)even[i]);
             if ((int64_t)cell < even[i])
                 at = from[i] + (int64_t)cell * width[i];
-            else if ((int64_t)cell > even[i]) /* the first moment of which the rest lies in this bin or in a finer one */
+            /* the first moment of which the rest lies in this bin or in a finer one */
+            else if ((int64_t)cell > even[i])
                 at = down <= most ? to[i] - (int64_t)ensio_bin_low(most - down + 1) : to[i];
             edge[i * (cells + 1) + cell] = at > low || (int64_t)cell < even[i] ? at : low;
         }
@@ -251,9 +259,24 @@ static void mark_gaps(struct input *input)
     for (size_t i = 0; i < calls->count; i++)
         calls->call[i] %= 10;
     const size_t n = calls->count, all = gaps * cells;
-    const size_t bytes[16] = {8 * n, 8 * n, 2 * n, n, sizeof transfers, 8 * gaps, 8 * gaps, 8 * gaps, 8 * gaps, 8 * (all + gaps),
-                              4 * (all + gaps), 8 * all, 8 * all, 8 * all, 4 * all, 8 * (gaps + 1)};
-    const void *const data[16] = {calls->start, calls->duration, calls->call, calls->depth, transfers, from, to, width, even, edge};
+    const size_t bytes[16] = {8 * n,
+                              8 * n,
+                              2 * n,
+                              n,
+                              sizeof transfers,
+                              8 * gaps,
+                              8 * gaps,
+                              8 * gaps,
+                              8 * gaps,
+                              8 * (all + gaps),
+                              4 * (all + gaps),
+                              8 * all,
+                              8 * all,
+                              8 * all,
+                              4 * all,
+                              8 * (gaps + 1)};
+    const void *const data[16] = {calls->start, calls->duration, calls->call, calls->depth, transfers, from,
+                                  to,           width,           even,        edge};
     static const char formats[] = "qqHBBqqqqqiqqqiq";
     struct fuzz_buffer array[16];
     PyObject *arguments = PyTuple_New(16);
@@ -269,7 +292,8 @@ static void mark_gaps(struct input *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const all[])(struct input *) = {spool_columns, compact, unshuffle, spread, count_bins, count_groups, mark_gaps};
+    static void (*const all[])(struct input *) = {spool_columns, compact,      unshuffle, spread,
+                                                  count_bins,    count_groups, mark_gaps};
     struct input input = {data, data + size};
     all[take_byte(&input) % (sizeof all / sizeof *all)](&input);
     return 0;

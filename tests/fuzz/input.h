@@ -29,9 +29,9 @@ static inline uint64_t take_word(struct input *input)
 /* Mostly small ones, and those at which something may go wrong. */
 static inline uint64_t take_number(struct input *input)
 {
-    static const uint64_t edges[] = {UINT64_MAX, INT64_MAX,  1ULL << 63, UINT64_MAX - 1, 1ULL << 62, UINT32_MAX,
-                                     INT32_MAX,  1ULL << 31, 1ULL << 32, 70000,          UINT16_MAX, 1 << 25,
-                                     1ULL << 60, 1ULL << 53};
+    static const uint64_t edges[] = {UINT64_MAX, INT64_MAX, 1ULL << 63, UINT64_MAX - 1, 1ULL << 62,
+                                     UINT32_MAX, INT32_MAX, 1ULL << 31, 1ULL << 32,     70000,
+                                     UINT16_MAX, 1 << 25,   1ULL << 60, 1ULL << 53};
     uint8_t byte = take_byte(input);
     if (byte < 0xf0)
         return byte;

@@ -1,5 +1,5 @@
-/* made_archive.c: an OTF2 archive whose definitions and records are those that the input asks for: any of them, in any order,
- * about anything, defined or not. Every byte sequence is such a list: a byte for the kind, then its numbers. */
+/* made_archive.c: an OTF2 archive whose definitions and records are those that the input asks for: any of them, in any
+ * order, about anything, defined or not. Every byte sequence is such a list: a byte for the kind, then its numbers. */
 #include "made_archive.h"
 #include "input.h"
 
@@ -9,7 +9,7 @@
 
 static OTF2_FlushType on_flush(void *user, OTF2_FileType type, OTF2_LocationRef location, void *data, bool final)
 {
-    (void)user, (void)type, (void)location, (void)data, (void)final;
+    (void)user, (void)type, (void)location, (void)data, (void) final;
     return OTF2_FLUSH;
 }
 
@@ -31,9 +31,33 @@ static uint32_t number(struct making *making)
 static void define_text(struct making *making)
 {
     static const char *const words[] = {
-        "", "Offset", "errno", "ensio.depth", "ensio.carried", "ensio.file", "ensio.requested", "ensio.moved", "ensio.start",
-        "ensio.duration", "ensio.rank", "ensio.thread", "ensio.ended", "ensio.run", "POSIX", "ISOC", "MPI-IO", "HDF5",
-        "ensio call write posix", "ensio call", "machine", "node", "/data/a", "ensio.process.0", "ensio.run+1", "{}", "read",
+        "",
+        "Offset",
+        "errno",
+        "ensio.depth",
+        "ensio.carried",
+        "ensio.file",
+        "ensio.requested",
+        "ensio.moved",
+        "ensio.start",
+        "ensio.duration",
+        "ensio.rank",
+        "ensio.thread",
+        "ensio.ended",
+        "ensio.run",
+        "POSIX",
+        "ISOC",
+        "MPI-IO",
+        "HDF5",
+        "ensio call write posix",
+        "ensio call",
+        "machine",
+        "node",
+        "/data/a",
+        "ensio.process.0",
+        "ensio.run+1",
+        "{}",
+        "read",
     };
     const uint32_t self = number(making);
     const uint8_t which = take_byte(&making->input);
@@ -56,9 +80,9 @@ static OTF2_AttributeValue value_of(struct making *making)
 /* Types of one number; of a text, in definitions of properties, its number. */
 static OTF2_Type type_of(struct making *making)
 {
-    static const OTF2_Type types[] = {OTF2_TYPE_STRING, OTF2_TYPE_UINT8, OTF2_TYPE_UINT16, OTF2_TYPE_UINT32, OTF2_TYPE_UINT64,
-                                      OTF2_TYPE_INT8,   OTF2_TYPE_INT16, OTF2_TYPE_INT32,  OTF2_TYPE_INT64,  OTF2_TYPE_IO_FILE,
-                                      OTF2_TYPE_DOUBLE};
+    static const OTF2_Type types[] = {OTF2_TYPE_STRING, OTF2_TYPE_UINT8,   OTF2_TYPE_UINT16, OTF2_TYPE_UINT32,
+                                      OTF2_TYPE_UINT64, OTF2_TYPE_INT8,    OTF2_TYPE_INT16,  OTF2_TYPE_INT32,
+                                      OTF2_TYPE_INT64,  OTF2_TYPE_IO_FILE, OTF2_TYPE_DOUBLE};
     return types[take_byte(&making->input) % (sizeof types / sizeof *types)];
 }
 
@@ -99,7 +123,8 @@ static void define(struct making *making, uint8_t kind)
         OTF2_GlobalDefWriter_WriteSystemTreeNodeProperty(to, self, a, type_of(making), value_of(making));
         break;
     case 6:
-        OTF2_GlobalDefWriter_WriteLocationGroup(to, self, a, (OTF2_LocationGroupType)take_byte(input), b, OTF2_UNDEFINED_LOCATION_GROUP);
+        OTF2_GlobalDefWriter_WriteLocationGroup(to, self, a, (OTF2_LocationGroupType)take_byte(input), b,
+                                                OTF2_UNDEFINED_LOCATION_GROUP);
         break;
     case 7:
         OTF2_GlobalDefWriter_WriteLocationGroupProperty(to, self, a, type_of(making), value_of(making));
@@ -108,22 +133,23 @@ static void define(struct making *making, uint8_t kind)
         OTF2_GlobalDefWriter_WriteLocation(to, self, a, (OTF2_LocationType)take_byte(input), take_number(input), b);
         break;
     case 9:
-        OTF2_GlobalDefWriter_WriteRegion(to, self, a, a, b, (OTF2_RegionRole)take_byte(input), (OTF2_Paradigm)take_byte(input),
-                                         OTF2_REGION_FLAG_NONE, OTF2_UNDEFINED_STRING, 0, 0);
+        OTF2_GlobalDefWriter_WriteRegion(to, self, a, a, b, (OTF2_RegionRole)take_byte(input),
+                                         (OTF2_Paradigm)take_byte(input), OTF2_REGION_FLAG_NONE, OTF2_UNDEFINED_STRING,
+                                         0, 0);
         break;
     case 10:
         define_group(making);
         break;
     case 11:
-        OTF2_GlobalDefWriter_WriteIoParadigm(to, (OTF2_IoParadigmRef)self, a, b, OTF2_IO_PARADIGM_CLASS_SERIAL, OTF2_IO_PARADIGM_FLAG_NONE,
-                                             0, NULL, NULL, NULL);
+        OTF2_GlobalDefWriter_WriteIoParadigm(to, (OTF2_IoParadigmRef)self, a, b, OTF2_IO_PARADIGM_CLASS_SERIAL,
+                                             OTF2_IO_PARADIGM_FLAG_NONE, 0, NULL, NULL, NULL);
         break;
     case 12:
         OTF2_GlobalDefWriter_WriteIoFileProperty(to, self, a, type_of(making), value_of(making));
         break;
     case 13:
-        OTF2_GlobalDefWriter_WriteIoHandle(to, self, a, b, (OTF2_IoParadigmRef)take_byte(input), OTF2_IO_HANDLE_FLAG_NONE,
-                                           OTF2_UNDEFINED_COMM, number(making));
+        OTF2_GlobalDefWriter_WriteIoHandle(to, self, a, b, (OTF2_IoParadigmRef)take_byte(input),
+                                           OTF2_IO_HANDLE_FLAG_NONE, OTF2_UNDEFINED_COMM, number(making));
         break;
     }
 }
@@ -152,7 +178,8 @@ static void record(struct making *making, uint8_t kind)
         break;
     case 4:
         OTF2_EvtWriter_IoOperationBegin(to, list, time, self, (OTF2_IoOperationMode)(take_byte(input) % 5),
-                                        (OTF2_IoOperationFlag)(take_byte(input) % 4), take_number(input), take_number(input));
+                                        (OTF2_IoOperationFlag)(take_byte(input) % 4), take_number(input),
+                                        take_number(input));
         break;
     case 5:
         OTF2_EvtWriter_IoOperationComplete(to, list, time, self, take_number(input), take_number(input));
@@ -174,7 +201,8 @@ static void record(struct making *making, uint8_t kind)
         OTF2_EvtWriter_IoDuplicateHandle(to, list, time, self, number(making), OTF2_IO_STATUS_FLAG_NONE);
         break;
     case 11:
-        OTF2_EvtWriter_IoSeek(to, list, time, self, (int64_t)take_number(input), OTF2_IO_SEEK_FROM_START, take_number(input));
+        OTF2_EvtWriter_IoSeek(to, list, time, self, (int64_t)take_number(input), OTF2_IO_SEEK_FROM_START,
+                              take_number(input));
         break;
     case 12:
         OTF2_EvtWriter_IoDeleteFile(to, list, time, (OTF2_IoParadigmRef)take_byte(input), self);
@@ -191,7 +219,8 @@ static void record(struct making *making, uint8_t kind)
 /* What nearly every archive has; a bit for each that this one has not. */
 static void define_usual(struct making *making, uint8_t missing)
 {
-    static const char *const names[] = {"Offset", "errno", "POSIX", "read", "/data/a", "ensio.duration", "ensio.start", "node"};
+    static const char *const names[] = {"Offset",  "errno",          "POSIX",       "read",
+                                        "/data/a", "ensio.duration", "ensio.start", "node"};
     OTF2_GlobalDefWriter *to = making->definitions;
     for (uint32_t i = 0; i < sizeof names / sizeof *names; i++)
         OTF2_GlobalDefWriter_WriteString(to, i, names[i]);
@@ -199,30 +228,36 @@ static void define_usual(struct making *making, uint8_t missing)
         return;
     OTF2_GlobalDefWriter_WriteSystemTreeNode(to, 0, 7, 7, OTF2_UNDEFINED_SYSTEM_TREE_NODE);
     for (uint32_t i = 0; i < LOCATIONS; i++) {
-        OTF2_GlobalDefWriter_WriteLocationGroup(to, i, 7, OTF2_LOCATION_GROUP_TYPE_PROCESS, 0, OTF2_UNDEFINED_LOCATION_GROUP);
-        OTF2_GlobalDefWriter_WriteLocation(to, i, 7, OTF2_LOCATION_TYPE_CPU_THREAD, OTF2_UNDEFINED_UINT64, missing & 2 ? 0 : i);
+        OTF2_GlobalDefWriter_WriteLocationGroup(to, i, 7, OTF2_LOCATION_GROUP_TYPE_PROCESS, 0,
+                                                OTF2_UNDEFINED_LOCATION_GROUP);
+        OTF2_GlobalDefWriter_WriteLocation(to, i, 7, OTF2_LOCATION_TYPE_CPU_THREAD, OTF2_UNDEFINED_UINT64,
+                                           missing & 2 ? 0 : i);
     }
     OTF2_GlobalDefWriter_WriteAttribute(to, 0, 0, 0, OTF2_TYPE_UINT64);
     OTF2_GlobalDefWriter_WriteAttribute(to, 1, 1, 1, OTF2_TYPE_UINT16);
     OTF2_GlobalDefWriter_WriteAttribute(to, 2, 5, 5, OTF2_TYPE_INT64);
     OTF2_GlobalDefWriter_WriteAttribute(to, 3, 6, 6, OTF2_TYPE_INT64);
-    OTF2_GlobalDefWriter_WriteRegion(to, 0, 3, 3, 3, OTF2_REGION_ROLE_FILE_IO, OTF2_PARADIGM_NONE, OTF2_REGION_FLAG_NONE, 3, 0, 0);
-    OTF2_GlobalDefWriter_WriteRegion(to, 1, 3, 3, 3, OTF2_REGION_ROLE_CODE, OTF2_PARADIGM_USER, OTF2_REGION_FLAG_NONE, 3, 0, 0);
-    OTF2_GlobalDefWriter_WriteIoParadigm(to, 0, 2, 2, OTF2_IO_PARADIGM_CLASS_SERIAL, OTF2_IO_PARADIGM_FLAG_NONE, 0, NULL, NULL, NULL);
+    OTF2_GlobalDefWriter_WriteRegion(to, 0, 3, 3, 3, OTF2_REGION_ROLE_FILE_IO, OTF2_PARADIGM_NONE,
+                                     OTF2_REGION_FLAG_NONE, 3, 0, 0);
+    OTF2_GlobalDefWriter_WriteRegion(to, 1, 3, 3, 3, OTF2_REGION_ROLE_CODE, OTF2_PARADIGM_USER, OTF2_REGION_FLAG_NONE,
+                                     3, 0, 0);
+    OTF2_GlobalDefWriter_WriteIoParadigm(to, 0, 2, 2, OTF2_IO_PARADIGM_CLASS_SERIAL, OTF2_IO_PARADIGM_FLAG_NONE, 0,
+                                         NULL, NULL, NULL);
     OTF2_GlobalDefWriter_WriteIoRegularFile(to, 0, 4, 0);
     for (uint32_t i = 0; i < 3; i++)
-        OTF2_GlobalDefWriter_WriteIoHandle(to, i, 4, 0, 0, OTF2_IO_HANDLE_FLAG_NONE, OTF2_UNDEFINED_COMM, OTF2_UNDEFINED_IO_HANDLE);
+        OTF2_GlobalDefWriter_WriteIoHandle(to, i, 4, 0, 0, OTF2_IO_HANDLE_FLAG_NONE, OTF2_UNDEFINED_COMM,
+                                           OTF2_UNDEFINED_IO_HANDLE);
 }
 
 bool make_archive(const uint8_t *data, size_t size, const char *folder)
 {
     struct making making = {.input = {data, data + size}, .attributes = OTF2_AttributeList_New()};
     struct input *input = &making.input;
-    OTF2_Archive *archive = OTF2_Archive_Open(folder, "traces", OTF2_FILEMODE_WRITE, OTF2_CHUNK_SIZE_MIN, OTF2_CHUNK_SIZE_MIN,
-                                              OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
-    if (!archive || OTF2_Archive_SetFlushCallbacks(archive, &flushes, NULL) != OTF2_SUCCESS
-        || OTF2_Archive_SetSerialCollectiveCallbacks(archive) != OTF2_SUCCESS || OTF2_Archive_OpenEvtFiles(archive) != OTF2_SUCCESS
-        || OTF2_Archive_OpenDefFiles(archive) != OTF2_SUCCESS)
+    OTF2_Archive *archive = OTF2_Archive_Open(folder, "traces", OTF2_FILEMODE_WRITE, OTF2_CHUNK_SIZE_MIN,
+                                              OTF2_CHUNK_SIZE_MIN, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
+    if (!archive || OTF2_Archive_SetFlushCallbacks(archive, &flushes, NULL) != OTF2_SUCCESS ||
+        OTF2_Archive_SetSerialCollectiveCallbacks(archive) != OTF2_SUCCESS ||
+        OTF2_Archive_OpenEvtFiles(archive) != OTF2_SUCCESS || OTF2_Archive_OpenDefFiles(archive) != OTF2_SUCCESS)
         return false;
     const uint8_t usual = take_byte(input);
     if (usual & 4)
@@ -236,8 +271,9 @@ bool make_archive(const uint8_t *data, size_t size, const char *folder)
     making.definitions = OTF2_Archive_GetGlobalDefWriter(archive);
     if (!making.definitions)
         return false;
-    OTF2_GlobalDefWriter_WriteClockProperties(making.definitions, usual & 8 ? take_number(input) : 1000000000, usual & 16 ? take_number(input) : 0,
-                                              take_number(input), OTF2_UNDEFINED_TIMESTAMP);
+    OTF2_GlobalDefWriter_WriteClockProperties(making.definitions, usual & 8 ? take_number(input) : 1000000000,
+                                              usual & 16 ? take_number(input) : 0, take_number(input),
+                                              OTF2_UNDEFINED_TIMESTAMP);
     define_usual(&making, usual);
     while (input->at < input->end) {
         uint8_t kind = take_byte(input);

@@ -10,7 +10,7 @@
 /* A module's function. python.c starts the interpreter before the first input. */
 PyObject *fuzz_function(PyObject *(*module)(void), const char *name);
 
-/* A buffer of items of a format (as in struct), of `bytes` bytes of its own; `data` is copied to it, or it is zeros. */
+/* A buffer of items of a format (as in struct), of `bytes` private bytes; `data` is copied to it, or it is zeros. */
 struct fuzz_buffer {
     uint8_t *memory;
     PyObject *view;

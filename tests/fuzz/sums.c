@@ -1,5 +1,5 @@
-/* sums.c: windows of events read from a file, and what chunks add up to: any events, any numbers. The first byte says which. What
- * columns.c tries is not tried again here. */
+/* sums.c: windows of events read from a file, and what chunks add up to: any events, any numbers. The first byte says
+ * which. What columns.c tries is not tried again here. */
 #include "input.h"
 #include "python.h"
 
@@ -58,12 +58,14 @@ static void make_columns(struct fuzz_buffer *columns, size_t count)
         columns[i] = fuzz_buffer_of(NULL, count * widths[i], formats[i]);
 }
 
-/* A window of a spool, of which the rest of the input is the file: what is read is what `decode` makes of the completed events. */
+/* A window of a spool, of which the rest of the input is the file: what is read is what `decode` makes of the completed
+ * events. */
 static void window(struct input *input)
 {
     static PyObject *reads, *decodes;
     const size_t from = take_byte(input), buffered = take_byte(input) % 16, columns_room = take_byte(input) % 64;
-    const size_t position = take_byte(input) % 32, room = take_byte(input) % 64, slots = take_number(input) % (1ULL << 40);
+    const size_t position = take_byte(input) % 32, room = take_byte(input) % 64,
+                 slots = take_number(input) % (1ULL << 40);
     const int64_t most_ticks = (int64_t)(take_number(input) % (LARGEST_TICKS + 1));
     const uint64_t first_ticks = take_number(input);
     const size_t bytes = (size_t)(input->end - input->at);
@@ -74,7 +76,8 @@ static void window(struct input *input)
                                      fuzz_buffer_of((const uint32_t[]){0, 1, 2}, 12, "I")};
     struct fuzz_buffer columns[COLUMNS], expected[COLUMNS];
     make_columns(columns, columns_room);
-    PyObject *told = Py_BuildValue("(KdLLLII)", (unsigned long long)first_ticks, 0.7, 1LL << 60, (long long)most_ticks, MOST_MOVED, 7U, 3U);
+    PyObject *told = Py_BuildValue("(KdLLLII)", (unsigned long long)first_ticks, 0.7, 1LL << 60, (long long)most_ticks,
+                                   MOST_MOVED, 7U, 3U);
     PyObject *result = call(PyInit__columns, "read_window", &reads,
                             Py_BuildValue("iLnnnOOONO", file, (long long)from, (Py_ssize_t)slots, (Py_ssize_t)position,
                                           (Py_ssize_t)room, numbers[0].view, numbers[1].view, numbers[2].view,
@@ -93,11 +96,13 @@ static void window(struct input *input)
         HOLDS(completed == events + left);
         struct fuzz_buffer raw = fuzz_buffer_of(whole, (size_t)events * sizeof *whole, "B");
         make_columns(expected, (size_t)events);
-        PyObject *again = call(PyInit__columns, "decode", &decodes,
-                               Py_BuildValue("OOONO", raw.view, numbers[1].view, numbers[2].view, tuple_of(expected, COLUMNS), told));
+        PyObject *again =
+            call(PyInit__columns, "decode", &decodes,
+                 Py_BuildValue("OOONO", raw.view, numbers[1].view, numbers[2].view, tuple_of(expected, COLUMNS), told));
         HOLDS(again && again != Py_None);
         for (int i = 0; i < COLUMNS; i++) {
-            HOLDS(memcmp(columns[i].memory + position * widths[i], expected[i].memory, (size_t)events * widths[i]) == 0);
+            HOLDS(memcmp(columns[i].memory + position * widths[i], expected[i].memory, (size_t)events * widths[i]) ==
+                  0);
             for (size_t k = 0; k < columns_room * widths[i]; k++) /* nothing is written where no event was asked for */
                 HOLDS((k >= position * widths[i] && k < (position + room) * widths[i]) || !columns[i].memory[k]);
         }
@@ -151,11 +156,15 @@ static void sum_calls(struct input *input)
         bits[i] = take_byte(input) % 3, mean[i] = (double)(take_number(input) % (1ULL << 53));
     struct chunk *chunk = some_chunk(input, calls);
     const size_t n = chunk->count;
-    struct fuzz_buffer arrays[9] = {
-        fuzz_buffer_of(chunk->call, 2 * n, "H"), fuzz_buffer_of(chunk->start, 8 * n, "q"),
-        fuzz_buffer_of(chunk->duration, 8 * n, "q"), fuzz_buffer_of(chunk->moved, 8 * n, "q"),
-        fuzz_buffer_of(chunk->depth, n, "B"), fuzz_buffer_of(chunk->carried, n, "B"),
-        fuzz_buffer_of(bits, calls, "B"), fuzz_buffer_of(NULL, 8 * 7 * calls, "q"), fuzz_buffer_of(NULL, 24, "q")};
+    struct fuzz_buffer arrays[9] = {fuzz_buffer_of(chunk->call, 2 * n, "H"),
+                                    fuzz_buffer_of(chunk->start, 8 * n, "q"),
+                                    fuzz_buffer_of(chunk->duration, 8 * n, "q"),
+                                    fuzz_buffer_of(chunk->moved, 8 * n, "q"),
+                                    fuzz_buffer_of(chunk->depth, n, "B"),
+                                    fuzz_buffer_of(chunk->carried, n, "B"),
+                                    fuzz_buffer_of(bits, calls, "B"),
+                                    fuzz_buffer_of(NULL, 8 * 7 * calls, "q"),
+                                    fuzz_buffer_of(NULL, 24, "q")};
     PyObject *result = call(PyInit__callsums, "sum_calls", &sums_calls, tuple_of(arrays, 9));
     int64_t known = 0, found[3] = {0}, wanted[3] = {0};
     for (size_t i = 0; i < n; i++) {
@@ -169,7 +178,8 @@ static void sum_calls(struct input *input)
     HOLDS(!result == (known < (int64_t)n));
     HOLDS(!result || memcmp(found, wanted, sizeof found) == 0);
     Py_XDECREF(result);
-    struct fuzz_buffer powers[4] = {arrays[0], arrays[2], fuzz_buffer_of(mean, 8 * calls, "d"), fuzz_buffer_of(NULL, 24 * calls, "d")};
+    struct fuzz_buffer powers[4] = {arrays[0], arrays[2], fuzz_buffer_of(mean, 8 * calls, "d"),
+                                    fuzz_buffer_of(NULL, 24 * calls, "d")};
     result = call(PyInit__callsums, "sum_powers", &sums_powers, tuple_of(powers, 4));
     HOLDS(!result == (known < (int64_t)n));
     for (size_t i = 0; i < calls; i++) {
@@ -191,9 +201,12 @@ static void count_sizes(struct input *input)
         layer_of[i] = take_byte(input) % 4 ? take_byte(input) % 3 : 255;
     struct chunk *chunk = some_chunk(input, calls);
     const size_t n = chunk->count;
-    struct fuzz_buffer arrays[6] = {
-        fuzz_buffer_of(chunk->call, 2 * n, "H"), fuzz_buffer_of(chunk->requested, 8 * n, "Q"), fuzz_buffer_of(NULL, n, "B"),
-        fuzz_buffer_of(NULL, 8 * n, "Q"), fuzz_buffer_of(NULL, 8 * n, "q"), fuzz_buffer_of(layer_of, calls, "B")};
+    struct fuzz_buffer arrays[6] = {fuzz_buffer_of(chunk->call, 2 * n, "H"),
+                                    fuzz_buffer_of(chunk->requested, 8 * n, "Q"),
+                                    fuzz_buffer_of(NULL, n, "B"),
+                                    fuzz_buffer_of(NULL, 8 * n, "Q"),
+                                    fuzz_buffer_of(NULL, 8 * n, "q"),
+                                    fuzz_buffer_of(layer_of, calls, "B")};
     PyObject *result = call(PyInit__callsums, "count_sizes", &counts, tuple_of(arrays, 6));
     if (result) {
         const size_t found = PyLong_AsSize_t(result);
@@ -218,7 +231,8 @@ static void count_sizes(struct input *input)
 static void spread_calls(struct input *input)
 {
     static PyObject *spreads;
-    const size_t calls = take_byte(input) % (MOST_CALLS + 1), rows = take_byte(input) % 4, cells = 1 + take_byte(input) % 64;
+    const size_t calls = take_byte(input) % (MOST_CALLS + 1), rows = take_byte(input) % 4,
+                 cells = 1 + take_byte(input) % 64;
     const int level = take_byte(input) % 64, shift = take_byte(input) % 64;
     const uint8_t given = take_byte(input);
     const long long in_row = (long long)take_number(input);
@@ -230,11 +244,11 @@ static void spread_calls(struct input *input)
     struct chunk *chunk = some_chunk(input, calls);
     const size_t n = chunk->count;
     struct fuzz_buffer arrays[10] = {
-        fuzz_buffer_of(chunk->start, 8 * n, "q"),   fuzz_buffer_of(chunk->duration, 8 * n, "q"),
-        fuzz_buffer_of(chunk->call, 2 * n, "H"),    fuzz_buffer_of(row_of, 4 * calls, "i"),
-        fuzz_buffer_of(chunk->rank, 4 * n, "I"),    fuzz_buffer_of(chunk->depth, n, "B"),
-        fuzz_buffer_of(chunk->moved, 8 * n, "q"),   fuzz_buffer_of(chunk->carried, n, "B"),
-        fuzz_buffer_of(bits, calls, "B"),           fuzz_buffer_of(NULL, 8 * rows * cells, "q")};
+        fuzz_buffer_of(chunk->start, 8 * n, "q"), fuzz_buffer_of(chunk->duration, 8 * n, "q"),
+        fuzz_buffer_of(chunk->call, 2 * n, "H"),  fuzz_buffer_of(row_of, 4 * calls, "i"),
+        fuzz_buffer_of(chunk->rank, 4 * n, "I"),  fuzz_buffer_of(chunk->depth, n, "B"),
+        fuzz_buffer_of(chunk->moved, 8 * n, "q"), fuzz_buffer_of(chunk->carried, n, "B"),
+        fuzz_buffer_of(bits, calls, "B"),         fuzz_buffer_of(NULL, 8 * rows * cells, "q")};
     PyObject *views[10];
     for (int i = 0; i < 10; i++)
         views[i] = arrays[i].view;
@@ -246,9 +260,10 @@ static void spread_calls(struct input *input)
         views[6] = views[7] = views[8] = Py_None;
     if (given & 8)
         views[9] = Py_None;
-    PyObject *result = call(PyInit__kernels, "spread_calls", &spreads,
-                            Py_BuildValue("OOOOOLOOOOiiLOL", views[0], views[1], views[2], views[3], views[4], in_row, views[5],
-                                          views[6], views[7], views[8], shift, level, (long long)first, views[9], (long long)cells));
+    PyObject *result =
+        call(PyInit__kernels, "spread_calls", &spreads,
+             Py_BuildValue("OOOOOLOOOOiiLOL", views[0], views[1], views[2], views[3], views[4], in_row, views[5],
+                           views[6], views[7], views[8], shift, level, (long long)first, views[9], (long long)cells));
     Py_XDECREF(result);
     release_all(arrays, 10);
 }

@@ -15,7 +15,7 @@ from ensembles.cli.ensemble_args import ensemble_from_args
 from ensembles.cli.execution_args import add_scale_arguments
 from ensembles.cli.filter_args import add_filter_arguments
 from ensembles.model.events import COLUMNS, Call, Events
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
 
 TASKS, EVENTS = 6, 42
@@ -130,7 +130,7 @@ def test_calls_of_several_kinds_and_layers_are_told(folder: Path, made: Syntheti
 
 def test_a_histogram_alone_is_an_ensemble_too() -> None:
     durations_s, phase, *_ = in_any_order(300, 3)
-    ensemble = en.Ensemble.of_sample(Sample.of(durations_s, phase), name="pread")
+    ensemble = en.Ensemble.of_sample(CountedDurations.of(durations_s, phase), name="pread")
     assert (len(ensemble), ensemble.durations_s, ensemble.rank) == (300, None, None)
     assert "300 calls, 4 phases" in repr(ensemble)
     with pytest.raises(en.EnsioError, match="recorded in mode trace"):

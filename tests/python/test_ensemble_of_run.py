@@ -87,7 +87,7 @@ def test_ensembles_that_share_their_passes_are_those_of_passes_of_their_own(
         [{"op": "read", "phase": "6-8"}, {}],
     ):
         selections = [Selection.parse(**filters).for_run(run) for filters in chosen]
-        together = from_run.ensembles_of(Run(run.path, run._source), selections, per)
+        together = from_run.ensembles_from_run(Run(run.path, run._source), selections, per)
         for ensemble, filters in zip(together, chosen, strict=True):
             alone = Run(run.path, run._source).ensemble(per, **filters)
             np.testing.assert_array_equal(ensemble.sample.counts, alone.sample.counts)
@@ -122,7 +122,7 @@ def test_parts_together_are_the_chunks(run: en.Run, most_parts: int) -> None:
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
-def test_damage_is_told_once_by_whoever_reads_last(tmp_path: Path) -> None:
+def test_damage_is_reported_once_by_the_last_reader(tmp_path: Path) -> None:
     calls = [("pwrite", 0.001 * i, 1e-4, 4096) for i in range(1, 20)]
     made = run_of(tmp_path / "run", [calls] * 4)
     for number in (1, 3):

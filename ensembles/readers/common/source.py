@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ensembles.readers.tracefile.index import Ranges
 
 
-class Source(Protocol):
+class EventSource(Protocol):
     """What a reader gives."""
 
     complete: bool

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ensembles.model.errors import EnsioError
-from ensembles.readers.foreign.common.import_table import Import
+from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.darshan import header
 from ensembles.readers.foreign.dftracer.files import dftracer_files, is_dftracer
 from ensembles.readers.foreign.otf2 import source as otf2
@@ -46,14 +46,14 @@ def has_strace(path: str, beginning: bytes | None) -> bool:
     return beginning is not None and is_strace(beginning)
 
 
-def read_strace(path: str) -> Import:
+def read_strace(path: str) -> ForeignTrace:
     """The text of strace."""
     from ensembles.readers.foreign.strace.source import StraceImport
 
     return StraceImport(path)
 
 
-def read_dftracer(path: str) -> Import:
+def read_dftracer(path: str) -> ForeignTrace:
     """A trace of DFTracer."""
     from ensembles.readers.foreign.dftracer.source import DFTracerImport
 
@@ -79,7 +79,7 @@ def has_recorder(path: str, beginning: bytes | None) -> bool:
     return b"\nfopen\n" in listed and b"MPI_File_open" in listed
 
 
-def read_recorder(path: str) -> Import:
+def read_recorder(path: str) -> ForeignTrace:
     """A trace of Recorder, which cannot be read.
 
     Raises
@@ -97,10 +97,10 @@ def read_recorder(path: str) -> Import:
 
 def has_darshan(path: str, beginning: bytes | None) -> bool:
     """Whether a file is a log of Darshan."""
-    return beginning is not None and header.version_of(beginning) is not None
+    return beginning is not None and header.log_version(beginning) is not None
 
 
-def read_darshan(path: str) -> Import:
+def read_darshan(path: str) -> ForeignTrace:
     """What is in a log of Darshan."""
     from ensembles.readers.foreign.darshan.source import read
 
@@ -118,12 +118,12 @@ class Format(NamedTuple):
         Takes a path and, of a file, its first `BEGINNING_BYTES` (of a folder: None). Reads no more than it
         needs, imports nothing heavy, and takes no file of another format for its own.
     read : callable
-        Takes the path, gives an `Import`.
+        Takes the path, gives an `ForeignTrace`.
     """
 
     name: str
     recognises: Callable[[str, bytes | None], bool]
-    read: Callable[[str], Import]
+    read: Callable[[str], ForeignTrace]
 
 
 BEGINNING_BYTES = 4096
@@ -138,6 +138,6 @@ FORMATS: tuple[Format, ...] = (
 """In the order in which they are asked."""
 
 
-def format_of(path: str, beginning: bytes | None) -> Format | None:
+def detect_format(path: str, beginning: bytes | None) -> Format | None:
     """The format of a file (its first bytes) or folder (None); None: none of them."""
     return next((known for known in FORMATS if known.recognises(path, beginning)), None)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ensembles.files.names import JOB_FILE_SUFFIX, RECORDS, TRACE_FILE
 from ensembles.model.errors import EnsioError
-from ensembles.model.sanitize_text import printable
+from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import few
 from ensembles.readers.native import job_file
 from ensembles.readers.native.owners import Chosen, choose, user_name
@@ -53,7 +53,7 @@ def run_directory_at(path: str) -> str:
     return found[0] if found else path
 
 
-def told_run_directory_at(path: str) -> str:
+def resolve_run_directory(path: str) -> str:
     """`run_directory_at`, which says so if it is not `path` itself.
 
     Raises
@@ -66,7 +66,7 @@ def told_run_directory_at(path: str) -> str:
         import logging
 
         sentence = f"{path} holds no record itself; this is its one run, {found}"
-        logging.getLogger("ensembles").warning("ensio: %s", printable(sentence))
+        logging.getLogger("ensembles").warning("ensio: %s", sanitize_text(sentence))
     return found
 
 

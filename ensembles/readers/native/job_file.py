@@ -32,8 +32,8 @@ from ensembles.readers.native.spool_bytes import Piece
 
 MAGIC = CONSTANTS["ENSIO_JOB_MAGIC"].to_bytes(8, "little")
 
-_CHECKED_FROM = JOB_PROCESS.offset_of("name_bytes")
-_HEAD_FROM = JOB_PROCESS.offset_of("spool")
+_CHECKED_FROM = JOB_PROCESS.field_offset("name_bytes")
+_HEAD_FROM = JOB_PROCESS.field_offset("spool")
 _MOST_PROCESSES = 1 << 24
 _MOST_WINDOW_BYTES = 1 << 28
 _OF_EVENTS = (CONSTANTS["ENSIO_WINDOW_EVENTS"],)

@@ -25,7 +25,7 @@ NATIVE = _decode is not None
 BLOCK_EVENTS = CONSTANTS["ENSIO_BLOCK_EVENTS"]
 
 _COLUMNS = ("start", "duration", "file", "requested", "moved", "offset")
-_CHECKED_FROM = BLOCK.offset_of("events")
+_CHECKED_FROM = BLOCK.field_offset("events")
 _MOST_NUMBER_BYTES = 10
 
 

@@ -80,7 +80,7 @@ def aligned_ns(spool: Spool, alignment: Alignment, which: str) -> int:
     return time_ns - alignment.correction(spool).ahead_ns(time_ns)
 
 
-def process_of(member: Member, alignment: Alignment) -> Process:
+def describe_process(member: Member, alignment: Alignment) -> Process:
     """The process of a spool."""
     spool, head = member.spool, member.spool.head
     command = spool.properties.get(b"command", b"")

@@ -34,7 +34,7 @@ _FILE, _FILE_FACTS, _REGION, _CALLS, _PROPERTIES = (
 _MOST_RANKS = 1 << 24
 _STATES = [CONSTANTS[f"ENSIO_STATE_{state}"] for state in ("RUNNING", "ENDED", "REPLACED")]
 _MOST_TEXT_BYTES = 1 << 26
-_CALL_OFFSET = EVENT.offset_of("call")
+_CALL_OFFSET = EVENT.field_offset("call")
 _FEW_SLOTS = HEAD_BYTES // EVENT.size
 _MOST_SCRATCH_SLOTS = (1 << 20) // EVENT.size
 _FIRST_READ_BYTES = TEXT_BYTES + 4096
@@ -60,7 +60,7 @@ class Window(NamedTuple):
         return Window(position, self.slots - self.summarised, self.thread, 0, self.rate)
 
 
-class Part(NamedTuple):
+class SummaryPart(NamedTuple):
     """Where a part of the summary lies: so many cells, or blocks of bins, from byte `position` on."""
 
     position: int
@@ -136,8 +136,8 @@ class Spool:
     marks: list[Window] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
     scratch: list[Window] = field(default_factory=list)
-    cells: list[Part] = field(default_factory=list)
-    blocks: list[Part] = field(default_factory=list)
+    cells: list[SummaryPart] = field(default_factory=list)
+    blocks: list[SummaryPart] = field(default_factory=list)
     pending: int = 0
     has_events: bool = False
     notes: list[str] = field(default_factory=list)
@@ -358,10 +358,10 @@ def add_window(spool: Spool, window: Any, first: int, room: int) -> bool:
     if window.kind == CONSTANTS["ENSIO_WINDOW_SCRATCH"]:
         spool.scratch.append(_window(window, first, room))
     elif window.kind == CONSTANTS["ENSIO_WINDOW_CELLS"]:
-        spool.cells.append(Part(first, min(window.summarised, room // CELL.size)))
+        spool.cells.append(SummaryPart(first, min(window.summarised, room // CELL.size)))
         spool.has_events |= window.summarised > 0
     elif window.kind == CONSTANTS["ENSIO_WINDOW_BINS"]:
-        spool.blocks.append(Part(first, room // BLOCK_BYTES))
+        spool.blocks.append(SummaryPart(first, room // BLOCK_BYTES))
     elif window.kind == CONSTANTS["ENSIO_WINDOW_MARKS"]:
         spool.marks.append(Window(first, room // EVENT.size, 0))
         spool.has_events = True

@@ -30,8 +30,8 @@ from ensembles.readers.native.process_metadata import (
     add_facts,
     aligned_ns,
     count_tasks,
+    describe_process,
     described,
-    process_of,
 )
 from ensembles.readers.native.rank_assignment import assign_ranks
 from ensembles.readers.native.region_events import marked_spools, read_regions
@@ -96,7 +96,7 @@ class SpoolSource:
         self.spools = {
             os.path.basename(spool.job_path or spool.path): identity(spool.status) for spool in spools
         }
-        processes = [process_of(member, alignment) for member in members]
+        processes = [describe_process(member, alignment) for member in members]
         self.metadata = described(spools, processes, origin_ns)
         # Processes of which all events are in a job file have no summary there: it follows from the events.
         bare = any(spool.coded and not spool.is_summarised for spool in spools)

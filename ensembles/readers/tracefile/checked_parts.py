@@ -78,7 +78,7 @@ def lies_here(parent: h5py.Group, name: str) -> bool:
     return has_part(parent, name) and parent.id.links.get_info(name.encode()).type == h5py.h5l.TYPE_HARD
 
 
-def group_of(parent: h5py.Group, name: str) -> h5py.Group:
+def open_group(parent: h5py.Group, name: str) -> h5py.Group:
     """A group of the same file.
 
     Raises
@@ -92,7 +92,7 @@ def group_of(parent: h5py.Group, name: str) -> h5py.Group:
     return group
 
 
-def column_of(group: h5py.Group, name: str) -> h5py.Dataset:
+def open_column(group: h5py.Group, name: str) -> h5py.Dataset:
     """A column that is there in full: HDF5 gives zeros for what was never written, at any length.
 
     Raises
@@ -114,23 +114,23 @@ def column_of(group: h5py.Group, name: str) -> h5py.Dataset:
         whole = dataset.id.get_num_chunks() == -(-length // dataset.chunks[0])
         if dataset.compression == "gzip":
             whole &= _DEFLATE_RATIO * stored_bytes >= length * dataset.dtype.itemsize
-    if not whole or stored_bytes > os.fstat(descriptor_of(dataset)).st_size:
+    if not whole or stored_bytes > os.fstat(open_descriptor(dataset)).st_size:
         raise ValueError(f"a part of its column {name} is missing")
     return dataset
 
 
 def whole_column(group: h5py.Group, name: str) -> np.ndarray:
     """All of a column."""
-    dataset = column_of(group, name)
+    dataset = open_column(group, name)
     if dataset.dtype.hasobject:
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
     _check_size(dataset, name)
     return dataset[:]
 
 
-def texts_of(group: h5py.Group, name: str) -> list[str]:
+def read_texts(group: h5py.Group, name: str) -> list[str]:
     """A column of texts of a fixed length."""
-    dataset = column_of(group, name)
+    dataset = open_column(group, name)
     kind = h5py.check_string_dtype(dataset.dtype)
     if kind is None or kind.length is None:
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
@@ -149,20 +149,20 @@ def texts_of(group: h5py.Group, name: str) -> list[str]:
     return texts
 
 
-def rows_of(group: h5py.Group, *names: str) -> list[tuple[str, ...]]:
+def read_rows(group: h5py.Group, *names: str) -> list[tuple[str, ...]]:
     """Several columns of texts, row by row."""
-    return list(zip(*(texts_of(group, name) for name in names), strict=True))
+    return list(zip(*(read_texts(group, name) for name in names), strict=True))
 
 
-def numbers_of(group: h5py.Group, name: str) -> Any:
+def read_numbers(group: h5py.Group, name: str) -> Any:
     """A column of whole numbers: an array."""
-    dataset = column_of(group, name)
+    dataset = open_column(group, name)
     if dataset.dtype.kind not in "iu":
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
     return whole_column(group, name)
 
 
-def attribute_of(parent: h5py.Group, name: str) -> Any:
+def read_attribute(parent: h5py.Group, name: str) -> Any:
     """An attribute that is one number or one text (bytes).
 
     Raises
@@ -187,7 +187,7 @@ def _own(parent: h5py.Group, name: str) -> Any:
         raise KeyError(f"{name} is missing")
     if not lies_here(parent, name):
         raise ValueError(f"{name} in it is a link to somewhere else")
-    if not is_header(descriptor_of(parent), parent.id.links.get_info(name.encode()).u):
+    if not is_header(open_descriptor(parent), parent.id.links.get_info(name.encode()).u):
         raise ValueError(f"the header of {name} in it has no checksum")
     return parent[name]
 
@@ -198,6 +198,6 @@ def _check_size(dataset: h5py.Dataset, name: str) -> None:
         raise ValueError(f"its column {name} unpacks to {size:,} bytes from {stored_bytes:,}")
 
 
-def descriptor_of(part: h5py.Group | h5py.Dataset) -> int:
+def open_descriptor(part: h5py.Group | h5py.Dataset) -> int:
     """Of the open file in which it lies."""
     return int(part.file.id.get_vfd_handle())

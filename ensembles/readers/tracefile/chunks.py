@@ -45,7 +45,7 @@ Limits = Mapping[str, tuple[int, int]]
 _NUMBERS = {name: number for number, name in enumerate(COLUMNS)}
 
 
-class Part(NamedTuple):
+class ChunkRows(NamedTuple):
     """Some rows of a chunk.
 
     Attributes
@@ -88,7 +88,7 @@ class ChunkReader:
         self._limits = limits
         self._workspaces: list[Any] = []
 
-    def read(self, descriptor: int, parts: Sequence[Part]) -> None:
+    def read(self, descriptor: int, parts: Sequence[ChunkRows]) -> None:
         """Read parts of an open file.
 
         Raises
@@ -110,14 +110,14 @@ class ChunkReader:
         finally:
             self._workspaces.append(workspace)
 
-    def _told(self, part: Part) -> tuple[object, ...]:
+    def _told(self, part: ChunkRows) -> tuple[object, ...]:
         name, position, stored_bytes, rows, first, out, zeroed = part
         is_signed = out.dtype.kind == "i"
         where = (position, stored_bytes, rows, first)
         return (_NUMBERS[name], name, is_signed, zeroed, *where, out, self._limits.get(name))
 
 
-def numpy_read(descriptor: int, parts: Sequence[Part], limits: Limits) -> None:
+def numpy_read(descriptor: int, parts: Sequence[ChunkRows], limits: Limits) -> None:
     """`ChunkReader.read` without compiled code."""
     for part in parts:
         raw = os.pread(descriptor, part.stored_bytes, part.position)

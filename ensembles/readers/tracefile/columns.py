@@ -10,8 +10,8 @@ import h5py
 import numpy as np
 
 from ensembles.model.events import COLUMNS
-from ensembles.readers.tracefile.checked_parts import column_of, descriptor_of
-from ensembles.readers.tracefile.chunks import ChunkReader, Limits, Part, check_limits
+from ensembles.readers.tracefile.checked_parts import open_column, open_descriptor
+from ensembles.readers.tracefile.chunks import ChunkReader, ChunkRows, Limits, check_limits
 from ensembles.readers.tracefile.index import TraceIndex
 
 THREADS = min(4, len(os.sched_getaffinity(0)))
@@ -40,7 +40,7 @@ class TraceColumns:
 
     def __init__(self, group: h5py.Group, names: Sequence[str], limits: Limits) -> None:
         self.names = tuple(names)
-        self._datasets = {name: column_of(group, name) for name in names}
+        self._datasets = {name: open_column(group, name) for name in names}
         self._limits = limits
         lengths = {dataset.shape[0] for dataset in self._datasets.values()}
         if len(lengths) != 1:
@@ -56,7 +56,7 @@ class TraceColumns:
         }
         self._places: dict[str, list[tuple[int, int, int]]] = {}
         self._reader = ChunkReader(limits)
-        self._descriptor = descriptor_of(next(iter(self._datasets.values())))
+        self._descriptor = open_descriptor(next(iter(self._datasets.values())))
 
     def read(
         self,
@@ -96,10 +96,10 @@ class TraceColumns:
 
     def _work(
         self, low: int, high: int, out: dict[str, np.ndarray], zeroed: bool
-    ) -> Iterator[tuple[int, list[Part]]]:
+    ) -> Iterator[tuple[int, list[ChunkRows]]]:
         """What threads may read side by side, and its first row: the same rows of all columns, or single
         columns, where there are not enough of these."""
-        by_row: dict[int, list[Part]] = {}
+        by_row: dict[int, list[ChunkRows]] = {}
         for name, rows in self._plain_gzip.items():
             if name not in self._places:
                 self._places[name] = _places(self._datasets[name])
@@ -109,7 +109,7 @@ class TraceColumns:
                     raise ValueError(f"a part of its column {name} is stored without compression")
                 begin, end = max(first, low), min(first + rows, high)
                 place = out[name][begin - low : end - low]
-                part = Part(name, position, stored_bytes, rows, begin - first, place, zeroed)
+                part = ChunkRows(name, position, stored_bytes, rows, begin - first, place, zeroed)
                 by_row.setdefault(first, []).append(part)
         if len(by_row) >= THREADS:
             return iter(by_row.items())
@@ -117,14 +117,14 @@ class TraceColumns:
         each.sort(key=lambda one: -one[1].stored_bytes)
         return ((first, [part]) for first, part in each)
 
-    def _chunk_in(self, index: TraceIndex, first: int, parts: list[Part]) -> int | None:
+    def _chunk_in(self, index: TraceIndex, first: int, parts: list[ChunkRows]) -> int | None:
         """The chunk of the index that these parts are, with all columns that it is about."""
         if not self._ordering or first % index.rows:
             return None
         whole = {part.name for part in parts if part.rows == index.rows and part.first == 0}
         return first // index.rows if whole.issuperset(self._ordering) else None
 
-    def _read_checked(self, parts: list[Part], index: TraceIndex, chunk: int) -> None:
+    def _read_checked(self, parts: list[ChunkRows], index: TraceIndex, chunk: int) -> None:
         """Parts that are a chunk of the index, whose order is looked at while they are in the cache."""
         self._reader.read(self._descriptor, parts)
         index.check(chunk, {part.name: part.out for part in parts if part.name in self._ordering})

@@ -85,7 +85,7 @@ class TraceIndex:
         """Rank of the last event of each chunk."""
         return self.rank_of_row(np.minimum((np.arange(self.chunks) + 1) * self.rows, self.length) - 1)
 
-    def key_of(self, chunk: int) -> tuple[int, int]:
+    def order_key(self, chunk: int) -> tuple[int, int]:
         """Rank and start of the first event of a chunk."""
         return int(self.first_rank[chunk]), int(self.first_start[chunk])
 
@@ -120,7 +120,7 @@ class TraceIndex:
                 wanted |= mine_after & until & (~one | since)
         return wanted
 
-    def runs_of(self, wanted: np.ndarray, most_chunks: int) -> Iterator[tuple[int, int, bool]]:
+    def runs_of_ranks(self, wanted: np.ndarray, most_chunks: int) -> Iterator[tuple[int, int, bool]]:
         """Rows from and to of successive chunks, at most so many at a time; and whether the next rows go on
         with the one after them."""
         numbers = np.flatnonzero(wanted)

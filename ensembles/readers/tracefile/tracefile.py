@@ -20,19 +20,19 @@ from ensembles.readers.common.completion_order import NEEDED, CompletionOrder
 from ensembles.readers.common.value_ranges import LIMITS, unsound
 from ensembles.readers.native.block_reader import ReusedColumns
 from ensembles.readers.tracefile.checked_parts import (
-    attribute_of,
     check_superblock,
-    group_of,
     has_part,
-    numbers_of,
-    texts_of,
+    open_group,
+    read_attribute,
+    read_numbers,
+    read_texts,
     whole_column,
 )
 from ensembles.readers.tracefile.chunks import DAMAGE, Limits
 from ensembles.readers.tracefile.columns import THREADS, TraceColumns
 from ensembles.readers.tracefile.hdf5_filters import find_plugins
 from ensembles.readers.tracefile.index import Ranges, TraceIndex
-from ensembles.readers.tracefile.stored_metadata import FORMAT, VERSION, number_of, read_metadata
+from ensembles.readers.tracefile.stored_metadata import FORMAT, VERSION, read_metadata, read_number
 from ensembles.summaries.cells import ARRAYS, CellSummary
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
@@ -78,11 +78,11 @@ class _Open(NamedTuple):
         index, names = self.ranks, self.columns.names
         most_chunks = max(max_events // index.rows, 1)
         reused = ReusedColumns(min(most_chunks * index.rows, index.length), names)
-        for low, high, goes_on in index.runs_of(wanted, most_chunks):
+        for low, high, goes_on in index.runs_of_ranks(wanted, most_chunks):
             taken = reused.taken()
             columns = self.read(low, high, {name: taken[name][: high - low] for name in names})
             if sorting is not None:
-                columns = sorting.put(columns, index.key_of(high // index.rows) if goes_on else None)
+                columns = sorting.put(columns, index.order_key(high // index.rows) if goes_on else None)
             yield columns
             del columns  # so that their memory can take the next ones
 
@@ -108,28 +108,28 @@ class TraceFileSource:
     def __init__(self, path: str) -> None:
         self.path = path
         with _opened(path) as file:
-            if "format" not in file.attrs or attribute_of(file, "format") != FORMAT.encode():
+            if "format" not in file.attrs or read_attribute(file, "format") != FORMAT.encode():
                 raise ValueError("it is an HDF5 file of something else")
-            version = number_of(file, "version", 1 << 31)
+            version = read_number(file, "version", 1 << 31)
             if version != VERSION:
                 raise ValueError(f"its version is {version}, and this ensio reads {VERSION}")
-            self.complete = bool(number_of(file, "complete", 1))
+            self.complete = bool(read_number(file, "complete", 1))
             self.metadata = read_metadata(file)
-            unknown = _unknown_parts(file, _PARTS) + _unknown_parts(group_of(file, "events"), COLUMNS)
+            unknown = _unknown_parts(file, _PARTS) + _unknown_parts(open_group(file, "events"), COLUMNS)
             if unknown:
                 self.metadata.note(
                     f"{path} has {unknown:,} parts that this ensio does not know, which were passed over"
                 )
-            spools = group_of(file, "spools")
-            sizes, changes = (numbers_of(spools, name).tolist() for name in ("bytes", "mtime_ns"))
+            spools = open_group(file, "spools")
+            sizes, changes = (read_numbers(spools, name).tolist() for name in ("bytes", "mtime_ns"))
             identities = zip(sizes, changes, strict=True)
-            self.spools = dict(zip(texts_of(spools, "name"), identities, strict=True))
+            self.spools = dict(zip(read_texts(spools, "name"), identities, strict=True))
 
     @property
     def slots(self) -> int:
         """Number of events."""
         with _opened(self.path) as file:
-            return TraceColumns(group_of(file, "events"), ("duration",), {}).length
+            return TraceColumns(open_group(file, "events"), ("duration",), {}).length
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
         """At most `max_events` at a time, in the order of ranks.
@@ -234,9 +234,11 @@ class TraceFileSource:
         with _opened(self.path) as file:
             if not has_part(file, "regions"):  # written before there were any
                 return RegionTable.empty()
-            group = group_of(file, "regions")
-            columns = {name: numbers_of(group, name).astype(dtype) for name, dtype in REGION_COLUMNS.items()}
-            table = RegionTable(columns, texts_of(group, "names"))
+            group = open_group(file, "regions")
+            columns = {
+                name: read_numbers(group, name).astype(dtype) for name, dtype in REGION_COLUMNS.items()
+            }
+            table = RegionTable(columns, read_texts(group, "names"))
             if len(table) and (table.name.max() >= len(table.names) or table.kind.max() >= len(KINDS)):
                 raise ValueError("its regions have numbers without a name")
             if unsound(columns) is not None:
@@ -248,7 +250,7 @@ class TraceFileSource:
         with _opened(self.path) as file:
             if not has_part(file, "summary"):
                 return None
-            group = group_of(file, "summary")
+            group = open_group(file, "summary")
             arrays = {name: whole_column(group, name) for name in ARRAYS}
             return CellSummary.from_arrays(arrays, self.metadata.calls, self.metadata.files)
 
@@ -257,7 +259,7 @@ class TraceFileSource:
         with _opened(self.path) as file:
             if not has_part(file, "ranks"):
                 return None
-            group = group_of(file, "ranks")
+            group = open_group(file, "ranks")
             rows = {name: whole_column(group, name) for name in RANK_COLUMNS}
             if len({len(column) for column in rows.values()}) != 1:
                 raise ValueError("its columns about ranks have different lengths")
@@ -273,7 +275,7 @@ class TraceFileSource:
     @contextmanager
     def _opened(self, names: Iterable[str] | None = None, threads: int = THREADS) -> Iterator[_Open]:
         with _opened(self.path) as file, ThreadPoolExecutor(threads) as pool:
-            events = group_of(file, "events")
+            events = open_group(file, "events")
             find_plugins(events, self.path)
             columns = TraceColumns(events, tuple(COLUMNS) if names is None else tuple(names), self._limits)
             yield _Open(columns, _read_index(file, columns.length), pool)
@@ -304,7 +306,7 @@ def _tell_order(names: Iterable[str] | None) -> bool:
 
 
 def _read_index(file: h5py.File, length: int) -> TraceIndex:
-    group = group_of(file, "index")
-    rows = number_of(group, "rows", _MOST_CHUNK_ROWS)
+    group = open_group(file, "index")
+    rows = read_number(group, "rows", _MOST_CHUNK_ROWS)
     names = ("rank", "row", "first_start", "last_start", "max_end")
-    return TraceIndex(length, rows, *(numbers_of(group, name).astype(np.int64) for name in names))
+    return TraceIndex(length, rows, *(read_numbers(group, name).astype(np.int64) for name in names))

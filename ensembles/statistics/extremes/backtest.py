@@ -11,10 +11,10 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text
-from ensembles.statistics.extremes.exchangeability import Calls, exchangeability_of
+from ensembles.statistics.extremes.exchangeability import CallAttributes, check_exchangeability
 from ensembles.statistics.extremes.maximum import Tail, answer, in_phases
-from ensembles.statistics.extremes.stationarity import blocks_in_time
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.extremes.stationarity import time_blocks
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,13 @@ _RANK_SPLITS = 10
 _LEAST_THINNED = 4
 
 
-def backtest_of(
-    sample: Sample, tasks: int | None = None, level: float = 0.9, *, calls: Calls | None = None, seed: int = 0
+def run_backtest(
+    sample: CountedDurations,
+    tasks: int | None = None,
+    level: float = 0.9,
+    *,
+    calls: CallAttributes | None = None,
+    seed: int = 0,
 ) -> Backtest:
     """Leave parts of an ensemble out, predict their slowest calls from the rest, and count.
 
@@ -129,7 +134,7 @@ def backtest_of(
     sample = in_phases(sample)
     if sample.phases_known and len(sample.n) > 1:
         if np.median(sample.n) < 2 and calls is not None and calls.start_ns is not None:
-            blocks = blocks_in_time(calls, tasks or _block_of(sample.total), sample.resolution_s)
+            blocks = time_blocks(calls, tasks or _block_of(sample.total), sample.resolution_s)
             sample, calls = (sample, calls) if blocks is None else (blocks, None)
         if sample.total > len(sample.n) and np.median(sample.n) < 2:
             reason = "most phases have a single call: there is no slowest of several in them"
@@ -153,7 +158,9 @@ def _block_of(calls: int) -> int:
     return max(round(calls**0.5), 1)
 
 
-def _phases_left_out(sample: Sample, rng: np.random.Generator) -> Iterator[tuple[Sample, Sample]]:
+def _phases_left_out(
+    sample: CountedDurations, rng: np.random.Generator
+) -> Iterator[tuple[CountedDurations, CountedDurations]]:
     p = len(sample.n)
     if p < _FEWEST_PHASES:
         return
@@ -162,15 +169,15 @@ def _phases_left_out(sample: Sample, rng: np.random.Generator) -> Iterator[tuple
         yield sample.chosen(fold != one), sample.chosen(fold == one)
 
 
-def _later_phases(sample: Sample) -> Iterator[tuple[Sample, Sample]]:
+def _later_phases(sample: CountedDurations) -> Iterator[tuple[CountedDurations, CountedDurations]]:
     half = len(sample.n) // 2
     if len(sample.n) >= _FEWEST_PHASES:
         yield sample.chosen(np.arange(half)), sample.chosen(np.arange(half, len(sample.n)))
 
 
 def _ranks_left_out(
-    calls: Calls, sample: Sample, rng: np.random.Generator
-) -> Iterator[tuple[Sample, Sample]]:
+    calls: CallAttributes, sample: CountedDurations, rng: np.random.Generator
+) -> Iterator[tuple[CountedDurations, CountedDurations]]:
     assert calls.rank is not None
     assert calls.phase is not None
     inside = calls.phase >= 0 if sample.phases_known else np.ones(len(calls.durations_s), bool)
@@ -180,18 +187,18 @@ def _ranks_left_out(
     for _ in range(_RANK_SPLITS):
         left = (rng.permutation(len(ranks)) < len(ranks) // 2)[place.reshape(-1)]
         yield tuple(  # type: ignore[misc]
-            Sample.of(calls.durations_s[part], calls.phase[part], sample.resolution_s)
+            CountedDurations.of(calls.durations_s[part], calls.phase[part], sample.resolution_s)
             for part in (inside & ~left, inside & left)
         )
 
 
 def _counted(
     kind: str,
-    splits: Iterator[tuple[Sample, Sample]],
+    splits: Iterator[tuple[CountedDurations, CountedDurations]],
     tasks: int | None,
     level: float,
     rng: np.random.Generator,
-    whole: Sample | None,
+    whole: CountedDurations | None,
     coming: bool = False,
 ) -> Coverage:
     """Predict what was left out, and count. ``coming``: it is what came next, of which a run that has not
@@ -215,7 +222,7 @@ def _counted(
                     continue
             else:
                 sizes, slowest_s = _drawn(left, tasks, rng)
-        tested = exchangeability_of(seen)
+        tested = check_exchangeability(seen)
         for size in _sizes(sizes):
             mine = slowest_s[sizes == size]
             found = answer(seen, int(size), level, tested)
@@ -256,7 +263,7 @@ def _place(slowest_s: np.ndarray, found: Tail, resolution_s: float) -> np.ndarra
     return np.array([below, ~(below | above), above], dtype=np.float64)
 
 
-def _drawn(left: Sample, tasks: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _drawn(left: CountedDurations, tasks: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """The slowest of ``tasks`` calls drawn from each phase that has so many."""
     from ensembles.statistics.extremes.phase_maxima import longest_log_s
 
@@ -269,7 +276,7 @@ def _drawn(left: Sample, tasks: int, rng: np.random.Generator) -> tuple[np.ndarr
     return np.full(len(left.n), tasks), slowest_s
 
 
-def _thinned(sample: Sample, by: float, rng: np.random.Generator) -> Sample:
+def _thinned(sample: CountedDurations, by: float, rng: np.random.Generator) -> CountedDurations:
     """Each call is kept with the chance 1 / by."""
     from dataclasses import replace
 
@@ -301,7 +308,9 @@ def _thinned(sample: Sample, by: float, rng: np.random.Generator) -> Sample:
     return thinned.chosen(size > 0)
 
 
-def _calls_left_out(sample: Sample, tasks: int | None, level: float, rng: np.random.Generator) -> Coverage:
+def _calls_left_out(
+    sample: CountedDurations, tasks: int | None, level: float, rng: np.random.Generator
+) -> Coverage:
     """Calls of no known phases: so many are left out at random that the step to them is as large as to
     ``tasks``."""
     kind = "calls"
@@ -312,7 +321,7 @@ def _calls_left_out(sample: Sample, tasks: int | None, level: float, rng: np.ran
         )
         return Coverage(kind, None, None, None, 0, 0, None, reason)
     ratio = tasks / sample.total
-    tested = exchangeability_of(sample.pooled())
+    tested = check_exchangeability(sample.pooled())
     inside, widths, refused, reason = [], [], 0, None
     for _ in range(MOST_FITS):
         seen = _thinned(sample.pooled(), 1.0 + ratio, rng)
@@ -333,7 +342,7 @@ def _calls_left_out(sample: Sample, tasks: int | None, level: float, rng: np.ran
     return Coverage(kind, float(within), float(below), float(above), len(inside), refused, width, reason)
 
 
-def _longest_of(sample: Sample, counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _longest_of(sample: CountedDurations, counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     from ensembles.summaries.bins import bin_edges_s
 
     last, edges = int(np.flatnonzero(counts)[-1]), bin_edges_s()

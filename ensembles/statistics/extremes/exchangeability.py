@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 SIGNIFICANT = 0.01
@@ -28,7 +28,7 @@ _TAIL_SHARE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Calls:
+class CallAttributes:
     """What is known of each call besides its duration; arrays of shape (n,), or None."""
 
     durations_s: np.ndarray
@@ -38,10 +38,10 @@ class Calls:
     node: np.ndarray | None = None
     start_ns: np.ndarray | None = None
 
-    def chosen(self, which: np.ndarray) -> Calls:
+    def chosen(self, which: np.ndarray) -> CallAttributes:
         """Some of the calls."""
         columns = (self.phase, self.rank, self.ordinal, self.node, self.start_ns)
-        return Calls(
+        return CallAttributes(
             self.durations_s[which], *(None if column is None else column[which] for column in columns)
         )
 
@@ -113,7 +113,9 @@ class Exchangeability:
         ]
 
 
-def exchangeability_of(sample: Sample, calls: Calls | None = None, seed: int = 0) -> Exchangeability:
+def check_exchangeability(
+    sample: CountedDurations, calls: CallAttributes | None = None, seed: int = 0
+) -> Exchangeability:
     """Test a sample along its phases, and calls along all that is known of them.
 
     Parameters
@@ -150,7 +152,7 @@ def _in_the_middle(start_ns: np.ndarray, rng: np.random.Generator) -> np.ndarray
     return np.flatnonzero((start_ns >= part[5_000 - half]) & (start_ns <= part[5_000 + half - 1]))
 
 
-def _along_columns(calls: Calls, resolution_s: float, rng: np.random.Generator) -> list[Factor]:
+def _along_columns(calls: CallAttributes, resolution_s: float, rng: np.random.Generator) -> list[Factor]:
     n = len(calls.durations_s)
     if n > _MOST_CALLS:
         calls = calls.chosen(np.sort(rng.choice(n, _MOST_CALLS, replace=False)))
@@ -218,7 +220,7 @@ def _component(size: np.ndarray, between: float, squares: float) -> float:
     return float((between_mean - within_mean) / (between_mean + (mean_size - 1) * within_mean))
 
 
-def by_phase(sample: Sample, rng: np.random.Generator) -> Factor:
+def by_phase(sample: CountedDurations, rng: np.random.Generator) -> Factor:
     """Whether calls of different phases differ, from their bins."""
     counts = sample.counts
     group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
@@ -247,7 +249,7 @@ def by_phase(sample: Sample, rng: np.random.Generator) -> Factor:
     return Factor("phase", len(size), p_value, share)
 
 
-def slow_calls_by_phase(sample: Sample, rng: np.random.Generator) -> Factor:
+def slow_calls_by_phase(sample: CountedDurations, rng: np.random.Generator) -> Factor:
     """Whether the slowest twentieth of the calls gathers in some phases: the spread of their number over
     phases, against draws without replacement. The share is that of the variance of "is one of them"."""
     longer = np.cumsum(sample.counts[::-1])[::-1]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 MOST_CALLS = 100
@@ -38,7 +38,7 @@ _FEWEST_ABOVE = 10
 _OCTAVES = (0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0)
 
 
-def last_antimode_s(sample: Sample, significant: float = SIGNIFICANT) -> float:
+def last_antimode_s(sample: CountedDurations, significant: float = SIGNIFICANT) -> float:
     """The last valley between two modes of log duration above the median, in seconds; 0.0: there is none.
 
     Calls are counted in classes of log duration, of several widths. A class is in a valley if its count is
@@ -105,7 +105,7 @@ _APART = (1, 2, 4)
 """Classes from the first to the middle one, and from there to the last."""
 
 
-def last_shoulder_s(sample: Sample, significant: float = SHOULDER_SIGNIFICANT) -> float:
+def last_shoulder_s(sample: CountedDurations, significant: float = SHOULDER_SIGNIFICANT) -> float:
     """Where the last kind of calls begins, above the median, in seconds; 0.0: there is one kind only."""
     triples = _triples(sample)
     if not triples.shape[1]:
@@ -121,7 +121,7 @@ def last_shoulder_s(sample: Sample, significant: float = SHOULDER_SIGNIFICANT) -
     return float(2.0 ** end[same][np.argmax(root[same])])
 
 
-def _triples(sample: Sample) -> np.ndarray:
+def _triples(sample: CountedDurations) -> np.ndarray:
     """All triples of classes that hold too few calls in the middle, shape (7, m): calls of the three, u, and
     (log2 seconds) where the first begins, the middle one ends and the last ends."""
     counts, edges = sample.counts, bin_edges_s()

@@ -10,12 +10,22 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
-from ensembles.statistics.extremes.exchangeability import Calls, Exchangeability, Factor, exchangeability_of
-from ensembles.statistics.extremes.order_statistics import Equation1, Longest, equation1_of, reach
-from ensembles.statistics.extremes.pareto_tail import beyond
+from ensembles.statistics.extremes.exchangeability import (
+    CallAttributes,
+    Exchangeability,
+    Factor,
+    check_exchangeability,
+)
+from ensembles.statistics.extremes.order_statistics import (
+    Equation1,
+    UpperOrderStatistics,
+    compute_equation1,
+    max_tasks,
+)
+from ensembles.statistics.extremes.pareto_tail import fit_pareto_tail
 from ensembles.statistics.extremes.phase_maxima import PhaseMaxima, phase_maxima
-from ensembles.statistics.extremes.stationarity import blocks_in_time, unsettled
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.extremes.stationarity import time_blocks, unsettled
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 METHODS = {
@@ -128,8 +138,13 @@ MOST_STEP = 1024
 """A phase's tail is carried up to so many times its calls."""
 
 
-def slowest_of(
-    sample: Sample, tasks: int, level: float = 0.9, *, calls: Calls | None = None, seed: int = 0
+def predict_maximum(
+    sample: CountedDurations,
+    tasks: int,
+    level: float = 0.9,
+    *,
+    calls: CallAttributes | None = None,
+    seed: int = 0,
 ) -> Tail:
     """The distribution of the slowest of ``tasks`` new calls.
 
@@ -159,11 +174,11 @@ def slowest_of(
     sample = in_phases(sample)
     if calls is not None and len(calls.durations_s) > sample.total and calls.phase is not None:
         calls = calls.chosen(calls.phase >= 0)
-    tested = exchangeability_of(sample, calls, seed)
+    tested = check_exchangeability(sample, calls, seed)
     return answer(sample, int(tasks), level, tested, calls)
 
 
-def in_phases(sample: Sample) -> Sample:
+def in_phases(sample: CountedDurations) -> CountedDurations:
     """The calls that are in a phase; all of them, if none is."""
     inside = sample.phase >= 0
     if not sample.phases_known or inside.all():
@@ -172,9 +187,13 @@ def in_phases(sample: Sample) -> Sample:
 
 
 def answer(
-    sample: Sample, tasks: int, level: float, tested: Exchangeability, calls: Calls | None = None
+    sample: CountedDurations,
+    tasks: int,
+    level: float,
+    tested: Exchangeability,
+    calls: CallAttributes | None = None,
 ) -> Tail:
-    """As `slowest_of`, when exchangeability has been tested."""
+    """As `predict_maximum`, when exchangeability has been tested."""
     side = (1.0 - level) / 2.0
     levels = np.array([side, 0.5, 1.0 - side])
     found = _Found(refused=_no_answer(sample))
@@ -201,13 +220,13 @@ def answer(
         effective_phases=found.effective,
         effective_n=tested.effective_n,
         extremal_index=tested.extremal_index,
-        equation1=equation1_of(sample, tasks, level) if sample.total else None,
+        equation1=compute_equation1(sample, tasks, level) if sample.total else None,
         refused=found.refused,
         unsettled=found.unsettled,
     )
 
 
-def _largest(sample: Sample, durations_s: np.ndarray) -> np.ndarray:
+def _largest(sample: CountedDurations, durations_s: np.ndarray) -> np.ndarray:
     """The longest calls: no more than are needed are sorted."""
     longer = sample.counts[::-1].cumsum()[::-1]
     enough = np.flatnonzero(longer >= min(LARGEST, sample.total))[-1]
@@ -225,7 +244,7 @@ class _Found:
     unsettled: str | None = None
 
 
-def _no_answer(sample: Sample) -> str | None:
+def _no_answer(sample: CountedDurations) -> str | None:
     """Why a sample says nothing about its slowest call, whatever is asked."""
     if sample.total == 0:
         return "there are no calls"
@@ -244,12 +263,12 @@ def _no_answer(sample: Sample) -> str | None:
 
 
 def _found(
-    sample: Sample,
+    sample: CountedDurations,
     tasks: int,
     level: float,
     levels: np.ndarray,
     tested: Exchangeability,
-    calls: Calls | None,
+    calls: CallAttributes | None,
     largest_s: np.ndarray | None,
 ) -> _Found:
     if sample.phases_known and len(sample.n) > 1:
@@ -264,8 +283,10 @@ def _found(
     return _of_exchangeable(sample, tasks, level, levels, largest_s)
 
 
-def _of_blocks(sample: Sample, tasks: int, levels: np.ndarray, calls: Calls, why: str) -> _Found:
-    blocks = blocks_in_time(calls, tasks, sample.resolution_s)
+def _of_blocks(
+    sample: CountedDurations, tasks: int, levels: np.ndarray, calls: CallAttributes, why: str
+) -> _Found:
+    blocks = time_blocks(calls, tasks, sample.resolution_s)
     if blocks is None:
         most = f"fewer than {sample.total:,} tasks"
         return _Found(refused=f"{why}: tell the phases in which tasks act together, or ask for {most}")
@@ -274,11 +295,11 @@ def _of_blocks(sample: Sample, tasks: int, levels: np.ndarray, calls: Calls, why
 
 
 def _of_exchangeable(
-    sample: Sample, tasks: int, level: float, levels: np.ndarray, largest_s: np.ndarray | None
+    sample: CountedDurations, tasks: int, level: float, levels: np.ndarray, largest_s: np.ndarray | None
 ) -> _Found:
-    tail = beyond(sample, largest_s)
-    if tasks <= reach(sample.total, level):
-        quantiles_s = Longest.of(sample, largest_s).quantiles_s(tasks, levels)
+    tail = fit_pareto_tail(sample, largest_s)
+    if tasks <= max_tasks(sample.total, level):
+        quantiles_s = UpperOrderStatistics.of(sample, largest_s).quantiles_s(tasks, levels)
         return _Found(quantiles_s, tail.mean_s(tasks) if tail else None, "within-reach")
     if tail is None:
         return _Found(
@@ -288,7 +309,7 @@ def _of_exchangeable(
     return _Found(tail.quantiles_s(tasks, levels), tail.mean_s(tasks), "beyond")
 
 
-def _of_phases(sample: Sample, tasks: int, levels: np.ndarray) -> _Found:
+def _of_phases(sample: CountedDurations, tasks: int, levels: np.ndarray) -> _Found:
     if len(sample.n) < FEWEST_PHASES:
         return _Found(
             refused=f"phases differ, and {count_text(len(sample.n), 'phase')} say too little about how much: "

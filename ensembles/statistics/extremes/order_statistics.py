@@ -2,9 +2,9 @@
 
 Equation 1 gives the distribution of the maximum of N independent calls, ``f_N(t) = N F(t)**(N - 1) f(t)``.
 
-`reach` gives bands that hold for any distribution. If the calls seen and the calls to come are exchangeable,
-each of the ``n + N`` is equally likely to be the longest. The probability that none of N new calls is longer
-than the c-th longest of n is exactly::
+`max_tasks` gives bands that hold for any distribution. If the calls seen and the calls to come are
+exchangeable, each of the ``n + N`` is equally likely to be the longest. The probability that none of N new
+calls is longer than the c-th longest of n is exactly::
 
     P = n! (n + N - c)! / ((n - c)! (n + N)!)
 
@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 
@@ -37,22 +37,22 @@ class Equation1:
         return asdict(self)
 
 
-def equation1_of(sample: Sample, tasks: int, level: float = 0.9) -> Equation1:
+def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) -> Equation1:
     """Equation 1 with the empirical distribution of a sample that has calls."""
     side = (1.0 - level) / 2.0
     chance = np.array([side, 0.5, 1.0 - side]) ** (1.0 / tasks)
-    curve = Longest.of(sample)
+    curve = UpperOrderStatistics.of(sample)
     # The quantile of an empirical distribution is a call: the one that so many others are longer than.
     rank = np.floor(sample.total * -np.expm1(np.log(chance))) + 1.0
     low, median, high = np.interp(rank, curve.rank, curve.duration_s)
-    _, below = slowest_distribution(sample, tasks)
+    _, below = maximum_distribution(sample, tasks)
     edges = bin_edges_s()
     middle = np.clip(0.5 * (edges[:-1] + edges[1:]), sample.min_s.min(), sample.max_s.max())
     mean = float(np.diff(below) @ middle)
     return Equation1(float(median), mean, float(low), float(high))
 
 
-def slowest_distribution(sample: Sample, tasks: int) -> tuple[np.ndarray, np.ndarray]:
+def maximum_distribution(sample: CountedDurations, tasks: int) -> tuple[np.ndarray, np.ndarray]:
     """F_N over the edges of the bins: both float64, shape (BIN_COUNT + 1,)."""
     total = np.concatenate([[0], np.cumsum(sample.counts)]) / sample.total
     return bin_edges_s(), total ** float(tasks)
@@ -73,14 +73,14 @@ def chance_below_longest(calls: float, tasks: float, rank: np.ndarray) -> np.nda
     return np.exp(log_chance)
 
 
-def reach(calls: int, level: float) -> int:
+def max_tasks(calls: int, level: float) -> int:
     """The most tasks for which a central band at ``level`` lies within what ``calls`` calls have seen."""
     side = (1.0 - level) / 2.0
     return int(calls * side / (1.0 - side) + 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
-class Longest:
+class UpperOrderStatistics:
     """How many calls are as long as a duration, or longer: a falling curve through what is known of them.
 
     Attributes
@@ -99,7 +99,7 @@ class Longest:
     known: int
 
     @classmethod
-    def of(cls, sample: Sample, largest_s: np.ndarray | None = None) -> Longest:
+    def of(cls, sample: CountedDurations, largest_s: np.ndarray | None = None) -> UpperOrderStatistics:
         """From the bins, the longest call, and the longest calls where they are given."""
         edges = bin_edges_s()
         used = np.flatnonzero(sample.counts)[::-1]

@@ -125,7 +125,7 @@ class Nodes:
         )
 
 
-def posterior_of(excesses: Excesses) -> Nodes:
+def compute_posterior(excesses: Excesses) -> Nodes:
     """The tails that the excesses allow, with their weights.
 
     The prior is ``1 / sigma``, and flat in xi on (-1.5, 1); for the tail of the logarithm on (-1.5, 0.1), and
@@ -136,7 +136,7 @@ def posterior_of(excesses: Excesses) -> Nodes:
 
 
 def kinds_posterior(plain: Excesses, of_logarithm: Excesses, log_jacobian: float) -> Nodes:
-    """As `posterior_of`, of the same calls given as excesses of both kinds."""
+    """As `compute_posterior`, of the same calls given as excesses of both kinds."""
     kinds = [
         _weighted(plain, -np.log(1.0 - LOGARITHM_WEIGHT)),
         _weighted(of_logarithm, log_jacobian - np.log(LOGARITHM_WEIGHT), LOGARITHM_HIGH),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.statistics.extremes.last_mode import between_ticks_s, last_shoulder_s, tail_calls
-from ensembles.statistics.extremes.order_statistics import Longest
-from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, posterior_of
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.extremes.order_statistics import UpperOrderStatistics
+from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, compute_posterior
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 FEWEST_ABOVE = 5
@@ -19,7 +19,7 @@ _ANDERSON_DARLING = 0.7
 
 
 @dataclass(frozen=True, eq=False)
-class Beyond:
+class ParetoTail:
     """The distribution of the slowest of N new calls of a fitted tail.
 
     Attributes
@@ -41,7 +41,7 @@ class Beyond:
     above: int
     nodes: Nodes
     antimode_s: float
-    longest: Longest
+    longest: UpperOrderStatistics
 
     def chance_below(self, tasks: float, duration_s: np.ndarray) -> np.ndarray:
         """F_N: the chance that none of ``tasks`` new calls takes longer; durations below the threshold are
@@ -87,7 +87,7 @@ class Beyond:
         return mean if parts[rest[1:] < 1e-5].sum() < 0.1 * mean else None
 
 
-def beyond(sample: Sample, largest_s: np.ndarray | None = None) -> Beyond | None:
+def fit_pareto_tail(sample: CountedDurations, largest_s: np.ndarray | None = None) -> ParetoTail | None:
     """Fit a tail to calls that are exchangeable.
 
     Parameters
@@ -111,7 +111,7 @@ def beyond(sample: Sample, largest_s: np.ndarray | None = None) -> Beyond | None
     wanted = tail_calls(int(at_least[first]))
     if wanted < FEWEST_ABOVE:
         return None
-    longest = Longest.of(sample, largest_s)
+    longest = UpperOrderStatistics.of(sample, largest_s)
     exact = np.sort(largest_s)[::-1] if largest_s is not None and sample.resolution_s == 0 else np.zeros(0)
     tail, refuted = None, False
     while True:
@@ -119,7 +119,7 @@ def beyond(sample: Sample, largest_s: np.ndarray | None = None) -> Beyond | None
         if one is None:
             return tail
         tail = one
-        if fits(tail, longest):
+        if goodness_of_fit(tail, longest):
             break
         wanted, refuted = wanted * 2 // 3, True
         if wanted < FEWEST_ABOVE:
@@ -131,7 +131,7 @@ def beyond(sample: Sample, largest_s: np.ndarray | None = None) -> Beyond | None
     return one or tail
 
 
-def fits(tail: Beyond, longest: Longest) -> bool:
+def goodness_of_fit(tail: ParetoTail, longest: UpperOrderStatistics) -> bool:
     """Whether the calls above the threshold look like drawn from the likeliest tail: Anderson and Darling's
     statistic is not among the largest sixth or so of what it is if they are (Choulakian and Stephens 2001
     tabulate it for a fitted generalised Pareto distribution; simulated here, 0.7 is exceeded by 10 to 20 %).
@@ -149,14 +149,14 @@ def fits(tail: Beyond, longest: Longest) -> bool:
 
 
 def _with_calls(
-    sample: Sample,
+    sample: CountedDurations,
     exact: np.ndarray,
     wanted: int,
     first: int,
     antimode_s: float,
-    longest: Longest,
+    longest: UpperOrderStatistics,
     at_least: np.ndarray,
-) -> Beyond | None:
+) -> ParetoTail | None:
     edges, counts = bin_edges_s(), sample.counts
     if len(exact) > wanted and exact[wanted] < exact[0]:
         threshold_s = float(exact[wanted])
@@ -177,13 +177,13 @@ def _with_calls(
 
 
 def _fitted(
-    sample: Sample,
+    sample: CountedDurations,
     threshold_s: float,
     exact_s: np.ndarray,
     used: np.ndarray,
     antimode_s: float,
-    longest: Longest,
-) -> Beyond | None:
+    longest: UpperOrderStatistics,
+) -> ParetoTail | None:
     edges, count = bin_edges_s(), sample.counts.copy()
     if len(used) and len(exact_s):  # what is known exactly is not counted again in its bin
         inside = np.searchsorted(edges, exact_s, side="right") - 1
@@ -206,4 +206,6 @@ def _fitted(
     )
     if len(excesses.exact) + len(used) < 3 or not excesses.largest > 0:
         return None
-    return Beyond(threshold_s, sample.total, excesses.total, posterior_of(excesses), antimode_s, longest)
+    return ParetoTail(
+        threshold_s, sample.total, excesses.total, compute_posterior(excesses), antimode_s, longest
+    )

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.statistics.extremes.last_mode import last_antimode_s
-from ensembles.statistics.extremes.order_statistics import Longest
-from ensembles.statistics.extremes.pareto_tail import Beyond, beyond
-from ensembles.statistics.samples.counted_durations import Sample
-from ensembles.summaries.bins import BIN_COUNT, bin_edges_s, bin_of
+from ensembles.statistics.extremes.order_statistics import UpperOrderStatistics
+from ensembles.statistics.extremes.pareto_tail import ParetoTail, fit_pareto_tail
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.bins import BIN_COUNT, bin_edges_s, bin_index
 
 FEWEST_SLOW = 20
 _SURE = 5.0
@@ -26,7 +26,7 @@ _UNIT_S = 1e-3
 """Durations over a median are counted in bins as if the median were a millisecond."""
 
 
-def slowest_by_share(sample: Sample, log_median: np.ndarray, tasks: int) -> np.ndarray | None:
+def maximum_by_share(sample: CountedDurations, log_median: np.ndarray, tasks: int) -> np.ndarray | None:
     """The slowest of ``tasks`` in each phase of a sample, in equally probable cases.
 
     Parameters
@@ -57,7 +57,7 @@ def slowest_by_share(sample: Sample, log_median: np.ndarray, tasks: int) -> np.n
     own = _variance(middle[slow], weight) < _variance(over[slow], weight)
     location = np.full(len(sample.n), np.log(_UNIT_S)) if own else log_median
     mode = _counted(middle[slow] - location[group[slow]], sample.count[slow])
-    tail = beyond(mode)
+    tail = fit_pareto_tail(mode)
     if tail is None:
         return None
     rng = np.random.default_rng(0)
@@ -67,18 +67,18 @@ def slowest_by_share(sample: Sample, log_median: np.ndarray, tasks: int) -> np.n
     share = _shares(number, sample.n, rng)
     log_s = location[:, None] + _log_quantile(mode, tail, np.minimum(chance / share, 1.0)) - np.log(_UNIT_S)
     rest = _counted(over[~slow], sample.count[~slow])
-    curve = Longest.of(rest)
+    curve = UpperOrderStatistics.of(rest)
     rank = np.clip((chance - share) / (1 - share), 0.0, 1.0) * rest.total + 0.5
     fast = log_median[:, None] - np.log(_UNIT_S) + np.log(np.interp(rank, curve.rank, curve.duration_s))
     return np.where(chance < share, log_s, fast)
 
 
-def _counted(log_value: np.ndarray, count: np.ndarray) -> Sample:
+def _counted(log_value: np.ndarray, count: np.ndarray) -> CountedDurations:
     """A sample of values over a unit, counted in bins."""
     value_s = _UNIT_S * np.exp(np.clip(log_value, -13.0, 20.0))
     counts = np.zeros(BIN_COUNT, np.int64)
-    np.add.at(counts, bin_of(np.rint(value_s * 1e9).astype(np.int64)), count)
-    return Sample.from_counts(counts, float(value_s.min()), float(value_s.max()))
+    np.add.at(counts, bin_index(np.rint(value_s * 1e9).astype(np.int64)), count)
+    return CountedDurations.from_counts(counts, float(value_s.min()), float(value_s.max()))
 
 
 def _variance(value: np.ndarray, weight: np.ndarray) -> float:
@@ -98,10 +98,10 @@ def _shares(number: np.ndarray, calls: np.ndarray, rng: np.random.Generator) -> 
     return np.clip(rng.beta(slow[:, None], fast[:, None], (len(n), _PARTS)), 1e-12, 1.0 - 1e-9)
 
 
-def _log_quantile(mode: Sample, tail: Beyond, chance: np.ndarray) -> np.ndarray:
+def _log_quantile(mode: CountedDurations, tail: ParetoTail, chance: np.ndarray) -> np.ndarray:
     """Log of what a slow call exceeds with a chance: from the calls, and above the threshold from the tails,
     one a column."""
-    curve = Longest.of(mode)
+    curve = UpperOrderStatistics.of(mode)
     found = np.log(np.interp(chance * mode.total + 0.5, curve.rank, curve.duration_s))
     nodes = tail.nodes.thinned(chance.shape[1])
     edge = tail.above / tail.calls

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, kinds_posterior
-from ensembles.statistics.extremes.per_phase_exceedance import slowest_by_share
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.extremes.per_phase_exceedance import maximum_by_share
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 MOST_PHASES = 2000
@@ -86,7 +86,7 @@ class PhaseMaxima:
         return float(np.exp(self.log_s).mean())
 
 
-def phase_maxima(sample: Sample, tasks: int) -> PhaseMaxima:
+def phase_maxima(sample: CountedDurations, tasks: int) -> PhaseMaxima:
     """The slowest of ``tasks`` in each phase of a sample."""
     sample = of_similar_size(sample, tasks)
     parts = []
@@ -107,7 +107,7 @@ def phase_maxima(sample: Sample, tasks: int) -> PhaseMaxima:
     )
 
 
-def of_similar_size(sample: Sample, tasks: int) -> Sample:
+def of_similar_size(sample: CountedDurations, tasks: int) -> CountedDurations:
     """Without the phases that have less than a sixteenth of the calls asked for, as long as the others are
     many; and not more than ``MOST_PHASES``."""
     large = sample.n * 16 >= min(tasks, int(sample.n.max()))
@@ -141,7 +141,7 @@ def effective_number(values: np.ndarray) -> float:
     return float(p / max(2 * pairs.sum() - 1, 1.0))
 
 
-def _of_fewer(sample: Sample, tasks: int) -> np.ndarray:
+def _of_fewer(sample: CountedDurations, tasks: int) -> np.ndarray:
     """Slowest of ``tasks`` calls out of those of each phase: log seconds, shape (p, parts)."""
     levels = (np.arange(_PARTS) + 0.5) / _PARTS
     left_out = np.log(levels)[None] / np.log1p(-tasks / sample.n.astype(np.float64))[:, None]
@@ -149,7 +149,7 @@ def _of_fewer(sample: Sample, tasks: int) -> np.ndarray:
     return longest_log_s(sample, np.minimum(np.floor(left_out), sample.n[:, None] - 1.0) + 1.0)
 
 
-def longest_log_s(sample: Sample, rank: np.ndarray) -> np.ndarray:
+def longest_log_s(sample: CountedDurations, rank: np.ndarray) -> np.ndarray:
     """Log of the rank-th longest call of each phase, shape (p, a), spreading calls evenly over their bins."""
     edges = np.log(np.maximum(bin_edges_s(), _TINY_S))
     phase = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
@@ -169,7 +169,7 @@ def longest_log_s(sample: Sample, rank: np.ndarray) -> np.ndarray:
     return np.where(rank <= 1.0, longest, np.clip(value, shortest, longest))
 
 
-def _log_median_s(sample: Sample) -> np.ndarray:
+def _log_median_s(sample: CountedDurations) -> np.ndarray:
     return longest_log_s(sample, 0.5 * (sample.n[:, None] + 1.0))[:, 0]
 
 
@@ -177,13 +177,13 @@ def _keys(rank: np.ndarray, stride: float) -> np.ndarray:
     return np.arange(len(rank))[:, None] * stride + rank - 0.5
 
 
-def _of_more(sample: Sample, tasks: int) -> np.ndarray:
+def _of_more(sample: CountedDurations, tasks: int) -> np.ndarray:
     """The slowest of each phase, carried up its tail: log seconds, shape (p, nodes)."""
     longest = np.log(np.maximum(sample.max_s, _TINY_S))
     log_more = np.log(tasks / sample.n.astype(np.float64))
     if not (log_more > _MORE).any():
         return longest[:, None]
-    carried = slowest_by_share(sample, _log_median_s(sample), tasks)
+    carried = maximum_by_share(sample, _log_median_s(sample), tasks)
     if carried is None:
         tails = PhaseTails.of(sample)
         carried = longest[:, None] if tails is None else tails.carried(longest, log_more)
@@ -212,7 +212,7 @@ class PhaseTails:
     nodes: Nodes
 
     @classmethod
-    def of(cls, sample: Sample) -> PhaseTails | None:
+    def of(cls, sample: CountedDurations) -> PhaseTails | None:
         """Fit. None: the longest calls of phases do not differ."""
         above = np.minimum(np.clip(np.rint(_TAIL_SHARE * sample.n), _TAIL_LEAST, _TAIL_MOST), sample.n - 1)
         some = above >= 2

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.statistics.extremes.exchangeability import exchangeability_of
-from ensembles.statistics.extremes.maximum import Tail, answer, in_phases, slowest_of
+from ensembles.statistics.extremes.exchangeability import check_exchangeability
+from ensembles.statistics.extremes.maximum import Tail, answer, in_phases, predict_maximum
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
@@ -18,7 +18,7 @@ LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.95, 0.98)
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class PredictiveCdf:
     """How likely the slowest of N calls is faster than a duration.
 
     Attributes
@@ -34,7 +34,7 @@ class Curve:
     chance: np.ndarray
 
     @classmethod
-    def of(cls, ensemble: Ensemble, tasks: int, level: float = 0.9, seed: int = 0) -> Curve:
+    def of(cls, ensemble: Ensemble, tasks: int, level: float = 0.9, seed: int = 0) -> PredictiveCdf:
         """The curve of an ensemble, on which all points stand on what the answer stands on.
 
         Parameters
@@ -45,20 +45,20 @@ class Curve:
         level : float
             That of the answer.
         seed : int
-            As for `slowest_of`.
+            As for `predict_maximum`.
 
         Raises
         ------
         EnsioError
             ``tasks`` or ``level`` makes no sense.
         """
-        found = slowest_of(ensemble.sample, tasks, level, calls=ensemble.calls, seed=seed)
+        found = predict_maximum(ensemble.sample, tasks, level, calls=ensemble.calls, seed=seed)
         if found.refused or found.median_s is None:
             return cls(found, np.empty(0), np.empty(0))
         sample, calls = in_phases(ensemble.sample), ensemble.calls
         if calls is not None and len(calls.durations_s) > sample.total and calls.phase is not None:
             calls = calls.chosen(calls.phase >= 0)
-        tested = exchangeability_of(sample, calls, seed)
+        tested = check_exchangeability(sample, calls, seed)
         points = {0.5: found.median_s}
         for each in sorted({*LEVELS, level}):
             more = found if each == level else answer(sample, int(tasks), each, tested, calls)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.statistics.extremes.exchangeability import Calls
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.extremes.exchangeability import CallAttributes
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 MOST_STEP = 16
 _BLOCKS = 20
 _LEAST = 16
 
 
-def blocks_in_time(calls: Calls, tasks: int, resolution_s: float = 0.0) -> Sample | None:
+def time_blocks(calls: CallAttributes, tasks: int, resolution_s: float = 0.0) -> CountedDurations | None:
     """Calls in blocks that follow one another in time, of as many calls as are asked for.
 
     Where that makes fewer than 20 blocks, they are shorter, down to a sixteenth; None: there are too few
@@ -32,7 +32,7 @@ def blocks_in_time(calls: Calls, tasks: int, resolution_s: float = 0.0) -> Sampl
     order = np.argsort(calls.start_ns, kind="stable")
     # The first calls, which would be no whole block, belong to none.
     order = order[n % size :]
-    return Sample.of(calls.durations_s[order], np.arange(len(order)) // size, resolution_s)
+    return CountedDurations.of(calls.durations_s[order], np.arange(len(order)) // size, resolution_s)
 
 
 SIGNIFICANT = 0.05

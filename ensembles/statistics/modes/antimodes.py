@@ -19,7 +19,7 @@ LEAST_CALLS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
+class CellBlocks:
     """Runs of cells.
 
     Attributes
@@ -35,7 +35,7 @@ class Blocks:
     width: np.ndarray
 
     @classmethod
-    def of(cls, counts: np.ndarray, edges: np.ndarray) -> Blocks:
+    def of(cls, counts: np.ndarray, edges: np.ndarray) -> CellBlocks:
         """Blocks of 1, 2, 3, 4, 6, 8, 12, ... cells, at distances of half their length."""
         cells, length, starts, ends = len(counts), 1, [], []
         while length <= cells:
@@ -83,7 +83,7 @@ class Evidence:
         return float(np.minimum(self.before.max(axis=0), self.after.max(axis=0)).max())
 
 
-def evidence(blocks: Blocks, total: float) -> Evidence:
+def evidence(blocks: CellBlocks, total: float) -> Evidence:
     """Compare blocks.
 
     Parameters
@@ -125,7 +125,7 @@ def evidence(blocks: Blocks, total: float) -> Evidence:
     return Evidence(high, low, *found)
 
 
-def _scores(blocks: Blocks, high: np.ndarray, low: np.ndarray, total: float) -> np.ndarray:
+def _scores(blocks: CellBlocks, high: np.ndarray, low: np.ndarray, total: float) -> np.ndarray:
     a, b = blocks.calls[high], blocks.calls[low]
     both = a + b
     chance = DEPTH_RATIO * blocks.width[high] / (DEPTH_RATIO * blocks.width[high] + blocks.width[low])

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from ensembles.statistics.samples.clock_step import multiples_in_bins
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_low_ns
 
 _ZERO_FROM_STEPS = 1.0 / 16
@@ -110,7 +110,7 @@ _LEAST_PHASES = 5
 _REACH = 5.0
 
 
-def replicates(sample: Sample, cells: LogCells, size: int, rng: np.random.Generator) -> np.ndarray:
+def replicates(sample: CountedDurations, cells: LogCells, size: int, rng: np.random.Generator) -> np.ndarray:
     """Counts as another run might have given them.
 
     Where phases are known, and five or more, whole phases are drawn with replacement (calls of a phase depend
@@ -132,7 +132,7 @@ def replicates(sample: Sample, cells: LogCells, size: int, rng: np.random.Genera
     return drawn.astype(np.float64) @ counts
 
 
-def by_phase(sample: Sample, cells: LogCells, group: np.ndarray) -> np.ndarray:
+def by_phase(sample: CountedDurations, cells: LogCells, group: np.ndarray) -> np.ndarray:
     """Calls in each cell, by group of phases: float64, shape (groups, cells)."""
     cells_count = len(cells.counts)
     cell = np.clip(cells.cell_of_bin[sample.bin], 0, cells_count - 1)

@@ -100,7 +100,7 @@ class FairShare:
         )
 
 
-def harmonics_of(
+def find_harmonics(
     low_s: Sequence[float],
     t_s: Sequence[float],
     high_s: Sequence[float],
@@ -178,7 +178,7 @@ def _counted(place: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return count, nearest, distance
 
 
-def fair_share_of(
+def find_fair_share(
     t_s: Sequence[float], limit_bytes_per_s: float, tasks: int, bytes_per_call: float
 ) -> FairShare:
     """Compare modes to the fair share of a limit.

@@ -15,7 +15,7 @@ from ensembles.statistics.modes.density import (
     replicates,
     shortest_span,
 )
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 _DEGREE = 3
 _REACH = 1.3
@@ -101,7 +101,7 @@ Span = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class ModeEstimates:
     """Of each mode: estimates, and the ends of their intervals.
 
     Attributes
@@ -118,7 +118,9 @@ class Parts:
     bounds: np.ndarray
 
 
-def measured(sample: Sample, cells: LogCells, spans: list[Span], level: float, seed: int, size: int) -> Parts:
+def measured(
+    sample: CountedDurations, cells: LogCells, spans: list[Span], level: float, seed: int, size: int
+) -> ModeEstimates:
     """Measure modes.
 
     Parameters
@@ -152,7 +154,7 @@ def measured(sample: Sample, cells: LogCells, spans: list[Span], level: float, s
     blur = cell**2 / (4 * width[:, 0] + 1e-9)
     places, weights, widths = (_with_interval(values, level) for values in (place, weight, width))
     widths += np.outer(np.minimum(blur, 0.5 * width[:, 0]), [0, -1, 1])
-    return Parts(places, weights, widths, bounds[:, 0])
+    return ModeEstimates(places, weights, widths, bounds[:, 0])
 
 
 def _with_interval(values: np.ndarray, level: float) -> np.ndarray:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.units import count_text, seconds_text
-from ensembles.statistics.modes.antimodes import LEAST_CALLS, LEAST_SHARE, Blocks, chain, evidence
+from ensembles.statistics.modes.antimodes import LEAST_CALLS, LEAST_SHARE, CellBlocks, chain, evidence
 from ensembles.statistics.modes.density import LogCells, places_of_shares
-from ensembles.statistics.modes.harmonics import FairShare, Harmonics, fair_share_of, harmonics_of
-from ensembles.statistics.modes.locations import Parts, measured
+from ensembles.statistics.modes.harmonics import FairShare, Harmonics, find_fair_share, find_harmonics
+from ensembles.statistics.modes.locations import ModeEstimates, measured
 from ensembles.statistics.modes.rejected_modes import (
     Bump,
     calls_by_phase,
@@ -20,7 +20,7 @@ from ensembles.statistics.modes.rejected_modes import (
     without_even_spread,
 )
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 THRESHOLDS = ((30.0, 0.9), (100.0, 1.4), (300.0, 1.8))
 """Evidence that a valley needs, where the calls fill so many cells: what about 1 % of flat densities, which
@@ -43,14 +43,14 @@ def highs_and_lows(cells: LogCells) -> tuple[list[Span], float]:
         That calls of a flat density show as sure a valley as the surest of these, at most.
     """
     coarse = _cells_to_look_at(cells)
-    blocks = Blocks.of(coarse.counts, coarse.edges)
+    blocks = CellBlocks.of(coarse.counts, coarse.edges)
     found = evidence(blocks, float(coarse.counts.sum()))
-    threshold = threshold_of(coarse.counts)
+    threshold = mode_threshold(coarse.counts)
     spans = [
         (float(coarse.edges[blocks.start[block]]), float(coarse.edges[blocks.end[block]]))
         for block in chain(found, threshold)
     ]
-    chance = chance_of(found.deepest(), threshold)
+    chance = chance_of_second_mode(found.deepest(), threshold)
     return spans or [(float(cells.edges[0]), float(cells.edges[-1]))], chance
 
 
@@ -64,7 +64,7 @@ def _cells_to_look_at(cells: LogCells) -> LogCells:
     return coarse
 
 
-def threshold_of(counts: np.ndarray) -> float:
+def mode_threshold(counts: np.ndarray) -> float:
     """The evidence that a valley needs among cells with these counts: more, the more places there are to look
     at (the inverse of Simpson's index of the counts says how many are filled)."""
     filled = counts.sum() ** 2 / np.sum(counts.astype(np.float64) ** 2)
@@ -72,7 +72,7 @@ def threshold_of(counts: np.ndarray) -> float:
     return float(np.interp(np.log(filled), np.log(places), levels))
 
 
-def chance_of(deepest_valley: float, threshold: float) -> float:
+def chance_of_second_mode(deepest_valley: float, threshold: float) -> float:
     """Chance, at most, that a flat density shows a valley with so much evidence: 1 % at the threshold, and
     ten times less for each further 0.45, which is the slope of the simulated chances or less steep."""
     if not np.isfinite(deepest_valley):
@@ -179,7 +179,7 @@ class Modes:
     def with_fair_share(self, limit_bytes_per_s: float, tasks: int, bytes_per_call: float) -> Modes:
         """The same modes, compared to the fair share of a limit: see `harmonics.fair_share_of`."""
         places = [mode.t_s for mode in self.modes]
-        return replace(self, fair_share=fair_share_of(places, limit_bytes_per_s, tasks, bytes_per_call))
+        return replace(self, fair_share=find_fair_share(places, limit_bytes_per_s, tasks, bytes_per_call))
 
     def __str__(self) -> str:
         if self.refused:
@@ -194,8 +194,12 @@ class Modes:
         return "\n".join(lines)
 
 
-def modes_of(
-    sample: Sample, level: float = 0.9, seed: int = 0, resolution_s: float | None = None, size: int = 200
+def fit_modes(
+    sample: CountedDurations,
+    level: float = 0.9,
+    seed: int = 0,
+    resolution_s: float | None = None,
+    size: int = 200,
 ) -> Modes:
     """The modes of log duration.
 
@@ -252,7 +256,7 @@ def modes_of(
         modes,
         level,
         p_one_mode=1.0 if bumps and len(modes) == 1 else chance,
-        harmonics=harmonics_of(
+        harmonics=find_harmonics(
             [mode.low_s for mode in modes],
             [mode.t_s for mode in modes],
             [mode.high_s for mode in modes],
@@ -265,7 +269,7 @@ def modes_of(
     )
 
 
-def _in_seconds(parts: Parts, sample: Sample, cells: LogCells) -> tuple[Mode, ...]:
+def _in_seconds(parts: ModeEstimates, sample: CountedDurations, cells: LogCells) -> tuple[Mode, ...]:
     """Modes, with what the clock and the bins cannot tell added to the intervals of their places."""
     shortest_s, longest_s = sample.min_s.min(), sample.max_s.max()
     modes = []

@@ -10,7 +10,7 @@ import numpy as np
 from ensembles.model.units import seconds_text
 from ensembles.statistics.modes.antimodes import DEPTH_RATIO
 from ensembles.statistics.modes.density import LogCells
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 Span = tuple[float, float]
 
@@ -102,7 +102,9 @@ _LEAST_PHASES = 8
 _LEAST_EVIDENCE = 2.0
 
 
-def without_bumps(sample: Sample, cells: LogCells, spans: list[Span]) -> tuple[list[Span], tuple[Bump, ...]]:
+def without_bumps(
+    sample: CountedDurations, cells: LogCells, spans: list[Span]
+) -> tuple[list[Span], tuple[Bump, ...]]:
     """Drop modes that rest on few phases.
 
     Parameters
@@ -158,7 +160,7 @@ def effective_phases(calls: np.ndarray) -> float:
     return float(calls.sum() ** 2 / max((calls**2).sum(), 1e-300))
 
 
-def calls_by_phase(sample: Sample, cells: LogCells, low: float, high: float) -> np.ndarray:
+def calls_by_phase(sample: CountedDurations, cells: LogCells, low: float, high: float) -> np.ndarray:
     """Calls of each phase in the cells from one place in log time to another: float64, shape (p,)."""
     first, last = np.searchsorted(cells.edges, np.array([low, high]) + 1e-9) - 1
     cell = cells.cell_of_bin[sample.bin]
@@ -171,7 +173,7 @@ def _support(difference: np.ndarray) -> float:
     return float(difference.sum() / max(np.sqrt((difference**2).sum()), 1e-300))
 
 
-def _bump(sample: Sample, span: Span, calls: np.ndarray) -> Bump:
+def _bump(sample: CountedDurations, span: Span, calls: np.ndarray) -> Bump:
     low_s, high_s = np.exp(span)
     return Bump(
         float(low_s),

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.statistics.resampling.bootstrap_t import NAMES, Units, original
-from ensembles.statistics.samples.counted_durations import Sample
-from ensembles.statistics.samples.distinct_values import Atoms
+from ensembles.statistics.resampling.bootstrap_t import NAMES, ResamplingUnits, original
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import Estimate, estimates_lines, finite
 
 L_MOMENTS = ("l_location_s", "l_scale_s", "l_cv", "l_skewness", "l_kurtosis")
@@ -142,7 +142,7 @@ class Moments:
         return "\n".join([*lines, *estimates_lines(self.estimates()), *notes])
 
 
-def moments_of(data: Sample | Atoms, level: float = 0.9, seed: int = 0) -> Moments:
+def compute_moments(data: CountedDurations | WeightedValues, level: float = 0.9, seed: int = 0) -> Moments:
     """The moments of an ensemble.
 
     Parameters
@@ -158,7 +158,7 @@ def moments_of(data: Sample | Atoms, level: float = 0.9, seed: int = 0) -> Momen
     Moments
         NaN where there are too few calls.
     """
-    atoms = Atoms.of(data)
+    atoms = WeightedValues.of(data)
     linear, of_linear = _estimates(atoms, atoms.value_s, level, seed)
     logs = np.log(np.maximum(atoms.value_s, LEAST_LOG_S))
     logarithmic, of_logs = _estimates(atoms, logs, level, seed, log=True)
@@ -172,11 +172,11 @@ def moments_of(data: Sample | Atoms, level: float = 0.9, seed: int = 0) -> Momen
         min_s=float(atoms.low_s[0]) if atoms.n else np.nan,
         max_s=float(atoms.high_s[-1]) if atoms.n else np.nan,
         method="phases" if atoms.by_phases else "calls",
-        notes=(*notes_of(atoms), *_note_of_one_sided(one_sided, atoms)),
+        notes=(*moment_notes(atoms), *_note_of_one_sided(one_sided, atoms)),
     )
 
 
-def _note_of_one_sided(names: list[str], atoms: Atoms) -> tuple[str, ...]:
+def _note_of_one_sided(names: list[str], atoms: WeightedValues) -> tuple[str, ...]:
     if not names:
         return ()
     plain = ", ".join(name.replace("_", " ") for name in names)
@@ -185,7 +185,7 @@ def _note_of_one_sided(names: list[str], atoms: Atoms) -> tuple[str, ...]:
     return (f"{plain}: so much hangs on one {unit} that the data bound {them} on one side only",)
 
 
-def notes_of(atoms: Atoms) -> tuple[str, ...]:
+def moment_notes(atoms: WeightedValues) -> tuple[str, ...]:
     """What the intervals do not take into account."""
     if atoms.n < 2 or atoms.phases > 1:
         return ()
@@ -193,7 +193,7 @@ def notes_of(atoms: Atoms) -> tuple[str, ...]:
 
 
 def _estimates(
-    atoms: Atoms, value: np.ndarray, level: float, seed: int, log: bool = False
+    atoms: WeightedValues, value: np.ndarray, level: float, seed: int, log: bool = False
 ) -> tuple[dict[str, Estimate], list[str]]:
     """The moments of values that atoms have, and which of them are bounded on one side only."""
     n = atoms.n
@@ -208,7 +208,7 @@ def _estimates(
     powers = ((value - middle) / scale)[:, None] ** np.arange(5)
     sums = atoms.table @ powers if atoms.by_phases else powers
     often = np.ones(len(sums)) if atoms.by_phases else atoms.total
-    units = Units(sums, often, middle, scale, log)
+    units = ResamplingUnits(sums, often, middle, scale, log)
     values, low, high = units.found, *units.interval(level, seed)
     with np.errstate(over="ignore", invalid="ignore"):
         values, low, high = (original(found, log) for found in (values, low, high))

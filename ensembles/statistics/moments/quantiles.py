@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import seconds_text
-from ensembles.statistics.moments.moments import notes_of
-from ensembles.statistics.samples.counted_durations import Sample
-from ensembles.statistics.samples.distinct_values import Atoms
+from ensembles.statistics.moments.moments import moment_notes
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import Estimate, finite
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -73,7 +73,9 @@ class Quantiles:
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
 
-def quantiles_of(data: Sample | Atoms, quantiles: Sequence[float] = LEVELS, level: float = 0.9) -> Quantiles:
+def compute_quantiles(
+    data: CountedDurations | WeightedValues, quantiles: Sequence[float] = LEVELS, level: float = 0.9
+) -> Quantiles:
     """Quantiles of an ensemble, with intervals.
 
     Parameters
@@ -102,7 +104,7 @@ def quantiles_of(data: Sample | Atoms, quantiles: Sequence[float] = LEVELS, leve
     for q in quantiles:
         if not 0 <= q <= 1:
             raise EnsioError(f"there is no quantile {q}: quantiles are from 0 to 1")
-    atoms = Atoms.of(data)
+    atoms = WeightedValues.of(data)
     value_s = quantile_s(atoms, quantiles)
     ends = [_ends(atoms, q, level, t) for q, t in zip(quantiles, value_s, strict=True)]
     return Quantiles(
@@ -112,11 +114,11 @@ def quantiles_of(data: Sample | Atoms, quantiles: Sequence[float] = LEVELS, leve
         quantiles=quantiles,
         estimates=tuple(Estimate(float(t), *end) for t, end in zip(value_s, ends, strict=True)),
         method="phases" if atoms.by_phases else "calls",
-        notes=notes_of(atoms),
+        notes=moment_notes(atoms),
     )
 
 
-def quantile_s(atoms: Atoms, quantiles: ArrayLike, total: np.ndarray | None = None) -> np.ndarray:
+def quantile_s(atoms: WeightedValues, quantiles: ArrayLike, total: np.ndarray | None = None) -> np.ndarray:
     """Quantiles, between order statistics as `numpy.quantile` does it; calls of an atom are spread evenly.
 
     Parameters
@@ -141,7 +143,9 @@ def quantile_s(atoms: Atoms, quantiles: ArrayLike, total: np.ndarray | None = No
     return low + (place - np.floor(place)) * (high - low)
 
 
-def _order_statistic(atoms: Atoms, total: np.ndarray, after: np.ndarray, place: np.ndarray) -> np.ndarray:
+def _order_statistic(
+    atoms: WeightedValues, total: np.ndarray, after: np.ndarray, place: np.ndarray
+) -> np.ndarray:
     """The duration of the call at a place, from 0. The first and the last are the ends of their atoms."""
     atom = np.minimum(np.searchsorted(after, place, side="right"), len(after) - 1)
     within = place - (after[atom] - total[atom])
@@ -150,7 +154,7 @@ def _order_statistic(atoms: Atoms, total: np.ndarray, after: np.ndarray, place: 
     return atoms.low_s[atom] + part * (atoms.high_s[atom] - atoms.low_s[atom])
 
 
-def _ends(atoms: Atoms, q: float, level: float, value_s: float) -> tuple[float, float]:
+def _ends(atoms: WeightedValues, q: float, level: float, value_s: float) -> tuple[float, float]:
     if atoms.n == 0 or not 0 < q < 1:
         return np.nan, np.nan
     least, most = (_between_phases if atoms.by_phases else _between_calls)(atoms, q, level, value_s)
@@ -163,7 +167,7 @@ def _ends(atoms: Atoms, q: float, level: float, value_s: float) -> tuple[float, 
     return 0.0 if low is None else float(low), np.inf if high is None else float(high)
 
 
-def _between_calls(atoms: Atoms, q: float, level: float, value_s: float) -> tuple[int, int]:
+def _between_calls(atoms: WeightedValues, q: float, level: float, value_s: float) -> tuple[int, int]:
     """Which order statistics, from 1, enclose the quantile; 0 and n + 1 stand for none."""
     from scipy.stats import binom
 
@@ -174,7 +178,7 @@ def _between_calls(atoms: Atoms, q: float, level: float, value_s: float) -> tupl
     return max(least, 0), int(binom.isf(tail, atoms.n, q)) + 1
 
 
-def _between_phases(atoms: Atoms, q: float, level: float, value_s: float) -> tuple[float, float]:
+def _between_phases(atoms: WeightedValues, q: float, level: float, value_s: float) -> tuple[float, float]:
     """The same for phases that differ, by how much the share of calls below the quantile varies."""
     from scipy.stats import beta, t
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.statistics.moments.moments import L_MOMENTS, l_moments, notes_of
-from ensembles.statistics.moments.quantiles import quantile_s, quantiles_of
+from ensembles.statistics.moments.moments import L_MOMENTS, l_moments, moment_notes
+from ensembles.statistics.moments.quantiles import compute_quantiles, quantile_s
 from ensembles.statistics.resampling.bootstrap_t import SIZE
 from ensembles.statistics.resampling.bootstrap_t_l_moments import l_moment_ends
-from ensembles.statistics.samples.counted_durations import Sample
-from ensembles.statistics.samples.distinct_values import Atoms
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import Estimate, estimates_lines
 
 _LEAST_UNITS = 4
@@ -75,7 +75,7 @@ class Robust:
         return "\n".join([*lines, *estimates_lines(self.estimates()), *notes])
 
 
-def robust_of(data: Sample | Atoms, level: float = 0.9, seed: int = 0) -> Robust:
+def compute_robust(data: CountedDurations | WeightedValues, level: float = 0.9, seed: int = 0) -> Robust:
     """Median, median absolute deviation and L-moments.
 
     Parameters
@@ -88,13 +88,14 @@ def robust_of(data: Sample | Atoms, level: float = 0.9, seed: int = 0) -> Robust
 
     Notes
     -----
-    The median's interval is that of `quantiles_of`, those of L-moments are of `studentised_l_moments`; that
+    The interval of the median is that of `compute_quantiles`, those of L-moments are of
+    `bootstrap_t_l_moments`; that
     of the MAD are percentiles of resampled ensembles, with corrections for bias and acceleration (B. Efron,
     Journal of the American Statistical Association 82, 1987) and for few phases (T. C. Hesterberg, The
     American Statistician 69, 2015).
     """
-    atoms = Atoms.of(data)
-    (median,) = quantiles_of(atoms, [0.5], level).estimates
+    atoms = WeightedValues.of(data)
+    (median,) = compute_quantiles(atoms, [0.5], level).estimates
     values, (low, high) = np.full(6, np.nan), np.full((2, 6), np.nan)
     if atoms.n:
         values = np.append(l_moments(atoms.value_s, atoms.total), _mad_s(atoms))
@@ -113,11 +114,11 @@ def robust_of(data: Sample | Atoms, level: float = 0.9, seed: int = 0) -> Robust
         mad_s=estimates[5],
         **dict(zip(L_MOMENTS, estimates[:5], strict=True)),
         method="phases" if atoms.by_phases else "calls",
-        notes=notes_of(atoms),
+        notes=moment_notes(atoms),
     )
 
 
-def _mad_ends(atoms: Atoms, level: float, seed: int) -> tuple[float, float]:
+def _mad_ends(atoms: WeightedValues, level: float, seed: int) -> tuple[float, float]:
     """Ends of the interval of the MAD."""
     from scipy.stats import norm, t
 
@@ -132,7 +133,7 @@ def _mad_ends(atoms: Atoms, level: float, seed: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _acceleration(atoms: Atoms) -> float:
+def _acceleration(atoms: WeightedValues) -> float:
     """How fast the spread of the MAD changes with it, by leaving out one phase after the other. Of single
     calls, which are many, it is taken for 0."""
     if not atoms.by_phases:
@@ -144,7 +145,7 @@ def _acceleration(atoms: Atoms) -> float:
     return float(np.clip(np.nan_to_num(found), -0.2, 0.2))
 
 
-def _mad_s(atoms: Atoms) -> float:
+def _mad_s(atoms: WeightedValues) -> float:
     """Median of the distances to the median, seconds."""
     (median_s,) = quantile_s(atoms, [0.5])
     if (atoms.high_s > atoms.low_s).any():
@@ -156,7 +157,7 @@ def _mad_s(atoms: Atoms) -> float:
     return float(distance[order[middle]].mean())
 
 
-def _mads_s(atoms: Atoms, counts: np.ndarray) -> np.ndarray:
+def _mads_s(atoms: WeightedValues, counts: np.ndarray) -> np.ndarray:
     """The same for several ensembles of these atoms, by bisection: counts (b, m), seconds (b,)."""
     before = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
     n, rows = before[:, -1], np.arange(len(counts))

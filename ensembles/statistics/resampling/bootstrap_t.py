@@ -22,7 +22,7 @@ _MOST_LEFT_OUT = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
+class ResamplingUnits:
     """What is independent, phases or calls, as sums of powers of their durations.
 
     Attributes
@@ -94,17 +94,17 @@ class Units:
             left = self._found(self.often @ self.sums - self.sums)
             return np.sqrt((units - 1) * (share @ (left - share @ left) ** 2))
 
-    def _smoothed(self) -> Units:
+    def _smoothed(self) -> ResamplingUnits:
         """The population from which is drawn; `often` are shares of it."""
         share = self.often / self.units
         mean = self.middle + self.scale * self.sums[:, 1] / self.sums[:, 0]
         place = mean if self.log else np.log(np.maximum(mean, 1e-12 * abs(self.middle)))
         width = bandwidth(place, self.often)
         if width == 0:
-            return Units(self.sums, share, self.middle, self.scale, self.log)
+            return ResamplingUnits(self.sums, share, self.middle, self.scale, self.log)
         steps, weights = nodes(self.units)
         moved = np.concatenate([self._moved(width * step) for step in steps])
-        return Units(moved, np.outer(weights, share).ravel(), self.middle, self.scale, self.log)
+        return ResamplingUnits(moved, np.outer(weights, share).ravel(), self.middle, self.scale, self.log)
 
     def _moved(self, step: float) -> np.ndarray:
         """The sums of units all of whose durations are longer by the factor exp(step): shape (k, 5)."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ensembles.statistics.resampling.bootstrap_t import LEAST_UNITS, SIZE
 from ensembles.statistics.resampling.smoothed_bootstrap import bandwidth, nodes
-from ensembles.statistics.samples.distinct_values import Atoms
+from ensembles.statistics.samples.distinct_values import WeightedValues
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -21,7 +21,7 @@ _GROUPS = 100
 _CHUNK = 64
 
 
-def l_moment_ends(atoms: Atoms, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def l_moment_ends(atoms: WeightedValues, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Ends of the intervals of the L-moments.
 
     Parameters
@@ -76,7 +76,7 @@ class _Population:
     units: int
 
     @classmethod
-    def of(cls, atoms: Atoms) -> _Population:
+    def of(cls, atoms: WeightedValues) -> _Population:
         """The units of an ensemble, its values in cells of equally many calls."""
         from scipy.sparse import coo_array, csr_array
 

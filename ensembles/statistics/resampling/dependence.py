@@ -70,7 +70,9 @@ INDEPENDENT = Dependence(0.0, None, np.zeros(0), None, False)
 """Calls that have nothing in common."""
 
 
-def dependence_of(durations_s: np.ndarray, rank: np.ndarray, phase: np.ndarray | None = None) -> Dependence:
+def estimate_dependence(
+    durations_s: np.ndarray, rank: np.ndarray, phase: np.ndarray | None = None
+) -> Dependence:
     """Measure how alike calls are.
 
     Parameters

@@ -14,7 +14,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.summaries import kernels
-from ensembles.summaries.bins import BIN_COUNT, bin_low_ns, bin_of
+from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 from ensembles.summaries.phasecounts import PhaseCounts
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ MOST_DENSE = 1024
 """Up to so many phases, all their bins are held at once while calls are counted."""
 
 
-def places_of(group: np.ndarray, groups: int, duration_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def bin_phase_index(group: np.ndarray, groups: int, duration_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Group times BIN_COUNT plus bin, of those that hold calls, and how many each."""
     if groups > MOST_DENSE:
-        return np.unique(group * BIN_COUNT + bin_of(duration_ns), return_counts=True)
+        return np.unique(group * BIN_COUNT + bin_index(duration_ns), return_counts=True)
     found = PhaseCounts(np.arange(1, groups))
     kernels.count_groups(group, duration_ns, None, found.cuts, found.arrays)
     counts = found.arrays["counts"].reshape(-1)
@@ -51,7 +51,7 @@ LARGEST_S = 2.0**62 * 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class CountedDurations:
     """Durations of calls, counted by phase and bin.
 
     Attributes
@@ -91,7 +91,7 @@ class Sample:
     @classmethod
     def of(
         cls, durations_s: np.ndarray, phase: np.ndarray | None = None, resolution_s: float = 0.0
-    ) -> Sample:
+    ) -> CountedDurations:
         """Count durations.
 
         Parameters
@@ -127,7 +127,7 @@ class Sample:
         if number.shape != durations_s.shape:
             raise ValueError(f"there are {len(durations_s)} durations and {len(number)} phases")
         ids, group = numbered(number)
-        place, count = places_of(group, len(ids), np.rint(durations_s * 1e9).astype(np.int64))
+        place, count = bin_phase_index(group, len(ids), np.rint(durations_s * 1e9).astype(np.int64))
         low, high = np.full(len(ids), np.inf), np.zeros(len(ids))
         np.minimum.at(low, group, durations_s)
         np.maximum.at(high, group, durations_s)
@@ -149,7 +149,7 @@ class Sample:
     @classmethod
     def of_phase_counts(
         cls, found: PhaseCounts, phase: np.ndarray | None, resolution_s: float = 0.0
-    ) -> Sample:
+    ) -> CountedDurations:
         """The sample that was counted in one pass over a run.
 
         Parameters
@@ -194,7 +194,7 @@ class Sample:
         mean_s: float | None = None,
         variance_s2: float | None = None,
         resolution_s: float = 0.0,
-    ) -> Sample:
+    ) -> CountedDurations:
         """The sample of which a histogram is known, and no phases.
 
         Parameters
@@ -285,7 +285,7 @@ class Sample:
         part = np.clip((position - before[number]) / self.counts[used[number]], 0, 1)
         return np.clip((low + part * (high - low)) * 1e-9, self.min_s.min(), self.max_s.max())
 
-    def chosen(self, phases: np.ndarray) -> Sample:
+    def chosen(self, phases: np.ndarray) -> CountedDurations:
         """The sample of some phases alone.
 
         Parameters
@@ -297,7 +297,7 @@ class Sample:
         entry = np.arange(lengths.sum()) + np.repeat(
             self.begin[positions] - np.concatenate([[0], np.cumsum(lengths)[:-1]])[: len(positions)], lengths
         )
-        return Sample(
+        return CountedDurations(
             phase=self.phase[positions],
             n=self.n[positions],
             min_s=self.min_s[positions],
@@ -311,11 +311,11 @@ class Sample:
             variance_s2=None if self.variance_s2 is None else self.variance_s2[positions],
         )
 
-    def pooled(self) -> Sample:
+    def pooled(self) -> CountedDurations:
         """The same calls as if they were of one phase."""
         mean_s, variance_s2 = self.mean_and_variance or (None, None)
         if not self.total:
             return replace(self, phases_known=False)
-        return Sample.from_counts(
+        return CountedDurations.from_counts(
             self.counts, self.min_s.min(), self.max_s.max(), mean_s, variance_s2, self.resolution_s
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.statistics.samples.counted_durations import Sample
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_low_ns
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _NARROW_BINS = 48
 
 
 @dataclass(frozen=True, eq=False)
-class Atoms:
+class WeightedValues:
     """Values with multiplicities.
 
     Attributes
@@ -51,10 +51,10 @@ class Atoms:
     phases: int
 
     @classmethod
-    def of(cls, data: Sample | Atoms) -> Atoms:
+    def of(cls, data: CountedDurations | WeightedValues) -> WeightedValues:
         """Atoms of a sample: one for each bin. Mean and variance are those of the calls, where these are
         known."""
-        if isinstance(data, Atoms):
+        if isinstance(data, WeightedValues):
             return data
         used = np.unique(data.bin)
         edges_ns = np.append(bin_low_ns().astype(np.float64), 2.0**64)
@@ -72,7 +72,9 @@ class Atoms:
         return cls(value_s, low_s, high_s, group, atom, data.count, groups, phases)
 
     @classmethod
-    def of_durations(cls, durations_s: np.ndarray, phase: np.ndarray | None, sample: Sample) -> Atoms:
+    def of_durations(
+        cls, durations_s: np.ndarray, phase: np.ndarray | None, sample: CountedDurations
+    ) -> WeightedValues:
         """Atoms of durations that are known one by one: exact ones if they are few, finer ones than bins if
         these hardly tell them apart.
 

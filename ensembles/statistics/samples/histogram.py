@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.statistics.samples.counted_durations import Sample
-from ensembles.statistics.samples.distinct_values import Atoms
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.summaries.bins import bin_edges_s
 from ensembles.summaries.histogram import coarse_bins
 
@@ -65,8 +65,8 @@ class Histogram:
         }
 
 
-def histogram_of(
-    data: Sample | Atoms,
+def compute_histogram(
+    data: CountedDurations | WeightedValues,
     scale: Literal["log", "linear"] = "log",
     bins: int | None = None,
     weight: Literal["calls", "time"] = "calls",
@@ -95,7 +95,7 @@ def histogram_of(
         )
     if bins is not None and not (1 <= bins <= (32 if scale == "log" else 100_000)):
         raise EnsioError(f"a histogram of {bins} bins makes no sense: give 1 to 32 (an octave) or 100,000")
-    atoms = Atoms.of(data)
+    atoms = WeightedValues.of(data)
     if not atoms.n:
         return Histogram(np.array([0.0, 1.0]), np.zeros(1), scale, weight)
     if scale == "log":
@@ -110,7 +110,7 @@ def histogram_of(
     return Histogram(*_trimmed(edges_s, amounts, scale), scale, weight)
 
 
-def _spread(atoms: Atoms, amount: np.ndarray, edges_s: np.ndarray, margin_s: float) -> np.ndarray:
+def _spread(atoms: WeightedValues, amount: np.ndarray, edges_s: np.ndarray, margin_s: float) -> np.ndarray:
     """Amounts of atoms between edges; those of an atom that is wide are spread evenly over it."""
     below = np.zeros(len(edges_s))
     width = atoms.high_s - atoms.low_s

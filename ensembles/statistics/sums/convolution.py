@@ -124,7 +124,7 @@ class Sums:
     error_s: float
 
 
-def sums_of(on_points: np.ndarray, step_s: float, k: int) -> Sums:
+def convolve_sums(on_points: np.ndarray, step_s: float, k: int) -> Sums:
     """Distribution of the sum of k independent durations of each of some distributions.
 
     Parameters

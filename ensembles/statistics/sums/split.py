@@ -24,8 +24,8 @@ from scipy.special import ndtr, ndtri, stdtr
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import seconds_text
 from ensembles.statistics.resampling.dependence import INDEPENDENT, Dependence
-from ensembles.statistics.samples.counted_durations import Sample
-from ensembles.statistics.sums.convolution import Pieces, on_grid, sums_of
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.sums.convolution import Pieces, convolve_sums, on_grid
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,8 @@ class _Slowest:
     error_s: float
 
 
-def split_of(
-    sample: Sample,
+def predict_split(
+    sample: CountedDurations,
     calls: Sequence[int] = (1, 2, 4, 8),
     tasks: int = 1,
     dependence: Dependence | None = None,
@@ -214,13 +214,13 @@ def _ratio(one: _Slowest, found: _Slowest) -> float:
     return one.mean_s / found.mean_s if found.mean_s else 1.0
 
 
-def _refusal(sample: Sample) -> str | None:
+def _refusal(sample: CountedDurations) -> str | None:
     if sample.total < 30:
         return f"{sample.total} calls are too few to say what a sum of them takes: 30 are the least"
     return None
 
 
-def _notes(sample: Sample, tasks: int, dependence: Dependence | None) -> tuple[str, ...]:
+def _notes(sample: CountedDurations, tasks: int, dependence: Dependence | None) -> tuple[str, ...]:
     notes = []
     if dependence is None or not len(dependence.lags):
         notes.append(
@@ -267,7 +267,7 @@ def _on_grid(
     shared = of_phase + (1 - of_phase) * max(of_task, 0.0)
     shift = np.sqrt(shared) * _FACTOR if shared > _NO_CORRELATION else np.zeros(1)
     conditional = _given(calls.probability, shift, shared)
-    sums = sums_of(np.asarray(conditional @ on_grid(calls, step_s, size)), step_s, k)
+    sums = convolve_sums(np.asarray(conditional @ on_grid(calls, step_s, size)), step_s, k)
     grid_s = step_s * np.arange(size)
     one = (_normal_weights() if len(shift) > 1 else np.ones(1)) @ sums.cumulative
     mean_s, square = _mean(one, grid_s), _mean(one, grid_s**2)

@@ -69,7 +69,7 @@ class Operations(Summary):
         }
 
 
-class OrdinalsOfRun(Summary):
+class OrdinalSummary(Summary):
     """Counts the calls of one operation, and puts those that are chosen into ensembles.
 
     Parameters
@@ -134,7 +134,7 @@ class OrdinalsOfRun(Summary):
             duration = np.rint(duration / (events.moved / _MIB)).astype(np.int64)
         self.ensembles.add(ordinal, duration, events.rank)
 
-    def merge(self, other: OrdinalsOfRun) -> None:
+    def merge(self, other: OrdinalSummary) -> None:
         """Add those of other ranks."""
         self.ensembles.merge(other.ensembles)
 

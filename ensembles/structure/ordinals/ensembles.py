@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.structure.ordinals.trend import Trend, trend_of
-from ensembles.summaries.bins import BIN_COUNT, bin_low_ns, bin_of
+from ensembles.structure.ordinals.trend import Trend, fit_trend
+from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.classes import ALL_ORDINALS, UNKNOWN_ORDINAL, ordinal_range
 
@@ -16,7 +16,7 @@ APART = 1024
 """Ordinals up to this one have an ensemble each, those beyond one for 32 to an octave."""
 
 
-def class_of(ordinal: np.ndarray) -> np.ndarray:
+def ordinal_class_index(ordinal: np.ndarray) -> np.ndarray:
     """The class of each ordinal, from 0: int64, shape (n,)."""
     ordinal = np.asarray(ordinal, np.int64)
     octave = np.maximum(np.floor(np.log2(np.maximum(ordinal - 1, 1))).astype(np.int64) - 10, 0)
@@ -65,7 +65,7 @@ class OrdinalTotals:
         return asdict(self)
 
 
-__all__ = ["APART", "KEPT", "OrdinalEnsembles", "OrdinalTotals", "class_of", "class_ranges"]
+__all__ = ["APART", "KEPT", "OrdinalEnsembles", "OrdinalTotals", "class_ranges", "ordinal_class_index"]
 
 KEPT = 1 << 22
 """As many calls are held, for exact quantiles; with more the quantiles come from bins that are 3.1 % wide."""
@@ -112,14 +112,14 @@ class OrdinalEnsembles:
         """
         if not len(ordinal):
             return
-        number = class_of(ordinal)
+        number = ordinal_class_index(ordinal)
         duration_ns = np.asarray(duration_ns, np.int64)
         self._grow(int(number.max()) + 1)
         self._n += np.bincount(number, minlength=len(self._n))
         self._sum += np.bincount(number, duration_ns, minlength=len(self._n))
         np.minimum.at(self._min, number, duration_ns)
         np.maximum.at(self._max, number, duration_ns)
-        place, count = np.unique(number * BIN_COUNT + bin_of(duration_ns), return_counts=True)
+        place, count = np.unique(number * BIN_COUNT + bin_index(duration_ns), return_counts=True)
         self._add_bins(place, count)
         key = np.asarray(rank, np.int64) << 16 | number
         order = np.argsort(key, kind="stable")
@@ -254,7 +254,7 @@ class OrdinalEnsembles:
         ]
 
     def trend(self, seed: int = 0) -> Trend:
-        """Whether they get slower: see `trend_of`.
+        """Whether they get slower: see `fit_trend`.
 
         The typical duration of an ordinal is the median over tasks of their (geometric) mean duration.
         """
@@ -262,7 +262,7 @@ class OrdinalEnsembles:
         if not self._by_rank:
             with np.errstate(divide="ignore"):
                 level = np.log(np.maximum(self._quantiles((0.5,))[used, 0], 1e-9))
-            return trend_of(self._low[used], self._high[used], level, seed=seed)
+            return fit_trend(self._low[used], self._high[used], level, seed=seed)
         tasks = self._tasks()
         assert tasks is not None
         used = used[tasks[used] >= LEAST_TASKS * tasks[used].max(initial=0)]
@@ -277,7 +277,7 @@ class OrdinalEnsembles:
         by_rank = np.full((len(ranks), len(used)), np.nan)
         by_rank[row.reshape(-1)[mine], column[mine]] = logs[mine] / calls[mine]
         level = np.nanmedian(by_rank, axis=0) if len(used) else np.empty(0)
-        return trend_of(self._low[used], self._high[used], level, by_rank, seed)
+        return fit_trend(self._low[used], self._high[used], level, by_rank, seed)
 
     def _grow(self, size: int) -> None:
         if size <= len(self._n):

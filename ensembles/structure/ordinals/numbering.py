@@ -20,7 +20,7 @@ from ensembles.passes.by_rank import Compute, chunks_by_rank
 Phase = Callable[[Events], np.ndarray]
 
 
-def ordinal_of(events: Events, phase: np.ndarray | None = None) -> np.ndarray:
+def compute_ordinals(events: Events, phase: np.ndarray | None = None) -> np.ndarray:
     """The how many-th call of its rank, operation and file each call is, in the order of start.
 
     Parameters
@@ -55,7 +55,7 @@ def ordinal_of(events: Events, phase: np.ndarray | None = None) -> np.ndarray:
 class OrdinalCounter:
     """The same for a run that comes in chunks.
 
-    Ordinals are those of `ordinal_of` as long as no call of a chunk starts before one of the same rank,
+    Ordinals are those of `compute_ordinals` as long as no call of a chunk starts before one of the same rank,
     operation and file in an earlier chunk; `out_of_order` says how many did, and are counted too high.
 
     Attributes
@@ -71,8 +71,10 @@ class OrdinalCounter:
         self._forgotten = -1  # the highest rank whose counts are given up
 
     def of(self, chunk: Events, phase: np.ndarray | None = None) -> np.ndarray:
-        """The ordinals of the calls of a chunk, int64, shape (n,); with their phases as for `ordinal_of`, in
-        all chunks or in none."""
+        """Ordinals of the calls of a chunk: int64, shape (n,).
+
+        ``phase`` is that of `compute_ordinals`, for all chunks or for none.
+        """
         n = len(chunk)
         if not n:
             return np.empty(0, np.int64)
@@ -144,7 +146,7 @@ def with_ordinals(
 
 def _numbered(phase: Phase | None, events: Events) -> Events:
     """All events of some ranks."""
-    return _knowing(events, ordinal_of(events, None if phase is None else phase(events)))
+    return _knowing(events, compute_ordinals(events, None if phase is None else phase(events)))
 
 
 def _counting(path: str, phase: Phase | None) -> Compute:

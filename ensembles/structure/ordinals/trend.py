@@ -64,7 +64,7 @@ class Trend:
         return self.sentence
 
 
-def trend_of(
+def fit_trend(
     low: np.ndarray, high: np.ndarray, level: np.ndarray, by_rank: np.ndarray | None = None, seed: int = 0
 ) -> Trend:
     """Look for a stretch of ordinals along which calls get slower.

@@ -8,7 +8,7 @@ from ensembles.model.events import Events
 from ensembles.model.regions import KINDS, RegionTable
 
 
-class NamedPhases:
+class AnnotatedPhases:
     """Phases by the program's own word; each rank is in a phase at times of its own.
 
     The k-th phase of a name is the same phase in all ranks. Phases are numbered from 1, in the order in which
@@ -27,7 +27,7 @@ class NamedPhases:
         self._rank, self._start, self._end, self._number = rank, start, end, number
 
     @classmethod
-    def of_regions(cls, regions: RegionTable) -> NamedPhases | None:
+    def of_regions(cls, regions: RegionTable) -> AnnotatedPhases | None:
         """The phases among regions; None: there are none."""
         phases = regions[regions.kind == KINDS.index("phase")] if len(regions) else regions
         if not len(phases):

@@ -25,13 +25,13 @@ SYNCHRONISING = frozenset({"MPI_Barrier"} | _DATA | _UNEQUAL | _ENDS)
 leave earlier."""
 
 
-NO_MEETINGS = (
+NO_BARRIERS = (
     "no collective call of all ranks is among the events: record the layer mpisync (ENSIO_LAYERS), or leave "
     "the rule out"
 )
 
 
-class Meetings(Summary):
+class Barriers(Summary):
     """The synchronising calls of a run, collected chunk by chunk: 32 bytes a call."""
 
     columns = ("call", "duration", "rank", "requested", "start")
@@ -50,7 +50,7 @@ class Meetings(Summary):
             part = (chunk.rank, chunk.start, chunk.end, chunk.call, chunk.requested)
             self._parts.append(tuple(column[mine] for column in part))
 
-    def merge(self, other: Meetings) -> None:
+    def merge(self, other: Barriers) -> None:
         """Add what another one of the same run holds."""
         self._calls = self._calls or other._calls
         self._parts += other._parts

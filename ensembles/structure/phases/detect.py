@@ -20,17 +20,17 @@ from ensembles.model.events import Events
 from ensembles.model.regions import RegionTable
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
-from ensembles.structure.phases.annotated import NamedPhases
-from ensembles.structure.phases.barriers import NO_MEETINGS, Meetings
-from ensembles.structure.phases.gap_rule import steps_of
+from ensembles.structure.phases.annotated import AnnotatedPhases
+from ensembles.structure.phases.barriers import NO_BARRIERS, Barriers
+from ensembles.structure.phases.gap_rule import infer_phases
 from ensembles.structure.phases.result import RULES, Phases
-from ensembles.structure.phases.sampled_ranks import Beside, phases_of_long_run
-from ensembles.structure.phases.top_level_calls import OuterCalls
+from ensembles.structure.phases.sampled_ranks import ExtraSummary, detect_phases_in_sample
+from ensembles.structure.phases.top_level_calls import TopLevelCalls
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-__all__ = ["MOST_EVENTS", "RULES", "Phases", "find_phases", "phase_of", "phases_of_run"]
+__all__ = ["MOST_EVENTS", "RULES", "Phases", "detect_phases", "find_phases", "phase_index"]
 
 MOST_EVENTS = 1 << 21
 """Above this, phases are detected in some ranks (`ensembles.structure.phases.sampled_ranks`)."""
@@ -39,7 +39,7 @@ _BYTES_PER_CALL = 1 << 9
 """What it takes to look for steps in a call, all that is made on the way included."""
 
 
-def phase_of(events: Events, regions: RegionTable | None = None) -> np.ndarray:
+def phase_index(events: Events, regions: RegionTable | None = None) -> np.ndarray:
     """The phase of each call, from the calls themselves and from the phases that the program named.
 
     Parameters
@@ -82,21 +82,21 @@ def find_phases(
     EnsioError
         The rule that is asked for has nothing to stand on in this run.
     """
-    if regions is not None and rule in (None, "named") and (named := NamedPhases.of_regions(regions)):
+    if regions is not None and rule in (None, "named") and (named := AnnotatedPhases.of_regions(regions)):
         return Phases.of_names(named)
     _refuse_named(rule)
-    meetings, calls = Meetings(), OuterCalls()
+    meetings, calls = Barriers(), TopLevelCalls()
     meetings.add(events)
     calls.add(events)
     return _find(meetings, calls, clock_error_ns, rule)
 
 
-def phases_of_run(
+def detect_phases(
     run: Run,
     rule: str | None = None,
     most_events: int | None = None,
     some: Events | None = None,
-    beside: Beside | None = None,
+    beside: ExtraSummary | None = None,
 ) -> Phases:
     """Find the phases of a run, in bounded memory whatever its length.
 
@@ -109,7 +109,7 @@ def phases_of_run(
         Of runs with more, steps are looked for in the calls of some ranks, and their gaps in those of all;
         default: `MOST_EVENTS`, or what fits into the run's budget of memory.
     some, beside
-        As for `ensembles.structure.phases.sampled_ranks.phases_of_long_run`.
+        As for `ensembles.structure.phases.sampled_ranks.detect_phases_in_sample`.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def phases_of_run(
         The run was recorded in mode ``profile`` or ``tail`` and its program named no phases, or the rule has
         nothing to stand on.
     """
-    named = NamedPhases.of_regions(run.regions)
+    named = AnnotatedPhases.of_regions(run.regions)
     if run.mode in ("profile", "tail") and not named:
         raise EnsioError(
             f"{run.path} was recorded in mode {run.mode}, which keeps not every call as an event, and phases "
@@ -129,8 +129,8 @@ def phases_of_run(
     if most_events is None:
         most_events = min(MOST_EVENTS, run.budget.memory_bytes // _BYTES_PER_CALL)
     if run.most_events > most_events:
-        return phases_of_long_run(run, rule, most_events, some, beside)
-    wanted = {"meetings": Meetings, "calls": OuterCalls}
+        return detect_phases_in_sample(run, rule, most_events, some, beside)
+    wanted = {"meetings": Barriers, "calls": TopLevelCalls}
     found = run.summarize({name: SummaryRequest(ignoring_run(kind)) for name, kind in wanted.items()})
     return _find(found["meetings"], found["calls"], run.clock_error_ns, rule)
 
@@ -142,7 +142,7 @@ def _refuse_named(rule: str | None) -> None:
         )
 
 
-def _find(meetings: Meetings, calls: OuterCalls, clock_error_ns: int, rule: str | None) -> Phases:
+def _find(meetings: Barriers, calls: TopLevelCalls, clock_error_ns: int, rule: str | None) -> Phases:
     """As `find_phases`, of phases that have no names."""
     if not calls.total:
         return Phases.without_io()
@@ -151,6 +151,6 @@ def _find(meetings: Meetings, calls: OuterCalls, clock_error_ns: int, rule: str 
         if len(cuts_ns):
             return Phases.between("barriers", 1.0, cuts_ns, [calls.start])
         if rule == "barriers":
-            raise EnsioError(NO_MEETINGS)
-    steps = steps_of(*calls.transfers)
+            raise EnsioError(NO_BARRIERS)
+    steps = infer_phases(*calls.transfers)
     return Phases.between(steps.rule, steps.share, steps.cuts_ns, [calls.start], steps.left_out)

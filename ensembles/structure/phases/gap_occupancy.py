@@ -9,7 +9,7 @@ import numpy as np
 
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import ANY_ORDER, Summary
-from ensembles.summaries.bins import BIN_COUNT, bin_low_ns, bin_of
+from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 
 try:
     from ensembles.structure.phases import _gaps
@@ -33,7 +33,7 @@ _LEFT_OUT = ("seek", "meta", "wait")
 _NEVER = np.iinfo(np.int64).max
 
 
-class GapsOfAll(Summary):
+class GapOccupancy(Summary):
     """What calls of all ranks leave free of the gaps of some: a mergeable summary.
 
     Calls that are in others, and those that move, open, close and flush nothing are left out.
@@ -83,7 +83,7 @@ class GapsOfAll(Summary):
         grid = (self._from, self._to, self._width, self._even, self._edge)
         mark(*map(np.ascontiguousarray, events), *grid, *self.arrays.values())
 
-    def merge(self, other: GapsOfAll) -> None:
+    def merge(self, other: GapOccupancy) -> None:
         """Add what another one of the same gaps holds.
 
         Raises
@@ -172,7 +172,7 @@ def _cells(gap_from: np.ndarray, gap_to: np.ndarray) -> tuple[np.ndarray, np.nda
     most = max(int(lows[min(ALL_CELLS // (2 * gaps), BIN_COUNT - 1)]) - 1, 1)
     fine = np.minimum(np.minimum(FINE * width, gap_to - gap_from), most)
     even = -((gap_from - gap_to + fine) // width)
-    bins = bin_of(fine - 1)
+    bins = bin_index(fine - 1)
     cells = int((even + bins).max(initial=0)) + 1
     number = np.arange(cells + 1)
     equal_edge = np.minimum(gap_from[:, None] + number * width[:, None], (gap_to - fine)[:, None])
@@ -193,7 +193,7 @@ def _cell_of(
     """The cell of its gap in which each moment lies."""
     first_fine = edge[gap, even[gap]]
     left, most = gap_to[gap] - 1 - time, gap_to[gap] - 1 - first_fine
-    fine = even[gap] + bin_of(most) - bin_of(np.minimum(left, most))
+    fine = even[gap] + bin_index(most) - bin_index(np.minimum(left, most))
     return np.where(time < first_fine, (time - gap_from[gap]) // width[gap], fine)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.structure.phases.barriers import NEARLY_ALL
-from ensembles.structure.phases.lockstep import in_step
+from ensembles.structure.phases.lockstep import lockstep_cuts
 
 MOST_GAPS = 8192
 """Gaps that are looked at: the widest."""
@@ -35,7 +35,7 @@ none."""
 
 
 @dataclass(frozen=True)
-class Steps:
+class InferredPhases:
     """Moments that part the I/O of a run.
 
     Attributes
@@ -65,7 +65,7 @@ class Steps:
         return f"; gaps narrower than the {MOST_GAPS:,} widest were left out" if self.gaps_left_out else ""
 
 
-def steps_of(rank: np.ndarray, start: np.ndarray, end: np.ndarray, group: np.ndarray) -> Steps:
+def infer_phases(rank: np.ndarray, start: np.ndarray, end: np.ndarray, group: np.ndarray) -> InferredPhases:
     """Find phases in I/O.
 
     Parameters
@@ -77,21 +77,21 @@ def steps_of(rank: np.ndarray, start: np.ndarray, end: np.ndarray, group: np.nda
     """
     nothing = np.empty(0, np.int64)
     if not len(rank):
-        return Steps(nothing, nothing, nothing, "none", 0.0, 0)
+        return InferredPhases(nothing, nothing, nothing, "none", 0.0, 0)
     order = np.argsort(start, kind="stable")
     rank, start, end, group = rank[order], start[order], end[order], group[order]
     used = np.bincount(rank) > 0
     ranks, place = int(np.count_nonzero(used)), (np.cumsum(used) - 1)[rank]
     gap_from, gap_to, left_out = _gaps(start, end, int((1 - NEARLY_ALL) * ranks + 1e-9))
     if not len(gap_from):
-        return Steps(nothing, nothing, nothing, "none", 0.0, left_out)
+        return InferredPhases(nothing, nothing, nothing, "none", 0.0, left_out)
 
-    def steps(chosen: np.ndarray, rule: str, share: float) -> Steps:
+    def steps(chosen: np.ndarray, rule: str, share: float) -> InferredPhases:
         low, high = gap_from[chosen], gap_to[chosen]
-        return Steps(cuts_in(low, high), low, high, rule, share, left_out)
+        return InferredPhases(cuts_in(low, high), low, high, rule, share, left_out)
 
     if ranks > 1:
-        chosen, share = in_step(place, start, group, gap_from, gap_to)
+        chosen, share = lockstep_cuts(place, start, group, gap_from, gap_to)
         chosen = chosen[_waited(place, start, end, gap_to, chosen)]
         if share >= 0.5 and len(chosen):
             return steps(chosen, "steps", share)

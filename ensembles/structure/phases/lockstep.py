@@ -41,7 +41,7 @@ class _Stretches:
     gap_ns: np.ndarray
 
 
-def in_step(
+def lockstep_cuts(
     place: np.ndarray, start: np.ndarray, group: np.ndarray, gap_from: np.ndarray, gap_to: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Which gaps end phases by the rule of steps, and the share of the calls that are in step.
@@ -94,17 +94,17 @@ class _Walk:
 
     def phases(self) -> tuple[np.ndarray, float]:
         """Positions of the gaps that end phases, and the share of the calls that are in phases in step."""
-        cuts, in_step = self._part(0, len(self._stretches.calls))
-        return np.array(cuts, np.int64), in_step / int(self._calls[-1]) if cuts else 0.0
+        cuts, calls_in_step = self._part(0, len(self._stretches.calls))
+        return np.array(cuts, np.int64), calls_in_step / int(self._calls[-1]) if cuts else 0.0
 
     def _part(self, low: int, high: int) -> tuple[list[int], int]:
         """The same of the stretches from `low` to `high`; calls in step."""
-        cuts, in_step, irregular = self._through(low, high)
+        cuts, calls_in_step, irregular = self._through(low, high)
         for first, behind in irregular:
             further, more = self._split(first, behind)
             cuts += further
-            in_step += more
-        return sorted(cuts), in_step
+            calls_in_step += more
+        return sorted(cuts), calls_in_step
 
     def _split(self, low: int, high: int) -> tuple[list[int], int]:
         """The same of stretches that together are not in step: behind one of the widest gaps there may be
@@ -116,10 +116,10 @@ class _Walk:
         for gap in gaps.tolist():
             if self._steps_left <= 0:
                 break
-            behind, in_step = self._part(gap + 1, high)
-            if in_step:
+            behind, calls_in_step = self._part(gap + 1, high)
+            if calls_in_step:
                 before, more = self._part(low, gap + 1)
-                return [*before, gap, *behind], in_step + more
+                return [*before, gap, *behind], calls_in_step + more
         return [], 0
 
     def _through(self, low: int, high: int) -> tuple[list[int], int, list[tuple[int, int]]]:
@@ -130,7 +130,7 @@ class _Walk:
         done = np.zeros(stretches.ranks)
         cuts: list[int] = []
         irregular: list[tuple[int, int]] = []
-        first, in_step = low, 0
+        first, calls_in_step = low, 0
         usual, complete, last = 0.0, False, -1
 
         def end(behind: int) -> int:
@@ -149,13 +149,13 @@ class _Walk:
                 # What is not compared may lie between: then the widest of the gaps.
                 gap = last + int(np.argmax(stretches.gap_ns[last:number]))
                 cuts.append(gap)
-                in_step += end(gap + 1)
+                calls_in_step += end(gap + 1)
                 first = gap + 1
                 done[:] = 0
             done[who] += more
             last = number
             complete, usual = self._alike(done[done > 0])
-        return cuts, in_step + end(high), irregular
+        return cuts, calls_in_step + end(high), irregular
 
     def _alike(self, amounts: np.ndarray) -> tuple[bool, float]:
         """Whether (nearly) all ranks have the same amount, and which."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ensembles.model.events import Events
-from ensembles.structure.phases.annotated import NamedPhases
+from ensembles.structure.phases.annotated import AnnotatedPhases
 
 RULES = ("named", "barriers", "steps", "gaps", "none")
 """Where phases come from, the surest first."""
@@ -42,10 +42,10 @@ class Phases:
     sentence: str
     cuts_ns: np.ndarray = field(repr=False)
     number: np.ndarray = field(repr=False)
-    named: NamedPhases | None = None
+    named: AnnotatedPhases | None = None
 
     @classmethod
-    def of_names(cls, named: NamedPhases) -> Phases:
+    def of_names(cls, named: AnnotatedPhases) -> Phases:
         """Those that the program named."""
         return cls("named", len(named.names), 1.0, "the program named them", *_no_cuts(), named)
 

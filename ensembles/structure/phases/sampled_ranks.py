@@ -14,11 +14,11 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import OPS, Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
-from ensembles.structure.phases.barriers import NEARLY_ALL, NO_MEETINGS, Meetings
-from ensembles.structure.phases.gap_occupancy import GapsOfAll
-from ensembles.structure.phases.gap_rule import cuts_in, steps_of
+from ensembles.structure.phases.barriers import NEARLY_ALL, NO_BARRIERS, Barriers
+from ensembles.structure.phases.gap_occupancy import GapOccupancy
+from ensembles.structure.phases.gap_rule import cuts_in, infer_phases
 from ensembles.structure.phases.result import Phases
-from ensembles.structure.phases.top_level_calls import OuterCalls
+from ensembles.structure.phases.top_level_calls import TopLevelCalls
 from ensembles.summaries.phasecounts import CountsOfSeveral
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ LARGEST_PART = 4
 events."""
 
 
-MOST_BESIDE = 4096
+MOST_EXTRA_SUMMARIES = 4096
 """With more gaps nothing is counted beside them: 30 KiB each."""
 
 
-def events_of_some_ranks(run: Run, most_events: int) -> Events | None:
+def sample_ranks(run: Run, most_events: int) -> Events | None:
     """The calls of some whole ranks, evenly spaced among all: about `most_events`; None: `LEAST_RANKS` of
     them made too many to be held."""
     least = min(LEAST_RANKS, run.tasks)
@@ -45,7 +45,7 @@ def events_of_some_ranks(run: Run, most_events: int) -> Events | None:
     return run.some_ranks(most_events, least)
 
 
-class Beside:
+class ExtraSummary:
     """What is counted by phase in the same pass over all events in which their gaps are looked for.
 
     Parameters
@@ -66,10 +66,14 @@ class Beside:
         self.found: CountsOfSeveral | None = None
 
 
-def phases_of_long_run(
-    run: Run, rule: str | None, most_events: int, some: Events | None = None, beside: Beside | None = None
+def detect_phases_in_sample(
+    run: Run,
+    rule: str | None,
+    most_events: int,
+    some: Events | None = None,
+    beside: ExtraSummary | None = None,
 ) -> Phases:
-    """As `ensembles.structure.phases.detect.phases_of_run`, of phases that have no names.
+    """As `ensembles.structure.phases.detect.detect_phases`, of phases that have no names.
 
     Steps are found in the calls of some whole ranks; of each gap between them that part counts in which no
     other rank is in I/O either, and if more than a tenth of all ranks are in I/O throughout, it is none.
@@ -80,32 +84,32 @@ def phases_of_long_run(
     run, rule, most_events
         As there.
     some : Events, optional
-        `events_of_some_ranks`, if they were read before.
+        `sample_ranks`, if they were read before.
     beside : Beside, optional
         What else to count in the pass over all events, if there is one.
     """
-    some = events_of_some_ranks(run, most_events // 2) if some is None else some
+    some = sample_ranks(run, most_events // 2) if some is None else some
     if some is None:
         return replace(
             _one_phase(run),
             sentence=f"phases were not looked for: calls of {LEAST_RANKS} whole tasks have to be held for "
             f"that, and {run.most_events:,} calls of {run.tasks:,} tasks are too many",
         )
-    meetings, calls = Meetings(), OuterCalls()
+    meetings, calls = Barriers(), TopLevelCalls()
     meetings.add(some)
     calls.add(some)
     if rule in (None, "barriers"):
         if meetings:
-            met = run.summarize(ignoring_run(Meetings))
+            met = run.summarize(ignoring_run(Barriers))
             cuts_ns = met.moments_ns(_ranks_with_io(run, some, calls), run.clock_error_ns)
             if len(cuts_ns):
                 return _between_barriers(run, cuts_ns, calls)
         if rule == "barriers":
-            raise EnsioError(NO_MEETINGS)
+            raise EnsioError(NO_BARRIERS)
     if not calls.total:
         return _one_phase(run)
     rank, start, end, op = calls.transfers
-    steps = steps_of(rank, start, end, op)
+    steps = infer_phases(rank, start, end, op)
     ranks = len(np.unique(some.rank))
     looked_at = f"; looked at {ranks:,} of {run.tasks:,} tasks"
     gaps, counts = _gaps_and_counts(run, steps.gap_from, steps.gap_to, beside)
@@ -121,12 +125,12 @@ def phases_of_long_run(
 
 
 def _gaps_and_counts(
-    run: Run, gap_from: np.ndarray, gap_to: np.ndarray, beside: Beside | None
-) -> tuple[GapsOfAll, CountsOfSeveral | None]:
+    run: Run, gap_from: np.ndarray, gap_to: np.ndarray, beside: ExtraSummary | None
+) -> tuple[GapOccupancy, CountsOfSeveral | None]:
     ends = np.stack([gap_from, gap_to], axis=1).reshape(-1)
-    make = ignoring_run(partial(GapsOfAll, gap_from, gap_to))
+    make = ignoring_run(partial(GapOccupancy, gap_from, gap_to))
     requests = {"gaps": SummaryRequest(make)}
-    if beside is not None and len(gap_from) <= MOST_BESIDE and (np.diff(ends) >= 0).all():
+    if beside is not None and len(gap_from) <= MOST_EXTRA_SUMMARIES and (np.diff(ends) >= 0).all():
         requests["counts"] = SummaryRequest(ignoring_run(partial(beside.make, ends)), beside.columns)
     found = run.summarize(requests)
     return found["gaps"], found.summaries.get("counts")
@@ -134,28 +138,28 @@ def _gaps_and_counts(
 
 def _one_phase(run: Run) -> Phases:
     nowhere = np.empty(0, np.int64)
-    begun = run.summarize(ignoring_run(partial(_Begun, nowhere)))
+    begun = run.summarize(ignoring_run(partial(_StartCounts, nowhere)))
     if not begun.used.any():
         return Phases.without_io()
     return Phases.between("none", 0.0, nowhere, [begun.example_ns])
 
 
-def _ranks_with_io(run: Run, some: Events, calls: OuterCalls) -> int:
+def _ranks_with_io(run: Run, some: Events, calls: TopLevelCalls) -> int:
     """About how many ranks do I/O, as far as those that were looked at tell."""
     looked_at = max(len(np.unique(some.rank)), 1)
     return round(run.tasks * calls.ranks / looked_at)
 
 
-def _between_barriers(run: Run, cuts_ns: np.ndarray, calls: OuterCalls) -> Phases:
+def _between_barriers(run: Run, cuts_ns: np.ndarray, calls: TopLevelCalls) -> Phases:
     if calls.total:
         of_some = Phases.between("barriers", 1.0, cuts_ns, [calls.start])
         if of_some.count == len(cuts_ns) + 1:
             return of_some
-    begun = run.summarize(ignoring_run(partial(_Begun, cuts_ns)))
+    begun = run.summarize(ignoring_run(partial(_StartCounts, cuts_ns)))
     return Phases.between("barriers", 1.0, cuts_ns, [begun.example_ns])
 
 
-class _Begun(Summary):
+class _StartCounts(Summary):
     """Between which cuts calls begin in which no rank waits: a mergeable summary."""
 
     columns = ("call", "start")
@@ -171,7 +175,7 @@ class _Begun(Summary):
             np.searchsorted(self._cuts_ns, start, side="right"), minlength=len(self.used)
         ).astype(bool)
 
-    def merge(self, other: _Begun) -> None:
+    def merge(self, other: _StartCounts) -> None:
         self.used |= other.used
 
     def to_arrays(self) -> dict[str, np.ndarray]:

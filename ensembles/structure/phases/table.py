@@ -17,7 +17,7 @@ _NS_PER_S = 1e9
 
 
 @dataclass(frozen=True)
-class LastCall:
+class CriticalCall:
     """The call with which the slowest task of a phase ended.
 
     Attributes
@@ -70,7 +70,7 @@ class PhaseTotals:
     end_s: float
     time_s: float
     slowest_task: int
-    last_call: LastCall
+    last_call: CriticalCall
     lost_s: float
     lost_share: float
 
@@ -100,7 +100,7 @@ class PhaseTable(Summary):
         self._start = np.full(size, np.iinfo(np.int64).max)
         # Of each phase and rank: (phase, rank, end of the last call).
         self._ends: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        self._last: dict[int, tuple[int, int, LastCall]] = {}
+        self._last: dict[int, tuple[int, int, CriticalCall]] = {}
         self.outside = 0
 
     def add(self, chunk: Events) -> None:
@@ -140,7 +140,7 @@ class PhaseTable(Summary):
             call = events.calls[events.call[at]]
             file, start_s = events.files[events.file[at]], int(events.start[at]) / _NS_PER_S
             duration_s = int(events.duration[at]) / _NS_PER_S
-            self._last[number] = (*key, LastCall(call.name, call.layer, file, start_s, duration_s))
+            self._last[number] = (*key, CriticalCall(call.name, call.layer, file, start_s, duration_s))
 
     def merge(self, other: PhaseTable) -> None:
         """Add what another table of the same phases holds."""

@@ -10,7 +10,7 @@ from ensembles.passes.summary import Summary
 _NO_TRANSFER = ("seek", "meta", "wait")
 
 
-class OuterCalls(Summary):
+class TopLevelCalls(Summary):
     """They are kept chunk by chunk: 21 bytes a call."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class OuterCalls(Summary):
             part = (chunk.rank, chunk.start, chunk.end, chunk.op)
             self._parts.append(tuple(column[mine] for column in part))
 
-    def merge(self, other: OuterCalls) -> None:
+    def merge(self, other: TopLevelCalls) -> None:
         """Add those of higher ranks."""
         longer, shorter = sorted((self.of_rank, other.of_rank), key=len, reverse=True)
         self.of_rank = longer.copy()

@@ -14,7 +14,7 @@ import numpy as np
 
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
 from ensembles.passes.start_order import order_by_start
-from ensembles.structure.strides.streams import LAYERS, layer_of_calls, reads_of, runs_of
+from ensembles.structure.strides.streams import LAYERS, find_strided_runs, layer_of_calls, select_reads
 
 try:
     from ensembles.structure.strides import _strides
@@ -67,7 +67,7 @@ _KINDS = {"read": 1, "write": 2, "wait": 3}
 _LIMITS = np.iinfo(np.int64)
 
 
-class StridesFound(NamedTuple):
+class StrideRuns(NamedTuple):
     """What the calls of some tasks tell.
 
     Attributes
@@ -90,7 +90,7 @@ class StridesFound(NamedTuple):
     last_ns: int
 
 
-def strides_of(events: Events) -> StridesFound:
+def find_strides(events: Events) -> StrideRuns:
     """The strided reads of some tasks.
 
     Parameters
@@ -104,26 +104,26 @@ def strides_of(events: Events) -> StridesFound:
         An event is of a call without a number.
     """
     if _strides is None:
-        return numpy_strides_of(events)
+        return numpy_find_strides(events)
     sums = np.array([0, 0, 0, 0, _LIMITS.max, _LIMITS.min], np.int64)
     columns = [np.ascontiguousarray(getattr(events, name)) for name in COLUMNS]
     tables = (_kind_of_calls(events.calls), layer_of_calls(events.calls))
     arrays = (*columns, *tables, sums, order_by_start(events))
     rows, amounts = _strides.strided_reads(arrays, LEAST_READS, MOST_POSITIONS, _WRITTEN_SHARE, ROW.itemsize)
-    return StridesFound(np.frombuffer(rows, ROW), np.frombuffer(amounts, BYTES), *sums.tolist())
+    return StrideRuns(np.frombuffer(rows, ROW), np.frombuffer(amounts, BYTES), *sums.tolist())
 
 
-def numpy_strides_of(events: Events) -> StridesFound:
-    """`strides_of` without compiled code."""
+def numpy_find_strides(events: Events) -> StrideRuns:
+    """`find_strides` without compiled code."""
     if int(events.call.max()) >= len(events.calls):
         raise IndexError("an event is of a call without a number")
     op = events.op
     outer = (events.depth == 0) & (op != OPS.index("wait"))
     is_read = (op == OPS.index("read")) & (events.moved > 0)
     alone = is_read & ((events.carried & 1) == 0)
-    reads = reads_of(events)
-    rows = runs_of(reads, LEAST_READS)
-    return StridesFound(
+    reads = select_reads(events)
+    rows = find_strided_runs(reads, LEAST_READS)
+    return StrideRuns(
         _table_of(rows) if len(rows["rank"]) else np.empty(0, ROW),
         _bytes_of(reads),
         int(np.count_nonzero(alone)),

@@ -23,7 +23,7 @@ def layer_of_calls(calls: Sequence[Call]) -> np.ndarray:
     return np.array([LAYERS.index(call.layer) if call.layer in LAYERS else last for call in calls], np.uint8)
 
 
-def reads_of(events: Events) -> Columns:
+def select_reads(events: Events) -> Columns:
     """The reads whose place in the file is known, those without a hole between them put together.
 
     Parameters
@@ -67,7 +67,7 @@ def reads_of(events: Events) -> Columns:
     return _sorted(reads, ("start_ns", "lane", "file", "layer", "rank"))
 
 
-def runs_of(reads: Columns, least_reads: int) -> Columns:
+def find_strided_runs(reads: Columns, least_reads: int) -> Columns:
     """The reads of strided runs.
 
     A task whose threads read one file may take turns on one stream, or have a stream each. Both are tried;
@@ -76,7 +76,7 @@ def runs_of(reads: Columns, least_reads: int) -> Columns:
     Parameters
     ----------
     reads : dict of str to ndarray
-        As `reads_of` gives them.
+        As `select_reads` gives them.
     least_reads : int
         Of a run; 3 or more.
 
@@ -119,8 +119,7 @@ def _better(found: Columns, reads: Columns, several: np.ndarray, group: np.ndarr
 
 
 def _runs(reads: Columns, least_reads: int) -> Columns:
-    """As `runs_of`, of streams as their lanes say; ``row``: the place among `reads`, ``begin``: the start of
-    the run."""
+    """`find_strided_runs` of streams; ``row`` is the position in `reads`, ``begin`` the start of the run."""
     reads = _without_cuts(reads)
     n = len(reads["rank"])
     new = _is_first(reads, _STREAM)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.passes.summary import BY_RANK, Summary
-from ensembles.structure.strides.detect import COLUMNS, MOST_POSITIONS, ROW, strides_of
+from ensembles.structure.strides.detect import COLUMNS, MOST_POSITIONS, ROW, find_strides
 
 __all__ = ["COLUMNS", "MOST_POSITIONS", "ROW", "StridedReads"]
 
@@ -61,7 +61,7 @@ class StridedReads(Summary):
         """Add all calls of some tasks."""
         if not len(events):
             return
-        found = strides_of(events)
+        found = find_strides(events)
         first, last = found.first_ns, found.last_ns
         self.first_ns = first if self.first_ns is None else min(self.first_ns, first)
         self.last_ns = last if self.last_ns is None else max(self.last_ns, last)

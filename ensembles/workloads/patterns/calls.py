@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 
-class State(IntEnum):
+class FileState(IntEnum):
     """Of a file, as one task sees it."""
 
     CLOSED = 0
@@ -15,10 +15,10 @@ class State(IntEnum):
     DATASET = 2  # of HDF5: the file is open, and its dataset too
 
 
-ANY = frozenset(State)
-CLOSED = frozenset({State.CLOSED})
-OPEN = frozenset({State.OPEN})
-DATASET = frozenset({State.DATASET})
+ANY = frozenset(FileState)
+CLOSED = frozenset({FileState.CLOSED})
+OPEN = frozenset({FileState.OPEN})
+DATASET = frozenset({FileState.DATASET})
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class CallKind:
 
     needs: tuple[str, ...] = ()
     smallest_size: int = 1
-    before: frozenset[State] = OPEN
-    after: State | None = None
+    before: frozenset[FileState] = OPEN
+    after: FileState | None = None
     names_file: bool = False
     makes_file: bool = False
     sets_position: bool = False
@@ -76,11 +76,13 @@ _SIZE = ("size",)
 
 
 def _opening(collective: bool = False) -> CallKind:
-    return CallKind(before=CLOSED, after=State.OPEN, names_file=True, makes_file=True, collective=collective)
+    return CallKind(
+        before=CLOSED, after=FileState.OPEN, names_file=True, makes_file=True, collective=collective
+    )
 
 
 def _closing(collective: bool = False) -> CallKind:
-    return CallKind(after=State.CLOSED, collective=collective)
+    return CallKind(after=FileState.CLOSED, collective=collective)
 
 
 _SEEK = CallKind(("offset",), sets_position=True)
@@ -142,11 +144,11 @@ FILE_CALLS: Mapping[str, Mapping[str, CallKind]] = {
     },
     "hdf5": {
         "create": _opening(collective=True),
-        "open": CallKind(before=CLOSED, after=State.OPEN, names_file=True, collective=True),
+        "open": CallKind(before=CLOSED, after=FileState.OPEN, names_file=True, collective=True),
         "close": _closing(collective=True),
-        "dataset_create": CallKind(_SIZE, after=State.DATASET, collective=True, same_size=True),
-        "dataset_open": CallKind(after=State.DATASET, collective=True),
-        "dataset_close": CallKind(before=DATASET, after=State.OPEN, collective=True),
+        "dataset_create": CallKind(_SIZE, after=FileState.DATASET, collective=True, same_size=True),
+        "dataset_open": CallKind(after=FileState.DATASET, collective=True),
+        "dataset_close": CallKind(before=DATASET, after=FileState.OPEN, collective=True),
         "read": _of_dataset(_IN_PIECES_READ),
         "write": _of_dataset(_IN_PIECES_WRITE),
         "read_all": _of_dataset(_ALL_READ),

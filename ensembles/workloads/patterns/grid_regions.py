@@ -11,7 +11,7 @@ import numpy as np
 _MOST_CELLS = 1 << 24
 
 
-def strides_of(regions: Regions) -> tuple[int, int] | None:
+def common_strides(regions: Regions) -> tuple[int, int] | None:
     """The stride and plane stride (0: there are no planes) that all regions share, or None."""
     rows = np.where(regions.pieces > 1, regions.stride, 0)
     planes = np.where(regions.planes > 1, regions.plane_stride, 0)
@@ -32,7 +32,7 @@ def shared_byte_of_boxes(regions: Regions) -> Any:
     region is a box in x, y and z. The edges of all boxes cut space into cells; of blocks of an array each is
     about one cell, however many pieces it has in the file. Two boxes overlap if they have a cell in common.
     """
-    shared_strides = strides_of(regions)
+    shared_strides = common_strides(regions)
     if shared_strides is None:
         return NotImplemented
     stride, plane_stride = shared_strides
@@ -170,7 +170,7 @@ class WrittenRegions:
                 )
             )
             self._in_pieces = []
-            if not self._held and strides_of(regions) is not None:
+            if not self._held and common_strides(regions) is not None:
                 found = shared_byte_of_boxes(regions)
                 if found is not NotImplemented:
                     return found

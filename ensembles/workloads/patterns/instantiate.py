@@ -10,7 +10,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.workloads.patterns.expressions import Number
-from ensembles.workloads.patterns.pattern import PHASE, FileNames, Operation, Pattern, Phase, count_of
+from ensembles.workloads.patterns.pattern import PHASE, FileNames, Operation, Pattern, Phase, evaluate_count
 from ensembles.workloads.patterns.task_block import Block, BlockState, holds
 
 MOST_OPERATIONS = 1 << 28
@@ -65,12 +65,12 @@ class Expansion:
         """How often each phase is gone through; refuses what a task could never do."""
         counted, calls = [], 0
         for phase in self.phases:
-            repetitions = count_of(phase.repetitions, self.parameters, "repetitions")
+            repetitions = evaluate_count(phase.repetitions, self.parameters, "repetitions")
             calls += repetitions
             self._refuse_too_many(phase.repetitions.where, calls)
             for operation in phase.operations:
                 names = {**self.parameters, "repetition": 0}
-                calls += repetitions * count_of(operation.times, names, "times")
+                calls += repetitions * evaluate_count(operation.times, names, "times")
                 self._refuse_too_many(operation.where, calls)
             counted.append(repetitions)
         return counted
@@ -108,7 +108,7 @@ class Expansion:
                 for_task, _ = operation.when.parted("call")
                 for repetition in range(repetitions) if "repetition" in used else (0,):
                     names: dict[str, Number] = {**self.parameters, "repetition": repetition}
-                    times = count_of(operation.times, names, "times")
+                    times = evaluate_count(operation.times, names, "times")
                     often = times * (1 if "repetition" in used else repetitions)
                     makes = holds(for_task, {**names, "rank": ranks}, len(ranks)) if for_task else True
                     most += often * np.asarray(makes, dtype=np.int64)
@@ -125,6 +125,6 @@ class Expansion:
         """
         return BlockState(self, first, end).block()
 
-    def numbers_of(self, operation: Operation) -> tuple[int, int]:
+    def evaluate_numbers(self, operation: Operation) -> tuple[int, int]:
         """The numbers of an operation and of its call."""
         return self._operation_numbers[id(operation)], self._call_numbers[operation.call]

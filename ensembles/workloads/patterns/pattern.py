@@ -55,7 +55,7 @@ def parameter_values(
     return values
 
 
-def count_of(expression: Expression, names: Mapping[str, Number], what: str, least: int = 1) -> int:
+def evaluate_count(expression: Expression, names: Mapping[str, Number], what: str, least: int = 1) -> int:
     """The value of an expression that counts something.
 
     Raises
@@ -235,7 +235,7 @@ class FileNames(Sequence[str]):
 
 def _number_of(file: File, parameters: Mapping[str, int]) -> int:
     if file.count:
-        return count_of(file.count, parameters, "count")
+        return evaluate_count(file.count, parameters, "count")
     return parameters["tasks"] if file.one_a_task else 1
 
 

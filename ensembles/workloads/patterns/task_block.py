@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.workloads.patterns.calls import EXCHANGE, State
+from ensembles.workloads.patterns.calls import EXCHANGE, FileState
 from ensembles.workloads.patterns.expressions import Expression, Number
-from ensembles.workloads.patterns.pattern import Operation, count_of
+from ensembles.workloads.patterns.pattern import Operation, evaluate_count
 
 if TYPE_CHECKING:
     from ensembles.workloads.patterns.instantiate import Expansion
@@ -95,7 +95,7 @@ class BlockState:
         if not len(ranks):
             return part
         part[_RANK], part[_STEP] = ranks, step
-        part[_OPERATION], part[_CALL] = self.expansion.numbers_of(operation)
+        part[_OPERATION], part[_CALL] = self.expansion.evaluate_numbers(operation)
         part[_OFFSET], part[_BYTES] = 0, 0
         part[_PIECES], part[_STRIDE], part[_PLANES], part[_PLANE_STRIDE] = 1, 0, 1, 0
         part[_FILE] = -1
@@ -156,7 +156,7 @@ class BlockState:
             call = operation.call.partition(".")[2]
             raise EnsioError(
                 f"{operation.where}: task {wrong + self.first} makes {call} on {key}, "
-                f"{_state_told(State(int(state[wrong])), opens=State.CLOSED in kind.before)}"
+                f"{_state_told(FileState(int(state[wrong])), opens=FileState.CLOSED in kind.before)}"
             )
         if kind.after is not None:
             state[task] = kind.after
@@ -267,13 +267,13 @@ class BlockState:
             part = np.zeros((11, len(own)), dtype=np.int64)
             part[_RANK], part[_OFFSET], part[_BYTES] = peer[own], senders[own], -sent[own]
             part[_STEP], part[_FILE], part[_PIECES], part[_PLANES] = step, -1, 1, 1
-            part[_OPERATION], part[_CALL] = self.expansion.numbers_of(operation)
+            part[_OPERATION], part[_CALL] = self.expansion.evaluate_numbers(operation)
             yield part
 
 
 def _who_calls(operation: Operation, names: Mapping[str, Number], first: int, end: int) -> dict[str, Number]:
     """The names' values with `rank` and `call` for each call that is made, sorted by rank."""
-    times = count_of(operation.times, names, "times")
+    times = evaluate_count(operation.times, names, "times")
     ranks = np.arange(first, end, dtype=np.int64)
     for_task, for_call = operation.when.parted("call")
     if for_task:
@@ -305,10 +305,10 @@ def _before_each(task: np.ndarray, size: np.ndarray) -> np.ndarray:
     return before - np.repeat(before[starts], np.diff(np.append(starts, len(task))))
 
 
-def _state_told(state: State, opens: bool) -> str:
-    if state is State.CLOSED:
+def _state_told(state: FileState, opens: bool) -> str:
+    if state is FileState.CLOSED:
         return "which is not open there"
-    if state is State.DATASET:
+    if state is FileState.DATASET:
         return "whose dataset is still open there"
     return "which is already open there" if opens else "whose dataset is not open there"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ensembles.model.errors import EnsioError
-from ensembles.recorder.install_paths import prefixes
+from ensembles.recorder.install_paths import install_prefixes
 
 LIBRARY = "libensio-pfs.so"
 STATE_PROGRAM = "ensio-pfs-state"
@@ -26,7 +26,7 @@ _MEMORY = Path("/dev/shm")
 
 
 @dataclass(frozen=True)
-class HeldBack:
+class DelayReport:
     """What is counted of the calls under a model.
 
     Parameters
@@ -180,7 +180,7 @@ def environment_for(
     }
 
 
-def held_back(model: Path) -> HeldBack:
+def held_back(model: Path) -> DelayReport:
     """What was counted so far of the calls under a model.
 
     Raises
@@ -194,9 +194,9 @@ def held_back(model: Path) -> HeldBack:
     values = dict(line.split() for line in told.stdout.splitlines())
     counted: dict[str, Any] = {
         name: float(values[name]) if kind == "float" else int(values[name])
-        for name, kind in HeldBack.__annotations__.items()
+        for name, kind in DelayReport.__annotations__.items()
     }
-    return HeldBack(**counted)
+    return DelayReport(**counted)
 
 
 def find_library() -> Path:
@@ -236,7 +236,7 @@ def _stragglers(settings: str, seed: int, tasks: int | None) -> str:
 
 
 def _find(folder: str, name: str) -> Path:
-    for prefix in prefixes():
+    for prefix in install_prefixes():
         if (path := prefix / folder / name).is_file():
             return path.absolute()
     raise EnsioError(f"{name} is not found: put the bin folder of the installed recorder on PATH")

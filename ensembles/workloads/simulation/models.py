@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ensembles.files.toml_files import read_toml
 from ensembles.model.errors import EnsioError
-from ensembles.recorder.install_paths import prefixes
+from ensembles.recorder.install_paths import install_prefixes
 from ensembles.workloads.patterns.toml_tables import Lines
 from ensembles.workloads.simulation.program import Setting, known_settings
 
@@ -124,7 +124,7 @@ def find_model(name: str) -> Path:
     """
     if "/" in name or name.endswith(".toml"):
         return Path(name)
-    folders = [prefix / "share" / "ensio" / "models" for prefix in prefixes()]
+    folders = [prefix / "share" / "ensio" / "models" for prefix in install_prefixes()]
     for folder in folders:
         if (folder / f"{name}.toml").is_file():
             return folder / f"{name}.toml"

@@ -92,7 +92,7 @@ def phase_starts_ns(folder: Path) -> np.ndarray:
     return np.fromfile(folder / "phases", "i8")
 
 
-def regions_of(folder: Path, text: Text) -> RegionTable:
+def plan_regions(folder: Path, text: Text) -> RegionTable:
     """The steps as phases: all tasks begin each together, as they leave the barrier before it."""
     starts = phase_starts_ns(folder)
     names = list(dict.fromkeys(phase for phase, _ in text.steps))
@@ -126,7 +126,7 @@ class SimulatedTrace:
 
     def regions(self) -> RegionTable:
         """The phases."""
-        return regions_of(self._folder, self._text)
+        return plan_regions(self._folder, self._text)
 
     def summary(self) -> CellSummary | None:
         """It follows from the events."""
@@ -155,7 +155,7 @@ class SimulatedProfile:
 
     def regions(self) -> RegionTable:
         """The phases."""
-        return regions_of(self._folder, self._text)
+        return plan_regions(self._folder, self._text)
 
     def summary(self) -> CellSummary:
         """What all calls add up to, by call, size class and ordinal class."""

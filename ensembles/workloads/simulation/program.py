@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensembles.model.errors import EnsioError
-from ensembles.recorder.install_paths import prefixes
+from ensembles.recorder.install_paths import install_prefixes
 
 PROGRAM = "ensio-simulate"
 
@@ -37,7 +37,7 @@ def program() -> Path:
     EnsioError
         It is not there.
     """
-    for prefix in prefixes():
+    for prefix in install_prefixes():
         path = prefix / "bin" / PROGRAM
         if path.is_file() and os.access(path, os.X_OK):
             return path

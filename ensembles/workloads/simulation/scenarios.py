@@ -15,11 +15,11 @@ from typing import Any
 
 from ensembles.files.toml_files import read_toml
 from ensembles.model.errors import EnsioError
-from ensembles.recorder.install_paths import prefixes
+from ensembles.recorder.install_paths import install_prefixes
 from ensembles.workloads.patterns import expand, read_pattern
 from ensembles.workloads.patterns.toml_tables import Lines, Tables
 from ensembles.workloads.simulation.models import read_model
-from ensembles.workloads.simulation.simulate import Result, simulate
+from ensembles.workloads.simulation.simulate import SimulationResult, simulate
 
 TRUTH_FILE = "truth.json"
 
@@ -78,14 +78,18 @@ class Scenario:
             values["tasks"] = tasks
         return values
 
-    def seed_of(self, seed: int) -> int:
+    def scenario_seed(self, seed: int) -> int:
         """The seed of this scenario in a set that is drawn with `seed`: another one for each."""
         return int.from_bytes(hashlib.sha256(f"{seed} {self.name}".encode()).digest()[:8], "little")
 
 
 def scenario_folders() -> list[Path]:
     """Where scenarios may lie, best first."""
-    return [folder for prefix in prefixes() if (folder := prefix / "share" / "ensio" / "scenarios").is_dir()]
+    return [
+        folder
+        for prefix in install_prefixes()
+        if (folder := prefix / "share" / "ensio" / "scenarios").is_dir()
+    ]
 
 
 def read_scenarios() -> list[Scenario]:
@@ -170,7 +174,7 @@ def run_scenario(
     strength: float = 1.0,
     tasks: int | None = None,
     model: str | None = None,
-) -> Result:
+) -> SimulationResult:
     """Make the run of a scenario and its answer sheet (`TRUTH_FILE`).
 
     Parameters
@@ -181,7 +185,7 @@ def run_scenario(
     find_pattern : callable
         Name → the file of a pattern that does not lie beside the scenario.
     seed : int
-        Of the set: see `Scenario.seed_of`.
+        Of the set: see `Scenario.scenario_seed`.
     strength : float
         0: nothing is planted, and the answer is that there is no cause.
     tasks, model
@@ -197,7 +201,7 @@ def run_scenario(
     plan = expand(pattern, scenario.overrides(strength, tasks))
     faults = {name: usual * strength for name, usual in scenario.faults.items()}
     of_model = read_model(model or scenario.model, [f"{name}={value!r}" for name, value in faults.items()])
-    drawn = scenario.seed_of(seed)
+    drawn = scenario.scenario_seed(seed)
     result = simulate(plan, of_model, directory, pattern.name, drawn)
     truth = {
         "cause": scenario.cause if strength else None,

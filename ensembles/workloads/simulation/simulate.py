@@ -26,7 +26,7 @@ DATA_FOLDER = "/simulated"
 
 
 @dataclass(frozen=True)
-class Result:
+class SimulationResult:
     """What a simulation came to.
 
     Attributes
@@ -58,7 +58,7 @@ def simulate(
     seed: int = 0,
     mode: str = "trace",
     command: Sequence[str] = (),
-) -> Result:
+) -> SimulationResult:
     """Go through a plan on a model, and write the run.
 
     Parameters
@@ -103,7 +103,9 @@ def simulate(
     lengths = (np.diff(starts) / 1e9).tolist()
     steps = [(phase, number, length) for (phase, number), length in zip(text.steps, lengths, strict=True)]
     nodes = -(-text.tasks // text.tasks_per_node)
-    return Result(directory, text.tasks, nodes, text.events, text.model_calls, text.end_ns / 1e9, steps)
+    return SimulationResult(
+        directory, text.tasks, nodes, text.events, text.model_calls, text.end_ns / 1e9, steps
+    )
 
 
 def _write(output: Path, text: Text, metadata: RunMetadata, path: Path) -> None:

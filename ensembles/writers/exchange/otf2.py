@@ -13,8 +13,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ensembles.files.atomic_write import whole_folder
-from ensembles.files.readership import readership_of
+from ensembles.files.atomic_write import atomic_write_folder
+from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call
 from ensembles.model.regions import COLUMNS as REGION_COLUMNS
@@ -73,7 +73,7 @@ class Written(NamedTuple):
     late_calls: int
 
 
-def cost_of(run: Run, ranks_per_location: int = 1) -> Cost:
+def estimate_cost(run: Run, ranks_per_location: int = 1) -> Cost:
     """What `write_otf2` would take, without a look at the events."""
     locations = (
         max(run.threads, run.tasks) if ranks_per_location == 1 else -(-run.tasks // ranks_per_location)
@@ -106,7 +106,7 @@ def write_otf2(run: Run, path: str, ranks_per_location: int = 1) -> Written:
     if os.path.lexists(path):
         raise EnsioError(f"{path} is there already: name a folder that does not exist yet")
     try:
-        with whole_folder(path, readership_of(run.path)) as folder:
+        with atomic_write_folder(path, find_readership(run.path)) as folder:
             told = _written_by(tool, run, folder, ranks_per_location, path)
     except OSError as error:
         raise EnsioError(f"{path} cannot be made: {error.strerror or error}") from error

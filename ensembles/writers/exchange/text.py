@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from ensembles.model.events import COLUMNS, Events
-from ensembles.model.sanitize_text import printable
+from ensembles.model.sanitize_text import sanitize_text
 
 BLOCK_EVENTS = 1 << 14
 """Events that are turned into Python objects at a time."""
@@ -79,7 +79,7 @@ class TableWriter:
     def write(self, events: Events) -> None:
         """Write events."""
         for block in _blocks(events):
-            fields = dict(zip(FIELDS, _fields(block, printable), strict=True))
+            fields = dict(zip(FIELDS, _fields(block, sanitize_text), strict=True))
             rows = zip(
                 fields["rank"],
                 fields["thread"],

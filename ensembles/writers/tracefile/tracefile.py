@@ -14,8 +14,8 @@ from typing import Protocol
 import h5py
 import numpy as np
 
-from ensembles.files.atomic_write import own_file, whole_file
-from ensembles.files.full_disk_file import LastingFile
+from ensembles.files.atomic_write import atomic_write, temporary_file
+from ensembles.files.full_disk_file import FullDiskSafeFile
 from ensembles.files.readership import OWNER, Readership
 from ensembles.model.events import Events
 from ensembles.model.metadata import RunMetadata
@@ -83,7 +83,7 @@ def write_trace_file(
     EnsioError
         A spool cannot be read any more, or another process interfered (`ensembles.files.atomic_write`).
     """
-    target = whole_file(path, readers) if follow else own_file(path, readers)
+    target = atomic_write(path, readers) if follow else temporary_file(path, readers)
     with target as descriptor, _created(descriptor) as file:
         count = write_events(file, source.chunks, source.slots, compression, _scratch_folder(path))
         summary = source.summary()
@@ -106,7 +106,7 @@ def _scratch_folder(path: str) -> str:
 @contextmanager
 def _created(descriptor: int) -> Iterator[h5py.File]:
     """A new HDF5 file; one plain OSError if not all of it could be written."""
-    written = LastingFile(descriptor)
+    written = FullDiskSafeFile(descriptor)
     try:
         with written, h5py.File(written, "w", libver=("v110", "v110")) as file:
             yield file

@@ -1,8 +1,8 @@
 /* bins.h: the bin law of every duration histogram, in the recorder and in Python (which reads the numbers here).
  *
  * Durations are integer nanoseconds. Below 2^ENSIO_BIN_BITS each value has a bin of its own; above, every octave
- * [2^k, 2^(k+1)) is cut into 2^ENSIO_BIN_BITS bins of equal width, so that no bin is wider than 1/2^ENSIO_BIN_BITS of its
- * lower edge (3.1 %).
+ * [2^k, 2^(k+1)) is cut into 2^ENSIO_BIN_BITS bins of equal width, so that no bin is wider than 1/2^ENSIO_BIN_BITS of
+ * its lower edge (3.1 %).
  */
 #ifndef ENSIO_BINS_H
 #define ENSIO_BINS_H
@@ -15,7 +15,8 @@
 /* The bin of a duration. */
 static inline uint32_t ensio_bin(uint64_t duration_ns)
 {
-    uint32_t octave = (63U ^ (uint32_t)__builtin_clzll(duration_ns | 1U << ENSIO_BIN_BITS)) - ENSIO_BIN_BITS; /* 0 below 64 */
+    /* 0 below 64 */
+    uint32_t octave = (63U ^ (uint32_t)__builtin_clzll(duration_ns | 1U << ENSIO_BIN_BITS)) - ENSIO_BIN_BITS;
     return (octave << ENSIO_BIN_BITS) + (uint32_t)(duration_ns >> octave);
 }
 

@@ -4,12 +4,13 @@
  *     ensio_region_begin("write");    a region of this thread begins; regions nest, and may stand in each other
  *     ensio_region_end("write");      the innermost open region of this name ends
  *
- * Nothing needs to be linked for this, and where no recorder is at work nothing happens. In C++, `ensio::region here("write");`
- * is a region to the end of the block. Names are at most 255 bytes long, and a process has room for 2,048 of them.
+ * Nothing needs to be linked for this, and where no recorder is at work nothing happens. In C++, `ensio::region
+ * here("write");` is a region to the end of the block. Names are at most 255 bytes long, and a process has room for
+ * 2,048 of them.
  *
- * A recorder that is linked into the program, or that was preloaded into one whose code is position-independent, is tied to
- * the weak references below. Other code (and whatever was linked when libc did not have dlsym yet) asks dlsym, once in each
- * source file.
+ * A recorder that is linked into the program, or that was preloaded into one whose code is position-independent, is
+ * tied to the weak references below. Other code (and whatever was linked when libc did not have dlsym yet) asks dlsym,
+ * once in each source file.
  */
 #ifndef ENSIO_ENSIO_H
 #define ENSIO_ENSIO_H
@@ -87,15 +88,23 @@ static ENSIO_INLINE void ensio_region_end(const char *name)
 }
 
 #ifdef __cplusplus
-namespace ensio {
+namespace ensio
+{
 
 /* A region from here to the end of the block, however that is left. The name must live as long. */
-class region {
-public:
-    explicit region(const char *name) : name_(name) { ensio_region_begin(name_); }
-    ~region() { ensio_region_end(name_); }
+class region
+{
+  public:
+    explicit region(const char *name) : name_(name)
+    {
+        ensio_region_begin(name_);
+    }
+    ~region()
+    {
+        ensio_region_end(name_);
+    }
 
-private:
+  private:
     region(const region &); /* not to be copied */
     region &operator=(const region &);
     const char *name_;

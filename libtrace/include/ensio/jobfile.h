@@ -57,39 +57,39 @@
 struct ensio_job {
     uint64_t magic;
     uint32_t version;
-    uint32_t event_bytes;     /* sizeof(struct ensio_event) */
-    uint32_t spool_version;   /* ENSIO_SPOOL_VERSION, of what the records hold */
-    uint32_t processes;       /* number of records */
-    uint64_t bytes;           /* length of the file */
-    uint64_t records;         /* from the start of the file to the first record */
-    uint64_t shared_bytes;    /* length of the texts of the first record, uncoded: all other texts lean on them */
-    uint64_t summary;         /* from the start of the file to the summary; 0: no process is in it */
-    uint32_t summary_coded;   /* its length, and the CRC-32 of that */
+    uint32_t event_bytes;   /* sizeof(struct ensio_event) */
+    uint32_t spool_version; /* ENSIO_SPOOL_VERSION, of what the records hold */
+    uint32_t processes;     /* number of records */
+    uint64_t bytes;         /* length of the file */
+    uint64_t records;       /* from the start of the file to the first record */
+    uint64_t shared_bytes;  /* length of the texts of the first record, uncoded: all other texts lean on them */
+    uint64_t summary;       /* from the start of the file to the summary; 0: no process is in it */
+    uint32_t summary_coded; /* its length, and the CRC-32 of that */
     uint32_t summary_checksum;
-    uint32_t summary_bytes;   /* its length, uncoded */
-    uint32_t reserved;        /* 0 */
+    uint32_t summary_bytes; /* its length, uncoded */
+    uint32_t reserved;      /* 0 */
 };
 
 /* The head of a record. */
 struct ensio_job_process {
     uint32_t magic;
-    uint32_t bytes;       /* length of the record, this head included */
-    uint32_t checksum;    /* CRC-32 of the record from the next member on */
+    uint32_t bytes;    /* length of the record, this head included */
+    uint32_t checksum; /* CRC-32 of the record from the next member on */
     uint32_t name_bytes;
     uint32_t text_bytes;  /* uncoded */
     uint32_t coded_bytes; /* of the texts */
     uint32_t windows;
     uint32_t data;
     uint32_t calls;
-    uint32_t summarised;  /* 1: the cells in those windows that begin before spool.allocated_bytes are in the summary */
+    uint32_t summarised; /* 1: the cells in those windows that begin before spool.allocated_bytes are in the summary */
     struct ensio_spool spool; /* the head of the spool, as it was then */
 };
 
 /* A window of the spool. */
 struct ensio_job_window {
-    uint64_t position; /* in the spool: from its start to the window */
-    uint32_t taken;    /* events in the job file; of other windows: bytes behind the window's head */
-    uint32_t data;     /* pieces of data */
+    uint64_t position;          /* in the spool: from its start to the window */
+    uint32_t taken;             /* events in the job file; of other windows: bytes behind the window's head */
+    uint32_t data;              /* pieces of data */
     struct ensio_window window; /* its head */
 };
 
@@ -97,7 +97,7 @@ struct ensio_job_window {
 struct ensio_job_data {
     uint64_t position; /* from the start of the job file */
     uint32_t bytes;
-    uint32_t count;    /* of an events window: events in this block; of others: bytes, uncoded */
+    uint32_t count; /* of an events window: events in this block; of others: bytes, uncoded */
 };
 
 /* What the calls of one function in one process add up to. */
@@ -125,21 +125,21 @@ struct ensio_job_summary {
 
 /* One of the longest calls of a cell. */
 struct ensio_job_longest {
-    int64_t start_ns;     /* since 1970-01-01 UTC, by the clock of rank 0's node */
+    int64_t start_ns; /* since 1970-01-01 UTC, by the clock of rank 0's node */
     uint64_t duration_ns;
     int64_t offset;
     uint64_t requested;
-    int64_t moved;        /* as in events */
+    int64_t moved; /* as in events */
     uint32_t rank;
-    uint32_t file;        /* number of a text entry of the summary; 0: none */
-    uint16_t thread;      /* of its process */
+    uint32_t file;   /* number of a text entry of the summary; 0: none */
+    uint16_t thread; /* of its process */
     uint8_t depth;
     uint8_t flags;
     uint32_t reserved;
 };
 
-/* What calls of one kind, size class and ordinal class add up to, in all processes. Members that struct ensio_cell has too mean the
- * same; times since 1970 are by the clock of rank 0's node. */
+/* What calls of one kind, size class and ordinal class add up to, in all processes. Members that struct ensio_cell has
+ * too mean the same; times since 1970 are by the clock of rank 0's node. */
 struct ensio_job_cell {
     uint16_t call;
     uint8_t size_class;
@@ -165,11 +165,12 @@ struct ensio_job_cell {
     double m3;
     double m4;
     uint32_t blocks[ENSIO_OCTAVES];
-    struct ensio_job_longest largest[ENSIO_LARGEST]; /* the longest first; of equals the earlier, then that of the lower rank */
+    /* the longest first; of equals the earlier, then that of the lower rank */
+    struct ensio_job_longest largest[ENSIO_LARGEST];
 };
 
-/* The head of a block of events, which are of one thread, in the order of their completion. Behind it lie the templates, then a
- * byte for each event, the number of its template, and then the columns. */
+/* The head of a block of events, which are of one thread, in the order of their completion. Behind it lie the
+ * templates, then a byte for each event, the number of its template, and then the columns. */
 struct ensio_block {
     uint32_t magic;
     uint32_t checksum; /* CRC-32 of the block from the next member on */

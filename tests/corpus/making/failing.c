@@ -1,4 +1,5 @@
-/* Calls that fail between calls that do not: files that are missing, descriptors that are closed, reads at the end. Usage: FILE */
+/* Calls that fail between calls that do not: files that are missing, descriptors that are closed, reads at the end.
+ * Usage: FILE */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>

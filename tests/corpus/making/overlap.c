@@ -1,4 +1,5 @@
-/* Each task posts a write of 256 KiB, computes for 3 ms and waits for the write; eight times, then reads back likewise. */
+/* Each task posts a write of 256 KiB, computes for 3 ms and waits for the write; eight times, then reads back likewise.
+ */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>

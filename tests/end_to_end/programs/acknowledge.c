@@ -1,5 +1,5 @@
-/* Writes numbers into a file, one call each, and after each call says through standard output how many calls returned; goes
- * on until it is killed. With a count as second argument it ends by itself after so many. */
+/* Writes numbers into a file, one call each, and after each call says through standard output how many calls returned;
+ * goes on until it is killed. With a count as second argument it ends by itself after so many. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Makes POSIX asynchronous I/O in the folder that it is given. For each request it prints the event that is to be recorded:
- * call, offset, bytes asked for, result, errno; and between which moments (ns since 1970) it was submitted, and by when it was
- * seen complete. Built also with 64-bit names. The second argument: "leave" asks for no results. */
+/* Makes POSIX asynchronous I/O in the folder that it is given. For each request it prints the event that is to be
+ * recorded: call, offset, bytes asked for, result, errno; and between which moments (ns since 1970) it was submitted,
+ * and by when it was seen complete. Built also with 64-bit names. The second argument: "leave" asks for no results. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,5 +1,5 @@
-/* Threads write to a file while another one claims descriptors: claimed_descriptors WHAT ROUNDS FOLDER. Prints what became of the
- * program's own file, or of its calls; 4: all is as it was.
+/* Threads write to a file while another one claims descriptors: claimed_descriptors WHAT ROUNDS FOLDER. Prints what
+ * became of the program's own file, or of its calls; 4: all is as it was.
  *
  *   replaced   a thread puts copies of one descriptor on the next free numbers (dup2) and closes them
  *   closed     it opens files and closes all from a number on (closefrom)

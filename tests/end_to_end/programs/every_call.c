@@ -1,5 +1,5 @@
-/* Makes every call of the POSIX table on files in the folder that it is given, and prints what each returned. Built also
- * with 64-bit names and with fortified names. */
+/* Makes every call of the POSIX table on files in the folder that it is given, and prints what each returned. Built
+ * also with 64-bit names and with fortified names. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

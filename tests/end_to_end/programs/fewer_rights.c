@@ -1,5 +1,6 @@
-/* Programs that give up what the recorder had when it began: fewer_rights WHAT CALLS. Prints how many of CALLS pwrite were done; 4.
- * WHAT: seteuid (there and back before each), setuid, chroot, file_size, descriptors, closed (the run directory, for all but root), moved (the run directory). */
+/* Programs that give up what the recorder had when it began: fewer_rights WHAT CALLS. Prints how many of CALLS pwrite
+ * were done; 4. WHAT: seteuid (there and back before each), setuid, chroot, file_size, descriptors, closed (the run
+ * directory, for all but root), moved (the run directory). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <grp.h>

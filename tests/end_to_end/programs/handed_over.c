@@ -28,14 +28,30 @@ static void exec(int how)
     char *environment[] = {"WHERE=here", NULL};
     setenv("WHERE", "here", 1);
     switch (how) {
-    case 1: execl("/bin/sh", "sh", "-c", words[2], "sh", "one", "two", "here", NULL); break;
-    case 2: execle("/bin/sh", "sh", "-c", words[2], "sh", "one", "two", "here", NULL, environment); break;
-    case 3: execlp("sh", "sh", "-c", words[2], "sh", "one", "two", "here", NULL); break;
-    case 4: execv("/bin/sh", words); break;
-    case 5: execve("/bin/sh", words, environment); break;
-    case 6: execvp("sh", words); break;
-    case 7: execvpe("sh", words, environment); break;
-    case 8: fexecve(open("/bin/sh", O_RDONLY | O_CLOEXEC), words, environment); break;
+    case 1:
+        execl("/bin/sh", "sh", "-c", words[2], "sh", "one", "two", "here", NULL);
+        break;
+    case 2:
+        execle("/bin/sh", "sh", "-c", words[2], "sh", "one", "two", "here", NULL, environment);
+        break;
+    case 3:
+        execlp("sh", "sh", "-c", words[2], "sh", "one", "two", "here", NULL);
+        break;
+    case 4:
+        execv("/bin/sh", words);
+        break;
+    case 5:
+        execve("/bin/sh", words, environment);
+        break;
+    case 6:
+        execvp("sh", words);
+        break;
+    case 7:
+        execvpe("sh", words, environment);
+        break;
+    case 8:
+        fexecve(open("/bin/sh", O_RDONLY | O_CLOEXEC), words, environment);
+        break;
     }
 }
 

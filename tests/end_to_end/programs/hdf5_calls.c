@@ -1,5 +1,5 @@
-/* Uses HDF5 in many ways, and says on descriptor 3 what it did: call, bytes asked for, bytes moved, errno, offset or -1. Run in an
- * empty folder. Returns 7. */
+/* Uses HDF5 in many ways, and says on descriptor 3 what it did: call, bytes asked for, bytes moved, errno, offset or
+ * -1. Run in an empty folder. Returns 7. */
 #include <errno.h>
 #include <hdf5.h>
 #include <stdio.h>
@@ -48,9 +48,12 @@ static int numbers[64 * 32], other[64 * 32];
 /* The dataset's elements are short, the program's int: bytes are those in the file. */
 static void contiguous(hid_t file)
 {
-    const hsize_t sizes[] = {64, 32}, start[] = {8, 4}, count[] = {16, 8}, few = 128, points[3][2] = {{1, 1}, {5, 5}, {0, 7}}, three = 3;
-    hid_t space = H5Screate_simple(2, sizes, NULL), memory = H5Screate_simple(1, &few, NULL), small = H5Screate_simple(1, &three, NULL);
-    hid_t set = opened("H5Dcreate", H5Dcreate2(file, "contiguous", H5T_STD_I16LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    const hsize_t sizes[] = {64, 32}, start[] = {8, 4}, count[] = {16, 8}, few = 128,
+                  points[3][2] = {{1, 1}, {5, 5}, {0, 7}}, three = 3;
+    hid_t space = H5Screate_simple(2, sizes, NULL), memory = H5Screate_simple(1, &few, NULL),
+          small = H5Screate_simple(1, &three, NULL);
+    hid_t set = opened("H5Dcreate",
+                       H5Dcreate2(file, "contiguous", H5T_STD_I16LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     int status = H5Dwrite(set, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers);
     const long long begin = (long long)H5Dget_offset(set);
     said("H5Dwrite", 64 * 32 * 2, status < 0, begin);
@@ -98,7 +101,8 @@ static void chunked(hid_t file)
     hid_t space = H5Screate_simple(1, sizes, most), creation = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_chunk(creation, 1, chunk);
     hid_t group = opened("H5Gcreate", H5Gcreate2(file, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
-    hid_t set = opened("H5Dcreate", H5Dcreate2(group, "chunked", H5T_STD_I64BE, space, H5P_DEFAULT, creation, H5P_DEFAULT));
+    hid_t set =
+        opened("H5Dcreate", H5Dcreate2(group, "chunked", H5T_STD_I64BE, space, H5P_DEFAULT, creation, H5P_DEFAULT));
     write_set(set, H5S_ALL, H5S_ALL, numbers, 16 * 8, -1);
     done("H5Dset_extent", H5Dset_extent(set, more));
     read_set(set, H5S_ALL, H5S_ALL, other, 32 * 8, -1);

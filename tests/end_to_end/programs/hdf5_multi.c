@@ -1,4 +1,5 @@
-/* Reads and writes two datasets in one call, as HDF5 can since 1.14. Written for headers that may be older. hdf5_multi FILE */
+/* Reads and writes two datasets in one call, as HDF5 can since 1.14. Written for headers that may be older. hdf5_multi
+ * FILE */
 #include <hdf5.h>
 #include <string.h>
 

@@ -11,7 +11,8 @@ int main(int count, char **arguments)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &tasks);
     const hsize_t rows = strtoull(arguments[2], NULL, 10), columns = strtoull(arguments[3], NULL, 10);
-    const hsize_t sizes[] = {rows * (hsize_t)tasks, columns}, start[] = {rows * (hsize_t)rank, 0}, part[] = {rows, columns};
+    const hsize_t sizes[] = {rows * (hsize_t)tasks, columns}, start[] = {rows * (hsize_t)rank, 0},
+                  part[] = {rows, columns};
     double *data = malloc(rows * columns * sizeof *data), *again = calloc(rows * columns, sizeof *again);
     for (hsize_t i = 0; i < rows * columns; i++)
         data[i] = (double)i + rank * 1e6;

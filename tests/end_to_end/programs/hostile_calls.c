@@ -1,5 +1,6 @@
-/* Calls with pointers that are bad, that run over the end of readable memory, or that mean the memory of the call's own result:
- * hostile_calls, in a folder for its own use. Says on a line of each: the call, what it was given, its result, its errno. */
+/* Calls with pointers that are bad, that run over the end of readable memory, or that mean the memory of the call's own
+ * result: hostile_calls, in a folder for its own use. Says on a line of each: the call, what it was given, its result,
+ * its errno. */
 #define _GNU_SOURCE
 #include <aio.h>
 #include <dirent.h>
@@ -22,10 +23,10 @@
 #define PAGE 4096
 #define KEPT "a.data"
 
-static char *end;     /* readable and writable memory ends here */
-static char *frozen;  /* a page to read only */
-static char *behind;  /* a mapped page behind the end of its file */
-static int data;      /* a descriptor to read and write */
+static char *end;    /* readable and writable memory ends here */
+static char *frozen; /* a page to read only */
+static char *behind; /* a mapped page behind the end of its file */
+static int data;     /* a descriptor to read and write */
 
 static void say(const char *call, const char *given, long result)
 {
@@ -378,8 +379,8 @@ int main(void)
     strcpy(frozen, KEPT);
     setvbuf(stdout, NULL, _IOLBF, 0);
     data = open(KEPT, O_CREAT | O_RDWR | O_TRUNC, 0600);
-    if (pwrite(data, memory, 1000, 0) != 1000 || mprotect(end, PAGE, PROT_NONE) != 0 || mprotect(frozen, PAGE, PROT_READ) != 0 ||
-        mprotect(frozen + PAGE, PAGE, PROT_NONE) != 0)
+    if (pwrite(data, memory, 1000, 0) != 1000 || mprotect(end, PAGE, PROT_NONE) != 0 ||
+        mprotect(frozen, PAGE, PROT_READ) != 0 || mprotect(frozen + PAGE, PAGE, PROT_NONE) != 0)
         return 1;
     behind = mmap(NULL, 2 * PAGE, PROT_READ, MAP_SHARED, data, 0);
     behind += PAGE;

@@ -1,5 +1,5 @@
-/* Calls of MPI-IO that MPI refuses before it looks at the path, the request or the file that it was given: hostile_mpi. Says on a
- * line of each: the call and the class of its error. */
+/* Calls of MPI-IO that MPI refuses before it looks at the path, the request or the file that it was given: hostile_mpi.
+ * Says on a line of each: the call and the class of its error. */
 #include <mpi.h>
 #include <stdio.h>
 #include <sys/mman.h>

@@ -2,10 +2,11 @@
  *
  *     job_calls FOLDER PATTERN CALLS [WORD...]
  *
- * Patterns: `shared` (strided writes and reads of one file), `matrices` (seek and write, then seek, read, seek, write, of a file
- * a rank), `mixed` (threads, streams, many files, failing calls). Words: `fill` (rank 0 fills the disk that the run directory is
- * on before MPI ends), `after` (odd ranks go on writing after MPI_Finalize), `late` (ranks write in their last destructor), `wait`
- * (every rank leaves its pid in FOLDER/pid.RANK when its calls are done, and waits for FOLDER/go before it ends MPI). */
+ * Patterns: `shared` (strided writes and reads of one file), `matrices` (seek and write, then seek, read, seek, write,
+ * of a file a rank), `mixed` (threads, streams, many files, failing calls). Words: `fill` (rank 0 fills the disk that
+ * the run directory is on before MPI ends), `after` (odd ranks go on writing after MPI_Finalize), `late` (ranks write
+ * in their last destructor), `wait` (every rank leaves its pid in FOLDER/pid.RANK when its calls are done, and waits
+ * for FOLDER/go before it ends MPI). */
 #include <ensio/ensio.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -99,7 +100,7 @@ static void mixed(void)
         pthread_join(threads[i], NULL);
 }
 
-/* By system calls of its own, which nobody sees. */
+/* By its own system calls, which no recorder sees. */
 static void fill(void)
 {
     char path[4096];

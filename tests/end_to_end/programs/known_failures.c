@@ -66,7 +66,7 @@ static void old_statuses(void)
 }
 #endif
 
-/* A parent and a child that write at the same time, each to a file of its own, so many times. */
+/* A parent and a child that write at the same time, each to its own file, so many times. */
 static void write_to(const char *name, int calls)
 {
     char whole[4096];
@@ -108,12 +108,19 @@ static void ends_of_children(void)
         if (child == 0) {
             close(open(path, O_RDONLY));
             switch (round % 6) {
-            case 0: exit(11);
-            case 1: _exit(12);
-            case 2: quick_exit(13);
-            case 3: abort();
-            case 4: raise(SIGTERM); break;
-            case 5: syscall(SYS_exit_group, 14);
+            case 0:
+                exit(11);
+            case 1:
+                _exit(12);
+            case 2:
+                quick_exit(13);
+            case 3:
+                abort();
+            case 4:
+                raise(SIGTERM);
+                break;
+            case 5:
+                syscall(SYS_exit_group, 14);
             }
         }
         waitpid(child, &status, 0);

@@ -1,5 +1,5 @@
-/* Programs that meet a limit: limits WHAT FILE. Each prints what it got, and returns 4. Those that are given a limit before
- * they start are "work". */
+/* Programs that meet a limit: limits WHAT FILE. Each prints what it got, and returns 4. Those that are given a limit
+ * before they start are "work". */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -144,7 +144,7 @@ static void *on_a_small_stack(void *unused)
     return unused;
 }
 
-/* Calls in handlers on small stacks of their own, in threads of small stacks. */
+/* Calls in handlers on their own small stacks, in threads of small stacks. */
 static void stacks(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
@@ -166,7 +166,7 @@ int main(int count, char **arguments)
     static const struct {
         const char *name;
         void (*run)(void);
-    } all[] = {{"work", work},           {"descriptors", descriptors}, {"memory", memory}, {"no_memory", no_memory},
+    } all[] = {{"work", work},           {"descriptors", descriptors}, {"memory", memory},     {"no_memory", no_memory},
                {"file_size", file_size}, {"locked", locked},           {"homeless", homeless}, {"stacks", stacks}};
     path = arguments[count - 1];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

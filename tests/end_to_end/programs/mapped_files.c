@@ -1,5 +1,5 @@
-/* Maps files into memory in the folder that it is given, and prints each event that is to be recorded: the file's name, call,
- * offset, bytes asked for, errno. The first argument says what to do. Built also with 64-bit names. */
+/* Maps files into memory in the folder that it is given, and prints each event that is to be recorded: the file's name,
+ * call, offset, bytes asked for, errno. The first argument says what to do. Built also with 64-bit names. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

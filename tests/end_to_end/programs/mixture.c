@@ -1,5 +1,5 @@
-/* Calls of many sizes and several kinds on a few files, some of which fail. What it does depends on its arguments only: a folder
- * and a number of rounds. */
+/* Calls of many sizes and several kinds on a few files, some of which fail. What it does depends on its arguments only:
+ * a folder and a number of rounds. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Lives that end, or go on, in ways of their own: more_lives WHAT FILE [LIBRARY]. */
+/* Lives that end, or go on, in unusual ways: more_lives WHAT FILE [LIBRARY]. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -73,7 +73,8 @@ static void become_daemon(void)
     read(ended[0], &byte, 1); /* until the daemon is gone */
 }
 
-/* Every descriptor but the standard ones is closed, and what is opened next lies over them, before and after windows change. */
+/* Every descriptor but the standard ones is closed, and what is opened next lies over them, before and after windows
+ * change. */
 static void close_everything(void)
 {
     put("early", 3);
@@ -135,7 +136,7 @@ __attribute__((destructor)) static void destroy(void)
         put("destructor", 4);
 }
 
-/* A library with calls of its own comes and goes. */
+/* A library with its own calls comes and goes. */
 static void plugin(void)
 {
     for (int i = 0; i < 20; i++) {
@@ -161,9 +162,15 @@ int main(int count, char **arguments)
     static const struct {
         const char *name;
         void (*run)(void);
-    } all[] = {{"many_threads", many_threads}, {"become_daemon", become_daemon}, {"close_everything", close_everything},
-               {"crash", crash},               {"abort", end_by_abort},          {"end_at_once", end_at_once},
-               {"end_in_a_handler", end_in_a_handler}, {"end_with_handlers", end_with_handlers}, {"plugin", plugin},
+    } all[] = {{"many_threads", many_threads},
+               {"become_daemon", become_daemon},
+               {"close_everything", close_everything},
+               {"crash", crash},
+               {"abort", end_by_abort},
+               {"end_at_once", end_at_once},
+               {"end_in_a_handler", end_in_a_handler},
+               {"end_with_handlers", end_with_handlers},
+               {"plugin", plugin},
                {"change_folder", change_folder}};
     path = arguments[2];
     library = count > 3 ? arguments[3] : NULL;

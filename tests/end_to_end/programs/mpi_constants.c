@@ -1,5 +1,5 @@
 /* Compares what the recorder knows of an MPI without its header with that header. */
-#include <layers/mpi_abi.h>
+#include <layers/mpi/abi.h>
 
 #include <mpi.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Every call of MPI-IO, by two tasks on one file. Each task says on a log of its own what it did: name, offset, bytes asked for,
- * bytes moved (minus one: failed). */
+/* Every call of MPI-IO, by two tasks on one file. Each task says on its own log what it did: name, offset, bytes asked
+ * for, bytes moved (minus one: failed). */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,64 +38,64 @@ static void counted(MPI_Status *status, int bytes)
 }
 
 /* Calls with the task's position, at an offset, and with the shared position, in the plain view. */
-#define ALL(READ, read)                                                                                                 \
-    do {                                                                                                                \
-        MPI_Status status, statuses[3];                                                                                 \
-        MPI_Request requests[3];                                                                                        \
-        MPI_Offset mine = 4000 * rank;                                                                                  \
-        int place, flag, ended, places[3];                                                                              \
-        DO(MPI_File_seek(file, mine, MPI_SEEK_SET));                                                                    \
-        did("seek", mine, 0, 0);                                                                                        \
-        DO(MPI_File_##read(file, data, INTS, MPI_INT, &status));                                                        \
-        counted(&status, 400);                                                                                          \
-        did(#read, mine, 400, 400);                                                                                     \
-        DO(MPI_File_##read##_all(file, data, INTS, MPI_INT, MPI_STATUS_IGNORE));                                        \
-        did(#read "_all", mine + 400, 400, 400);                                                                        \
-        DO(MPI_File_##read##_at(file, mine + 100, data, 30, MPI_BYTE, MPI_STATUS_IGNORE));                              \
-        did(#read "_at", mine + 100, 30, 30);                                                                           \
-        DO(MPI_File_##read##_at_all(file, mine + 200, data, 0, MPI_BYTE, MPI_STATUS_IGNORE));                           \
-        did(#read "_at_all", mine + 200, 0, 0);                                                                         \
-        DO(MPI_File_seek_shared(file, 0, MPI_SEEK_SET));                                                                \
-        did("seek_shared", -1, 0, 0);                                                                                   \
-        DO(MPI_File_##read##_shared(file, data, 10, MPI_INT, MPI_STATUS_IGNORE));                                       \
-        did(#read "_shared", -1, 40, 40);                                                                               \
-        DO(MPI_Barrier(MPI_COMM_WORLD));                                                                                \
-        DO(MPI_File_##read##_ordered(file, data, 10, MPI_INT, &status));                                                \
-        did(#read "_ordered", -1, 40, 40);                                                                              \
-        DO(MPI_File_i##read(file, data, 10, MPI_INT, &requests[0]));                                                    \
-        DO(MPI_Barrier(MPI_COMM_WORLD));                                                                                \
-        DO(MPI_Wait(&requests[0], &status));                                                                            \
-        counted(&status, 40);                                                                                           \
-        did("i" #read, mine + 800, 40, 40);                                                                             \
-        DO(MPI_File_i##read##_at(file, mine, data, 100, MPI_BYTE, &requests[0]));                                       \
-        DO(MPI_File_i##read##_at(file, mine + 100, data + 25, 100, MPI_BYTE, &requests[1]));                            \
-        DO(MPI_Irecv(data + 300, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, &requests[2]));                                   \
-        DO(MPI_Send(data + 301, 1, MPI_INT, rank, 1, MPI_COMM_WORLD));                                                  \
-        DO(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE));                                                              \
-        did("i" #read "_at", mine, 100, 100);                                                                           \
-        did("i" #read "_at", mine + 100, 100, 100);                                                                     \
-        DO(MPI_File_i##read##_shared(file, data, 5, MPI_INT, &requests[1]));                                            \
-        requests[0] = requests[2] = MPI_REQUEST_NULL;                                                                   \
-        do                                                                                                              \
-            DO(MPI_Testany(3, requests, &place, &flag, MPI_STATUS_IGNORE));                                             \
-        while (!flag);                                                                                                  \
-        did("i" #read "_shared", -1, 20, 20);                                                                           \
-        DO(MPI_File_i##read##_all(file, data, 10, MPI_INT, &requests[0]));                                              \
-        DO(MPI_Waitany(1, requests, &place, MPI_STATUS_IGNORE));                                                        \
-        did("i" #read "_all", mine + 840, 40, 40);                                                                      \
-        DO(MPI_File_i##read##_at_all(file, mine, data, 10, MPI_INT, &requests[1]));                                     \
-        DO(MPI_Waitsome(2, requests, &ended, places, statuses));                                                        \
-        counted(&statuses[0], 40);                                                                                      \
-        did("i" #read "_at_all", mine, 40, 40);                                                                         \
-        DO(MPI_File_##read##_all_begin(file, data, 10, MPI_INT));                                                       \
-        DO(MPI_File_##read##_all_end(file, data, &status));                                                             \
-        did(#read "_all_begin", mine + 880, 40, 40);                                                                    \
-        DO(MPI_File_##read##_at_all_begin(file, mine, data, 10, MPI_INT));                                              \
-        DO(MPI_File_##read##_at_all_end(file, data, MPI_STATUS_IGNORE));                                                \
-        did(#read "_at_all_begin", mine, 40, 40);                                                                       \
-        DO(MPI_File_##read##_ordered_begin(file, data, 10, MPI_INT));                                                   \
-        DO(MPI_File_##read##_ordered_end(file, data, MPI_STATUS_IGNORE));                                               \
-        did(#read "_ordered_begin", -1, 40, 40);                                                                        \
+#define ALL(READ, read) \
+    do { \
+        MPI_Status status, statuses[3]; \
+        MPI_Request requests[3]; \
+        MPI_Offset mine = 4000 * rank; \
+        int place, flag, ended, places[3]; \
+        DO(MPI_File_seek(file, mine, MPI_SEEK_SET)); \
+        did("seek", mine, 0, 0); \
+        DO(MPI_File_##read(file, data, INTS, MPI_INT, &status)); \
+        counted(&status, 400); \
+        did(#read, mine, 400, 400); \
+        DO(MPI_File_##read##_all(file, data, INTS, MPI_INT, MPI_STATUS_IGNORE)); \
+        did(#read "_all", mine + 400, 400, 400); \
+        DO(MPI_File_##read##_at(file, mine + 100, data, 30, MPI_BYTE, MPI_STATUS_IGNORE)); \
+        did(#read "_at", mine + 100, 30, 30); \
+        DO(MPI_File_##read##_at_all(file, mine + 200, data, 0, MPI_BYTE, MPI_STATUS_IGNORE)); \
+        did(#read "_at_all", mine + 200, 0, 0); \
+        DO(MPI_File_seek_shared(file, 0, MPI_SEEK_SET)); \
+        did("seek_shared", -1, 0, 0); \
+        DO(MPI_File_##read##_shared(file, data, 10, MPI_INT, MPI_STATUS_IGNORE)); \
+        did(#read "_shared", -1, 40, 40); \
+        DO(MPI_Barrier(MPI_COMM_WORLD)); \
+        DO(MPI_File_##read##_ordered(file, data, 10, MPI_INT, &status)); \
+        did(#read "_ordered", -1, 40, 40); \
+        DO(MPI_File_i##read(file, data, 10, MPI_INT, &requests[0])); \
+        DO(MPI_Barrier(MPI_COMM_WORLD)); \
+        DO(MPI_Wait(&requests[0], &status)); \
+        counted(&status, 40); \
+        did("i" #read, mine + 800, 40, 40); \
+        DO(MPI_File_i##read##_at(file, mine, data, 100, MPI_BYTE, &requests[0])); \
+        DO(MPI_File_i##read##_at(file, mine + 100, data + 25, 100, MPI_BYTE, &requests[1])); \
+        DO(MPI_Irecv(data + 300, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, &requests[2])); \
+        DO(MPI_Send(data + 301, 1, MPI_INT, rank, 1, MPI_COMM_WORLD)); \
+        DO(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE)); \
+        did("i" #read "_at", mine, 100, 100); \
+        did("i" #read "_at", mine + 100, 100, 100); \
+        DO(MPI_File_i##read##_shared(file, data, 5, MPI_INT, &requests[1])); \
+        requests[0] = requests[2] = MPI_REQUEST_NULL; \
+        do \
+            DO(MPI_Testany(3, requests, &place, &flag, MPI_STATUS_IGNORE)); \
+        while (!flag); \
+        did("i" #read "_shared", -1, 20, 20); \
+        DO(MPI_File_i##read##_all(file, data, 10, MPI_INT, &requests[0])); \
+        DO(MPI_Waitany(1, requests, &place, MPI_STATUS_IGNORE)); \
+        did("i" #read "_all", mine + 840, 40, 40); \
+        DO(MPI_File_i##read##_at_all(file, mine, data, 10, MPI_INT, &requests[1])); \
+        DO(MPI_Waitsome(2, requests, &ended, places, statuses)); \
+        counted(&statuses[0], 40); \
+        did("i" #read "_at_all", mine, 40, 40); \
+        DO(MPI_File_##read##_all_begin(file, data, 10, MPI_INT)); \
+        DO(MPI_File_##read##_all_end(file, data, &status)); \
+        did(#read "_all_begin", mine + 880, 40, 40); \
+        DO(MPI_File_##read##_at_all_begin(file, mine, data, 10, MPI_INT)); \
+        DO(MPI_File_##read##_at_all_end(file, data, MPI_STATUS_IGNORE)); \
+        did(#read "_at_all_begin", mine, 40, 40); \
+        DO(MPI_File_##read##_ordered_begin(file, data, 10, MPI_INT)); \
+        DO(MPI_File_##read##_ordered_end(file, data, MPI_STATUS_IGNORE)); \
+        did(#read "_ordered_begin", -1, 40, 40); \
     } while (0)
 
 int main(int count, char **arguments)

@@ -1,5 +1,6 @@
-/* Two tasks write one file: interleaved blocks collectively, a block each without blocking, and wait in between. A second
- * argument goes before the path, as the name of a ROMIO driver does. Each task writes 4 x 16 KiB and 64 KiB, and reads 16 KiB. */
+/* Two tasks write one file: interleaved blocks collectively, a block each without blocking, and wait in between. A
+ * second argument goes before the path, as the name of a ROMIO driver does. Each task writes 4 x 16 KiB and 64 KiB, and
+ * reads 16 KiB. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

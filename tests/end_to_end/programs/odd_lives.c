@@ -164,7 +164,7 @@ static void jump(int number)
     siglongjmp(back, number);
 }
 
-/* Out of a read that would block for ever, by a signal. */
+/* Out of a read that would block forever, by a signal. */
 static void jumps(void)
 {
     char fifo[4096];
@@ -187,8 +187,9 @@ int main(int count, char **arguments)
     static const struct {
         const char *name;
         void (*run)(void);
-    } lives[] = {{"positions", positions},       {"vector", vector},           {"fork_storm", fork_storm},
-                 {"fork_handler", fork_handler}, {"closed_output", closed_output}, {"jumps", jumps},
+    } lives[] = {{"positions", positions},          {"vector", vector},
+                 {"fork_storm", fork_storm},        {"fork_handler", fork_handler},
+                 {"closed_output", closed_output},  {"jumps", jumps},
                  {"homeless_child", homeless_child}};
     path = arguments[count - 1];
     for (size_t i = 0; i < sizeof lives / sizeof *lives; i++)

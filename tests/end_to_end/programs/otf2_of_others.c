@@ -1,7 +1,8 @@
-/* otf2_of_others.c: an OTF2 archive as Score-P makes them: local numbers with mapping tables, ranks by a group of MPI's,
- * blocking operations that all have one number, positions only in seeks, duplicates, operations that end in another thread,
- * a clock of microseconds. For each call it says on standard output what an I/O analyst would: rank, thread, name, file, offset,
- * bytes asked for and moved, depth, carried, begin and end in ticks since the archive's time 0.
+/* otf2_of_others.c: an OTF2 archive as Score-P makes them: local numbers with mapping tables, ranks by a group of
+ * MPI's, blocking operations that all have one number, positions only in seeks, duplicates, operations that end in
+ * another thread, a clock of microseconds. For each call it says on standard output what an I/O analyst would: rank,
+ * thread, name, file, offset, bytes asked for and moved, depth, carried, begin and end in ticks since the archive's
+ * time 0.
  *
  * usage: otf2_of_others FOLDER */
 #include <otf2/otf2.h>
@@ -10,16 +11,39 @@
 
 #define ZERO 5000ULL /* ticks */
 #define NONE OTF2_UNDEFINED_UINT64
-#define CHECK(call)                                                                                                              \
-    do {                                                                                                                         \
-        if ((call) != OTF2_SUCCESS) {                                                                                            \
-            fprintf(stderr, "%s\n", #call);                                                                                      \
-            exit(3);                                                                                                             \
-        }                                                                                                                        \
+#define CHECK(call) \
+    do { \
+        if ((call) != OTF2_SUCCESS) { \
+            fprintf(stderr, "%s\n", #call); \
+            exit(3); \
+        } \
     } while (0)
 
-enum { MAIN, OPEN, LSEEK, READ, PREAD, DUP, WRITE, READV, FOPEN, FPRINTF, FSYNC, UNLINK, AIO_WRITE, AIO_RETURN, WRITE_ALL, IWRITE_AT,
-       MPI_WAIT, BARRIER, SOLVE, CLOSE, PWRITE, ACCESS, REGIONS };
+enum {
+    MAIN,
+    OPEN,
+    LSEEK,
+    READ,
+    PREAD,
+    DUP,
+    WRITE,
+    READV,
+    FOPEN,
+    FPRINTF,
+    FSYNC,
+    UNLINK,
+    AIO_WRITE,
+    AIO_RETURN,
+    WRITE_ALL,
+    IWRITE_AT,
+    MPI_WAIT,
+    BARRIER,
+    SOLVE,
+    CLOSE,
+    PWRITE,
+    ACCESS,
+    REGIONS
+};
 static const struct {
     const char *name;
     OTF2_RegionRole role;
@@ -75,14 +99,15 @@ static void leave(int region)
     CHECK(OTF2_EvtWriter_Leave(writer, NULL, tick(), region));
 }
 
-static void say(int region, const char *file, long long offset, long long asked, long long moved, int depth, int carried,
-                uint64_t begin, uint64_t end)
+static void say(int region, const char *file, long long offset, long long asked, long long moved, int depth,
+                int carried, uint64_t begin, uint64_t end)
 {
-    printf("%d %d %s %s %lld %lld %lld %d %d %llu %llu\n", rank, thread, regions[region].name, file, offset, asked, moved, depth, carried,
-           (unsigned long long)begin, (unsigned long long)end);
+    printf("%d %d %s %s %lld %lld %lld %d %d %llu %llu\n", rank, thread, regions[region].name, file, offset, asked,
+           moved, depth, carried, (unsigned long long)begin, (unsigned long long)end);
 }
 
-static void begin(int handle, OTF2_IoOperationMode mode, OTF2_IoOperationFlag flags, uint64_t bytes, uint64_t id, long long told)
+static void begin(int handle, OTF2_IoOperationMode mode, OTF2_IoOperationFlag flags, uint64_t bytes, uint64_t id,
+                  long long told)
 {
     if (told >= 0)
         CHECK(OTF2_AttributeList_AddUint64(attributes, 2, (uint64_t)told));
@@ -95,7 +120,8 @@ static void complete(int handle, uint64_t bytes, uint64_t id)
 }
 
 /* A blocking operation at `offset`; `told`: an attribute says so (pread). */
-static void operation(int region, int handle, OTF2_IoOperationMode mode, uint64_t asked, uint64_t moved, long long offset, int told)
+static void operation(int region, int handle, OTF2_IoOperationMode mode, uint64_t asked, uint64_t moved,
+                      long long offset, int told)
 {
     enter(region);
     begin(handle, mode, 0, asked, 1, told ? offset : -1);
@@ -109,8 +135,8 @@ static void create(int region, int handle, OTF2_IoStatusFlag status)
 {
     enter(region);
     uint64_t from = now;
-    CHECK(OTF2_EvtWriter_IoCreateHandle(writer, NULL, tick(), handle, OTF2_IO_ACCESS_MODE_READ_WRITE, OTF2_IO_CREATION_FLAG_CREATE,
-                                        status));
+    CHECK(OTF2_EvtWriter_IoCreateHandle(writer, NULL, tick(), handle, OTF2_IO_ACCESS_MODE_READ_WRITE,
+                                        OTF2_IO_CREATION_FLAG_CREATE, status));
     leave(region);
     say(region, files[handle], -1, 0, 0, 0, 0, from, now);
 }
@@ -219,7 +245,7 @@ static OTF2_FlushType flush(void *user, OTF2_FileType type, OTF2_LocationRef loc
     return OTF2_FLUSH;
 }
 
-/* Local numbers become global ones: each rank has handles of its own, and regions are numbered backwards. */
+/* Local numbers become global ones: each rank has its own handles, and regions are numbered backwards. */
 static void map(uint64_t location)
 {
     OTF2_DefWriter *definitions = OTF2_Archive_GetDefWriter(archive, location);
@@ -252,11 +278,14 @@ static void definitions(const uint64_t *locations, const uint64_t *events)
     char name[32];
     global = OTF2_Archive_GetGlobalDefWriter(archive);
     CHECK(OTF2_GlobalDefWriter_WriteClockProperties(global, 1000000, ZERO, 1000000, 1700000000000000000ULL));
-    CHECK(OTF2_GlobalDefWriter_WriteAttribute(global, 0, text("ProcessId"), text("Process identifier"), OTF2_TYPE_UINT64));
-    CHECK(OTF2_GlobalDefWriter_WriteAttribute(global, 1, text("ThreadId"), text("Thread identifier"), OTF2_TYPE_UINT64));
-    CHECK(OTF2_GlobalDefWriter_WriteAttribute(global, 2, text("Offset"), text("Absolute read/write offset within a file."),
+    CHECK(OTF2_GlobalDefWriter_WriteAttribute(global, 0, text("ProcessId"), text("Process identifier"),
                                               OTF2_TYPE_UINT64));
-    CHECK(OTF2_GlobalDefWriter_WriteSystemTreeNode(global, 0, text("machine"), text("machine"), OTF2_UNDEFINED_SYSTEM_TREE_NODE));
+    CHECK(
+        OTF2_GlobalDefWriter_WriteAttribute(global, 1, text("ThreadId"), text("Thread identifier"), OTF2_TYPE_UINT64));
+    CHECK(OTF2_GlobalDefWriter_WriteAttribute(global, 2, text("Offset"),
+                                              text("Absolute read/write offset within a file."), OTF2_TYPE_UINT64));
+    CHECK(OTF2_GlobalDefWriter_WriteSystemTreeNode(global, 0, text("machine"), text("machine"),
+                                                   OTF2_UNDEFINED_SYSTEM_TREE_NODE));
     CHECK(OTF2_GlobalDefWriter_WriteSystemTreeNode(global, 1, text("node-b"), text("node"), 0));
     CHECK(OTF2_GlobalDefWriter_WriteSystemTreeNode(global, 2, text("node-a"), text("node"), 0));
     /* Rank 1 is defined first: only the group says who is who. */
@@ -265,15 +294,19 @@ static void definitions(const uint64_t *locations, const uint64_t *events)
         CHECK(OTF2_GlobalDefWriter_WriteLocationGroup(global, i, text(name), OTF2_LOCATION_GROUP_TYPE_PROCESS, 1 + i,
                                                       OTF2_UNDEFINED_LOCATION_GROUP));
     }
-    CHECK(OTF2_GlobalDefWriter_WriteLocation(global, locations[2], text("Master thread"), OTF2_LOCATION_TYPE_CPU_THREAD, events[2], 0));
-    CHECK(OTF2_GlobalDefWriter_WriteLocation(global, locations[0], text("Master thread"), OTF2_LOCATION_TYPE_CPU_THREAD, events[0], 1));
-    CHECK(OTF2_GlobalDefWriter_WriteLocation(global, locations[1], text("Pthread 1"), OTF2_LOCATION_TYPE_CPU_THREAD, events[1], 1));
+    CHECK(OTF2_GlobalDefWriter_WriteLocation(global, locations[2], text("Master thread"), OTF2_LOCATION_TYPE_CPU_THREAD,
+                                             events[2], 0));
+    CHECK(OTF2_GlobalDefWriter_WriteLocation(global, locations[0], text("Master thread"), OTF2_LOCATION_TYPE_CPU_THREAD,
+                                             events[0], 1));
+    CHECK(OTF2_GlobalDefWriter_WriteLocation(global, locations[1], text("Pthread 1"), OTF2_LOCATION_TYPE_CPU_THREAD,
+                                             events[1], 1));
     uint64_t masters[] = {locations[0], locations[2]};
-    CHECK(OTF2_GlobalDefWriter_WriteGroup(global, 0, text(""), OTF2_GROUP_TYPE_COMM_LOCATIONS, OTF2_PARADIGM_MPI, 0, 2, masters));
+    CHECK(OTF2_GlobalDefWriter_WriteGroup(global, 0, text(""), OTF2_GROUP_TYPE_COMM_LOCATIONS, OTF2_PARADIGM_MPI, 0, 2,
+                                          masters));
     for (int i = 0; i < REGIONS; i++) {
         uint32_t of = text(regions[REGIONS - 1 - i].name);
-        CHECK(OTF2_GlobalDefWriter_WriteRegion(global, i, of, of, text(""), regions[REGIONS - 1 - i].role, regions[REGIONS - 1 - i].paradigm, 0,
-                                               text(""), 0, 0));
+        CHECK(OTF2_GlobalDefWriter_WriteRegion(global, i, of, of, text(""), regions[REGIONS - 1 - i].role,
+                                               regions[REGIONS - 1 - i].paradigm, 0, text(""), 0, 0));
     }
     for (int i = 0; i < 3; i++) {
         uint32_t of = text(paradigms[i]);
@@ -292,7 +325,8 @@ int main(int count, char **arguments)
     uint64_t locations[] = {0, 1ULL << 32, 1}, events[3], started = 0;
     if (count != 2)
         return 2;
-    archive = OTF2_Archive_Open(arguments[1], "traces", OTF2_FILEMODE_WRITE, 1 << 20, 4 << 20, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
+    archive = OTF2_Archive_Open(arguments[1], "traces", OTF2_FILEMODE_WRITE, 1 << 20, 4 << 20, OTF2_SUBSTRATE_POSIX,
+                                OTF2_COMPRESSION_NONE);
     CHECK(OTF2_Archive_SetFlushCallbacks(archive, &callbacks, NULL));
     CHECK(OTF2_Archive_SetSerialCollectiveCallbacks(archive));
     CHECK(OTF2_Archive_OpenEvtFiles(archive));

@@ -1,5 +1,5 @@
-/* An MPI of a third kind, in so far as mpi_on_another.c calls it: handles are small numbers, and a call with another one ends
- * the program. */
+/* An MPI of a third kind, in so far as mpi_on_another.c calls it: handles are small numbers, and a call with another
+ * one ends the program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Another tracer of MPI-IO, as Darshan is one: it stands for MPI_X and calls PMPI_X. At MPI_Finalize all tasks together write
- * what it counted, by MPI-IO, to the file OTHER_TRACER_LOG.
+/* Another tracer of MPI-IO, as Darshan is one: it stands for MPI_X and calls PMPI_X. At MPI_Finalize all tasks together
+ * write what it counted, by MPI-IO, to the file OTHER_TRACER_LOG.
  *
  * Compiled with -shared it is preloaded; with -c it goes into a program, under the names of MPI or with -DWRAPPED under
  * those of --wrap. */
@@ -29,9 +29,9 @@ enum {
     File_iwrite_at,
     CALLS
 };
-static const char *const names[CALLS] = {"Init",          "Init_thread", "File_open",     "File_close",     "File_set_view",
-                                         "File_write",    "File_write_at", "File_write_all", "File_read_at_all",
-                                         "File_iwrite_at"};
+static const char *const names[CALLS] = {
+    "Init",       "Init_thread",   "File_open",      "File_close",       "File_set_view",
+    "File_write", "File_write_at", "File_write_all", "File_read_at_all", "File_iwrite_at"};
 static long counts[CALLS];
 
 #define CALL(call, parameters, arguments) \
@@ -56,7 +56,8 @@ CALL(File_write_all, (MPI_File file, const void *from, int count, MPI_Datatype t
      (file, from, count, type, status))
 CALL(File_read_at_all, (MPI_File file, MPI_Offset at, void *to, int count, MPI_Datatype type, MPI_Status *status),
      (file, at, to, count, type, status))
-CALL(File_iwrite_at, (MPI_File file, MPI_Offset at, const void *from, int count, MPI_Datatype type, MPI_Request *request),
+CALL(File_iwrite_at,
+     (MPI_File file, MPI_Offset at, const void *from, int count, MPI_Datatype type, MPI_Request *request),
      (file, at, from, count, type, request))
 
 int NAME(Finalize)(void)
@@ -70,7 +71,8 @@ int NAME(Finalize)(void)
     memset(text, ' ', sizeof text);
     for (int i = 0; i < CALLS; i++)
         text[i * LINE + snprintf(text + i * LINE, LINE, "MPI_%s %ld", names[i], all[i])] = '\n';
-    if (PMPI_File_open(MPI_COMM_WORLD, getenv("OTHER_TRACER_LOG"), MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &log))
+    if (PMPI_File_open(MPI_COMM_WORLD, getenv("OTHER_TRACER_LOG"), MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL,
+                       &log))
         abort();
     PMPI_File_write_at_all(log, 0, text, rank ? 0 : (int)sizeof text, MPI_CHAR, MPI_STATUS_IGNORE);
     PMPI_File_close(&log);

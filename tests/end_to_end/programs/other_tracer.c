@@ -1,10 +1,11 @@
-/* Another tracer, as Darshan is one: it counts calls and their bytes by function, and writes what it counted to the file
- * OTHER_TRACER_LOG when a process ends. Like Darshan it writes its log by the ordinary functions, gives a forked child counts
- * that begin at 0, and preloaded asks a stream where it stands after a seek (linked, nobody could tell that from a call of the
- * program's).
+/* Another tracer, as Darshan is one: it counts calls and their bytes by function, and writes what it counted to the
+ * file OTHER_TRACER_LOG when a process ends. Like Darshan it writes its log by the ordinary functions, gives a forked
+ * child counts that begin at 0, and preloaded asks a stream where it stands after a seek (linked, this looks like a
+ * call of the program's).
  *
- * Compiled with -shared it is preloaded, and finds the next function by RTLD_NEXT; with -DLINKED it goes into a program, with
- * the options of --wrap that tests/end_to_end/test_with_another_tracer.py derives from the lines below. */
+ * Compiled with -shared it is preloaded, and finds the next function by RTLD_NEXT; with -DLINKED it goes into a
+ * program, with the options of --wrap that tests/end_to_end/test_with_another_tracer.py derives from the lines below.
+ */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -86,7 +87,7 @@ static void *next(void **real, const char *symbol)
     }
 
 #define SEEK(symbol, offset_type) \
-    DECLARE(int, symbol, (FILE *stream, offset_type to, int whence)) \
+    DECLARE(int, symbol, (FILE * stream, offset_type to, int whence)) \
     int other_##symbol(FILE *stream, offset_type to, int whence) \
     { \
         static struct counter counter; \
@@ -108,9 +109,10 @@ CALL(lseek, off_t, (int fd, off_t to, int whence), (fd, to, whence), 0)
 CALL(close, int, (int fd), (fd), 0)
 CALL(fopen, FILE *, (const char *path, const char *mode), (path, mode), 0)
 CALL(fopen64, FILE *, (const char *path, const char *mode), (path, mode), 0)
-CALL(fread, size_t, (void *to, size_t size, size_t items, FILE *stream), (to, size, items, stream), result * size)
-CALL(fwrite, size_t, (const void *from, size_t size, size_t items, FILE *stream), (from, size, items, stream), result * size)
-CALL(fclose, int, (FILE *stream), (stream), 0)
+CALL(fread, size_t, (void *to, size_t size, size_t items, FILE *stream), (to, size, items, stream), result *size)
+CALL(fwrite, size_t, (const void *from, size_t size, size_t items, FILE *stream), (from, size, items, stream),
+     result *size)
+CALL(fclose, int, (FILE * stream), (stream), 0)
 SEEK(fseek, long)
 
 static void begin_anew(void)

@@ -1,6 +1,6 @@
-/* Phases "setup" and "work"; in each of ARGUMENT threads, regions "outer" around two of "inner", each with one write; then,
- * in the main thread, a region whose end never comes. With a second argument, waits in it to be killed. Prints how many
- * nanoseconds the phases and the outer regions of the main thread took. */
+/* Phases "setup" and "work"; in each of ARGUMENT threads, regions "outer" around two of "inner", each with one write;
+ * then, in the main thread, a region whose end never comes. With a second argument, waits in it to be killed. Prints
+ * how many nanoseconds the phases and the outer regions of the main thread took. */
 #include <ensio/ensio.h>
 #include <fcntl.h>
 #include <pthread.h>

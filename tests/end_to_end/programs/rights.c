@@ -1,5 +1,5 @@
-/* Writes to the file that it is given, as it is started ("keep"), or half of it after it has given up root's rights ("drop"),
- * and prints whose rights it has. */
+/* Writes to the file that it is given, as it is started ("keep"), or half of it after it has given up root's rights
+ * ("drop"), and prints whose rights it has. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Many writes of one size, every thousandth of which is slow: it goes beyond the limit on the size of files, and the handler of
- * the signal that this raises, which runs before the call returns, takes its time. */
+/* Many writes of one size, every thousandth of which is slow: it goes beyond the limit on the size of files, and the
+ * handler of the signal that this raises, which runs before the call returns, takes its time. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

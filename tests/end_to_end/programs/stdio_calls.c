@@ -1,7 +1,7 @@
-/* Makes every call of the table of streams on files in the folder that it is given. For each call on a.data it prints, on
- * descriptor 3, the event that is to be recorded: name, bytes asked for, bytes moved, errno, offset; all taken from what it
- * passed and what it got back. Built also with 64-bit names, with fortified names, and without the compiler's knowledge of
- * the functions. */
+/* Makes every call of the table of streams on files in the folder that it is given. For each call on a.data it prints,
+ * on descriptor 3, the event that is to be recorded: name, bytes asked for, bytes moved, errno, offset; all taken from
+ * what it passed and what it got back. Built also with 64-bit names, with fortified names, and without the compiler's
+ * knowledge of the functions. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -106,7 +106,8 @@ static void read_all(FILE *file, char *buffer, size_t ten)
 int main(int count, char **arguments)
 {
     char buffer[4096], own[BUFSIZ];
-    size_t ten = 8 + (size_t)count; /* a length that the compiler cannot know, so that fortified calls check it when they run */
+    /* a length that the compiler cannot know, so that fortified calls check it when they run */
+    size_t ten = 8 + (size_t)count;
     results = fcntl(3, F_GETFD) < 0 ? open("/dev/null", O_WRONLY) : 3;
     memset(buffer, 'x', sizeof buffer);
     if (count != 2 || chdir(arguments[1]) != 0)

@@ -1,4 +1,4 @@
-/* Descriptors that are closed by raw system calls come back as something that is no file: unseen_closes FILE. */
+/* Descriptors that are closed by raw system calls come back as something that is not a file: unseen_closes FILE. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -52,7 +52,8 @@ int main(int count, char **arguments)
 
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof here;
-    int listener = socket(AF_INET, SOCK_STREAM, 0), one = socket(AF_INET, SOCK_STREAM, 0), two = socket(AF_INET, SOCK_STREAM, 0);
+    int listener = socket(AF_INET, SOCK_STREAM, 0), one = socket(AF_INET, SOCK_STREAM, 0),
+        two = socket(AF_INET, SOCK_STREAM, 0);
     if (bind(listener, (struct sockaddr *)&here, length) != 0 || listen(listener, 2) != 0 ||
         getsockname(listener, (struct sockaddr *)&here, &length) != 0 ||
         connect(one, (struct sockaddr *)&here, length) != 0 || connect(two, (struct sockaddr *)&here, length) != 0)

@@ -1,5 +1,5 @@
-/* Calls that the kernel refuses before it looks at their path, which is none: wrong_pointers. Says how many failed as they
- * should. */
+/* Calls that the kernel refuses before it looks at their path, which is none: wrong_pointers. Says how many failed as
+ * they should. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -15,6 +15,8 @@ import ensembles as en
 from ensembles.model.events import COLUMNS, OPS
 from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
 
+pytestmark = pytest.mark.slow
+
 TASKS, EVENTS = 5, 62
 
 INFO_KEYS = {

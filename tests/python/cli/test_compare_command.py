@@ -16,6 +16,8 @@ from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
 
+pytestmark = pytest.mark.slow
+
 NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
 TASKS = 4
 

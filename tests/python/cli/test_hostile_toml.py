@@ -165,7 +165,7 @@ def statements(draw: st.DrawFn) -> tuple[str, int, int]:
 
 @given(st.lists(statements(), max_size=6))
 def test_parts_and_brackets_are_counted_as_tomllib_understands_them(found: list[Any]) -> None:
-    """Each statement in a table of its own, so that no key is there twice."""
+    """Each statement in its own table, so that no key is there twice."""
     text = "".join(f"[t{number}]\n{line}" for number, (line, _, _) in enumerate(found))
     try:
         tomllib.loads(text)

@@ -13,6 +13,8 @@ import pytest
 
 from ensembles.workloads.synthetic import synthetic_run
 
+pytestmark = pytest.mark.slow
+
 ENSIO = (sys.executable, "-m", "ensembles.cli.main")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ensembles.cli.pattern_args import PAPER, add_pattern_arguments, find_pattern, overrides_of, planned
+from ensembles.cli.pattern_args import PAPER, add_pattern_arguments, find_pattern, parse_overrides, planned
 from ensembles.model.errors import EnsioError
 
 PATTERNS = Path(__file__).parents[3] / "testbed" / "patterns"
@@ -24,7 +24,7 @@ def plan_of(name, *words, **how):
 
 def test_options_set_the_parameters_of_their_names():
     given = arguments("ior", "--tasks", 2, "--block-size", "1MiB", "--calls", 4, "--repetitions", 3)
-    assert overrides_of(given) == {"tasks": 2, "block_bytes": MIB, "calls": 4, "repetitions": 3}
+    assert parse_overrides(given) == {"tasks": 2, "block_bytes": MIB, "calls": 4, "repetitions": 3}
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from ensembles.run.collect import collect
 sys.path.insert(0, str(Path(__file__).parents[1] / "reading"))
 from made_spools import made_events, spool
 
+pytestmark = pytest.mark.slow
+
 TRIES = 100
 NOBODY = 65534
 

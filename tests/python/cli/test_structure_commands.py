@@ -12,9 +12,11 @@ import pytest
 
 import ensembles as en
 from ensembles.model.c_layout import CONSTANTS, EVENT
-from ensembles.structure.phases.detect import phase_of, phases_of_run
+from ensembles.structure.phases.detect import detect_phases, phase_index
 from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
 from ensembles.writers.native.spool import SpoolContent, write_spool
+
+pytestmark = pytest.mark.slow
 
 TASKS, EVENTS, PHASES = 12, 62, 5
 OPEN, PREAD, PWRITE = 1, 5, 6
@@ -129,10 +131,10 @@ def test_filters_choose_calls_of_the_phases_of_the_whole_run(folder: Path, made:
 def test_chunks_of_a_run_give_the_phases_of_its_events(folder: Path, made: SyntheticRun) -> None:
     run = en.open(folder)
     events = run.events
-    expected = phase_of(events)
-    np.testing.assert_array_equal(phases_of_run(run).of(events), expected)
+    expected = phase_index(events)
+    np.testing.assert_array_equal(detect_phases(run).of(events), expected)
     np.testing.assert_array_equal(events.phase, expected)
-    some = phases_of_run(run, most_events=2 * TASKS * EVENTS // 3)
+    some = detect_phases(run, most_events=2 * TASKS * EVENTS // 3)
     assert "looked at 4 of 12 tasks" in some.sentence
     np.testing.assert_array_equal(some.of(events), expected)
 

@@ -173,7 +173,7 @@ class Matrices:
     lseek : bool
         Before each read.
     lanes : str
-        "one" thread, "each" thread has matrices of its own, "turns": threads take turns on one stream.
+        "one" thread, "each" thread has its own matrices, "turns": threads take turns on one stream.
     """
 
     count: int = 8

@@ -15,6 +15,8 @@ from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.run.collect import collect
 from ensembles.viz.report import ReportData, write_report
 
+pytestmark = pytest.mark.slow
+
 FAULTY = FileSystem(fault=1.0)
 
 

@@ -16,6 +16,8 @@ from read_by_pydarshan import events_of, segments_of
 
 import ensembles as en
 
+pytestmark = pytest.mark.slow
+
 ENSIO = Path(sys.executable).with_name("ensio")
 
 
@@ -79,14 +81,14 @@ def _inside(run: en.Run) -> tuple[list[int], ...]:
 
 
 def test_threads_are_numbered_by_rank_and_only_their_own_calls_are_around() -> None:
-    from ensembles.readers.foreign.darshan.segments import CALLS, Converter, Parts
+    from ensembles.readers.foreign.darshan.segments import CALLS, Converter, SegmentBlocks
 
     def packed(rows: list[tuple[int, float, float]]) -> bytes:
         return b"".join(struct.pack("<qqddQ", 0, 1, start, end, thread) for thread, start, end in rows)
 
-    def parts(module: str, rank: list[int], count: list[int]) -> Parts:
+    def parts(module: str, rank: list[int], count: list[int]) -> SegmentBlocks:
         ones = np.ones(len(rank), np.int64)
-        return Parts(module, np.array(rank), np.array(count), ones, ones, True, True, False)
+        return SegmentBlocks(module, np.array(rank), np.array(count), ones, ones, True, True, False)
 
     converter = Converter(sum(CALLS.values(), ()))
     outer = converter.columns(parts("DXT_MPIIO", [0], [1]), packed([(901, 0.5, 20.0)]))

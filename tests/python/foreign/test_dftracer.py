@@ -189,6 +189,7 @@ def test_names_that_are_no_text_and_hostile_numbers_do_no_harm(tmp_path, capsys)
     assert "\x1b" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_an_opened_descriptor_of_a_gzip_bomb_stays_small(tmp_path):
     import subprocess
     import sys

@@ -190,7 +190,7 @@ def test_as_many_calls_as_strace_itself_counts(tmp_path, program):
 
 
 def ours(run, text):
-    """Calls and failed calls by name of the system call, with those that are no I/O by our rules; how many
+    """Calls and failed calls by name of the system call, with those that are not I/O by our rules; how many
     are said to be left out, as they are on pipes and the like."""
     left_out = Counter()
     for line in text.splitlines():

@@ -16,6 +16,8 @@ from ensembles.readers.native.job_file_codec import (
     numpy_decode_events,
 )
 
+pytestmark = pytest.mark.slow
+
 DECODERS = [numpy_decode_events]
 if job_file_codec.NATIVE:
     DECODERS.append(decode_events)
@@ -114,7 +116,7 @@ def test_a_changed_or_cut_block_is_told(coder, events, data):
 @given(events=event_lists, data=st.data())
 @settings(max_examples=300)
 def test_forged_blocks_are_refused_or_decoded_alike(coder, events, data):
-    """Whoever forges a block may put a right checksum on it: nothing in it may lead out of it."""
+    """An attacker who forges a block may put a right checksum on it: nothing in it may lead out of it."""
     block = bytearray(coder.block(events)[0])
     for _ in range(data.draw(st.integers(1, 4))):
         block[data.draw(st.integers(8, len(block) - 1))] = data.draw(st.integers(0, 255))

@@ -157,6 +157,7 @@ def test_damaged_record_costs_one_process_and_is_told(made, job):
     assert any("what it says of one process cannot be read" in note for note in run.notes)
 
 
+@pytest.mark.slow
 @given(at=st.integers(0), value=st.integers(1, 255), cut=st.booleans())
 @settings(max_examples=60)
 def test_any_damage_is_an_error_or_told(made, tmp_path_factory, at, value, cut):

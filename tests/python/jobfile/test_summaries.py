@@ -110,7 +110,7 @@ def test_a_spool_beside_it_adds_only_what_came_later(made, tmp_path):
 
 
 def test_two_job_files_in_a_directory_add_up(made, tmp_path):
-    """Of two launches: their processes have names of their own."""
+    """Of two launches: their processes have their own names."""
     content = (made / "job/job.ensio").read_bytes()
     (tmp_path / "job.ensio").write_bytes(content)
     renamed = bytearray(content)
@@ -175,11 +175,12 @@ def test_any_damage_is_an_error_or_told(made, tmp_path_factory, at, value, cut):
     assert (found, rows) == (RANKS * EVENTS, RANKS * EVENTS) or run.notes
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=100)
 def test_forged_summaries_are_refused_or_hold_possible_numbers(made, tmp_path_factory, coder, data):
-    """Whoever forges one may put a right checksum on it."""
-    from ensembles.readers.native.job_file_codec import decode_text
+    """An attacker who forges one may put a right checksum on it."""
+    from ensembles.readers.coding import decode_text
 
     content = (made / "job/job.ensio").read_bytes()
     head = JOB.unpack(content)

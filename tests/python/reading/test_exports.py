@@ -19,6 +19,8 @@ import ensembles as en
 from ensembles.model.events import COLUMNS
 from ensembles.readers.native.directory import open_run_directory
 
+pytestmark = pytest.mark.slow
+
 FORMATS = ("hdf5", "parquet", "csv", "perfetto")
 
 
@@ -29,7 +31,7 @@ def ensio(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two threads, nested calls, failures, a path that is no UTF-8 and one with a line end, three ranks."""
+    """Two threads, nested calls, failures, a path that is not UTF-8 and one with a line end, three ranks."""
     folder = tmp_path_factory.mktemp("exported") / "run"
     first = made_events(1500, 1)
     first["moved"][::7] = -28
@@ -61,7 +63,7 @@ def run(folder: Path) -> en.Run:
 
 def sums_of(run: en.Run) -> dict[tuple[int, int], tuple[int, ...]]:
     """What calls add up to by function and size. (Which of the calls of several threads on a file is the
-    first, spools do not tell; where events are sorted it is told from times.)"""
+    first, spools do not tell; where events are sorted it is derived from times.)"""
     cells = run.summary.cells
     sums: dict[tuple[int, int], np.ndarray] = defaultdict(lambda: np.zeros(7, np.int64))
     names = ("count", "errors", "moved", "outer_count", "outer_moved", "time_ns", "inner_ns")

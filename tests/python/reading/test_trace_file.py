@@ -324,7 +324,7 @@ FORGERIES = {
     "the first start of all": set_value("start", -(1 << 63)),
     "a call that moved an exabyte": set_value("moved", 1 << 60),
     "a call that moved less than nothing": set_value("moved", -2),
-    "a rank that is no task's": set_value("rank", 1),
+    "a rank that is not a task's": set_value("rank", 1),
     "a group in place of a column": lambda file: put_group(file, "events/duration"),
     "a group in place of a text": lambda file: put_group(file, "files"),
     "a group in place of numbers": lambda file: put_group(file, "processes/pid"),

@@ -64,7 +64,7 @@ def same(events: en.Events, expected: en.Events) -> None:
 @pytest.mark.parametrize("most", [300, ROWS, 3 * ROWS])
 @pytest.mark.parametrize("names", [None, ("rank", "start"), ("moved",)])
 def test_chunks_that_somebody_holds_are_not_written_over(trace: Path, most: int, names) -> None:
-    """The memory of chunks is used again, but only where nobody looks at it any more."""
+    """The memory of chunks is used again, but only where it is not in use any more."""
     source = TraceFileSource(str(trace))
     held, columns = [], []
     for number, chunk in enumerate(source.chunks(most, names)):
@@ -253,6 +253,7 @@ def test_an_index_that_lies_is_refused_when_its_events_are_read(
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(
     name=st.sampled_from(("rank", "row", "first_start", "last_start", "max_end")),

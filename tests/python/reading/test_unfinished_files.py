@@ -8,14 +8,14 @@ import pytest
 from made_spools import made_events, spool
 
 import ensembles as en
-from ensembles.files.full_disk_file import LastingFile
+from ensembles.files.full_disk_file import FullDiskSafeFile
 from ensembles.run.collect import collect
 from ensembles.writers.tracefile import tracefile
 
 EVENTS = 3000
 
 
-class Steps(LastingFile):
+class Steps(FullDiskSafeFile):
     """Keeps what HDF5 writes, step by step."""
 
     taken: list[tuple[int, bytes | None]]

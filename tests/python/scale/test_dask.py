@@ -30,6 +30,8 @@ from ensembles.summaries.rate import RateCurve
 from ensembles.viz.data_for import data_for
 from ensembles.workloads.synthetic import synthetic_run
 
+pytestmark = pytest.mark.slow
+
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
 DASK = [sys.executable, "-m", "dask"]
 TASKS, EVENTS = 40, 302
@@ -44,7 +46,7 @@ def run_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def scheduler(**settings: str) -> Iterator[str]:
-    """A process of its own; gives its address."""
+    """A separate process; gives its address."""
     command = [*DASK, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"]
     with subprocess.Popen(command, env=ENVIRONMENT | settings, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -61,7 +63,7 @@ def scheduler(**settings: str) -> Iterator[str]:
 
 @contextmanager
 def workers(address: str, count: int) -> Iterator[list[subprocess.Popen]]:
-    """Processes of their own, without nannies that would start them again."""
+    """Separate processes, without nannies that would start them again."""
     command = [*DASK, "worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard"]
     started = [
         subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

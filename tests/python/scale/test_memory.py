@@ -10,6 +10,8 @@ import pytest
 
 from ensembles.workloads.synthetic import synthetic_run
 
+pytestmark = pytest.mark.slow
+
 TASKS, EVENTS = 96, 31_250
 MEMORY_MIB = 208
 """Less than the 55 bytes an event take by themselves, beside Python and its libraries."""

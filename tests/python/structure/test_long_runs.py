@@ -1,4 +1,4 @@
-"""Phases of runs of which not all calls are held: those of the whole run, and one answer whoever asks."""
+"""Phases of runs of which not all calls are held: those of the whole run, and one answer for every caller."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ensembles.passes.executors import ThreadExecutor
 from ensembles.run.collect import collect
 from ensembles.run.run import Run
 from ensembles.structure.phases import detect, gap_occupancy
-from ensembles.structure.phases.detect import find_phases, phases_of_run
-from ensembles.structure.phases.gap_occupancy import EVEN_CELLS, GapsOfAll
+from ensembles.structure.phases.detect import detect_phases, find_phases
+from ensembles.structure.phases.gap_occupancy import EVEN_CELLS, GapOccupancy
 from ensembles.workloads.synthetic import synthetic_run
 
 
@@ -71,7 +71,7 @@ def run_of(events: Events) -> Run:
 
 def phases_of_both(events: Events, share: float = 0.25):
     """The phases of all calls, and those from a part of the ranks."""
-    found = phases_of_run(run_of(events), most_events=int(2 * share * len(events)) + 2)
+    found = detect_phases(run_of(events), most_events=int(2 * share * len(events)) + 2)
     return find_phases(events), found
 
 
@@ -132,7 +132,7 @@ def test_phases_without_io_between_barriers_have_no_number() -> None:
 
 def test_a_run_whose_tasks_made_too_many_calls_says_so() -> None:
     events, _ = ior_like(2, 31, phases=4, calls=200)
-    found = phases_of_run(run_of(events), most_events=200)
+    found = detect_phases(run_of(events), most_events=200)
     assert (found.rule, found.count, found.confidence) == ("none", 1, 0.0)
     assert "were not looked for" in found.sentence
     assert (found.of(events) == 1).all()
@@ -144,7 +144,7 @@ def test_without_io_of_some_ranks_the_others_are_asked() -> None:
     program.io("pwrite", 4, [1])
     program.meet(name="MPI_Finalize")
     events, _ = program.recorded()
-    found = phases_of_run(run_of(events), most_events=6)
+    found = detect_phases(run_of(events), most_events=6)
     assert (found.rule, found.count) == ("none", 1)
 
 
@@ -173,7 +173,7 @@ def test_ensembles_and_phases_number_phases_alike(
     assert "looked at 2 of 12 tasks" in run.phases.sentence
     whole = run.ensemble(op="write").sample
     # The phases are those that are found without an ensemble, too.
-    np.testing.assert_array_equal(run.phases.cuts_ns, phases_of_run(en.open(run_path / name)).cuts_ns)
+    np.testing.assert_array_equal(run.phases.cuts_ns, detect_phases(en.open(run_path / name)).cuts_ns)
     np.testing.assert_array_equal(whole.phase, np.unique(writes.phase))
     for number in whole.phase.tolist():
         one = run.ensemble(op="write", phase=number)
@@ -222,10 +222,10 @@ GAP_TO = np.array([101, 9_000, 20_000, 34_000, 60_127, 120_000])
 def test_compiled_gaps_equal_those_of_numpy(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     events = busy_calls(seed)
     shuffled = events[np.random.default_rng(seed).permutation(len(events))]
-    compiled, merged, numpy = (GapsOfAll(GAP_FROM, GAP_TO) for _ in range(3))
+    compiled, merged, numpy = (GapOccupancy(GAP_FROM, GAP_TO) for _ in range(3))
     compiled.add(events)
     for part in range(3):
-        other = GapsOfAll(GAP_FROM, GAP_TO)
+        other = GapOccupancy(GAP_FROM, GAP_TO)
         other.add(shuffled[part::3])
         merged.merge(other)
     monkeypatch.setattr(gap_occupancy, "_gaps", None)
@@ -241,7 +241,7 @@ def test_the_widest_idle_part_of_a_gap_is_found_exactly(calls: int, seed: int) -
     events = busy_calls(100 * calls + seed, calls)
     events = events[(events.depth == 0) & (events.call == NUMBERS["pwrite"])]
     low, high = 20_050, 34_000
-    gaps = GapsOfAll(np.array([low]), np.array([high]))
+    gaps = GapOccupancy(np.array([low]), np.array([high]))
     gaps.add(events)
     found = gaps.found(few=0)
     # From the definition, ns by ns; a call of no duration stops an idle part, too.
@@ -274,7 +274,7 @@ def test_a_gap_is_kept_where_few_ranks_are_in_io_throughout() -> None:
     columns = dict.fromkeys(("thread", "offset", "requested", "moved", "error", "file", "depth"), np.zeros(3))
     columns |= {"rank": np.arange(3), "call": np.full(3, NUMBERS["pwrite"])}
     columns |= {"start": np.array([0, 0, 600]), "duration": np.array([2000, 500, 2000])}
-    gaps = GapsOfAll(np.array([100]), np.array([1000]))
+    gaps = GapOccupancy(np.array([100]), np.array([1000]))
     gaps.add(Events(columns, CALLS, [""]))
     assert len(gaps.found(few=0)[0]) == 0
     low, high = gaps.found(few=1)

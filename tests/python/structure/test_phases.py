@@ -7,7 +7,7 @@ from simulated import NUMBERS, Program, ior_like
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.regions import RegionTable
-from ensembles.structure.phases.detect import find_phases, phase_of
+from ensembles.structure.phases.detect import find_phases, phase_index
 
 IO = [NUMBERS["pread"], NUMBERS["pwrite"]]
 
@@ -48,7 +48,7 @@ def test_phases_are_found_where_no_barrier_was_recorded(ranks, calls, seed):
 def test_phase_of_is_the_phase_of_each_event_in_whatever_order():
     events, truth = ior_like(8, 5)
     shuffled = np.random.default_rng(5).permutation(len(events))
-    np.testing.assert_array_equal(phase_of(events[shuffled]), truth[shuffled])
+    np.testing.assert_array_equal(phase_index(events[shuffled]), truth[shuffled])
 
 
 def test_barriers_of_parts_of_the_ranks_end_no_phase():
@@ -163,7 +163,7 @@ def test_a_rank_that_writes_headers_between_phases(ranks):
     events, truth = program.recorded()
     found = find_phases(events)
     assert found.rule == "steps"
-    # Nothing tells whether the header is a phase of its own or the beginning of the next.
+    # Nothing tells whether the header is a separate phase or the beginning of the next.
     of_data = (events.call == NUMBERS["pwrite"]) & (events.requested > 512)
     phase = found.of(events)
     assert (np.diff(phase[of_data & (events.rank == 1)]) > 0).all()

@@ -218,6 +218,7 @@ def test_plan_that_has_no_room_is_told(expanded):
         expanded().write(Path("/dev/full"), Path("/data"), 0)
 
 
+@pytest.mark.slow
 def test_calls_of_many_tasks_are_never_all_in_memory():
     """6 M calls of 9 numbers would be 434 MB; what is held are blocks, and intervals that have merged."""
     pattern = read_pattern(PATTERNS / "ior.toml")

@@ -18,6 +18,8 @@ from ensembles.cli.pattern_args import find_pattern
 from ensembles.model.errors import EnsioError
 from ensembles.workloads.simulation.scenarios import TRUTH_FILE, read_scenario, read_scenarios, run_scenario
 
+pytestmark = pytest.mark.slow
+
 SCENARIOS = Path(__file__).resolve().parents[3] / "testbed" / "scenarios"
 
 FINDINGS = {

@@ -24,9 +24,12 @@ if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("P
 
 from browser import browser, chromium
 
-pytestmark = pytest.mark.skipif(
-    chromium() is None, reason="no Chromium on PATH: the report is not tried in a browser"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        chromium() is None, reason="no Chromium on PATH: the report is not tried in a browser"
+    ),
+]
 
 MIB = 1 << 20
 WHITE = (255, 255, 255)

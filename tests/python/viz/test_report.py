@@ -23,6 +23,8 @@ from ensembles.viz.report import ReportData
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.native.spool import SpoolContent, write_spool
 
+pytestmark = pytest.mark.slow
+
 TASKS = [
     [("open", 0.1, 0.01, 0), ("pwrite", 0.2, 0.5, 1 << 20), ("close", 0.9, 0.001, 0)],
     [("open", 0.1, 0.02, 0), ("pread", 0.3, 0.25, 1 << 19), ("close", 0.9, 0.001, 0)],

@@ -31,7 +31,9 @@ class Loss:
     gain_s: tuple[float, float]
 
 
-def loss_of(rows: np.ndarray, runs: StridedRuns, window: np.ndarray, share: float, seed: int = 0) -> Loss:
+def estimate_loss(
+    rows: np.ndarray, runs: StridedRuns, window: np.ndarray, share: float, seed: int = 0
+) -> Loss:
     """The loss of slow reads.
 
     What they would have taken is what the reads before them took, a byte. These differ, for the first of them

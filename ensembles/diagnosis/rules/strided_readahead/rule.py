@@ -20,13 +20,13 @@ from ensembles.diagnosis.finding import (
     Check,
     Finding,
     Where,
-    confidence_of,
-    severity_of,
-    spans_of,
+    find_spans,
+    rate_confidence,
+    rate_severity,
 )
-from ensembles.diagnosis.rule import CannotSay, every_call_needed
+from ensembles.diagnosis.rule import NotApplicable, every_call_needed
 from ensembles.diagnosis.rules.strided_readahead.checks import Verdict, verdict
-from ensembles.diagnosis.rules.strided_readahead.cost import Loss, loss_of
+from ensembles.diagnosis.rules.strided_readahead.cost import Loss, estimate_loss
 from ensembles.diagnosis.rules.strided_readahead.profile import HEALTHY_READS, StridedRuns, judgeable
 from ensembles.model.events import Events
 from ensembles.model.units import bytes_text, seconds_text
@@ -60,7 +60,9 @@ def examine(run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
     """As `ensembles.diagnosis.rule.Rule` says."""
     reads: StridedReads = summaries["strided-reads"]
     if reads.reads and not reads.bytes_by_layer:
-        raise CannotSay(f"none of the {reads.reads:,} reads of this run tells its place in the file (offset)")
+        raise NotApplicable(
+            f"none of the {reads.reads:,} reads of this run tells its place in the file (offset)"
+        )
     rows = judgeable(reads.rows_nearest_to_disk)
     runs = StridedRuns.of_rows(rows[rows["interleaved"]])
     found = verdict(runs, StridedRuns.of_rows(rows[~rows["interleaved"]]))
@@ -73,7 +75,7 @@ def examine(run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
 def _finding(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns, found: Verdict) -> Finding:
     slow = rows[rows["position"] > HEALTHY_READS]
     phase = _phases(run, rows)
-    loss = loss_of(rows, runs, rows["run"] if phase is None else phase, reads.share)
+    loss = estimate_loss(rows, runs, rows["run"] if phase is None else phase, reads.share)
     slow_phase = None if phase is None else phase[rows["position"] > HEALTHY_READS]
     strides, counts = np.unique(rows["stride_bytes"], return_counts=True)
     stride = int(strides[np.argmax(counts)])
@@ -97,8 +99,8 @@ def _finding(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
     }
     return Finding(
         id=ID,
-        severity=severity_of(_cost(loss, span_s, reads.io_time_ns * 1e-9)),
-        confidence=confidence_of(checks),
+        severity=rate_severity(_cost(loss, span_s, reads.io_time_ns * 1e-9)),
+        confidence=rate_confidence(checks),
         where=_where(run, slow, slow_phase),
         evidence=evidence,
         checks=checks,
@@ -158,11 +160,11 @@ def _where(run: Run, slow: np.ndarray, phase: np.ndarray | None) -> Where:
         files=tuple(run.files[number] for number in most.tolist()),
         file_count=len(files),
         tasks=len(np.unique(slow["rank"])),
-        ranks=spans_of(slow["rank"]),
+        ranks=find_spans(slow["rank"]),
         phases=numbers,
         phase_names=None
         if names is None or numbers is None
         else tuple(dict.fromkeys(names[n - 1] for n in numbers)),
-        ordinals=spans_of(slow["ordinal"]),
+        ordinals=find_spans(slow["ordinal"]),
         times_s=(float(slow["start_ns"].min()) * 1e-9, float(slow["end_ns"].max()) * 1e-9),
     )

@@ -48,7 +48,7 @@ NO_IO = frozenset(_NO_IO.split())
 
 
 @cache
-def function_of(name: str, layer: str) -> Call:
+def canonical_function(name: str, layer: str) -> Call:
     """The call that a name stands for, as ensio's own recorder would name it (docs/reference/calls.md).
 
     Parameters

@@ -37,7 +37,7 @@ class ColumnFile:
             self._file = tempfile.TemporaryFile(buffering=0, prefix="ensio-")  # noqa: SIM115
         weakref.finalize(self, self._file.close)
 
-    def reserve(self, length: int) -> Table:
+    def reserve(self, length: int) -> StoredRows:
         """Room for a table of `length` rows, which are written next.
 
         Raises
@@ -55,7 +55,7 @@ class ColumnFile:
             if self._end > begin:
                 # A mapping of a file must never meet a place for which the disk has no room.
                 os.posix_fallocate(self._file.fileno(), begin, self._end - begin)
-        return Table(self, places, length)
+        return StoredRows(self, places, length)
 
     def write(self, place: int, values: np.ndarray) -> None:
         """Store an array."""
@@ -103,7 +103,7 @@ class ColumnFile:
             ) from error
 
 
-class Table:
+class StoredRows:
     """Rows of all columns in a `ColumnFile`."""
 
     def __init__(self, file: ColumnFile, places: dict[str, int], length: int) -> None:

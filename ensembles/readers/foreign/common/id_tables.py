@@ -13,7 +13,7 @@ MOST_CALLS = 1 << 15
 MOST_THREADS = 0xFFFF
 
 
-class Numbers(dict[Hashable, int]):
+class IdTable(dict[Hashable, int]):
     """Numbers keys in the order in which they are first asked for; that costs a look into a dictionary.
 
     Parameters
@@ -31,7 +31,7 @@ class Numbers(dict[Hashable, int]):
         return number
 
 
-class CallTable:
+class CallIds:
     """The calls of a run; the first is ``unknown``, which also stands for those beyond `MOST_CALLS`."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class CallTable:
         return tuple(self._numbers)
 
 
-class FileTable:
+class FileIds:
     """The paths of a run; the first is ``""``: no file."""
 
     def __init__(self) -> None:

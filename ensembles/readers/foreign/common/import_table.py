@@ -32,7 +32,7 @@ DEFAULTS = {"thread": 0, "depth": 0, "carried": 0, "file": 0, "offset": -1, "err
 _LEAST_IN_MEMORY_EVENTS = 1 << 16
 
 
-class Import(Protocol):
+class ForeignTrace(Protocol):
     """A trace of another tool, to be gone through once.
 
     Attributes
@@ -92,7 +92,7 @@ class ImportedSource:
 
     complete = True
 
-    def __init__(self, path: str, trace: Import, budget: Budget | None = None) -> None:
+    def __init__(self, path: str, trace: ForeignTrace, budget: Budget | None = None) -> None:
         self.path = path
         self._trace = trace
         self._impossible = 0

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from ensembles.model.events import COLUMNS
-from ensembles.readers.foreign.common.column_file import ColumnFile, Table
+from ensembles.readers.foreign.common.column_file import ColumnFile, StoredRows
 
 IN_MEMORY_EVENTS = 1 << 22
 """So many calls are held at a time, in 0.24 GB (0.4 GB while they are sorted): fewer need no file."""
@@ -45,7 +45,7 @@ class MemoryTable:
 
 def sorted_table(
     blocks: Iterable[Mapping[str, np.ndarray]], trace: str, in_memory: int = 0, merged: int = 0
-) -> MemoryTable | Table:
+) -> MemoryTable | StoredRows:
     """All calls of some blocks by rank and start; those equal in both stay in the order in which they came.
 
     Parameters
@@ -65,7 +65,7 @@ def sorted_table(
     in_memory = in_memory or IN_MEMORY_EVENTS
     held: list[Mapping[str, np.ndarray]] = []
     count = 0
-    pieces: list[Table] = []
+    pieces: list[StoredRows] = []
     file: ColumnFile | None = None
     try:
         for block in blocks:
@@ -109,7 +109,7 @@ def _sorted(held: list[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
     return columns
 
 
-def _stored(held: list[Mapping[str, np.ndarray]], file: ColumnFile) -> Table:
+def _stored(held: list[Mapping[str, np.ndarray]], file: ColumnFile) -> StoredRows:
     columns = _sorted(held)
     table = file.reserve(len(columns["rank"]))
     for name, column in columns.items():
@@ -120,7 +120,7 @@ def _stored(held: list[Mapping[str, np.ndarray]], file: ColumnFile) -> Table:
 class _Window:
     """The next rows of a piece."""
 
-    def __init__(self, piece: Table, rows: int) -> None:
+    def __init__(self, piece: StoredRows, rows: int) -> None:
         self._piece = piece
         self._rows = rows
         self._low = 0
@@ -159,7 +159,7 @@ class _Window:
         return rows
 
 
-def _merged(pieces: Sequence[Table], trace: str, at_a_time: int) -> Table:
+def _merged(pieces: Sequence[StoredRows], trace: str, at_a_time: int) -> StoredRows:
     out = ColumnFile(trace).reserve(sum(map(len, pieces)))
     windows = [_Window(piece, max(at_a_time // len(pieces), _LEAST_WINDOW)) for piece in pieces]
     done = 0

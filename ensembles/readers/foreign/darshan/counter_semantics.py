@@ -22,7 +22,7 @@ BUCKETS = (
 """Darshan's classes of request sizes: the end of the counter's name, the least and the largest size."""
 
 
-class Way(NamedTuple):
+class CounterMapping(NamedTuple):
     """Where a module counts calls of a kind: the sum of counters, their bytes, and times (names without the
     module's prefix)."""
 
@@ -44,9 +44,9 @@ def _ways(
     others: Sequence[str],
     sizes: str | None,
     longest: bool,
-) -> tuple[Way, ...]:
+) -> tuple[CounterMapping, ...]:
     transfers = (
-        Way(
+        CounterMapping(
             Call(name, layer, op),
             tuple(counts),
             f"BYTES_{done}",
@@ -63,12 +63,14 @@ def _ways(
     )
     first = ("F_OPEN_START_TIMESTAMP", "F_CLOSE_START_TIMESTAMP")
     last = ("F_OPEN_END_TIMESTAMP", "F_CLOSE_END_TIMESTAMP")
-    metadata = Way(Call(names[2], layer, "meta"), tuple(others), None, "F_META_TIME", None, first, last, None)
+    metadata = CounterMapping(
+        Call(names[2], layer, "meta"), tuple(others), None, "F_META_TIME", None, first, last, None
+    )
     return (*transfers, metadata)
 
 
 _KINDS = ("INDEP", "COLL", "SPLIT", "NB")
-WAYS: dict[str, tuple[Way, ...]] = {
+WAYS: dict[str, tuple[CounterMapping, ...]] = {
     "POSIX": _ways(
         "posix",
         ("read", "write", "open, seek, stat, sync"),

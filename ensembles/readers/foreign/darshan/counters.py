@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ensembles.model.events import Call
-from ensembles.readers.foreign.darshan.counter_semantics import BUCKETS, CALLS, PREFIX, WAYS, Way
+from ensembles.readers.foreign.darshan.counter_semantics import BUCKETS, CALLS, PREFIX, WAYS, CounterMapping
 from ensembles.readers.foreign.darshan.header import DamagedLog
 from ensembles.summaries.cells import CELL_DTYPES, CellSummary
 from ensembles.summaries.classes import ALL_SIZES, UNKNOWN_ORDINAL
@@ -152,7 +152,7 @@ class Counters:
     def _nested(
         self,
         module: str,
-        way: Way,
+        way: CounterMapping,
         identity: np.ndarray,
         rank: np.ndarray,
         time_ns: np.ndarray,
@@ -249,7 +249,7 @@ class Counters:
         return summary
 
 
-def columns_of(records: np.ndarray, whole: int, real: int) -> tuple[np.ndarray, ...]:
+def counter_columns(records: np.ndarray, whole: int, real: int) -> tuple[np.ndarray, ...]:
     """Identities (u8, (n,)), ranks (i8, (n,)), counters (i8, (n, whole)) and times (f8, (n, real)) of
     records that lie behind each other (u1, shape (bytes,))."""
     shape = np.dtype([("id", "u8"), ("rank", "i8"), ("whole", "i8", (whole,)), ("real", "f8", (real,))])

@@ -58,7 +58,7 @@ class Header(NamedTuple):
     modules: tuple[tuple[int, int], ...]
 
 
-def version_of(beginning: bytes) -> str | None:
+def log_version(beginning: bytes) -> str | None:
     """The version of a Darshan log that begins so; None: it is none.
 
     Logs of Darshan 1 and 2 are compressed as a whole (gzip), and look the same inside.
@@ -92,7 +92,7 @@ def read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
     EnsioError
         The library reads no such version, or the parts that the head names do not lie in the file.
     """
-    version = version_of(beginning) or ""
+    version = log_version(beginning) or ""
     if version not in VERSIONS or beginning.startswith(_GZIP):
         raise EnsioError(
             f"{path} is a Darshan log of format {version}, which Darshan's library does not read: "

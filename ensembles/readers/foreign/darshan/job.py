@@ -13,7 +13,7 @@ from ensembles.model.metadata import Mount, Process, RunMetadata
 from ensembles.readers.foreign.darshan.counter_semantics import WAYS
 from ensembles.readers.foreign.darshan.counters import Counters
 from ensembles.readers.foreign.darshan.header import DamagedLog
-from ensembles.readers.foreign.darshan.segments import CALLS, Converter, Parts
+from ensembles.readers.foreign.darshan.segments import CALLS, Converter, SegmentBlocks
 
 MOST_TASKS = 1 << 24
 """More tasks no machine has."""
@@ -25,7 +25,7 @@ _CORRUPT_VERSION = "3.20"
 
 
 @dataclass(slots=True)
-class State:
+class JobState:
     """What is known of a log while it is read.
 
     Attributes
@@ -68,7 +68,7 @@ class State:
         for of_rank, number in zip(rank.tolist(), host.tolist(), strict=True):
             self.hosts.setdefault(of_rank, str(names[number]))
 
-    def count(self, parts: Parts) -> None:
+    def count(self, parts: SegmentBlocks) -> None:
         """Count segments."""
         self.has_segments = True
         read, write = CALLS[parts.module]
@@ -77,7 +77,7 @@ class State:
         self.counted[read] += parts.length - writes
 
 
-def describe(metadata: RunMetadata, state: State, head: dict[str, Any]) -> None:
+def describe(metadata: RunMetadata, state: JobState, head: dict[str, Any]) -> None:
     """Take what the log says about the job.
 
     Raises
@@ -101,7 +101,7 @@ def describe(metadata: RunMetadata, state: State, head: dict[str, Any]) -> None:
     metadata.recorder = f"Darshan {told.get('lib_ver', '')}".strip()
 
 
-def finish(metadata: RunMetadata, state: State, counters: Counters, converter: Converter) -> None:
+def finish(metadata: RunMetadata, state: JobState, counters: Counters, converter: Converter) -> None:
     """Put the rest into the metadata, once the log has been gone through."""
     metadata.mode = "trace" if state.has_segments else "profile"
     metadata.threads = len(converter.threads) if state.has_segments else metadata.tasks
@@ -120,7 +120,7 @@ def finish(metadata: RunMetadata, state: State, counters: Counters, converter: C
         metadata.note(sentence)
 
 
-def _process(state: State, rank: int, threads: int, first_thread: int, lost: int) -> Process:
+def _process(state: JobState, rank: int, threads: int, first_thread: int, lost: int) -> Process:
     command = tuple(state.command.split(" ")) if state.command else ()
     return Process(
         rank=rank,
@@ -143,7 +143,7 @@ def _process(state: State, rank: int, threads: int, first_thread: int, lost: int
     )
 
 
-def _lost(state: State, counters: Counters) -> int:
+def _lost(state: JobState, counters: Counters) -> int:
     """Reads and writes that the counters know, but DXT lacks, of the modules that it traced."""
     traced = [call for module in CALLS if module in state.modules for call in CALLS[module]]
     counted = {call: counters.sums[call].count for call in traced if call in counters.sums}
@@ -153,7 +153,7 @@ def _lost(state: State, counters: Counters) -> int:
 
 
 def _notes(
-    metadata: RunMetadata, state: State, counters: Counters, converter: Converter, lost: int
+    metadata: RunMetadata, state: JobState, counters: Counters, converter: Converter, lost: int
 ) -> list[str]:
     notes = []
     full = [module for module, known in state.modules.items() if known["partial"]]
@@ -194,7 +194,7 @@ def _notes(
     return notes
 
 
-def _only_counted(state: State, counters: Counters) -> list[str]:
+def _only_counted(state: JobState, counters: Counters) -> list[str]:
     """What is not among the calls of a log with DXT."""
     traced = {_MODULE_OF[module] for module in CALLS if module in state.modules}
     texts = []

@@ -14,7 +14,7 @@ _U32, _U64 = (1 << 32) - 1, (1 << 64) - 1
 _MOST_COMPONENTS = 1000
 
 
-def attribute_of(components: Sequence[dict[str, Any]]) -> str | None:
+def encode_attribute(components: Sequence[dict[str, Any]]) -> str | None:
     """The attribute ``lustre.lov`` as hexadecimal digits; None: it makes no sense.
 
     Parameters

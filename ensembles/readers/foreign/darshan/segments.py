@@ -25,7 +25,7 @@ Columns = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class SegmentBlocks:
     """Stretches of consecutive segments that are of one file, rank and kind; arrays of shape (n,).
 
     Attributes
@@ -82,7 +82,7 @@ class Converter:
     _around: list[Columns] = field(default_factory=list)
     _sorted: dict[int, tuple[tuple[np.ndarray, np.ndarray], ...]] | None = None
 
-    def columns(self, parts: Parts, memory: mmap | bytes) -> Columns:
+    def columns(self, parts: SegmentBlocks, memory: mmap | bytes) -> Columns:
         """The columns of the segments in the memory.
 
         Raises

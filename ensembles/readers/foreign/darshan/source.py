@@ -24,7 +24,7 @@ from ensembles.readers.foreign.darshan import counter_semantics, counters, job, 
 from ensembles.readers.foreign.darshan.frames import SEGMENT_BYTES, FrameError, read_frame
 from ensembles.readers.foreign.darshan.header import LONGEST, DamagedLog, damaged, read_header
 from ensembles.readers.foreign.darshan.library import is_installed
-from ensembles.readers.foreign.darshan.lustre_layout import attribute_of
+from ensembles.readers.foreign.darshan.lustre_layout import encode_attribute
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
@@ -54,7 +54,7 @@ def read(path: str) -> DarshanImport:
 
 
 class DarshanImport:
-    """A Darshan log (`ensembles.readers.foreign.common.import_table.Import`).
+    """A Darshan log (`ensembles.readers.foreign.common.import_table.ForeignTrace`).
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class DarshanImport:
     def __init__(self, path: str) -> None:
         self.path = path
         self.metadata = RunMetadata(0, 0, 0, CALLS, [""], [], [])
-        self._state = job.State()
+        self._state = job.JobState()
         self._counters = counters.Counters()
         self._converter = segments.Converter(CALLS)
 
@@ -142,7 +142,7 @@ class DarshanImport:
         elif kind == "layout":
             self._add_layout(int(arrays[0][0]), head["components"])
         elif kind == "counters":
-            columns = counters.columns_of(arrays[0], *head["shape"])
+            columns = counters.counter_columns(arrays[0], *head["shape"])
             self._check_ranks(columns[1], -1)
             self._state.see(self.metadata, columns[0])
             self._counters.add(head["module"], (head["counters"], head["times"]), columns)
@@ -151,7 +151,7 @@ class DarshanImport:
         return None
 
     def _add_layout(self, identity: int, components: list[dict[str, Any]]) -> None:
-        attribute = attribute_of(components)
+        attribute = encode_attribute(components)
         path = self._state.paths.get(identity, "")
         if attribute is not None and path:
             self.metadata.file_facts.setdefault(path, {})["lustre.lov"] = attribute
@@ -160,7 +160,7 @@ class DarshanImport:
         self, head: dict[str, Any], arrays: list[np.ndarray], shared: mmap.mmap, room: int
     ) -> Mapping[str, np.ndarray]:
         identity, rank, count, is_write, host = arrays
-        parts = segments.Parts(
+        parts = segments.SegmentBlocks(
             head["module"],
             rank,
             count,

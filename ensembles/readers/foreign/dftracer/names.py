@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ensembles.readers.foreign.common.call_catalog import NO_IO, function_of
-from ensembles.readers.foreign.common.id_tables import CallTable, FileTable, Numbers, Tasks, TracedProcess
+from ensembles.readers.foreign.common.call_catalog import NO_IO, canonical_function
+from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
 from ensembles.readers.foreign.dftracer.lines import NO_ARGUMENTS, Record
 
 _LAYER_OF = {
@@ -45,13 +45,13 @@ class Names:
     REGION = -2
 
     def __init__(self) -> None:
-        self.calls = CallTable()
-        self.codes = Numbers(self._code)
-        self.pairs = Numbers(self._pair)
-        self.files = Numbers(self._file)
+        self.calls = CallIds()
+        self.codes = IdTable(self._code)
+        self.pairs = IdTable(self._pair)
+        self.files = IdTable(self._file)
         self.region_names: list[str] = []
         self._traits: list[tuple[bool, bool, bool, bool]] = []
-        self._paths = FileTable()
+        self._paths = FileIds()
         self._path_of_hash: dict[Any, str] = {}
         self._awaited: dict[Any, int] = {}
         self._host_of_hash: dict[Any, str] = {}
@@ -163,7 +163,7 @@ class Names:
         if name in NO_IO:
             self._moved |= name in ("chdir", "fchdir")
             return self.NO_IO
-        return self.calls.number(function_of(name, layer))
+        return self.calls.number(canonical_function(name, layer))
 
     def traits(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Of each call: does it move bytes; at an offset of its own; is it lseek or ftell, which tells where

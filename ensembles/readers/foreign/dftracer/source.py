@@ -17,7 +17,7 @@ import numpy as np
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import KINDS, RegionTable
-from ensembles.model.sanitize_text import printable
+from ensembles.model.sanitize_text import sanitize_text
 from ensembles.readers.foreign.dftracer.files import dftracer_files
 from ensembles.readers.foreign.dftracer.lines import (
     NO_ARGUMENTS,
@@ -295,5 +295,5 @@ def _unit_in(block: bytes) -> int:
 
 
 def _some(files: Sequence[TextFile]) -> str:
-    name = printable(os.path.basename(files[0].path))
+    name = sanitize_text(os.path.basename(files[0].path))
     return name if len(files) == 1 else f"{name} and {len(files) - 1:,} more files"

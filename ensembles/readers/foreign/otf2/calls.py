@@ -40,7 +40,7 @@ _OPS = (
 )
 
 
-class Calls:
+class CallResolver:
     """The dictionary of calls, made as rows come.
 
     Attributes

@@ -173,7 +173,7 @@ class Definitions:
             f"{self._anchor} cannot be read: what it says about its run is damaged; copy the archive again"
         )
 
-    def files_of(self, numbers: np.ndarray) -> np.ndarray:
+    def read_files(self, numbers: np.ndarray) -> np.ndarray:
         """Indices into `files` of these numbers of files; 0: not defined."""
         if not len(self._sorted_numbers):
             return np.zeros(len(numbers), "u4")
@@ -182,7 +182,7 @@ class Definitions:
         found = self._sorted_numbers[at] == numbers
         return np.where(found, self._sorted_files[at] + 1, 0).astype("u4")
 
-    def regions_of(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def read_regions(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Kind and name of these regions, as `RegionTable` has them."""
         unique, place = np.unique(numbers, return_inverse=True)
         kinds = np.array([0 if self._named[number][1] else 1 for number in unique.tolist()], "u1")

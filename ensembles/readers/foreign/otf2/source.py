@@ -20,7 +20,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
 from ensembles.readers.common.value_ranges import unsound
-from ensembles.readers.foreign.otf2.calls import Calls
+from ensembles.readers.foreign.otf2.calls import CallResolver
 from ensembles.readers.foreign.otf2.definitions import Definitions
 from ensembles.recorder import otf2_program as link
 from ensembles.summaries.cells import CellSummary
@@ -79,7 +79,7 @@ _COUNTED = {
 }
 
 
-def anchor_of(path: str, beginning: bytes | None) -> str | None:
+def find_anchor(path: str, beginning: bytes | None) -> str | None:
     """The anchor file of an archive: `path` itself (its first bytes are given), or the only one in a folder
     (None is given); None: it is no archive."""
     if beginning is not None:
@@ -105,12 +105,12 @@ def _is_anchor(path: str) -> bool:
 
 def recognises(path: str, beginning: bytes | None) -> bool:
     """Whether this is an anchor file, or a folder that holds one."""
-    return anchor_of(path, beginning) is not None
+    return find_anchor(path, beginning) is not None
 
 
 def read(path: str) -> Otf2Import:
     """The archive, as `ensembles.readers.foreign.common.import_table` wants it."""
-    anchor = anchor_of(path, None) if os.path.isdir(path) else path
+    anchor = find_anchor(path, None) if os.path.isdir(path) else path
     if anchor is None:
         raise EnsioError(f"{path} holds no OTF2 archive any more")
     return Otf2Import(anchor)
@@ -128,7 +128,7 @@ class Otf2Import:
         self._anchor = anchor
         self._program = link.program()
         self._definitions = Definitions(anchor)
-        self._calls: Calls | None = None
+        self._calls: CallResolver | None = None
         self._regions: list[dict[str, np.ndarray]] = []
         self._impossible = 0
         self.metadata = RunMetadata(0, 0, 0, (), [""], [], [])
@@ -175,7 +175,7 @@ class Otf2Import:
         return None
 
     def _finish(self, counts: Mapping[str, int]) -> None:
-        calls = self._calls or Calls(self._definitions)
+        calls = self._calls or CallResolver(self._definitions)
         self.metadata = self._definitions.metadata()
         self.metadata.calls = tuple(calls.known)
         for name, count in counts.items():
@@ -195,7 +195,7 @@ class Otf2Import:
         """The columns of rows; phases and regions are put aside."""
         if self._calls is None:
             self._definitions.complete()
-            self._calls = Calls(self._definitions)
+            self._calls = CallResolver(self._definitions)
         regions = rows["kind"] == REGION_ROW
         if regions.any():
             self._keep_regions(self._possible(rows[regions]))
@@ -207,7 +207,7 @@ class Otf2Import:
             "call": self._calls.of(rows),
             "depth": rows["depth"],
             "carried": rows["carried"],
-            "file": self._definitions.files_of(rows["file"]),
+            "file": self._definitions.read_files(rows["file"]),
             "offset": rows["offset"],
             "requested": rows["requested"],
             "moved": rows["moved"],
@@ -241,7 +241,7 @@ class Otf2Import:
 
     def _keep_regions(self, rows: np.ndarray) -> None:
         rank, thread = self._who(rows)
-        kind, name = self._definitions.regions_of(rows["region"])
+        kind, name = self._definitions.read_regions(rows["region"])
         self._regions.append(
             {
                 "rank": rank.astype("u4"),

@@ -112,7 +112,7 @@ def bounded_number(text: str, base: int = 10) -> int:
     return int(text, base)
 
 
-class Result:
+class SyscallResult:
     """What a call returned.
 
     Attributes
@@ -144,7 +144,7 @@ def time_ns(seconds: str, fraction: str) -> int:
     return min(bounded_number(seconds) * 1_000_000_000 + int(fraction) * _UNIT_NS[len(fraction)], LATEST_NS)
 
 
-def split_result(text: str) -> tuple[str, Result] | None:
+def split_result(text: str) -> tuple[str, SyscallResult] | None:
     """Arguments and result of a call from what follows its name and bracket; None: it makes no sense."""
     at = len(text)
     for _ in range(8):  # a path in the result may contain the sign itself
@@ -154,7 +154,7 @@ def split_result(text: str) -> tuple[str, Result] | None:
         match = _RESULT.fullmatch(text, at + 3)
         if match:
             arguments = text[:at].rstrip()
-            return (arguments[:-1], Result(match)) if arguments.endswith(")") else None
+            return (arguments[:-1], SyscallResult(match)) if arguments.endswith(")") else None
     return None
 
 

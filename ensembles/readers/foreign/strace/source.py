@@ -16,19 +16,19 @@ import numpy as np
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
-from ensembles.readers.foreign.common.call_catalog import function_of
-from ensembles.readers.foreign.common.id_tables import CallTable, FileTable, Numbers, Tasks, TracedProcess
+from ensembles.readers.foreign.common.call_catalog import canonical_function
+from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
 from ensembles.readers.foreign.strace.call_arguments import (
     BIRTHS,
     FOLLOWED,
-    Result,
+    SyscallResult,
     bounded_number,
     split_result,
     time_ns,
 )
 from ensembles.readers.foreign.strace.lines import TextLines
 from ensembles.readers.foreign.strace.open_files import Descriptors, Folder
-from ensembles.readers.foreign.strace.syscall_semantics import Call, Thread, carried_out
+from ensembles.readers.foreign.strace.syscall_semantics import Syscall, Thread, apply_syscall
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
@@ -63,9 +63,9 @@ class StraceImport:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._calls = CallTable()
-        self._numbers = Numbers(lambda name: self._calls.number(function_of(name, "posix")))
-        self._files = FileTable()
+        self._calls = CallIds()
+        self._numbers = IdTable(lambda name: self._calls.number(canonical_function(name, "posix")))
+        self._files = FileIds()
         self._tasks = Tasks()
         self._processes: list[TracedProcess] = []
         self._threads: dict[int, Thread] = {}
@@ -133,9 +133,9 @@ class StraceImport:
                 return
             if match[6].endswith(_UNFINISHED):
                 text = match[6][: -len(_UNFINISHED)].rstrip(" ")
-                thread.begin(Call(name, text[:_MOST_UNFINISHED_BYTES], now))
+                thread.begin(Syscall(name, text[:_MOST_UNFINISHED_BYTES], now))
                 return
-            self._returned(thread, Call(name, match[6], now), now)
+            self._returned(thread, Syscall(name, match[6], now), now)
         elif resumed is not None:
             begun = thread.unfinished
             thread.end()
@@ -187,7 +187,7 @@ class StraceImport:
         self._threads[pid] = thread
         return thread
 
-    def _returned(self, thread: Thread, call: Call, now: int) -> None:
+    def _returned(self, thread: Thread, call: Syscall, now: int) -> None:
         split = split_result(call.text)
         if split is None:
             self._counts["lines"] += 1
@@ -200,7 +200,7 @@ class StraceImport:
             if result.value > 0 and result.value not in self._threads and self._births.get(result.value):
                 self._born(result.value)
             return
-        told = carried_out(thread, call.name, arguments, result)
+        told = apply_syscall(thread, call.name, arguments, result)
         if told is None:
             return
         if told == "no file":
@@ -209,7 +209,7 @@ class StraceImport:
         self._store(thread, call, told, result, now)
 
     def _store(
-        self, thread: Thread, call: Call, told: tuple[str, int, int, int], result: Result, now: int
+        self, thread: Thread, call: Syscall, told: tuple[str, int, int, int], result: SyscallResult, now: int
     ) -> None:
         path, offset, requested, moved = told
         duration = result.duration_ns

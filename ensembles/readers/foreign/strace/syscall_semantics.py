@@ -18,7 +18,7 @@ from ensembles.readers.foreign.strace.call_arguments import (
     RECORDED,
     TWO_DESCRIPTORS,
     WRITING,
-    Result,
+    SyscallResult,
     bounded_number,
     descriptor,
     number_at,
@@ -28,7 +28,7 @@ from ensembles.readers.foreign.strace.call_arguments import (
 )
 from ensembles.readers.foreign.strace.open_files import NO_FILE, Descriptors, Folder, OpenFile
 
-Told = tuple[str, int, int, int]
+Declared = tuple[str, int, int, int]
 """Path, offset, bytes asked for, bytes moved."""
 
 _PAIR = re.compile(r"\[(\d+)(?:<[^\]]*?>)?, (\d+)(?:<[^\]]*?>)?\]", re.ASCII)
@@ -40,7 +40,7 @@ _LARGEST = (1 << 63) - 1
 
 
 @dataclass(slots=True)
-class Call:
+class Syscall:
     """A call of which a part was read."""
 
     name: str
@@ -59,10 +59,10 @@ class Thread:
         self.process = process
         self.descriptors = descriptors
         self.folder = folder
-        self.unfinished: Call | None = None
+        self.unfinished: Syscall | None = None
         self.number: int | None = None  # in its task, as soon as it made a call
 
-    def begin(self, call: Call) -> None:
+    def begin(self, call: Syscall) -> None:
         """A call has begun, and has not returned."""
         self.end()
         self.unfinished = call
@@ -79,9 +79,9 @@ class Thread:
             call.file.under_way -= 1
 
 
-def carried_out(
-    thread: Thread, name: str, arguments: str, result: Result
-) -> Told | Literal["no file"] | None:
+def apply_syscall(
+    thread: Thread, name: str, arguments: str, result: SyscallResult
+) -> Declared | Literal["no file"] | None:
     """Follow what a call did.
 
     Returns
@@ -123,8 +123,8 @@ def _path(told: str | None) -> str | None:
 
 
 def _by_descriptor(
-    thread: Thread, name: str, arguments: str, value: int, result: Result
-) -> Told | Literal["no file"] | None:
+    thread: Thread, name: str, arguments: str, value: int, result: SyscallResult
+) -> Declared | Literal["no file"] | None:
     number, path, _ = descriptor(arguments) or (None, None, 0)
     if number is None:
         return None
@@ -184,7 +184,7 @@ def _path_of(thread: Thread, name: str, arguments: str) -> str:
     return thread.folder.join(path, base)
 
 
-def _between(thread: Thread, name: str, arguments: str, value: int) -> Told | Literal["no file"] | None:
+def _between(thread: Thread, name: str, arguments: str, value: int) -> Declared | Literal["no file"] | None:
     """sendfile is a read of the one file, copy_file_range and splice a write of the other."""
     first, first_path, behind = descriptor(arguments) or (None, None, 0)
     if first is None:
@@ -216,7 +216,7 @@ def _between(thread: Thread, name: str, arguments: str, value: int) -> Told | Li
     return file.path, at, max(requested, moved), value
 
 
-def _mapping(thread: Thread, arguments: str, failed: bool) -> Told | Literal["no file"] | None:
+def _mapping(thread: Thread, arguments: str, failed: bool) -> Declared | Literal["no file"] | None:
     if "MAP_ANON" in arguments:
         return None
     words = arguments.split(", ")
@@ -243,7 +243,7 @@ def _no_files(thread: Thread, arguments: str, value: int) -> None:
         thread.descriptors.put(number, OpenFile(NO_FILE), closed_by_exec)
 
 
-def _life(thread: Thread, name: str, arguments: str, result: Result) -> None:
+def _life(thread: Thread, name: str, arguments: str, result: SyscallResult) -> None:
     """Calls that change the process itself."""
     table = thread.descriptors
     if name in ("execve", "execveat"):

@@ -1,0 +1,103 @@
+#include "bounded_string.h"
+
+#include <string.h>
+
+struct ensio_string ensio_string_in(char *buffer, uint32_t room)
+{
+    buffer[0] = '\0';
+    return (struct ensio_string){.text = buffer, .room = room};
+}
+
+void ensio_add_bytes(struct ensio_string *string, const char *piece, uint32_t length)
+{
+    if (length >= string->room - string->length) {
+        length = string->room - string->length - 1;
+        string->full = 1;
+    }
+    memcpy(string->text + string->length, piece, length);
+    string->length += length;
+    string->text[string->length] = '\0';
+}
+
+void ensio_add(struct ensio_string *string, const char *piece)
+{
+    ensio_add_bytes(string, piece, (uint32_t)strlen(piece));
+}
+
+void ensio_add_number(struct ensio_string *string, uint64_t number)
+{
+    char digits[24];
+    char *first = digits + sizeof digits - 1;
+    *first = '\0';
+    do
+        *--first = (char)('0' + number % 10);
+    while ((number /= 10) != 0);
+    ensio_add(string, first);
+}
+
+void ensio_add_name(struct ensio_string *string, const char *piece)
+{
+    for (; *piece; piece++) {
+        int plain = (*piece >= 'a' && *piece <= 'z') || (*piece >= 'A' && *piece <= 'Z') ||
+                    (*piece >= '0' && *piece <= '9') || strchr("._-", *piece) != NULL;
+        ensio_add_bytes(string, plain ? piece : "-", 1);
+    }
+}
+
+uint64_t ensio_hash(const char *text)
+{
+    uint64_t hash = 14695981039346656037U;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 1099511628211U;
+    return hash ^ hash >> 32;
+}
+
+const char *ensio_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+int ensio_word_in(const char *word, const char *list)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; length && (at = strstr(at, word)) != NULL; at++)
+        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+            return 1;
+    return 0;
+}
+
+/* Whether a path matches a glob that ends before `end`. Going back to the last star alone is enough, and linear. */
+static int matches(const char *path, const char *glob, const char *end)
+{
+    const char *star = NULL, *resume = NULL;
+    while (*path) {
+        if (glob < end && *glob == '*') {
+            star = ++glob;
+            resume = path;
+        } else if (glob < end && (*glob == '?' || *glob == *path)) {
+            glob++;
+            path++;
+        } else if (star) {
+            glob = star;
+            path = ++resume;
+        } else {
+            return 0;
+        }
+    }
+    while (glob < end && *glob == '*')
+        glob++;
+    return glob == end;
+}
+
+int ensio_listed(const char *path, const char *globs)
+{
+    while (*globs) {
+        const char *end = globs + strcspn(globs, ":");
+        int exception = *globs == '!';
+        if (matches(path, globs + exception, end))
+            return !exception;
+        globs = *end ? end + 1 : end;
+    }
+    return 0;
+}

@@ -1,0 +1,96 @@
+/* rawsys.h: system calls of the recorder's own, which no wrapper sees.
+ *
+ * Each returns what the kernel returns: a result, or minus an errno. They change the caller's errno, which whoever
+ * enters the recorder's slow paths therefore saves and puts back.
+ */
+#ifndef ENSIO_CORE_RAWSYS_H
+#define ENSIO_CORE_RAWSYS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ENSIO_RAW(...) ensio_raw_result(syscall(__VA_ARGS__))
+
+static inline long ensio_raw_result(long result)
+{
+    return result == -1 ? -errno : result;
+}
+
+static inline int ensio_raw_open(const char *path, int flags, unsigned mode)
+{
+    return (int)ENSIO_RAW(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, mode);
+}
+
+static inline void ensio_raw_close(int fd)
+{
+    syscall(SYS_close, fd);
+}
+
+static inline long ensio_raw_readlink(const char *path, char *to, size_t room)
+{
+    return ENSIO_RAW(SYS_readlinkat, AT_FDCWD, path, to, room);
+}
+
+static inline int64_t ensio_raw_position(int fd)
+{
+    return ENSIO_RAW(SYS_lseek, fd, 0L, SEEK_CUR);
+}
+
+/* Memory to read and write; NULL where there is none to have. */
+static inline void *ensio_raw_map(uint64_t bytes, int flags, int fd, uint64_t offset)
+{
+    long at = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, offset);
+    return at == -1 ? NULL : (void *)at;
+}
+
+static inline void *ensio_raw_memory(uint64_t bytes)
+{
+    return ensio_raw_map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* Makes a mapping longer, elsewhere if need be; NULL where that is not to be had. */
+static inline void *ensio_raw_grow(void *at, uint64_t bytes, uint64_t more)
+{
+    long grown = syscall(SYS_mremap, at, bytes, more, MREMAP_MAYMOVE);
+    return grown == -1 ? NULL : (void *)grown;
+}
+
+static inline void ensio_raw_unmap(void *at, uint64_t bytes)
+{
+    syscall(SYS_munmap, at, bytes);
+}
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
+#endif
+
+/* Gives pages of a mapped file their place on disk and in memory: 0, or minus an errno. Without it, a store to a page
+ * for which the disk has no room would be a SIGBUS. Where the kernel cannot do it in one call, each page is touched by
+ * a call that returns EFAULT instead; the pages hold zeros. */
+static inline int ensio_raw_populate(void *at, uint64_t bytes)
+{
+    struct timespec *page;
+    const long done = ENSIO_RAW(SYS_madvise, at, bytes, MADV_POPULATE_WRITE);
+    if (done != -EINVAL && done != -ENOSYS)
+        return done == -EFAULT ? -ENOSPC : (int)done;
+    for (uint64_t offset = 0; offset < bytes; offset += 4096) {
+        page = (struct timespec *)(void *)((char *)at + offset);
+        if (ENSIO_RAW(SYS_clock_gettime, CLOCK_MONOTONIC, page) != 0)
+            return -ENOSPC;
+        *page = (struct timespec){0};
+    }
+    return 0;
+}
+
+static inline uint32_t ensio_raw_pid(void)
+{
+    return (uint32_t)syscall(SYS_getpid);
+}
+
+#endif

@@ -1,0 +1,58 @@
+#include "file_attributes.h"
+
+#include "paths.h"
+
+#include <core/bounded_string.h>
+#include <core/rawsys.h>
+#include <spool/mounts.h>
+#include <spool/spool.h>
+
+#include <string.h>
+
+#define MOST_LAYOUT_BYTES 65536
+#define KEPT_LAYOUT_BYTES 4096 /* its header, and the targets of the first stripes */
+
+static int lies_under(const char *path, const char *point)
+{
+    const size_t length = strlen(point);
+    return length == 1 || (strncmp(path, point, length) == 0 && (path[length] == '/' || !path[length]));
+}
+
+static void add_layout(struct ensio_string *facts, int fd)
+{
+    static unsigned char layout[MOST_LAYOUT_BYTES];
+    static const char digits[] = "0123456789abcdef";
+    const long length = ENSIO_RAW(SYS_fgetxattr, fd, "lustre.lov", layout, sizeof layout);
+    if (length <= 0)
+        return;
+    ensio_add(facts, "lustre.lov=");
+    for (long i = 0; i < length && i < KEPT_LAYOUT_BYTES; i++)
+        ensio_add_bytes(facts, (const char[]){digits[layout[i] >> 4], digits[layout[i] & 15]}, 2);
+    ensio_add_bytes(facts, "", 1);
+}
+
+void ensio_file_attributes(int fd, uint32_t file, const char *path, int is_regular)
+{
+    static char text[2 * KEPT_LAYOUT_BYTES + ENSIO_MOUNT_POINT_ROOM + 64];
+    struct ensio_string facts = ensio_string_in(text, sizeof text);
+    if (!file || !ensio_file_is_first_opened(file))
+        return;
+    const struct ensio_known_mount *mount = ensio_mount_of(fd);
+    if (!mount)
+        return;
+    if (mount->point[0] && !lies_under(path, mount->point)) {
+        ensio_add(&facts, "mount=");
+        ensio_add(&facts, mount->point);
+        ensio_add_bytes(&facts, "", 1);
+    }
+    if (mount->is_lustre && is_regular)
+        add_layout(&facts, fd);
+    if (facts.length)
+        ensio_file_attributes_store(file, text, facts.length);
+}
+
+void ensio_file_attributes_store(uint32_t file, const char *facts, uint32_t length)
+{
+    if (file && ensio_file_store(file) == 0)
+        ensio_text_store(ENSIO_TEXT_FILE_FACTS, file, facts, length);
+}

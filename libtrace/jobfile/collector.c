@@ -1,0 +1,438 @@
+#include "collector_state.h"
+
+#include <core/lock.h>
+#include <core/private_files.h>
+#include <core/rawsys.h>
+#include <core/recorder.h>
+#include <spool/spool.h>
+#include <summary/cells.h>
+#include <threads/windows.h>
+
+#include <string.h>
+
+#define BLOB_BYTES (256U << 10) /* of a window that holds no events, coded at a time */
+#define MOST_TEXT_BYTES (64U << 20)
+#define MOST_KEPT_BYTES (256U << 20)
+
+struct ensio_collector ensio_collector = {.spool_fd = -1};
+static struct ensio_collector *const state = &ensio_collector;
+
+static uint32_t piece_used;
+static uint64_t first_unplaced; /* piece of data */
+static uint64_t next_window, next_kept;
+
+static int add_texts(uint64_t position, uint32_t bytes)
+{
+    void *to = state->texts.used + bytes <= MOST_TEXT_BYTES ? ensio_array_room(&state->texts, bytes) : NULL;
+    if (!to || ensio_collector_read(to, bytes, position) != bytes)
+        return -1;
+    state->texts.used += bytes;
+    return 0;
+}
+
+static int add_summary(const struct ensio_job_window *window)
+{
+    void *to = ensio_array_room(&state->summary, sizeof *window);
+    if (!to)
+        return -1;
+    memcpy(to, window, sizeof *window);
+    state->summary.used += sizeof *window;
+    return 0;
+}
+
+/* Finds the windows of the spool, and takes its texts. */
+static int find_windows(void)
+{
+    if (add_texts(ENSIO_SPOOL_TEXT_BYTES, state->head.text_bytes) != 0)
+        return -1;
+    for (uint64_t position = ENSIO_SPOOL_BYTES; position < state->head.allocated_bytes;) {
+        struct ensio_job_window *found = ensio_array_room(&state->windows, sizeof *found);
+        if (!found)
+            return -1;
+        *found = (struct ensio_job_window){.position = position};
+        if (ensio_collector_read(&found->window, sizeof found->window, position) != sizeof found->window)
+            return -1;
+        if (found->window.magic != ENSIO_WINDOW_MAGIC) {
+            position += ENSIO_WINDOW_UNIT_BYTES; /* the hole before a large window */
+            continue;
+        }
+        position += found->window.bytes;
+        if (ensio_collector_is_summary(found->window.kind)) {
+            if (add_summary(found) != 0)
+                return -1;
+        } else if (found->window.kind != ENSIO_WINDOW_TEXT)
+            state->windows.used += sizeof *found;
+        else if (add_texts(found->position + ENSIO_WINDOW_HEADER_BYTES, found->window.text_bytes) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Whether a scratch window holds events that are nowhere else yet. */
+static int on_its_way(const struct ensio_job_window *window, const void *contents, uint64_t bytes)
+{
+    const struct ensio_event *events = contents;
+    if (window->window.kind == ENSIO_WINDOW_SCRATCH)
+        for (uint64_t i = window->window.summarised; i < bytes / sizeof *events; i++)
+            if (events[i].call)
+                return 1;
+    return 0;
+}
+
+/* What other threads go on writing to is copied while none of them can. */
+static int keep_contents(void)
+{
+    for (uint64_t i = 0; i < ensio_collector_windows(); i++) {
+        const struct ensio_job_window *window = ensio_collector_window(i);
+        const int of_events = window->window.kind == ENSIO_WINDOW_EVENTS;
+        const uint64_t bytes = of_events ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
+        uint32_t *number = ensio_array_room(&state->contents, sizeof *number);
+        void *to = state->kept.used + bytes <= MOST_KEPT_BYTES ? ensio_array_room(&state->kept, bytes) : NULL;
+        if (!number || (bytes && !to) ||
+            ensio_collector_read(to, bytes, window->position + ENSIO_WINDOW_HEADER_BYTES) != (int64_t)bytes ||
+            on_its_way(window, to, bytes))
+            return -1;
+        *number = of_events ? 0 : ensio_collector_contents(window);
+        state->contents.used += sizeof *number;
+        /* What a scratch window holds is in the summary by now. */
+        state->kept.used += window->window.kind == ENSIO_WINDOW_SCRATCH ? 0 : bytes;
+    }
+    state->text_bytes = state->texts.used;
+    return 0;
+}
+
+static int64_t take_contents(void *unused)
+{
+    return find_windows() == 0 && keep_contents() == 0 ? 0 : -ENOMEM;
+}
+
+int ensio_collect_begin(void)
+{
+    struct ensio_held held = ensio_lock();
+    int begun = -ENOENT;
+    if (ensio_spool) {
+        ensio_spool->excluded_calls += ensio_thread.excluded_calls;
+        ensio_thread.excluded_calls = 0;
+        /* All that was stored is in the summary then, and nothing is on its way into it. */
+        ensio_windows_drain(0);
+        ensio_spool_touch();
+        ensio_losses_store();
+        state->head = *ensio_spool;
+        if (ensio_collector_has_summary())
+            ensio_cells_close();
+        begun = (int)ensio_collector_read_by(take_contents, NULL);
+    }
+    ensio_unlock(held);
+    if (begun != 0)
+        return begun;
+    /* To readers who find no spool any more, the process ended in order: it would have left its spool else. */
+    state->head.state = ENSIO_STATE_ENDED;
+    state->work = ensio_raw_memory(sizeof(struct ensio_work));
+    return state->work ? 0 : -ENOMEM;
+}
+
+const uint8_t *ensio_collect_texts(uint32_t *length)
+{
+    *length = (uint32_t)state->texts.used;
+    return state->texts.bytes;
+}
+
+static int add_data(uint32_t bytes, uint32_t count)
+{
+    struct ensio_job_data *added = ensio_array_room(&state->data, sizeof *added);
+    if (!added)
+        return -1;
+    *added = (struct ensio_job_data){.position = piece_used, .bytes = bytes, .count = count};
+    state->data.used += sizeof *added;
+    piece_used += bytes;
+    return 0;
+}
+
+/* How many of these are complete, one behind the other. */
+static uint32_t whole_events(const struct ensio_event *events, uint32_t count)
+{
+    uint32_t whole = 0;
+    while (whole < count && events[whole].call)
+        whole++;
+    return whole;
+}
+
+/* The next block of a window; 0 when there are no more. */
+static int take_events(struct ensio_job_window *window)
+{
+    const uint64_t position = window->position + ENSIO_WINDOW_HEADER_BYTES + window->taken * sizeof(struct ensio_event);
+    const uint64_t left = (window->position + window->window.bytes - position) / sizeof(struct ensio_event);
+    uint32_t count = left < ENSIO_BLOCK_EVENTS ? (uint32_t)left : ENSIO_BLOCK_EVENTS;
+    if (count > window->window.summarised - window->taken) /* what is not in the summary is left to the spool */
+        count = window->window.summarised - window->taken;
+    const int64_t got = ensio_collector_read(state->work->events, count * sizeof(struct ensio_event), position);
+    if (got < 0)
+        return -1;
+    count = whole_events(state->work->events, (uint32_t)((uint64_t)got / sizeof(struct ensio_event)));
+    if (!count)
+        return 0;
+    /* What another thread completes while the kernel copies it may be copied without its first members. */
+    const int64_t bytes = (int64_t)(count * sizeof(struct ensio_event));
+    if (state->head.threads > 1 && ensio_collector_read(state->work->events, (uint64_t)bytes, position) != bytes)
+        return -1;
+    const uint32_t coded =
+        ensio_encode_events(&state->work->encoder, state->work->events, &count, state->work->piece + piece_used);
+    if (add_data(coded, count) != 0)
+        return -1;
+    window->taken += count;
+    window->data++;
+    return 1;
+}
+
+/* The next part of a window that the recorder knows nothing about here. */
+static int take_bytes(struct ensio_job_window *window)
+{
+    const uint64_t all =
+        window->window.kind == ENSIO_WINDOW_SCRATCH ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
+    const uint64_t left = all - window->taken;
+    const uint32_t bytes = left < BLOB_BYTES ? (uint32_t)left : BLOB_BYTES;
+    if (!bytes)
+        return 0;
+    const uint32_t coded = ensio_encode_text(&state->work->encoder, state->kept.bytes + next_kept, 0, bytes,
+                                             state->work->piece + piece_used, ENSIO_MOST_BLOCK_BYTES);
+    if (!coded || add_data(coded, bytes) != 0)
+        return -1;
+    next_kept += bytes;
+    window->taken += bytes;
+    window->data++;
+    return 1;
+}
+
+static int64_t take_piece(void *unused)
+{
+    while (next_window < ensio_collector_windows() && piece_used < ENSIO_PIECE_BYTES && !state->failed) {
+        struct ensio_job_window *window = ensio_collector_window(next_window);
+        const int taken = window->window.kind == ENSIO_WINDOW_EVENTS ? take_events(window) : take_bytes(window);
+        state->failed |= taken < 0;
+        next_window += taken == 0;
+    }
+    return 0;
+}
+
+const uint8_t *ensio_collect_piece(uint32_t *length)
+{
+    piece_used = 0;
+    first_unplaced = state->data.used / sizeof(struct ensio_job_data);
+    if (next_window < ensio_collector_windows()) {
+        struct ensio_held held = ensio_lock();
+        state->failed |= ensio_collector_read_by(take_piece, NULL) != 0;
+        ensio_unlock(held);
+    }
+    *length = state->failed ? 0 : piece_used;
+    return state->work->piece;
+}
+
+void ensio_collect_placed(uint64_t position)
+{
+    struct ensio_job_data *all = (struct ensio_job_data *)(void *)state->data.bytes;
+    for (uint64_t i = first_unplaced; i < state->data.used / sizeof *all; i++)
+        all[i].position += position;
+}
+
+/* What was taken of each window is kept, if the job file is whole. */
+void ensio_collect_end(int written)
+{
+    struct ensio_held held = ensio_lock();
+    if (state->work)
+        ensio_raw_unmap(state->work, sizeof(struct ensio_work));
+    state->work = NULL;
+    ensio_array_free(&state->texts);
+    ensio_array_free(&state->data);
+    ensio_array_free(&state->record);
+    ensio_array_free(&state->kept);
+    ensio_array_free(&state->summary);
+    ensio_array_free(&state->calls);
+    if (!written) {
+        ensio_array_free(&state->windows);
+        ensio_array_free(&state->contents);
+    }
+    state->in_job_file = written ? ensio_spool_number : 0;
+    ensio_unlock(held);
+}
+
+static void append(const void *bytes, uint64_t length)
+{
+    if (length)
+        memcpy(state->record.bytes + state->record.used, bytes, length);
+    state->record.used += length;
+}
+
+/* The texts behind those that they lean on, so that copies are found from one in the other. */
+static int code_texts(const uint8_t *shared, uint32_t shared_bytes, uint8_t *to, uint32_t room)
+{
+    const uint32_t own = (uint32_t)state->texts.used;
+    struct ensio_array both = {0};
+    if (!own)
+        return 0;
+    uint8_t *all = ensio_array_room(&both, (uint64_t)shared_bytes + own);
+    if (!all)
+        return -1;
+    memcpy(all, shared, shared_bytes);
+    memcpy(all + shared_bytes, state->texts.bytes, own);
+    const uint32_t coded = ensio_encode_text(&state->work->encoder, all, shared_bytes, own, to, room);
+    ensio_array_free(&both);
+    return coded ? (int)coded : -1;
+}
+
+const uint8_t *ensio_collect_record(const uint8_t *shared, uint32_t shared_bytes, uint32_t *length)
+{
+    const char *name = ensio_spool_name();
+    const uint64_t name_bytes = strlen(name), text_room = state->texts.used + state->texts.used / 4 + 64;
+    const uint64_t most = sizeof(struct ensio_job_process) + name_bytes + text_room + state->windows.used +
+                          state->data.used + state->calls.used;
+    state->record.used = 0;
+    if (state->failed || most > UINT32_MAX / 4 || !ensio_array_room(&state->record, most))
+        return NULL;
+    struct ensio_job_process process = {
+        .magic = ENSIO_JOB_PROCESS_MAGIC,
+        .name_bytes = (uint32_t)name_bytes,
+        .text_bytes = (uint32_t)state->texts.used,
+        .windows = (uint32_t)ensio_collector_windows(),
+        .data = (uint32_t)(state->data.used / sizeof(struct ensio_job_data)),
+        .calls = (uint32_t)(state->calls.used / sizeof(struct ensio_job_call)),
+        .summarised = (uint32_t)ensio_collector_has_summary(),
+        .spool = state->head,
+    };
+    state->record.used = sizeof process;
+    append(name, name_bytes);
+    const int coded = code_texts(shared, shared_bytes, state->record.bytes + state->record.used, (uint32_t)text_room);
+    if (coded < 0)
+        return NULL;
+    state->record.used += (uint64_t)coded;
+    append(state->windows.bytes, state->windows.used);
+    append(state->data.bytes, state->data.used);
+    append(state->calls.bytes, state->calls.used);
+    process.coded_bytes = (uint32_t)coded;
+    process.bytes = *length = (uint32_t)state->record.used;
+    memcpy(state->record.bytes, &process, sizeof process);
+    const uint64_t before = offsetof(struct ensio_job_process, name_bytes);
+    process.checksum = ensio_checksum(state->record.bytes + before, state->record.used - before);
+    memcpy(state->record.bytes, &process, sizeof process);
+    return state->record.bytes;
+}
+
+struct reading {
+    int64_t (*what)(void *state);
+    void *state;
+};
+
+static int64_t read_by(void *given)
+{
+    const struct reading *reading = given;
+    state->spool_fd = ensio_spool_open();
+    if (state->spool_fd < 0)
+        return state->spool_fd;
+    const int64_t result = reading->what(reading->state);
+    ensio_raw_close(state->spool_fd);
+    state->spool_fd = -1;
+    return result;
+}
+
+int64_t ensio_collector_read_by(int64_t (*what)(void *state), void *given)
+{
+    struct reading reading = {what, given};
+    return ensio_with_private_files(read_by, &reading);
+}
+
+int64_t ensio_collector_read(void *to, uint64_t bytes, uint64_t position)
+{
+    uint64_t done = 0;
+    while (done < bytes) {
+        const long got = ENSIO_RAW(SYS_pread64, state->spool_fd, (uint8_t *)to + done, bytes - done, position + done);
+        if (got == -EINTR)
+            continue;
+        if (got < 0)
+            return got;
+        if (got == 0)
+            break;
+        done += (uint64_t)got;
+    }
+    return (int64_t)done;
+}
+
+uint32_t ensio_collector_contents(const struct ensio_job_window *window)
+{
+    static uint8_t buffer[4096]; /* the lock is held, or nobody else collects */
+    const uint64_t end = window->position + window->window.bytes;
+    uint64_t at = window->position;
+    uint32_t number = 0;
+    while (at < end) {
+        const int64_t got = ensio_collector_read(buffer, end - at < sizeof buffer ? end - at : sizeof buffer, at);
+        if (got <= 0)
+            break;
+        number = number * 31 + ensio_checksum(buffer, (uint64_t)got);
+        at += (uint64_t)got;
+    }
+    return number;
+}
+
+/* Whether events lie in a window behind those that were taken. Slots are claimed in order: a page without any is the
+ * end. */
+static int has_more_events(const struct ensio_job_window *window)
+{
+    static struct ensio_event behind[4096 / sizeof(struct ensio_event)];
+    const uint64_t from = window->position + ENSIO_WINDOW_HEADER_BYTES + window->taken * sizeof *behind;
+    const uint64_t left = window->position + window->window.bytes - from;
+    const int64_t got = ensio_collector_read(behind, left < sizeof behind ? left : sizeof behind, from);
+    for (int64_t i = 0; i < got / (int64_t)sizeof *behind; i++)
+        if (behind[i].call)
+            return 1;
+    return got < 0;
+}
+
+/* Whether a window holds what was not taken; `known`: it is the one of that number. */
+static int is_more(const struct ensio_job_window *now, int known, uint64_t number)
+{
+    if (now->window.kind == ENSIO_WINDOW_EVENTS)
+        return has_more_events(known ? ensio_collector_window(number) : now);
+    return !known || ensio_collector_contents(now) != ((uint32_t *)(void *)state->contents.bytes)[number];
+}
+
+/* Whether calls were added to the summary after it was collected. Where it was not, its events tell. */
+static int is_more_summary(const struct ensio_job_window *now)
+{
+    return ensio_collector_has_summary() && now->window.kind == ENSIO_WINDOW_CELLS && now->window.summarised > 0 &&
+           now->position >= ensio_collector.head.allocated_bytes;
+}
+
+static int64_t is_unchanged(void *unused)
+{
+    uint64_t texts_now = ensio_spool->text_bytes, next = 0;
+    for (uint64_t position = ENSIO_SPOOL_BYTES; position < ensio_spool->allocated_bytes;) {
+        struct ensio_job_window now = {.position = position};
+        if (ensio_collector_read(&now.window, sizeof now.window, position) != sizeof now.window)
+            return 0;
+        if (now.window.magic != ENSIO_WINDOW_MAGIC) {
+            position += ENSIO_WINDOW_UNIT_BYTES;
+            continue;
+        }
+        position += now.window.bytes;
+        if (ensio_collector_is_summary(now.window.kind)) {
+            if (is_more_summary(&now))
+                return 0;
+            continue;
+        }
+        const int known = next < ensio_collector_windows() && ensio_collector_window(next)->position == now.position;
+        if (now.window.kind == ENSIO_WINDOW_TEXT)
+            texts_now += now.window.text_bytes;
+        else if (is_more(&now, known, next))
+            return 0;
+        next += (uint64_t)known;
+    }
+    return texts_now == state->text_bytes;
+}
+
+int ensio_is_in_job_file(void)
+{
+    if (!state->in_job_file || state->in_job_file != ensio_spool_number ||
+        ensio_spool->dropped_events != state->head.dropped_events ||
+        ensio_spool->lost_calls != state->head.lost_calls ||
+        ensio_spool->unrecorded_children != state->head.unrecorded_children)
+        return 0;
+    return ensio_collector_read_by(is_unchanged, NULL) == 1;
+}

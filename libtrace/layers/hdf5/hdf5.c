@@ -1,0 +1,216 @@
+#include "hdf5.h"
+
+#include <core/bounded_string.h>
+#include <core/lock.h>
+#include <core/rawsys.h>
+#include <core/settings.h>
+#include <files/descriptors.h>
+#include <files/paths.h>
+
+#include <string.h>
+
+#define LONGEST_NAME 4096
+#define MOST_DIMENSIONS 32
+
+/* HDF5's types of hids. An attribute is the one or the other, by version; the one that it is not is no thing that is
+ * opened. */
+enum { FILE_ID = 1, GROUP_ID = 2, SPACE_ID = 4, SET_ID = 5, ATTRIBUTE_OR_MAP_ID = 6, ATTRIBUTE_ID = 7 };
+
+enum { LAST_SPECIAL_SPACE = 2 }; /* H5S_ALL 0, H5S_BLOCK 1, H5S_PLIST 2: no hid is one of these */
+enum { WHOLE_SPACE = 0, SELECTION_IN_LIST = 2 };
+enum { SELECTED_HYPERSLABS = 2, SELECTED_ALL = 3 };
+enum { DEFAULT_STACK = 0 };
+
+_Thread_local char *ensio_hdf5_frame;
+
+void ensio_hdf5_say_too_old(void)
+{
+    static int said;
+    static const char message[] =
+        "ensio: this program's HDF5 is older than 1.10, and the hdf5 layer does not record its calls; "
+        "the calls on files under them are recorded (ENSIO_LAYERS=posix,stdio leaves out this line).\n";
+    if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) && ensio_settings.rank <= 0)
+        syscall(SYS_write, 2, message, sizeof message - 1);
+}
+
+static struct ensio_hdf5_object nothing_of(const struct ensio_hdf5 *hdf5, int64_t id)
+{
+    return (struct ensio_hdf5_object){.id = id, .library = hdf5->number, .offset = ENSIO_HDF5_OFFSET_NOT_ASKED};
+}
+
+static void set_file(struct ensio_hdf5_object *object, const char *name)
+{
+    struct ensio_held held = ensio_lock();
+    const char *absolute = ensio_absolute_path(AT_FDCWD, name, (uint32_t)strnlen(name, ENSIO_PATH_ROOM));
+    object->left_out = (uint16_t)ensio_listed(absolute, ensio_settings.exclude);
+    object->file = object->left_out ? 0 : ensio_file_number(absolute);
+    ensio_unlock(held);
+    object->name = ensio_hash(name);
+    object->generation = ensio_process->generation;
+}
+
+struct ensio_hdf5_object ensio_hdf5_object(const struct ensio_hdf5 *hdf5, int64_t id)
+{
+    struct ensio_hdf5_object object = ensio_hdf5_find(hdf5, id);
+    if (ENSIO_LIKELY(object.generation))
+        return object;
+    object = nothing_of(hdf5, id);
+    const int type = id > 0 ? hdf5->Iget_type(id) : -1;
+    if (type != FILE_ID && type != GROUP_ID && type != SET_ID && type != ATTRIBUTE_ID && type != ATTRIBUTE_OR_MAP_ID)
+        return object;
+    object.is_file = type == FILE_ID;
+    char name[LONGEST_NAME];
+    if (hdf5->Fget_name(id, name, sizeof name) <= 0)
+        return object;
+    set_file(&object, name);
+    ensio_hdf5_keep(&object);
+    return object;
+}
+
+struct ensio_hdf5_object ensio_hdf5_file_opened(const struct ensio_hdf5 *hdf5, int64_t id, const char *name)
+{
+    struct ensio_hdf5_object object = nothing_of(hdf5, id);
+    object.is_file = 1;
+    if (!name || !*name)
+        return object;
+    set_file(&object, name);
+    if (id >= 0)
+        ensio_hdf5_keep(&object);
+    return object;
+}
+
+/* Links and mounts lead into other files, so it is asked in which the object is. */
+struct ensio_hdf5_object ensio_hdf5_opened(const struct ensio_hdf5 *hdf5, int64_t id,
+                                           const struct ensio_hdf5_object *location)
+{
+    char name[LONGEST_NAME];
+    struct ensio_hdf5_object object = nothing_of(hdf5, id);
+    if (hdf5->Fget_name(id, name, sizeof name) > 0 && (!location->generation || ensio_hash(name) != location->name)) {
+        set_file(&object, name);
+    } else {
+        object.file = location->file;
+        object.name = location->name;
+        object.left_out = location->left_out;
+        object.generation = location->generation;
+    }
+    object.is_file = location->is_file && hdf5->Iget_type(id) == FILE_ID;
+    if (object.generation)
+        ensio_hdf5_keep(&object);
+    return object;
+}
+
+/* How many elements lie before the first one that is selected; -1: not known. */
+static int64_t first_element(const struct ensio_hdf5 *hdf5, int64_t space)
+{
+    uint64_t first[MOST_DIMENSIONS], last[MOST_DIMENSIONS], sizes[MOST_DIMENSIONS], element = 0;
+    const int type = hdf5->Sget_select_type(space);
+    const int whole = type == SELECTED_ALL;
+    if (!whole &&
+        (type != SELECTED_HYPERSLABS || !hdf5->Sis_regular_hyperslab || hdf5->Sis_regular_hyperslab(space) <= 0))
+        return -1;
+    const int dimensions = hdf5->Sget_simple_extent_dims(space, sizes, NULL);
+    if (whole || dimensions <= 0)
+        return dimensions < 0 ? -1 : 0;
+    if (hdf5->Sget_select_bounds(space, first, last) < 0)
+        return -1;
+    for (int i = 0; i < dimensions; i++)
+        element = element * sizes[i] + first[i];
+    return (int64_t)element;
+}
+
+/* Points of a selection. What a call that succeeded was given is valid; after one that failed that is asked first. */
+static uint64_t points_of(const struct ensio_hdf5 *hdf5, int64_t space, int valid)
+{
+    const int64_t points = valid || hdf5->Iget_type(space) == SPACE_ID ? hdf5->Sget_select_npoints(space) : 0;
+    return points > 0 ? (uint64_t)points : 0;
+}
+
+static uint64_t points_of_set(const struct ensio_hdf5 *hdf5, int64_t set)
+{
+    const int64_t space = hdf5->Dget_space(set);
+    if (space < 0)
+        return 0;
+    const uint64_t points = points_of(hdf5, space, 1);
+    hdf5->Sclose(space);
+    return points;
+}
+
+static void ask_type(const struct ensio_hdf5 *hdf5, struct ensio_hdf5_object *set)
+{
+    const int64_t type = hdf5->Dget_type(set->id);
+    if (type < 0)
+        return;
+    set->type_bytes = hdf5->Tget_size(type);
+    hdf5->Tclose(type);
+}
+
+/* Where a contiguous dataset begins in its file. It has no place there before its first write, and other datasets never
+ * have one; for them HDF5 may fail and print. References to data of variable length are of another size in the file, so
+ * it is not known where one of them lies. */
+static int64_t asked_offset(const struct ensio_hdf5 *hdf5, const struct ensio_hdf5_object *set)
+{
+    unsigned is_v2 = 0;
+    void *print, *data;
+    if (hdf5->Eauto_is_v2(DEFAULT_STACK, &is_v2) < 0 || !is_v2 || hdf5->Eget_auto2(DEFAULT_STACK, &print, &data) < 0)
+        return ENSIO_HDF5_NO_OFFSET;
+    hdf5->Eset_auto2(DEFAULT_STACK, NULL, NULL);
+    const int64_t offset = (int64_t)hdf5->Dget_offset(set->id);
+    const int as_large =
+        offset >= 0 && hdf5->Dget_storage_size(set->id) == points_of_set(hdf5, set->id) * set->type_bytes;
+    hdf5->Eset_auto2(DEFAULT_STACK, print, data);
+    return as_large ? offset : ENSIO_HDF5_NO_OFFSET;
+}
+
+struct ensio_hdf5_amount ensio_hdf5_selected(const struct ensio_hdf5 *hdf5, struct ensio_hdf5_object *set,
+                                             int64_t memory, int64_t space, int succeeded)
+{
+    struct ensio_hdf5_amount amount = {.bytes = 0, .offset = -1};
+    const struct ensio_hdf5_object before = *set;
+    if (!succeeded && hdf5->Iget_type(set->id) != SET_ID)
+        return amount;
+    if (!set->type_bytes)
+        ask_type(hdf5, set);
+    const uint64_t points = space > LAST_SPECIAL_SPACE    ? points_of(hdf5, space, succeeded)
+                            : memory > LAST_SPECIAL_SPACE ? points_of(hdf5, memory, succeeded)
+                            : space == WHOLE_SPACE        ? points_of_set(hdf5, set->id)
+                                                          : 0;
+    if (__builtin_mul_overflow(points, set->type_bytes, &amount.bytes))
+        amount.bytes = INT64_MAX;
+    if (succeeded && points && set->offset < 0 && set->offset != ENSIO_HDF5_NO_OFFSET)
+        set->offset = asked_offset(hdf5, set);
+    if (succeeded && points && set->offset >= 0 && space != SELECTION_IN_LIST) {
+        const int64_t element = space > LAST_SPECIAL_SPACE ? first_element(hdf5, space) : 0;
+        amount.offset = element < 0 ? -1 : set->offset + element * (int64_t)set->type_bytes;
+    }
+    if (set->generation && (set->type_bytes != before.type_bytes || set->offset != before.offset))
+        ensio_hdf5_keep(set);
+    return amount;
+}
+
+struct ensio_hdf5_amount ensio_hdf5_all_selected(const struct ensio_hdf5 *hdf5, size_t count, const int64_t *sets,
+                                                 const int64_t *memories, const int64_t *spaces, int succeeded)
+{
+    struct ensio_hdf5_amount all = {.bytes = 0, .offset = -1};
+    for (size_t i = 0; i < count && sets && memories && spaces; i++) {
+        struct ensio_hdf5_object set = ensio_hdf5_object(hdf5, sets[i]);
+        const struct ensio_hdf5_amount one = ensio_hdf5_selected(hdf5, &set, memories[i], spaces[i], succeeded);
+        all.bytes += one.bytes;
+        all.offset = count == 1 ? one.offset : -1;
+    }
+    return all;
+}
+
+struct ensio_hdf5_amount ensio_hdf5_chunk(const struct ensio_hdf5 *hdf5, int64_t set, const uint64_t *offset)
+{
+    struct ensio_hdf5_amount amount = {.bytes = 0, .offset = -1};
+    if (hdf5->Dget_chunk_storage_size && hdf5->Iget_type(set) == SET_ID)
+        hdf5->Dget_chunk_storage_size(set, offset, &amount.bytes);
+    return amount;
+}
+
+struct ensio_hdf5_amount ensio_hdf5_attribute(const struct ensio_hdf5 *hdf5, int64_t attribute)
+{
+    const int type = hdf5->Iget_type(attribute);
+    const int64_t bytes = type == ATTRIBUTE_ID || type == ATTRIBUTE_OR_MAP_ID ? hdf5->Aget_storage_size(attribute) : 0;
+    return (struct ensio_hdf5_amount){.bytes = bytes > 0 ? (uint64_t)bytes : 0, .offset = -1};
+}

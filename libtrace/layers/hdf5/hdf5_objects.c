@@ -1,0 +1,112 @@
+/* hdf5_objects.c: a table of the hids that were seen. It only remembers what HDF5 could be asked again, so it has a
+ * fixed size, and what does not fit is forgotten. It is read without a lock: a slot that is being written to, or was
+ * while it was read, counts as empty; one that is being written to by somebody else is not written to. */
+#include "hdf5.h"
+
+#include <core/lock.h>
+#include <files/paths.h>
+#include <core/recorder.h>
+
+#include <string.h>
+
+#define SETS 1024
+#define WAYS 4
+#define WORDS (sizeof(struct ensio_hdf5_object) / sizeof(uint64_t))
+
+struct slot {
+    uint64_t version; /* odd: being written to */
+    uint64_t words[WORDS];
+};
+static struct slot slots[SETS][WAYS];
+_Static_assert(WORDS * sizeof(uint64_t) == sizeof(struct ensio_hdf5_object), "objects are kept as whole words");
+
+static struct slot *set_of(int64_t id, uint32_t library)
+{
+    return slots[((uint64_t)id ^ (uint64_t)id >> 56 ^ (uint64_t)library << 7) % SETS];
+}
+
+static int read_slot(const struct slot *slot, struct ensio_hdf5_object *object)
+{
+    uint64_t words[WORDS] = {0};
+    const uint64_t version = __atomic_load_n(&slot->version, __ATOMIC_ACQUIRE);
+    for (size_t i = 0; i < WORDS; i++) /* each before the second reading of the version */
+        words[i] = __atomic_load_n(&slot->words[i], __ATOMIC_ACQUIRE);
+    memcpy(object, words, sizeof words);
+    return object->generation && !(version & 1) && __atomic_load_n(&slot->version, __ATOMIC_RELAXED) == version;
+}
+
+static void write_slot(struct slot *slot, const struct ensio_hdf5_object *object)
+{
+    uint64_t words[WORDS], version = __atomic_load_n(&slot->version, __ATOMIC_RELAXED);
+    memcpy(words, object, sizeof words);
+    if (version & 1 ||
+        !__atomic_compare_exchange_n(&slot->version, &version, version + 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return;
+    for (size_t i = 0; i < WORDS; i++) /* each after the version has become odd */
+        __atomic_store_n(&slot->words[i], words[i], __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->version, version + 2, __ATOMIC_RELEASE);
+}
+
+static struct slot *slot_of(int64_t id, uint32_t library, struct ensio_hdf5_object *object)
+{
+    struct slot *set = set_of(id, library);
+    for (int way = 0; way < WAYS; way++)
+        if (read_slot(&set[way], object) && object->id == id && object->library == library)
+            return &set[way];
+    return NULL;
+}
+
+/* A forked child goes on with its parent's numbers of files. */
+static void store_file(struct ensio_hdf5_object *object)
+{
+    struct ensio_held held = ensio_lock();
+    const int stored = object->left_out || (ensio_ensure_spool() == 0 && ensio_file_store(object->file) == 0);
+    ensio_unlock(held);
+    if (!stored)
+        object->file = 0;
+    object->generation = ensio_process->generation;
+    ensio_hdf5_keep(object);
+}
+
+struct ensio_hdf5_object ensio_hdf5_find(const struct ensio_hdf5 *hdf5, int64_t id)
+{
+    struct ensio_hdf5_object object;
+    if (!slot_of(id, hdf5->number, &object))
+        return (struct ensio_hdf5_object){.id = id, .library = hdf5->number};
+    if (ENSIO_UNLIKELY(object.generation != ensio_process->generation))
+        store_file(&object);
+    return object;
+}
+
+/* Files go last: of them alone it matters that the name was made absolute when they were opened. */
+void ensio_hdf5_keep(const struct ensio_hdf5_object *object)
+{
+    struct ensio_hdf5_object other;
+    struct slot *set = set_of(object->id, object->library), *slot = slot_of(object->id, object->library, &other);
+    for (int way = 0; way < WAYS && !slot; way++)
+        if (!read_slot(&set[way], &other))
+            slot = &set[way];
+    const unsigned first = (unsigned)object->id / SETS; /* another one for every object that comes to this set */
+    for (unsigned way = 0; way < WAYS && !slot; way++)
+        if (read_slot(&set[(first + way) % WAYS], &other) && !other.is_file)
+            slot = &set[(first + way) % WAYS];
+    write_slot(slot ? slot : &set[first % WAYS], object);
+}
+
+void ensio_hdf5_forget(const struct ensio_hdf5 *hdf5, int64_t id)
+{
+    struct ensio_hdf5_object object;
+    struct slot *slot = slot_of(id, hdf5->number, &object);
+    const struct ensio_hdf5_object nothing = {.generation = 0};
+    if (slot)
+        write_slot(slot, &nothing);
+}
+
+void ensio_hdf5_forget_all(const struct ensio_hdf5 *hdf5)
+{
+    const struct ensio_hdf5_object nothing = {.generation = 0};
+    struct ensio_hdf5_object object;
+    for (unsigned at = 0; at < SETS * WAYS; at++)
+        if (read_slot(&slots[at / WAYS][at % WAYS], &object) && object.library == hdf5->number)
+            write_slot(&slots[at / WAYS][at % WAYS], &nothing);
+}

@@ -1,0 +1,192 @@
+/* hdf5_wrappers.c: the wrappers of HDF5's calls, made from their table; compiled for preload once, and for --wrap once
+ * for each part.
+ *
+ * HDF5's own calls of its functions are not recorded; what it does by MPI-IO and POSIX is, one deeper. */
+#include "hdf5.h"
+#include "hdf5_libraries.h"
+
+#include <layers/recording.h>
+#include <layers/wrapping.h>
+
+#include <errno.h>
+
+enum {
+#define CALL(number, call, op) CALL_##call = (number),
+#include <calls/hdf5.def>
+};
+#undef CALL
+#undef SYMBOL
+
+/* Reads and writes count the bytes of the calls inside that read, or write. */
+enum {
+    OP_read = ENSIO_CARRIES_READ,
+    OP_write = ENSIO_CARRIES_WRITE,
+    OP_open = 0,
+    OP_close = 0,
+    OP_sync = 0,
+    OP_meta = 0
+};
+enum {
+#define CALL(number, call, op) CARRIES_##call = OP_##op,
+#include <calls/hdf5.def>
+};
+#undef CALL
+#undef SYMBOL
+
+/* hdf5: the library; its functions are called by REAL. A program that looks whether HDF5 is there finds the preloaded
+ * wrappers: without HDF5 they fail. */
+#ifdef ENSIO_PRELOAD
+#define DECLARE(type, symbol, parameters) typedef type ensio_type_##symbol parameters;
+#define REAL(symbol) ((ensio_type_##symbol *)library->functions[ENSIO_FUNCTION_##symbol])
+#define FIND_LIBRARY(symbol) \
+    const struct ensio_hdf5_library *const library = ensio_hdf5_library(__builtin_return_address(0)); \
+    if (ENSIO_UNLIKELY(!library || !REAL(symbol))) \
+        return -1; \
+    const struct ensio_hdf5 *const hdf5 = &library->hdf5
+#else
+#define DECLARE(type, symbol, parameters) extern type real_##symbol parameters __asm__("__real_" #symbol);
+#define REAL(symbol) real_##symbol
+#define FIND_LIBRARY(symbol) const struct ensio_hdf5 *const hdf5 = &ensio_hdf5_linked
+#define NEWER(type, symbol, parameters) \
+    extern type real_##symbol parameters __asm__("__real_" #symbol) __attribute__((weak));
+#endif
+
+#define WRAPPER(type, symbol, parameters) \
+    DECLARE(type, symbol, parameters) \
+    __attribute__((visibility("default"))) type ensio_##symbol parameters __asm__(ENSIO_LINK_NAME(symbol)); \
+    type ensio_##symbol parameters
+
+static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *thread, uint16_t call, const char *frame)
+{
+    if (ensio_unwanted_calls[call] || (ensio_hdf5_frame && frame < ensio_hdf5_frame) || !ensio_ready(thread))
+        return 0;
+    if (ENSIO_LIKELY(!ensio_hdf5_too_old(hdf5)))
+        return 1;
+    ensio_hdf5_say_too_old();
+    return 0;
+}
+
+/* Leaves the wrapper by way of the real call alone where the call is not recorded. */
+#define RECORD_OR_PASS_REAL(call, symbol, arguments) \
+    FIND_LIBRARY(symbol); \
+    struct ensio_thread *thread = &ensio_thread; \
+    if (!recorded(hdf5, thread, CALL_##call, __builtin_frame_address(0))) \
+    return REAL(symbol) arguments
+
+#define KNOWN(name, id) \
+    const int error_before = errno; \
+    struct ensio_hdf5_object name = ensio_hdf5_object(hdf5, (id)); \
+    errno = error_before
+
+#define TIMED_OUTERMOST(carries, result, call) \
+    ensio_hdf5_frame = __builtin_frame_address(0); \
+    TIMED_CARRYING(thread, carries, result, call); \
+    ensio_hdf5_frame = NULL; \
+    const int error = errno; \
+    const int64_t failure = (result) < 0 ? -EIO : 0
+
+#define NO_AMOUNT ((struct ensio_hdf5_amount){.bytes = 0, .offset = -1})
+#define SELECTED ensio_hdf5_selected(hdf5, &object, memory, space, result >= 0)
+#define ALL_SELECTED ensio_hdf5_all_selected(hdf5, count, sets, memories, spaces, result >= 0)
+#define FIRST (count && sets ? sets[0] : -1)
+#define CHUNK (result < 0 ? NO_AMOUNT : ensio_hdf5_chunk(hdf5, set, offset))
+#define GIVEN ((struct ensio_hdf5_amount){.bytes = bytes, .offset = -1})
+#define WHOLE ensio_hdf5_attribute(hdf5, attribute)
+
+#define OPEN_FILE(call, symbol, parameters, arguments, name) \
+    WRAPPER(int64_t, symbol, parameters) \
+    { \
+        RECORD_OR_PASS_REAL(call, symbol, arguments); \
+        int64_t result; \
+        TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
+        const struct ensio_hdf5_object file = ensio_hdf5_file_opened(hdf5, result, name); \
+        ensio_hdf5_store(thread, CALL_##call, &file, NO_AMOUNT, failure, start, duration); \
+        errno = error; \
+        return result; \
+    }
+
+#define OPEN(call, symbol, parameters, arguments, location) \
+    WRAPPER(int64_t, symbol, parameters) \
+    { \
+        RECORD_OR_PASS_REAL(call, symbol, arguments); \
+        KNOWN(from, location); \
+        int64_t result; \
+        TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
+        if (result >= 0) \
+            from = ensio_hdf5_opened(hdf5, result, &from); \
+        ensio_hdf5_store(thread, CALL_##call, &from, NO_AMOUNT, failure, start, duration); \
+        errno = error; \
+        return result; \
+    }
+
+#define ON_OBJECT(call, symbol, parameters, arguments, id) \
+    WRAPPER(int, symbol, parameters) \
+    { \
+        RECORD_OR_PASS_REAL(call, symbol, arguments); \
+        KNOWN(known, id); \
+        int result; \
+        TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
+        ensio_hdf5_store(thread, CALL_##call, &known, NO_AMOUNT, failure, start, duration); \
+        errno = error; \
+        return result; \
+    }
+
+#define TRANSFER(call, symbol, parameters, arguments, id, amount_) \
+    WRAPPER(int, symbol, parameters) \
+    { \
+        RECORD_OR_PASS_REAL(call, symbol, arguments); \
+        KNOWN(object, id); \
+        int result; \
+        TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
+        const int64_t stack = result < 0 ? hdf5->Eget_current_stack() : -1; \
+        const struct ensio_hdf5_amount amount = (amount_); \
+        if (stack >= 0) \
+            hdf5->Eset_current_stack(stack); \
+        ensio_hdf5_store(thread, CALL_##call, &object, amount, failure ? failure : (int64_t)amount.bytes, start, \
+                         duration); \
+        errno = error; \
+        return result; \
+    }
+
+#define CLOSE(call, symbol) \
+    WRAPPER(int, symbol, (int64_t id)) \
+    { \
+        RECORD_OR_PASS_REAL(call, symbol, (id)); \
+        KNOWN(object, id); \
+        int result; \
+        TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol)(id)); \
+        if (result >= 0) \
+            ensio_hdf5_forget(hdf5, id); \
+        ensio_hdf5_store(thread, CALL_##call, &object, NO_AMOUNT, failure, start, duration); \
+        errno = error; \
+        return result; \
+    }
+
+/* Most hids are of other things than files and what is in them: of these nothing is known. */
+#define RELEASE(call, symbol) \
+    WRAPPER(int, symbol, (int64_t id)) \
+    { \
+        RECORD_OR_PASS_REAL(call, symbol, (id)); \
+        const struct ensio_hdf5_object object = ensio_hdf5_find(hdf5, id); \
+        if (!object.generation) \
+            return REAL(symbol)(id); \
+        int result; \
+        TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol)(id)); \
+        if (result == 0) \
+            ensio_hdf5_forget(hdf5, id); \
+        if (result <= 0) \
+            ensio_hdf5_store(thread, CALL_##call, &object, NO_AMOUNT, failure, start, duration); \
+        errno = error; \
+        return result; \
+    }
+
+#define RESTART(symbol) \
+    WRAPPER(int, symbol, (void)) \
+    { \
+        FIND_LIBRARY(symbol); \
+        const int result = REAL(symbol)(); \
+        ensio_hdf5_forget_all(hdf5); \
+        return result; \
+    }
+
+#include <calls/hdf5.def>

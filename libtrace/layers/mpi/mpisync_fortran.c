@@ -1,0 +1,84 @@
+/* mpisync_fortran.c: the wrappers of the synchronisation table in Fortran. */
+#include "fortran.h"
+#include "query.h"
+
+#include <stddef.h>
+
+enum {
+#define CALL(number, call, op) CALL_##call = (number),
+#include <calls/mpisync.def>
+};
+#undef CALL
+
+/* Of calls in which MPI_IN_PLACE makes the type meaningless it is not asked for: an address tells Fortran's constant
+ * from data only in some bindings. */
+#define VALUE(number) (*(number))
+#define BYTES(count, type) ensio_mpi_message_bytes(*(count), ensio_mpi_type_f2c(*(type)))
+#define LOCAL_BYTES(data, count, type) 0
+
+#define WAITING(call, symbol, parameters, arguments, bytes) \
+    FORTRAN_WRAPPER(symbol, parameters) \
+    { \
+        __auto_type real = FORTRAN_REAL(symbol); \
+        ENTER_OR_PASS(thread, WANTED(call), real arguments, ) \
+        ERROR_OR_OWN; \
+        const uint64_t moving = (bytes); \
+        MPI_TIMED(thread, 0, real arguments); \
+        ensio_store(thread, CALL_MPI_##call, 0, -1, moving, \
+                    ENSIO_UNLIKELY(*error) ? -(int64_t)ensio_mpi_errno(*error) : 0, start, duration); \
+    }
+
+#define COMPLETING(call, symbol, parameters, arguments, count, which, places, ended, recorded) \
+    FORTRAN_WRAPPER(symbol, parameters) \
+    { \
+        __auto_type real = FORTRAN_REAL(symbol); \
+        ENTER_OR_PASS(thread, WANTED(call) || ensio_io_pending, real arguments, ) \
+        ERROR_OR_OWN; \
+        struct ensio_io_wait wait; \
+        ensio_io_wait_begin(&wait, count, which, requests, &statuses, 1); \
+        MPI_TIMED(thread, 0, real arguments); \
+        const int completed = \
+            ensio_io_wait_end(thread, &wait, which, places, wait.claimed ? ended : 0, *error, start + duration); \
+        if (recorded) \
+            ensio_store(thread, CALL_MPI_##call, 0, -1, 0, \
+                        ENSIO_UNLIKELY(*error) ? -(int64_t)ensio_mpi_errno(*error) : 0, start, duration); \
+        (void)completed; \
+    }
+
+#if HAS_PART(1)
+#define SYNC(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
+    WAITING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, bytes)
+#define EXCHANGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes)
+#define COMPLETION(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, \
+                   ended) \
+    COMPLETING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, count, which, places, ended, 1)
+#define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended) \
+    COMPLETING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, count, which, places, ended, \
+               completed > 0)
+#define OTHER(call, lower)
+#include <calls/mpisync.def>
+
+FORTRAN_WRAPPER(BOUND(mpi_request_free), (int *request, int *error))
+{
+    __auto_type real = FORTRAN_REAL(BOUND(mpi_request_free));
+    void *no_status = NULL;
+    ENTER_OR_PASS(thread, ensio_io_pending, real(request, error), )
+    ERROR_OR_OWN;
+    struct ensio_io_wait wait;
+    ensio_io_wait_begin(&wait, 1, ENSIO_IO_ONE, request, &no_status, 1);
+    wait.statuses = NULL;
+    MPI_TIMED(thread, 0, real(request, error));
+    ensio_io_wait_end(thread, &wait, ENSIO_IO_ONE, NULL, 0, *error, start + duration);
+}
+#endif
+
+#if HAS_PART(2)
+#define SYNC(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes)
+#define EXCHANGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
+    WAITING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, bytes)
+#define COMPLETION(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, \
+                   ended)
+#define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended)
+#define OTHER(call, lower)
+#include <calls/mpisync.def>
+#endif

@@ -1,0 +1,69 @@
+/* mpisync_wrappers.c: the wrappers of the calls in which tasks wait for each other, in C, made from their table. What
+ * completes non-blocking I/O is wrapped here too. */
+#include "mpi_wrapping.h"
+#include "query.h"
+
+enum {
+#define CALL(number, call, op) CALL_##call = (number),
+#include <calls/mpisync.def>
+};
+#undef CALL
+
+#define VALUE(number) (number)
+#define BYTES(count, type) ensio_mpi_message_bytes(count, type)
+#define LOCAL_BYTES(data, count, type) ((data) == ensio_mpi()->in_place ? 0 : ensio_mpi_message_bytes(count, type))
+
+#define SYNC(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
+    ENSIO_WRAPPER(int, MPI_##call, parameters) \
+    { \
+        __auto_type real = ENSIO_REAL(MPI_##call); \
+        int result; \
+        ENTER_OR_PASS(thread, WANTED(call), result = real arguments, result) \
+        const uint64_t moving = (bytes); \
+        MPI_TIMED(thread, 0, result = real arguments); \
+        ensio_store(thread, CALL_MPI_##call, 0, -1, moving, \
+                    ENSIO_UNLIKELY(result) ? -(int64_t)ensio_mpi_errno(result) : 0, start, duration); \
+        return result; \
+    }
+#define EXCHANGE SYNC
+
+/* The layer of waiting may be unwanted, that of the I/O that is waited for not. */
+#define COMPLETING(call, parameters, arguments, count, which, places, ended, recorded) \
+    ENSIO_WRAPPER(int, MPI_##call, parameters) \
+    { \
+        __auto_type real = ENSIO_REAL(MPI_##call); \
+        int result; \
+        ENTER_OR_PASS(thread, WANTED(call) || ensio_io_pending, result = real arguments, result) \
+        struct ensio_io_wait wait; \
+        ensio_io_wait_begin(&wait, count, which, requests, &statuses, 0); \
+        MPI_TIMED(thread, 0, result = real arguments); \
+        const int completed = \
+            ensio_io_wait_end(thread, &wait, which, places, wait.claimed ? ended : 0, result, start + duration); \
+        if (recorded) \
+            ensio_store(thread, CALL_MPI_##call, 0, -1, 0, \
+                        ENSIO_UNLIKELY(result) ? -(int64_t)ensio_mpi_errno(result) : 0, start, duration); \
+        (void)completed; \
+        return result; \
+    }
+
+#define COMPLETION(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, \
+                   ended) \
+    COMPLETING(call, parameters, arguments, count, which, places, ended, 1)
+#define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended) \
+    COMPLETING(call, parameters, arguments, count, which, places, ended, completed > 0)
+#define OTHER(call, lower)
+#include <calls/mpisync.def>
+
+/* Where the request is one of I/O, that ends here as far as the program is concerned. */
+ENSIO_WRAPPER(int, MPI_Request_free, (void *request))
+{
+    int result;
+    void *no_status = NULL;
+    ENTER_OR_PASS(thread, ensio_io_pending, result = ENSIO_REAL(MPI_Request_free)(request), result)
+    struct ensio_io_wait wait;
+    ensio_io_wait_begin(&wait, 1, ENSIO_IO_ONE, request, &no_status, 0);
+    wait.statuses = NULL;
+    MPI_TIMED(thread, 0, result = ENSIO_REAL(MPI_Request_free)(request));
+    ensio_io_wait_end(thread, &wait, ENSIO_IO_ONE, NULL, 0, result, start + duration);
+    return result;
+}

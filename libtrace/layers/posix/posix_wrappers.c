@@ -1,0 +1,275 @@
+/* posix_wrappers.c: the wrappers of the POSIX calls, made from their table; compiled once for --wrap and once for
+ * preload. */
+#include "posix.h"
+
+#include <calls/calls.h>
+#include <core/recorder.h>
+#include <files/aio_requests.h>
+#include <files/descriptors.h>
+#include <layers/program_memory.h>
+#include <layers/recording.h>
+#include <layers/wrapping.h>
+#include <process/lifecycle.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+#define CALL(number, call, op) CALL_##call = (number),
+#include <calls/posix.def>
+};
+#undef CALL
+
+enum { OP_open, OP_close, OP_read, OP_write, OP_seek, OP_sync, OP_meta };
+enum {
+#define CALL(number, call, op) OP_OF_##call = OP_##op,
+#include <calls/posix.def>
+};
+#undef CALL
+
+#define AT_POSITION ENSIO_OWN_POSITION
+#define AT_OR_POSITION (how & RWF_APPEND ? (ensio_descriptor_moved(fd, -1), -1) : at == -1 ? AT_POSITION : at)
+#define VECTOR ensio_vector_bytes(parts, count, moved)
+#define ERRNO (result < 0 ? errno : 0)
+/* An offset that the call has moved on by what it moved; the position of the other file is moved too, or not. */
+#define BEFORE(at, other, moves_other) \
+    ensio_offset_before((const int64_t *)(const void *)(at), moved, (moves_other) ? (other) : -1)
+
+#define TRANSFER(call, symbol, parameters, arguments, bytes_, offset_) \
+    ENSIO_WRAPPER(ssize_t, symbol, parameters) \
+    { \
+        RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol) arguments); \
+        ssize_t result; \
+        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        const int64_t moved = result < 0 ? -(int64_t)errno : result, given = (offset_); \
+        const int64_t offset = \
+            given == AT_POSITION ? ensio_position(fd, open_file, moved) \
+            : (int)OP_OF_##call == (int)OP_write && ENSIO_UNLIKELY(open_file->flags & ENSIO_APPENDS) ? -1 \
+                                                                                                     : given; \
+        if (ENSIO_UNLIKELY(open_file->of_mpi)) \
+            ensio_store_of_mpi(thread, CALL_##call, file, offset, (uint64_t)(bytes_), moved, start, duration); \
+        else \
+            ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes_), moved, start, duration); \
+        return result; \
+    }
+
+#define ON_FILE(call, symbol, type, parameters, arguments, bytes_, offset, error) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol) arguments); \
+        type result; \
+        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        ensio_store(thread, CALL_##call, file, (offset), (uint64_t)(bytes_), -(int64_t)(error), start, duration); \
+        return result; \
+    }
+
+/* In a static program the C library's own threads come by here to carry out an aio_fsync, which is recorded already. */
+#define SYNC(call, symbol) \
+    ENSIO_WRAPPER(int, symbol, (int fd)) \
+    { \
+        if (ENSIO_UNLIKELY(ensio_request_syncs) && ensio_request_carried_out(fd)) \
+            return ENSIO_REAL(symbol)(fd); \
+        RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol)(fd)); \
+        (void)open_file; \
+        int result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(fd)); \
+        ensio_store(thread, CALL_##call, file, -1, 0, -(int64_t)ERRNO, start, duration); \
+        return result; \
+    }
+
+#define ON_PATH(call, symbol, type, parameters, arguments, folder, path) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol) arguments; \
+        type result; \
+        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        ensio_on_path(thread, CALL_##call, folder, path, ENSIO_LONGEST_PATH, ERRNO, start, duration); \
+        return result; \
+    }
+
+/* Where the result takes the place of the path, a copy of this is kept. It lies on the stack only where it is needed,
+ * for that of a signal handler may be small. */
+#define ON_PATH_INTO(call, symbol, type, parameters, arguments, folder, path, room) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol) arguments; \
+        const char *kept = path; \
+        uint32_t most = ensio_path_before(path, to); \
+        if (ENSIO_UNLIKELY(ensio_path_in_result(path, to, room))) { \
+            const int64_t length = ensio_path_length(path, ENSIO_LONGEST_PATH, 0); \
+            char *const copy = __builtin_alloca((size_t)length + 2); \
+            kept = length < 0 ? NULL : memcpy(copy, path, (size_t)length); \
+            copy[length < 0 ? 0 : length] = '\0'; \
+            most = ENSIO_LONGEST_PATH; \
+        } \
+        type result; \
+        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        ensio_on_path(thread, CALL_##call, folder, kept, most, ERRNO, start, duration); \
+        return result; \
+    }
+
+#define OLD_ON_FILE(call, symbol, type, parameters, arguments, bytes, offset, error) \
+    ENSIO_MAY_BE_MISSING(type, symbol, parameters) \
+    ON_FILE(call, symbol, type, parameters, arguments, bytes, offset, error)
+
+#define OLD_ON_PATH_INTO(call, symbol, type, parameters, arguments, folder, path, room) \
+    ENSIO_MAY_BE_MISSING(type, symbol, parameters) \
+    ON_PATH_INTO(call, symbol, type, parameters, arguments, folder, path, room)
+
+#define SEEK(call, symbol, type) \
+    ENSIO_WRAPPER(type, symbol, (int fd, type to, int whence)) \
+    { \
+        RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol)(fd, to, whence)); \
+        type result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(fd, to, whence)); \
+        if (result >= 0) \
+            __atomic_store_n(&open_file->position, (int64_t)result, __ATOMIC_RELAXED); \
+        ensio_store(thread, CALL_##call, file, result < 0 ? -1 : result, 0, result < 0 ? -(int64_t)errno : 0, start, \
+                    duration); \
+        return result; \
+    }
+
+#define OPEN_BODY(call, symbol, arguments, folder, path, flags) \
+    struct ensio_thread *thread = &ensio_thread; \
+    if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+        return ENSIO_REAL(symbol) arguments; \
+    int result; \
+    TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+    ensio_opened(thread, CALL_##call, folder, path, flags, result, start, duration); \
+    return result;
+
+#define OPEN(call, symbol, parameters, arguments, folder, path, flags) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        OPEN_BODY(call, symbol, arguments, folder, path, flags) \
+    }
+
+/* The mode is there only where a file may be made. */
+#define OPEN_MODE(call, symbol, parameters, arguments, folder, path, flags) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        mode_t mode = 0; \
+        if ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE) { \
+            va_list variable; \
+            va_start(variable, flags); \
+            mode = va_arg(variable, mode_t); \
+            va_end(variable); \
+        } \
+        OPEN_BODY(call, symbol, arguments, folder, path, flags) \
+    }
+
+#define CLOSE(call, symbol) \
+    ENSIO_WRAPPER(int, symbol, (int fd)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        uint32_t file; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread)) || !ensio_closing(thread, fd, &file)) \
+            return ENSIO_REAL(symbol)(fd); \
+        int result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(fd)); \
+        ensio_store(thread, CALL_##call, file, -1, 0, result < 0 ? -(int64_t)errno : 0, start, duration); \
+        return result; \
+    }
+
+#define DUP(call, symbol, parameters, arguments) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol) arguments; \
+        if (ENSIO_UNLIKELY(!ensio_owns_memory())) { \
+            ensio_spawned(); \
+            return ENSIO_REAL(symbol) arguments; \
+        } \
+        const uint32_t number = ensio_descriptor(fd); \
+        int result; \
+        TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        ensio_duplicated(thread, CALL_##call, fd, number, result, start, duration); \
+        return result; \
+    }
+
+/* Only the commands that duplicate are recorded; the others are not I/O. One of them changes where writes go. */
+#define FCNTL(call, symbol) \
+    ENSIO_WRAPPER(int, symbol, (int fd, int command, ...)) \
+    { \
+        va_list variable; \
+        va_start(variable, command); \
+        void *argument = va_arg(variable, void *); \
+        va_end(variable); \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (command == F_SETFL && ensio_ready(thread)) \
+            ensio_descriptor_moved(fd, ((intptr_t)argument & O_APPEND) != 0); \
+        if ((command != F_DUPFD && command != F_DUPFD_CLOEXEC) || !ensio_ready(thread) || !ensio_owns_memory()) \
+            return ENSIO_REAL(symbol)(fd, command, argument); \
+        const uint32_t number = ensio_descriptor(fd); \
+        int result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(fd, command, argument)); \
+        ensio_duplicated(thread, CALL_##call, fd, number, result, start, duration); \
+        return result; \
+    }
+
+#define OPENDIR(call, symbol) \
+    ENSIO_WRAPPER(DIR *, symbol, (const char *path)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol)(path); \
+        DIR *result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(path)); \
+        ensio_opened(thread, CALL_##call, AT_FDCWD, path, O_DIRECTORY, result ? dirfd(result) : -1, start, duration); \
+        return result; \
+    }
+
+/* At the end of a folder readdir leaves errno as it was; where it fails, it sets it. */
+#define READDIR(call, symbol, type) \
+    ENSIO_WRAPPER(type *, symbol, (DIR * folder)) \
+    { \
+        RECORD_OR_PASS(open_file, dirfd(folder), ENSIO_REAL(symbol)(folder)); \
+        (void)open_file; \
+        const int before = errno; \
+        type *result; \
+        errno = 0; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(folder)); \
+        const int error = result ? 0 : errno; \
+        if (errno == 0) \
+            errno = before; \
+        ensio_store(thread, CALL_##call, file, -1, 0, -(int64_t)error, start, duration); \
+        return result; \
+    }
+
+#define CLOSEDIR(call, symbol) \
+    ENSIO_WRAPPER(int, symbol, (DIR * folder)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        uint32_t file; \
+        if (!folder || ENSIO_UNLIKELY(!ensio_ready(thread)) || !ensio_closing(thread, dirfd(folder), &file)) \
+            return ENSIO_REAL(symbol)(folder); \
+        int result; \
+        TIMED(thread, result, ENSIO_REAL(symbol)(folder)); \
+        ensio_store(thread, CALL_##call, file, -1, 0, result < 0 ? -(int64_t)errno : 0, start, duration); \
+        return result; \
+    }
+
+#include <calls/posix.def>
+
+void ensio_posix_resolve(void)
+{
+#ifdef ENSIO_PRELOAD
+#undef SYMBOL
+#undef OLD_SYMBOL
+#define SYMBOL(symbol) (void)ENSIO_REAL(symbol);
+#define OLD_SYMBOL(symbol)
+#include <calls/posix.def>
+#endif
+}

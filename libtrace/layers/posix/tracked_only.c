@@ -1,0 +1,171 @@
+/* tracked_only.c: the wrappers of calls that are watched, made from their table; compiled once for --wrap and once for
+ * preload. */
+#include "posix.h"
+
+#include <calls/calls.h>
+#include <core/recorder.h>
+#include <files/descriptors.h>
+#include <layers/wrapping.h>
+#include <process/lifecycle.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/fsuid.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void made(int fd)
+{
+    if (fd < 0 || fd >= (int)ENSIO_DESCRIPTORS || ENSIO_LIKELY(ensio_descriptors[fd] == ENSIO_UNKNOWN))
+        return;
+    const int error = errno;
+    if (ensio_ready(&ensio_thread))
+        ensio_forget(fd, fd);
+    errno = error;
+}
+
+#define FORGET(symbol, type, parameters, arguments, first_, last_) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
+            const int error = errno, first = (first_); \
+            ensio_forget(first, (last_)); \
+            errno = error; \
+        } \
+        return ENSIO_REAL(symbol) arguments; \
+    }
+
+#define MOVES(symbol, type, parameters, arguments) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
+            const int error = errno; \
+            ensio_descriptor_moved(fd, -1); \
+            errno = error; \
+        } \
+        return ENSIO_REAL(symbol) arguments; \
+    }
+
+#define MOVES_FORMATTED(symbol, parameters, last, real, arguments) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        va_list values; \
+        va_start(values, last); \
+        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) \
+            ensio_descriptor_moved(fd, -1); \
+        const int result = ENSIO_REAL(real) arguments; \
+        va_end(values); \
+        return result; \
+    }
+
+/* Descriptors that no wrapper saw closing come back as something else. Standing for no file yet, the usual case, costs
+ * a look. */
+#define MAKES(symbol, parameters, arguments, first, second) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        const int result = ENSIO_REAL(symbol) arguments; \
+        if (result >= 0) { \
+            made(first); \
+            made(second); \
+        } \
+        return result; \
+    }
+
+/* Said before the call: the child runs while it is under way, and exec does not come back. */
+#define SPAWN(symbol, type, parameters, arguments) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) \
+            ensio_spawned(); \
+        return ENSIO_REAL(symbol) arguments; \
+    }
+
+#define EXEC_BODY(real, arguments) \
+    int handed_over = 0; \
+    if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
+        ensio_spawned(); \
+        handed_over = ensio_hand_over(); \
+    } \
+    const int result = ENSIO_REAL(real) arguments; \
+    if (handed_over) \
+        ensio_take_back(); \
+    return result;
+
+#define EXEC(symbol, parameters, arguments) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        EXEC_BODY(symbol, arguments) \
+    }
+
+/* As the C library does it: the words go into a vector on the stack, for a child of vfork may have no other memory. */
+#define EXEC_LIST(symbol, name, real, arguments, with_environment) \
+    ENSIO_WRAPPER(int, symbol, (const char *name, const char *word, ...)) \
+    { \
+        va_list more; \
+        size_t count = 0; \
+        va_start(more, word); \
+        for (const char *next = word; next; next = va_arg(more, const char *)) \
+            count++; \
+        va_end(more); \
+        char **words = __builtin_alloca((count + 1) * sizeof *words); \
+        va_start(more, word); \
+        words[0] = (char *)(uintptr_t)word; \
+        for (size_t i = 1; i <= count; i++) \
+            words[i] = va_arg(more, char *); \
+        char **environment = (with_environment) ? va_arg(more, char **) : NULL; \
+        va_end(more); \
+        (void)environment; \
+        EXEC_BODY(real, arguments) \
+    }
+
+/* The parent ends within the call, past all wrappers; in the child, the standard streams are others. */
+#define DAEMON(symbol) \
+    ENSIO_WRAPPER(int, symbol, (int stays_here, int keeps_streams)) \
+    { \
+        int handed_over = 0; \
+        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) { \
+            ensio_spawned(); \
+            handed_over = ensio_hand_over(); \
+        } \
+        const int result = ENSIO_REAL(symbol)(stays_here, keeps_streams); \
+        const int error = errno; \
+        if (handed_over) \
+            ensio_take_back(); \
+        if (!keeps_streams && ensio_ready(&ensio_thread)) \
+            ensio_forget(0, 2); \
+        errno = error; \
+        return result; \
+    }
+
+#define RIGHTS(symbol, type, parameters, arguments) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) \
+            ensio_rights_end(); \
+        return ENSIO_REAL(symbol) arguments; \
+    }
+
+#define END(symbol, parameters, arguments) \
+    ENSIO_WRAPPER(void, symbol, parameters) \
+    { \
+        ensio_end(); \
+        ENSIO_REAL(symbol) arguments; \
+    }
+
+#include <calls/tracked_only.def>
+
+void ensio_tracked_only_resolve(void)
+{
+#ifdef ENSIO_PRELOAD
+#undef SYMBOL
+#define SYMBOL(symbol) (void)ENSIO_REAL(symbol);
+#include <calls/tracked_only.def>
+#endif
+}

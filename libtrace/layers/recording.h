@@ -1,0 +1,39 @@
+/* recording.h: what the wrappers of all tables have in common. */
+#ifndef ENSIO_LAYERS_RECORDING_H
+#define ENSIO_LAYERS_RECORDING_H
+
+#include <core/recorder.h>
+#include <files/descriptors.h>
+#include <time/clock.h>
+
+/* Runs the real call between two readings of the clock. */
+#define TIMED(thread, result, call) \
+    const uint32_t depth = ensio_enter(thread, __builtin_frame_address(0)); \
+    const uint64_t start = ensio_ticks(); \
+    (result) = (call); \
+    const uint64_t duration = ensio_ticks() - start; \
+    (thread)->depth = depth
+
+/* The same around a call that counts the bytes which calls inside it move (ENSIO_CARRIES_READ, ENSIO_CARRIES_WRITE). */
+#define TIMED_CARRYING(thread, carries, result, call) \
+    const uint32_t depth = ensio_enter(thread, __builtin_frame_address(0)); \
+    (thread)->depth |= (carries); \
+    const uint64_t start = ensio_ticks(); \
+    (result) = (call); \
+    const uint64_t duration = ensio_ticks() - start; \
+    (thread)->depth = depth
+
+/* Leaves the wrapper by way of the real call alone where the descriptor's calls are not recorded. */
+#define RECORD_OR_PASS(open_file, fd, call) \
+    struct ensio_thread *thread = &ensio_thread; \
+    if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+        return (call); \
+    const uint32_t number = ensio_descriptor(fd); \
+    if (ENSIO_UNLIKELY(number <= ENSIO_LEFT_OUT)) { \
+        thread->excluded_calls++; \
+        return (call); \
+    } \
+    struct ensio_open_file *open_file = &ensio_open_files[number]; \
+    const uint32_t file = open_file->file
+
+#endif

@@ -1,0 +1,28 @@
+#include "stdio.h"
+
+#include <files/descriptors.h>
+#include <layers/posix/posix.h>
+#include <core/recorder.h>
+
+#include <fcntl.h>
+
+/* What libc reads and writes for a stream moves the position under it, which has to be asked for from now on. */
+void ensio_stream_opened(struct ensio_thread *thread, uint16_t call, const char *path, const char *mode, FILE *stream,
+                         uint64_t start, uint64_t duration)
+{
+    const int error = errno, fd = stream ? ensio_stream_descriptor(stream) : -1;
+    if (path) {
+        ensio_opened(thread, call, AT_FDCWD, path, stream && *mode == 'a' ? O_APPEND : 0, fd, start, duration);
+    } else if (ensio_owns_memory()) {
+        ensio_forget(fd, fd);
+        const uint32_t number = fd < 0 ? ENSIO_LEFT_OUT : ensio_descriptor(fd);
+        if (stream && number <= ENSIO_LEFT_OUT)
+            thread->excluded_calls++;
+        else
+            ensio_store(thread, call, stream ? ensio_open_files[number].file : 0, -1, 0, stream ? 0 : -(int64_t)error,
+                        start, duration);
+    }
+    if (fd >= 0)
+        ensio_descriptor_moved(fd, -1);
+    errno = error;
+}

@@ -1,0 +1,245 @@
+/* stdio_wrappers.c: the wrappers of the calls on streams, made from their table; compiled once for --wrap and once for
+ * preload.
+ *
+ * What libc does under them (open, read, write) no wrapper sees, except in C++'s streams and in static libraries of the
+ * program's own. A stream's lock, buffer and orientation are left alone. */
+#include "other_tracers.h"
+#include "stdio.h"
+
+#include <calls/calls.h>
+#include <layers/posix/posix.h>
+#include <layers/program_memory.h>
+#include <layers/recording.h>
+#include <layers/wrapping.h>
+#include <core/recorder.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+#define CALL(number, call, op) CALL_##call = (number),
+#include <calls/stdio.def>
+};
+#undef CALL
+
+#define ITEMS ensio_items_bytes(size, count)
+#define ITEMS_MOVED (result || !bytes ? (int64_t)(result * size) : -1)
+#define LINE_MOVED (result ? (int64_t)strlen(result) : -1)
+#define ONE_MOVED (result == EOF ? -1 : 1)
+#define ALL_MOVED (result == EOF ? -1 : (int64_t)bytes)
+#define AS_MOVED (result < 0 ? 0 : result)
+#define SCANNED (result == EOF ? -1 : 0)
+
+/* As RECORD_OR_PASS of a descriptor; a layer that is not wanted costs no clock readings, and is no call around others.
+ */
+#define RECORDED_STREAM_OR_RETURN(call, stream, real) \
+    if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call])) \
+        return real; \
+    RECORD_OR_PASS(open_file, ensio_stream_descriptor(stream), real); \
+    (void)open_file
+
+#define TRANSFER(call, symbol, type, parameters, arguments, stream, untouched, before, bytes_, moved_, failed) \
+    ENSIO_REAL_DECLARE(type, symbol, parameters) \
+    static inline type recorded_##symbol parameters \
+    { \
+        if (untouched) \
+            return ENSIO_REAL(symbol) arguments; \
+        RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol) arguments); \
+        before; \
+        type result; \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
+        const uint64_t bytes = (uint64_t)(bytes_); \
+        const int64_t moved = (moved_); \
+        ensio_store(thread, CALL_##call, file, -1, bytes, ENSIO_UNLIKELY(moved < 0) ? (failed) : moved, start, \
+                    duration); \
+        return result; \
+    } \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        return recorded_##symbol arguments; \
+    }
+
+#define READ(call, symbol, type, parameters, arguments, stream, bytes, moved) \
+    TRANSFER(call, symbol, type, parameters, arguments, stream, 0, (void)0, bytes, moved, ensio_read_failed(stream))
+
+#define WRITE(call, symbol, type, parameters, arguments, stream, bytes, moved) \
+    TRANSFER(call, symbol, type, parameters, arguments, stream, 0, (void)0, bytes, moved, -(int64_t)errno)
+
+/* Where there is nothing to move, the C library does not look at the stream, which may be none. */
+#define NOT_LOOKED_AT (ENSIO_UNLIKELY(size * count == 0) && !ensio_readable(stream))
+#define READ_ITEMS(call, symbol, parameters, arguments) \
+    TRANSFER(call, symbol, size_t, parameters, arguments, stream, NOT_LOOKED_AT, (void)0, ITEMS, ITEMS_MOVED, \
+             ensio_read_failed(stream))
+#define WRITE_ITEMS(call, symbol, parameters, arguments) \
+    TRANSFER(call, symbol, size_t, parameters, arguments, stream, NOT_LOOKED_AT, (void)0, ITEMS, ITEMS_MOVED, \
+             -(int64_t)errno)
+
+/* A text that lies in the stream's buffer need not be there any more after the call. */
+#define WRITE_TEXT(call, symbol, parameters, arguments, stream, more) \
+    TRANSFER(call, symbol, int, parameters, arguments, stream, 0, const size_t length = strlen(text) + (more), length, \
+             ALL_MOVED, -(int64_t)errno)
+
+#define VARIADIC(symbol, twin, parameters, arguments) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        va_list values; \
+        va_start(values, format); \
+        const int result = recorded_##twin arguments; \
+        va_end(values); \
+        return result; \
+    }
+
+/* An object that calls such a name was made for a C library that has it. */
+#if __GLIBC_PREREQ(2, 38)
+#define SINCE_2_38(type, symbol, parameters)
+#else
+#define SINCE_2_38(type, symbol, parameters) ENSIO_MAY_BE_MISSING(type, symbol, parameters)
+#endif
+
+#define NEW_READ(call, symbol, type, parameters, arguments, stream, bytes, moved) \
+    SINCE_2_38(type, symbol, parameters) \
+    READ(call, symbol, type, parameters, arguments, stream, bytes, moved)
+
+#define NEW_VARIADIC(symbol, twin, parameters, arguments) VARIADIC(symbol, twin, parameters, arguments)
+
+#define OPEN(call, symbol) \
+    ENSIO_WRAPPER(FILE *, symbol, (const char *path, const char *mode)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol)(path, mode); \
+        FILE *result; \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(path, mode)); \
+        ensio_stream_opened(thread, CALL_##call, path, mode, result, start, duration); \
+        return result; \
+    }
+
+#define FDOPEN(call, symbol) \
+    ENSIO_WRAPPER(FILE *, symbol, (int fd, const char *mode)) \
+    { \
+        RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol)(fd, mode)); \
+        (void)open_file; \
+        FILE *result; \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(fd, mode)); \
+        const int error = errno; \
+        if (result) \
+            ensio_descriptor_moved(fd, *mode == 'a' ? 1 : -1); \
+        errno = error; \
+        ensio_store(thread, CALL_##call, file, -1, 0, result ? 0 : -(int64_t)error, start, duration); \
+        return result; \
+    }
+
+#define REOPEN(call, symbol) \
+    ENSIO_WRAPPER(FILE *, symbol, (const char *path, const char *mode, FILE *stream)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol)(path, mode, stream); \
+        const int error = errno, fd = ensio_stream_descriptor(stream); \
+        ensio_forget(fd, fd); \
+        errno = error; \
+        FILE *result; \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, \
+                       ENSIO_REAL(symbol)(path, mode, stream)); \
+        ensio_stream_opened(thread, CALL_##call, path, mode, result, start, duration); \
+        return result; \
+    }
+
+#define TMPFILE(call, symbol) \
+    ENSIO_WRAPPER(FILE *, symbol, (void)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol)(); \
+        FILE *result; \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)()); \
+        ensio_stream_opened(thread, CALL_##call, NULL, NULL, result, start, duration); \
+        return result; \
+    }
+
+#define CLOSE(call, symbol) \
+    ENSIO_WRAPPER(int, symbol, (FILE * stream)) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
+            return ENSIO_REAL(symbol)(stream); \
+        uint32_t file; \
+        const int error = errno, recorded = ensio_closing(thread, ensio_stream_descriptor(stream), &file); \
+        errno = error; \
+        if (!recorded) \
+            return ENSIO_REAL(symbol)(stream); \
+        int result; \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(stream)); \
+        ensio_store(thread, CALL_##call, file, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
+        return result; \
+    }
+
+#define ON_STREAM(call, symbol, type, parameters, arguments, stream, bytes, offset, failed) \
+    ON_STREAM_UNLESS(0, call, symbol, type, parameters, arguments, stream, bytes, offset, failed)
+
+#define TELL(call, symbol, type, parameters, arguments, stream, bytes, offset, failed) \
+    ON_STREAM_UNLESS(ensio_tracer_tells(__builtin_return_address(0)), call, symbol, type, parameters, arguments, \
+                     stream, bytes, offset, failed)
+
+#define ON_STREAM_UNLESS(unless, call, symbol, type, parameters, arguments, stream, bytes, offset_, failed_) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        if (unless) \
+            return ENSIO_REAL(symbol) arguments; \
+        RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol) arguments); \
+        type result; \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
+        const int failed = (failed_); \
+        ensio_store(thread, CALL_##call, file, failed ? -1 : (int64_t)(offset_), (uint64_t)(bytes), \
+                    failed ? -(int64_t)errno : 0, start, duration); \
+        return result; \
+    }
+
+#define ON_STREAM_VOID(call, symbol, parameters, arguments, stream, bytes, offset) \
+    ENSIO_WRAPPER(void, symbol, parameters) \
+    { \
+        RECORDED_STREAM_OR_RETURN(call, stream, (void)(ENSIO_REAL(symbol) arguments)); \
+        int none; \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, none, (ENSIO_REAL(symbol) arguments, 0)); \
+        ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes), none, start, duration); \
+    }
+
+/* Without a stream all of the process's are flushed: the call belongs to no file. */
+#define FLUSH(call, symbol) \
+    ENSIO_REAL_DECLARE(int, symbol, (FILE * stream)) \
+    static int all_##symbol(void) \
+    { \
+        struct ensio_thread *thread = &ensio_thread; \
+        if (!ensio_ready(thread)) \
+            return ENSIO_REAL(symbol)(NULL); \
+        int result; \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(NULL)); \
+        ensio_store(thread, CALL_##call, 0, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
+        return result; \
+    } \
+    ENSIO_WRAPPER(int, symbol, (FILE * stream)) \
+    { \
+        if (!stream) \
+            return all_##symbol(); \
+        RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol)(stream)); \
+        int result; \
+        TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(stream)); \
+        ensio_store(thread, CALL_##call, file, -1, 0, result ? -(int64_t)errno : 0, start, duration); \
+        return result; \
+    }
+
+#include <calls/stdio.def>
+
+void ensio_stdio_resolve(void)
+{
+#ifdef ENSIO_PRELOAD
+#undef SYMBOL
+#undef OLD_SYMBOL
+#define SYMBOL(symbol) (void)ENSIO_REAL(symbol);
+#define OLD_SYMBOL(symbol) (void)real_##symbol; /* looked for at its first call */
+#include <calls/stdio.def>
+    ensio_other_tracers_find();
+#endif
+}

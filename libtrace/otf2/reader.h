@@ -1,0 +1,122 @@
+/* reader.h: from an OTF2 archive, ours or another tool's, to rows. read_main.c goes through the archive,
+ * parallel_read.c with several processes, read_definitions.c tells what there is, read_events.c makes rows of records,
+ * event_matching.c finds the begin to an operation's end, file_positions.c says where in its file an operation was. */
+#ifndef ENSIO_OTF2_READER_H
+#define ENSIO_OTF2_READER_H
+
+#include "stream.h"
+
+#include <otf2/otf2.h>
+#include <stdbool.h>
+
+#define ENSIO_UNDEFINED_INDEX UINT32_MAX
+#define ENSIO_UNDEFINED_THREAD UINT16_MAX
+
+/* What the records of a region mean. */
+enum ensio_meaning { ENSIO_NOTHING, ENSIO_A_CALL, ENSIO_A_REGION };
+
+struct ensio_file_of {
+    uint32_t file;
+    uint8_t paradigm;
+    bool known, has_positions; /* of the task's own in the file: POSIX and the C library's streams */
+};
+
+/* Attributes that are looked at, whatever their numbers in the archive (writer.h says what they mean). */
+enum ensio_attribute_kind {
+    ENSIO_ATTRIBUTE_OFFSET,
+    ENSIO_ATTRIBUTE_ERRNO,
+    ENSIO_ATTRIBUTE_DEPTH,
+    ENSIO_ATTRIBUTE_CARRIED,
+    ENSIO_ATTRIBUTE_REQUESTED,
+    ENSIO_ATTRIBUTE_MOVED,
+    ENSIO_ATTRIBUTE_FILE,
+    ENSIO_ATTRIBUTE_START,
+    ENSIO_ATTRIBUTE_DURATION,
+    ENSIO_ATTRIBUTE_RANK,
+    ENSIO_ATTRIBUTE_THREAD,
+    ENSIO_ATTRIBUTE_ENDED,
+    ENSIO_ATTRIBUTE_KINDS
+};
+
+struct ensio_attributes {
+    uint32_t has; /* a bit for each */
+    int64_t value[ENSIO_ATTRIBUTE_KINDS];
+};
+
+struct ensio_place {
+    uint64_t id, events; /* records, as the definition says */
+    uint32_t group;
+    uint32_t reader;     /* which process reads it */
+    bool shares_handles; /* its group has other locations */
+};
+
+/* What is told at the end; each process counts its own. */
+struct ensio_counts {
+    uint64_t unknown_records, never_complete, never_left, without_begin, missing, without_bytes;
+    uint64_t read, mapped; /* locations; those of them that have definitions of their own */
+    uint64_t unmapped;     /* one that has none */
+};
+
+struct ensio_archive {
+    bool ours;                   /* written by ensio: attributes say all */
+    bool has_run;                /* its definitions say that it is */
+    uint64_t resolution, offset; /* ticks a second; time 0, in ticks */
+    struct ensio_place *places;
+    size_t place_count;
+    uint64_t unknown_definitions;
+    struct ensio_counts counts;
+};
+extern struct ensio_archive ensio_archive;
+
+/* Definitions. */
+void ensio_read_definitions(OTF2_Reader *reader);
+enum ensio_meaning ensio_meaning_of(OTF2_RegionRef region);
+struct ensio_file_of ensio_file_of_handle(OTF2_IoHandleRef handle);
+int ensio_attribute_kind_of(OTF2_AttributeRef attribute); /* -1: not looked at */
+
+/* Records of one location. */
+OTF2_EvtReaderCallbacks *ensio_event_callbacks(void);
+void ensio_begin_location(uint32_t index);
+void ensio_end_location(void);
+void ensio_flush_rows(void);
+int64_t ensio_timestamp_to_ns(uint64_t time);
+int64_t ensio_ns_between(uint64_t begin, uint64_t end);
+
+void ensio_put_row(const struct ensio_otf2_row *row);
+
+/* Operations between begin and end. The end of one that does not block may be in another location. */
+struct ensio_operation {
+    uint64_t time, id;
+    uint32_t handle;
+    bool non_blocking, has_duration, has_offset;
+    bool says_bytes; /* how many are asked for */
+    /* what calls inside of others do while it is under way: it is MPI's, and MPI does it when it likes */
+    bool carries_all;
+    struct ensio_otf2_row row;
+};
+void ensio_operation_begins(const struct ensio_operation *operation);
+void ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes,
+                          const struct ensio_attributes *told);
+uint8_t ensio_carried_by_operations(uint8_t depth);
+uint8_t ensio_operations_under_way(void);
+void ensio_operations_in_group(uint32_t group);
+void ensio_operations_of_next_location(void);
+void ensio_match_across_locations(void);
+
+/* Positions. */
+OTF2_EvtReaderCallbacks *ensio_sharing_callbacks(void);
+void ensio_sharing_known(void);
+void ensio_position_set(uint32_t handle, int64_t position); /* -1: not known */
+void ensio_position_shared(uint32_t of, uint32_t with);
+int64_t ensio_position_of(uint32_t handle, int64_t moved);
+void ensio_positions_in_group(uint32_t group); /* and in the next of its locations */
+
+/* Going through it. */
+#define ENSIO_MOST_READERS 64
+void ensio_read_archive(const char *anchor, const char *most_bytes, const char *readers);
+void ensio_read_share(uint32_t reader);
+void ensio_check_mappings(const struct ensio_counts *counts);
+uint32_t ensio_deal_locations(uint32_t readers);
+void ensio_read_side_by_side(uint32_t readers);
+
+#endif

@@ -1,0 +1,136 @@
+/* writer.h: from calls to an OTF2 archive. write_main.c hears what is told, locations.c puts the calls of each location
+ * in order, pipeline.c hands them to the thread that writes, records.c makes records of them, io_handles.c keeps the
+ * handles, definitions.c writes all definitions at the end. */
+#ifndef ENSIO_OTF2_WRITER_H
+#define ENSIO_OTF2_WRITER_H
+
+#include "stream.h"
+
+#include <otf2/otf2.h>
+#include <stdbool.h>
+
+/* Attributes: what records have no place for. An attribute is left out where it says nothing. */
+enum {
+    ENSIO_OFFSET,    /* of reads and writes: bytes from the start of the file */
+    ENSIO_ERRNO,     /* of calls that failed */
+    ENSIO_DEPTH,     /* where it is not the number of calls around it in this location */
+    ENSIO_CARRIED,   /* as the column */
+    ENSIO_REQUESTED, /* of calls that are no operations on files */
+    ENSIO_MOVED,     /* of these */
+    ENSIO_FILE,      /* of these */
+    ENSIO_START,     /* where the record could not be put at that time: ns since the origin */
+    ENSIO_DURATION,  /* where Leave is not the end of the call: ns */
+    ENSIO_RANK,      /* where the location does not say it */
+    ENSIO_THREAD,    /* where the location does not say it */
+    ENSIO_ENDED,     /* 0: the end of the region is not known */
+    ENSIO_ATTRIBUTES
+};
+
+enum ensio_op { ENSIO_READ, ENSIO_WRITE, ENSIO_OPEN, ENSIO_CLOSE, ENSIO_SEEK, ENSIO_SYNC, ENSIO_META, ENSIO_WAIT };
+
+struct ensio_call {
+    const char *name, *layer, *op_name, *paradigm_name;
+    enum ensio_op op;
+    uint8_t paradigm; /* number of the I/O paradigm */
+    bool non_blocking, collective, deletes, barrier;
+};
+
+/* A call, or an occurrence of a phase or region (`region` at or above the number of calls). */
+struct ensio_item {
+    int64_t start, duration, offset, moved;
+    uint64_t requested;
+    uint32_t region, file, rank;
+    uint16_t thread, error;
+    uint8_t depth, carried, ended;
+};
+
+/* All that is told before the calls. */
+struct ensio_plan {
+    OTF2_Archive *archive;
+    struct ensio_otf2_settings settings;
+    struct ensio_call *calls;
+    const char **files, **properties, **hosts, **processes, **names, *run;
+    uint32_t call_count, file_count, property_count, tasks, process_count, name_count;
+    const char *paradigms[255];
+    unsigned paradigm_count;
+    struct ensio_item *regions;
+    uint32_t region_count;
+};
+extern struct ensio_plan ensio_plan;
+
+/* Handles: one for each file, paradigm and rank, more where a file is open more than once. */
+#define ENSIO_NO_HANDLE UINT32_MAX
+struct ensio_handle {
+    uint32_t file;
+    uint32_t below; /* the handle that was the latest before this one was */
+    uint8_t paradigm;
+    bool pre_created;
+};
+extern struct ensio_handle *ensio_handles;
+extern uint32_t ensio_handle_count;
+uint32_t ensio_handle_opened(uint32_t rank, uint32_t file, uint8_t paradigm);
+uint32_t ensio_handle_closed(uint32_t rank, uint32_t file, uint8_t paradigm);
+uint32_t ensio_handle_used(uint32_t rank, uint32_t file, uint8_t paradigm);
+void ensio_handles_of_next_ranks(void);
+
+/* A location while its calls come. What records are made with is the writing thread's own. */
+struct ensio_end {
+    uint64_t time, id;
+    int64_t moved, offset;
+    uint32_t region, file, rank, handle;
+    uint16_t error;
+    uint8_t depth;
+};
+
+struct ensio_location {
+    uint64_t id;
+    uint32_t group;
+    uint16_t thread;
+    struct ensio_item *items; /* by start */
+    size_t count, room, shifted, try_at;
+    int64_t outer_start; /* of the latest call that was in no other */
+    bool has_outer, unsorted;
+    struct ensio_item *regions;
+    size_t region_count, region_room, next_region;
+
+    OTF2_EvtWriter *writer;
+    struct ensio_end *stack; /* what lasts, outermost first */
+    size_t stack_count, stack_room;
+    struct ensio_end *ends; /* operations that go on after their call, a heap by time */
+    size_t end_count, end_room;
+    uint32_t calls_on_stack;
+    uint64_t last_time;
+};
+
+/* What is left of it for the definitions. */
+struct ensio_written {
+    uint64_t id, events;
+    uint32_t group;
+    uint16_t thread;
+};
+extern struct ensio_written *ensio_written;
+extern size_t ensio_written_count;
+extern uint64_t ensio_first_time, ensio_last_time; /* of all records */
+
+void ensio_add(const struct ensio_item *item);
+void ensio_finish_locations(void);
+
+/* To the thread that writes: in this order, whatever is said. */
+void ensio_pipeline_begin(void);
+void ensio_pipeline_item(struct ensio_location *location, const struct ensio_item *item);
+void ensio_pipeline_close(struct ensio_location *location);
+void ensio_pipeline_next_ranks(void);
+void ensio_pipeline_finish(void);
+
+/* Records. */
+void ensio_records_begin(void);
+void ensio_open_location(struct ensio_location *location);
+void ensio_close_location(struct ensio_location *location);
+void ensio_write_item(struct ensio_location *location, const struct ensio_item *item);
+void ensio_write_ends(struct ensio_location *location);
+uint64_t ensio_late_calls(void);
+void ensio_write_definitions(void);
+void ensio_write_archive(const char *folder, const char *name);
+void ensio_check(OTF2_ErrorCode code, const char *what);
+
+#endif

@@ -1,0 +1,190 @@
+#include "banner.h"
+
+#include <calls/calls.h>
+#include <core/bounded_string.h>
+#include <core/rawsys.h>
+#include <spool/run_directory.h>
+#include <spool/spool.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINE_ROOM 512
+#define WIDTH 96
+#define SHOWN_PATH 60 /* characters: of longer paths the end is shown */
+
+static struct stat error_stream;
+static int has_error_stream;
+
+static int look_at_error_stream(struct stat *found)
+{
+    return ENSIO_RAW(SYS_newfstatat, 2, "", found, AT_EMPTY_PATH) == 0;
+}
+
+void ensio_banner_begin(void)
+{
+    has_error_stream = look_at_error_stream(&error_stream);
+}
+
+/* The program may have closed it, and a file of the user's data have got its number. */
+static int still_error_stream(void)
+{
+    struct stat now;
+    return has_error_stream && look_at_error_stream(&now) && now.st_dev == error_stream.st_dev &&
+           now.st_ino == error_stream.st_ino;
+}
+
+int ensio_banner_wanted(int unless)
+{
+    const char *wish = getenv("ENSIO_BANNER");
+    if (!wish || !*wish)
+        return unless;
+    return strcmp(wish, "short") == 0  ? ENSIO_BANNER_SHORT
+           : strcmp(wish, "full") == 0 ? ENSIO_BANNER_FULL
+           : strcmp(wish, "none") == 0 ? ENSIO_BANNER_NONE
+                                       : unless;
+}
+
+static char text[32768];
+static struct ensio_string banner;
+
+__attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
+{
+    char line[LINE_ROOM];
+    __builtin_va_list values;
+    __builtin_va_start(values, format);
+    vsnprintf(line, sizeof line, format, values);
+    __builtin_va_end(values);
+    for (char *at = line; *at; at++) /* names of files and programs can hold anything */
+        if (((unsigned char)*at < ' ' && *at != '\n') || *at == 0x7f)
+            *at = '?';
+    ensio_add(&banner, line);
+}
+
+static void add_rule(const char *title)
+{
+    char rule[WIDTH + 1];
+    memset(rule, '#', WIDTH);
+    rule[WIDTH] = '\0';
+    add("##%s%s\n", title, rule + strlen(title) + 2);
+}
+
+static double seconds(uint64_t ns)
+{
+    return (double)ns / 1e9;
+}
+
+/* The end of a path tells more than its beginning. */
+static const char *shown(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > SHOWN_PATH ? path + length - SHOWN_PATH : path;
+}
+
+static void add_command(void)
+{
+    char command[256], line[LINE_ROOM];
+    struct ensio_string shown_command = ensio_string_in(command, sizeof command);
+    ensio_add(&shown_command, ensio_spool_command());
+    for (char *at = command; *at; at++)
+        if (*at == '\x1f' || *at == '\n')
+            *at = ' ';
+    snprintf(line, sizeof line, "# command   : %.80s%s\n", command, shown_command.length > 80 ? " ..." : "");
+    add("%s", line);
+}
+
+static void add_transfer(const char *label, uint64_t bytes, uint64_t span_ns)
+{
+    add("# %-9s : %.3f MiB (%" PRIu64 " bytes)", label, (double)bytes / 1048576, bytes);
+    if (bytes && span_ns)
+        add(", %.3f MiB/s over the span of %.6f s", (double)bytes / 1048576 / seconds(span_ns), seconds(span_ns));
+    add("\n");
+}
+
+static void add_slowest(const struct ensio_totals *totals)
+{
+    const struct ensio_slowest *slowest = &totals->slowest;
+    char name[64];
+    if (!slowest->duration_ns)
+        return;
+    ensio_call_name(slowest->call, name, sizeof name);
+    add("# slowest   : %s of rank %" PRIu32 ", %.6f s at %.6f s", name, slowest->rank, seconds(slowest->duration_ns),
+        (double)(int64_t)(slowest->start_unix_ns - totals->begin_unix_ns) / 1e9);
+    if (slowest->file[0])
+        add(" on %s%s", strlen(slowest->file) > SHOWN_PATH ? "..." : "", shown(slowest->file));
+    add("\n");
+}
+
+static void add_call_table(const struct ensio_totals *totals)
+{
+    uint8_t done[ENSIO_CALLS] = {0};
+    add("#\n# %-24s %12s %16s %14s %12s %12s %8s\n", "call", "count", "bytes", "time s", "mean s", "longest s",
+        "errors");
+    for (;;) { /* the most time first */
+        int most = -1;
+        char name[64];
+        for (int call = 0; call < ENSIO_CALLS; call++)
+            if (!done[call] && totals->sum.calls[call].count &&
+                (most < 0 || totals->sum.calls[call].time_ns > totals->sum.calls[most].time_ns))
+                most = call;
+        if (most < 0)
+            return;
+        done[most] = 1;
+        ensio_call_name((uint16_t)most, name, sizeof name);
+        add("# %-24s %12" PRIu64 " %16" PRIu64 " %14.6f %12.9f %12.6f %8" PRIu64 "\n", name,
+            totals->sum.calls[most].count, totals->sum.calls[most].bytes, seconds(totals->sum.calls[most].time_ns),
+            seconds(totals->sum.calls[most].time_ns) / (double)totals->sum.calls[most].count,
+            seconds(totals->most.call_ns[most]), totals->sum.calls[most].errors);
+    }
+}
+
+void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t tasks, uint64_t hosts)
+{
+    uint64_t calls = 0;
+    int error = errno;
+    static int printed;
+    if (kind == ENSIO_BANNER_NONE || printed || !still_error_stream()) {
+        printed = 1;
+        return;
+    }
+    printed = 1;
+    for (int call = 0; call < ENSIO_CALLS; call++)
+        calls += totals->sum.calls[call].count;
+    banner = ensio_string_in(text, sizeof text);
+    add_rule("ensio " ENSIO_VERSION);
+    add_command();
+    add("# tasks     : %" PRIu64, tasks);
+    if (hosts)
+        add(" on %" PRIu64 " host%s", hosts, hosts == 1 ? "" : "s");
+    if (totals->sum.tasks < tasks)
+        add("; the numbers below are of rank %" PRId32 " alone, for not all ranks are recorded",
+            ensio_settings.rank > 0 ? ensio_settings.rank : 0);
+    add("\n# wall time : %.6f s, in I/O %.2f %% on the average of the ", seconds(totals->most.wall_ns),
+        totals->sum.thread_ns ? 100.0 * (double)totals->sum.io_ns / (double)totals->sum.thread_ns : 0.0);
+    if (totals->sum.threads > totals->sum.tasks)
+        add("%" PRIu64 " threads\n", totals->sum.threads);
+    else
+        add("tasks\n");
+    add("# calls     : %" PRIu64 ", dropped %" PRIu64 "\n", calls, totals->sum.dropped);
+    add_transfer("read", totals->sum.bytes_read, totals->most.span_ns);
+    add_transfer("written", totals->sum.bytes_written, totals->most.span_ns);
+    add_slowest(totals);
+    add("# recorded  : %s\n", ensio_run_directory);
+    if (kind == ENSIO_BANNER_FULL)
+        add_call_table(totals);
+    add_rule("");
+    syscall(SYS_write, 2, banner.text, banner.length);
+    errno = error;
+}
+
+void ensio_banner_at_exit(void)
+{
+    static struct ensio_totals totals;
+    const int kind = ensio_banner_wanted(ENSIO_BANNER_NONE);
+    if (kind == ENSIO_BANNER_NONE || ensio_settings.rank > 0 || ensio_totals(&totals) != 0)
+        return;
+    totals.most.span_ns = totals.last_unix_ns - totals.first_unix_ns;
+    ensio_banner_print(kind, &totals, ensio_settings.tasks ? ensio_settings.tasks : 1, 0);
+}

@@ -1,0 +1,233 @@
+#include "lifecycle.h"
+
+#include "banner.h"
+#include "peer_recorder.h"
+
+#include <calls/calls.h>
+#include <core/bounded_string.h>
+#include <core/lock.h>
+#include <core/private_files.h>
+#include <core/rawsys.h>
+#include <core/recorder.h>
+#include <core/settings.h>
+#include <files/aio_requests.h>
+#include <files/descriptors.h>
+#include <files/mappings.h>
+#include <files/paths.h>
+#include <jobfile/collector.h>
+#include <spool/run_directory.h>
+#include <spool/space_budget.h>
+#include <spool/spool.h>
+#include <threads/thread.h>
+#include <threads/windows.h>
+#include <time/clock.h>
+#include <time/tick_rate.h>
+
+#include <pthread.h>
+#include <string.h>
+
+#ifdef ENSIO_PRELOAD
+extern void __asan_init(void) __attribute__((weak));
+static int constructed;
+#endif
+
+static int begun;                         /* survives a fork, unlike *ensio_process */
+static struct ensio_spool *parents_spool; /* in a forked child */
+static struct ensio_held held_over_fork;
+
+/* The traced program goes on whatever happens; that there will be no trace is said once, on standard error, and only
+ * while that is still what it was when the program was started. */
+static void say_why_not(int error)
+{
+    char line[2 * ENSIO_PATH_ROOM];
+    struct ensio_string message = ensio_string_in(line, sizeof line);
+    ensio_settings.off = 1;
+    if (ensio_settings.rank > 0)
+        return;
+    ensio_add(&message, "ensio: no I/O is recorded, because ");
+    ensio_add(&message, ensio_spool_directory[0] ? ensio_spool_directory : "the current folder");
+    ensio_add(&message, error == -EPERM ? " is not a folder of yours alone (" : " cannot be written to (");
+    ensio_add(&message, strerrordesc_np(-error) ? strerrordesc_np(-error) : "unknown error");
+    ensio_add(&message, "); set ");
+    ensio_add(&message, ensio_settings.spool_folder ? "ENSIO_SPOOL" : "ENSIO_DIR");
+    ensio_add(&message, " to a folder with space that is yours, or ENSIO_DISABLE=1.\n");
+    syscall(SYS_write, 2, message.text, message.length);
+}
+
+int ensio_ensure_spool(void)
+{
+    if (ensio_spool)
+        return 0;
+    if (ensio_settings.off)
+        return -ENOENT;
+    int made = ensio_spool_make();
+    if (made != 0) {
+        ensio_settings.off = 1;
+        if (parents_spool)
+            __atomic_fetch_add(&parents_spool->unrecorded_children, 1, __ATOMIC_RELAXED);
+        return made;
+    }
+    ensio_text_store(ENSIO_TEXT_CALLS, 0, ensio_calls, (uint32_t)strlen(ensio_calls));
+    ensio_descriptors_store_files();
+    ensio_mappings_store_files();
+    return 0;
+}
+
+static void before_fork(void)
+{
+    held_over_fork = ensio_lock();
+}
+
+static void after_fork_in_parent(void)
+{
+    ensio_descriptors_shared();
+    ensio_unlock(held_over_fork);
+}
+
+static void after_fork_in_child(void)
+{
+    __atomic_store_n(&ensio_process->generation, 0, __ATOMIC_RELAXED);
+    ensio_unlock(held_over_fork);
+}
+
+static int64_t begin_first(void *unused)
+{
+    begun = 1;
+    ensio_calls_resolve();
+    ensio_settings_read();
+    if (!ensio_settings.off)
+        ensio_budget_read();
+#ifndef ENSIO_PRELOAD
+    if (!ensio_settings.off && ensio_yields_to_peer())
+        ensio_settings.off = 1;
+#endif
+    if (ensio_settings.off)
+        return 0;
+    if (ensio_settings.layers)
+        ensio_calls_choose(ensio_settings.layers);
+    ensio_clock_choose();
+    ensio_tick_rate_begin();
+    int joined = ensio_run_directory_join();
+    if (joined != 0) {
+        say_why_not(joined);
+        return 0;
+    }
+    ensio_banner_begin();
+    ensio_threads_begin();
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    return 0;
+}
+
+/* AddressSanitizer calls the C library while it sets itself up, and must not be called itself then, by whatever
+ * function it stands in for. That is over when our constructor runs. */
+static int too_early(void)
+{
+#ifdef ENSIO_PRELOAD
+    return &__asan_init && !constructed;
+#else
+    return 0;
+#endif
+}
+
+int ensio_begin(void)
+{
+    if (!begun && too_early())
+        return 0;
+    if (!begun) {
+        ensio_with_private_files(begin_first, NULL);
+    } else if (!ensio_process->generation) { /* a forked child: it makes a spool when it has something to record */
+        parents_spool = ensio_spool;
+        ensio_spool_forget();
+        ensio_requests_forget();
+        ensio_windows_forget();
+        ensio_descriptors_shared();
+    }
+    if (!ensio_settings.off)
+        __atomic_store_n(&ensio_process->generation, ensio_raw_pid(), __ATOMIC_RELAXED);
+    return !ensio_settings.off;
+}
+
+void ensio_end(void)
+{
+    if (ensio_settings.off || !ensio_process->generation || !ensio_owns_memory())
+        return;
+    struct ensio_held held = ensio_lock();
+    if (ensio_spool) {
+        ensio_spool->excluded_calls += ensio_thread.excluded_calls;
+        ensio_thread.excluded_calls = 0;
+        ensio_requests_end();
+        ensio_windows_drain(ensio_thread.storing > 0);
+        ensio_banner_at_exit();
+        const int unneeded =
+            ensio_settings.job_file == ENSIO_JOB_FILE && ensio_thread_alone() && ensio_is_in_job_file();
+        if (unneeded && ensio_spool_remove() == 0)
+            ensio_thread_leave();
+        else
+            ensio_spool_end(ENSIO_STATE_ENDED);
+    }
+    ensio_unlock(held);
+}
+
+void ensio_spawned(void)
+{
+    struct ensio_held held = ensio_lock();
+    ensio_descriptors_shared();
+    ensio_unlock(held);
+}
+
+int ensio_hand_over(void)
+{
+    if (!ensio_owns_memory())
+        return 0;
+    struct ensio_held held = ensio_lock();
+    const int running = ensio_spool && ensio_spool->state == ENSIO_STATE_RUNNING;
+    if (running)
+        ensio_spool_end(ENSIO_STATE_REPLACED);
+    ensio_unlock(held);
+    return running;
+}
+
+void ensio_take_back(void)
+{
+    if (ensio_owns_memory())
+        __atomic_store_n(&ensio_spool->state, ENSIO_STATE_RUNNING, __ATOMIC_RELEASE);
+}
+
+void ensio_rights_end(void)
+{
+    struct ensio_held held = ensio_lock();
+    if (ensio_owns_memory() && ensio_ensure_spool() == 0)
+        ensio_spool_prepare_for_less();
+    ensio_unlock(held);
+}
+
+void ensio_set_rank(int rank, int tasks)
+{
+    struct ensio_held held = ensio_lock();
+    ensio_settings.rank = rank;
+    ensio_settings.tasks = (uint32_t)tasks;
+    if (ensio_spool) {
+        ensio_spool->rank = rank;
+        ensio_spool->tasks = (uint32_t)tasks;
+    }
+    ensio_unlock(held);
+}
+
+__attribute__((constructor)) static void at_start(void)
+{
+#ifdef ENSIO_PRELOAD
+    constructed = 1;
+#endif
+    if (!ensio_ready(&ensio_thread))
+        return;
+    struct ensio_held held = ensio_lock();
+    int made = ensio_ensure_spool();
+    ensio_unlock(held);
+    if (made != 0)
+        say_why_not(made);
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+    ensio_end();
+}

@@ -1,0 +1,71 @@
+#include "peer_recorder.h"
+
+#include "lifecycle.h"
+
+#include <core/recorder.h>
+#include <core/settings.h>
+
+#include <stddef.h>
+
+typedef void mark_function(int what, const char *name);
+typedef void leave_function(void);
+
+#ifdef ENSIO_PRELOAD
+
+extern mark_function ensio_mark;
+
+/* What the recorder in the program asks for, when it begins: this one began before it. */
+__attribute__((visibility("default"))) mark_function ensio_preloaded_mark;
+__attribute__((visibility("default"))) leave_function ensio_preloaded_leave;
+
+void ensio_preloaded_mark(int what, const char *name)
+{
+    ensio_mark(what, name);
+}
+
+void ensio_preloaded_leave(void)
+{
+    ensio_end();
+    ensio_settings.off = 1;
+    __atomic_store_n(&ensio_process->generation, 0, __ATOMIC_RELEASE);
+}
+
+#else
+
+/* Weak: a static program has no dlsym and needs none, and an older C library has it in a library of its own. */
+static void *linked_dlsym(void *handle, const char *symbol) __attribute__((weakref("dlsym")));
+extern int PMPI_Comm_rank(void) __attribute__((weak));
+
+static mark_function *pass_on;
+
+static void *found(const char *symbol)
+{
+    return linked_dlsym ? linked_dlsym(NULL, symbol) : NULL;
+}
+
+int ensio_yields_to_peer(void)
+{
+    union {
+        void *object;
+        mark_function *mark;
+        leave_function *leave;
+    } preloaded = {.object = found("ensio_preloaded_mark")};
+    if (!preloaded.object)
+        return 0;
+    if (PMPI_Comm_rank && !found("PMPI_Comm_rank")) {
+        preloaded.object = found("ensio_preloaded_leave");
+        preloaded.leave();
+        return 0;
+    }
+    pass_on = preloaded.mark;
+    return 1;
+}
+
+int ensio_mark_forwarded(int what, const char *name)
+{
+    if (pass_on)
+        pass_on(what, name);
+    return pass_on != NULL;
+}
+
+#endif

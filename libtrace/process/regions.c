@@ -1,0 +1,202 @@
+/* regions.c: phases and regions, as the program names them by ensio.h.
+ *
+ * They lie in windows of their own, in the form of events, so that they are kept whatever becomes of the calls (other
+ * modes, other layers), and are found without looking at these. They come seldom: all is done under the lock.
+ */
+#include "lifecycle.h"
+#include "peer_recorder.h"
+
+#include <core/bounded_string.h>
+#include <core/lock.h>
+#include <core/rawsys.h>
+#include <core/recorder.h>
+#include <spool/spool.h>
+#include <threads/thread.h>
+#include <time/clock.h>
+
+#include <ensio/ensio.h>
+#include <string.h>
+
+enum {
+#define CALL(number, call, op) CALL_##call = (number),
+#include <calls/program.def>
+};
+#undef CALL
+
+#define NAMES 2048 /* at most: half the slots of the table */
+#define NAME_BYTES 256
+#define MOST_OPEN 64 /* regions of a thread at a time; the end of one that is further in is not noticed */
+#define BLOCK_BYTES 4096
+#define FIRST_WINDOW_BYTES 4096
+#define LARGEST_WINDOW_BYTES 262144
+#define WINDOW_GROWTH 4
+
+struct name {
+    uint64_t hash;
+    uint32_t id;
+    uint32_t spool; /* the number of the spool that has it */
+    char text[];
+};
+
+static struct name *table[2 * NAMES];
+static uint32_t names;
+static char *block;
+static uint32_t block_left;
+
+static struct {
+    struct ensio_window *window;
+    uint32_t used, capacity;
+    uint32_t spool; /* the number of the spool that it is in */
+} marks;
+
+static _Thread_local struct {
+    uint32_t generation; /* a forked child is in no region of its parent */
+    uint32_t depth;
+    struct {
+        uint32_t id;
+        uint64_t start;
+    } open[MOST_OPEN];
+} own;
+
+static struct name **slot_for(uint64_t hash, const char *text)
+{
+    uint32_t at = (uint32_t)hash % (2 * NAMES);
+    while (table[at] && (table[at]->hash != hash || strcmp(table[at]->text, text) != 0))
+        at = (at + 1) % (2 * NAMES);
+    return &table[at];
+}
+
+static struct name *add_name(struct name **slot, uint64_t hash, const char *text)
+{
+    const size_t length = strlen(text) + 1;
+    const uint32_t bytes = (uint32_t)((sizeof(struct name) + length + 7) / 8 * 8);
+    if (names == NAMES)
+        return NULL;
+    if (block_left < bytes) {
+        char *fresh = ensio_raw_memory(BLOCK_BYTES);
+        if (!fresh)
+            return NULL;
+        block = fresh;
+        block_left = BLOCK_BYTES;
+    }
+    struct name *name = (struct name *)(void *)block;
+    block += bytes;
+    block_left -= bytes;
+    name->hash = hash;
+    name->id = ++names;
+    memcpy(name->text, text, length);
+    *slot = name;
+    return name;
+}
+
+/* The number of a name, which is in this process's spool from then on; 0 where there are too many. */
+static uint32_t number_of(const char *given)
+{
+    char text[NAME_BYTES];
+    const size_t length = strnlen(given, sizeof text - 1);
+    memcpy(text, given, length);
+    text[length] = '\0';
+    const uint64_t hash = ensio_hash(text);
+    struct name **slot = slot_for(hash, text), *name = *slot ? *slot : add_name(slot, hash, text);
+    if (!name)
+        return 0;
+    if (name->spool != ensio_spool_number &&
+        ensio_text_store(ENSIO_TEXT_REGION, name->id, name->text, (uint32_t)strlen(name->text)) == 0)
+        name->spool = ensio_spool_number;
+    return name->id;
+}
+
+static int next_window(void)
+{
+    uint64_t bytes = marks.window ? WINDOW_GROWTH * marks.window->bytes : FIRST_WINDOW_BYTES;
+    struct ensio_window *window =
+        ensio_window_make(ENSIO_WINDOW_MARKS, bytes < LARGEST_WINDOW_BYTES ? bytes : LARGEST_WINDOW_BYTES);
+    if (!window)
+        return -1;
+    if (marks.window)
+        ensio_raw_unmap(marks.window, marks.window->bytes);
+    marks.window = window;
+    marks.used = 0;
+    marks.capacity = (uint32_t)((window->bytes - ENSIO_WINDOW_HEADER_BYTES) / sizeof(struct ensio_event));
+    return 0;
+}
+
+/* The event's number is stored last, as that of every event. */
+static void store(struct ensio_thread *thread, uint16_t call, uint32_t id, uint64_t start, uint64_t duration)
+{
+    if (marks.used == marks.capacity && next_window() != 0) {
+        ensio_spool_lose();
+        return;
+    }
+    struct ensio_event *event =
+        (struct ensio_event *)(void *)((char *)marks.window + ENSIO_WINDOW_HEADER_BYTES) + marks.used++;
+    ensio_thread_number(thread);
+    event->start = start;
+    event->duration = duration;
+    event->offset = id;
+    event->requested = thread->number;
+    __atomic_store_n(&event->call, call, __ATOMIC_RELEASE);
+}
+
+static void begin_region(struct ensio_thread *thread, uint32_t id, uint64_t now)
+{
+    if (own.depth < MOST_OPEN) {
+        own.open[own.depth].id = id;
+        own.open[own.depth].start = now;
+        own.depth++;
+    }
+    store(thread, CALL_region_begin, id, now, 0);
+}
+
+/* Regions that were begun within this one and have not ended yet stay open. */
+static void end_region(struct ensio_thread *thread, uint32_t id, uint64_t now)
+{
+    uint32_t at = own.depth;
+    while (at > 0 && own.open[at - 1].id != id)
+        at--;
+    if (at == 0)
+        return;
+    const uint64_t start = own.open[at - 1].start;
+    memmove(&own.open[at - 1], &own.open[at], (own.depth - at) * sizeof own.open[0]);
+    own.depth--;
+    store(thread, CALL_region, id, start, now - start);
+}
+
+static void mark(struct ensio_thread *thread, int what, const char *name, uint64_t now)
+{
+    if (ensio_ensure_spool() != 0)
+        return;
+    if (own.generation != ensio_process->generation) {
+        own.generation = ensio_process->generation;
+        own.depth = 0;
+    }
+    if (marks.spool != ensio_spool_number) {
+        marks.spool = ensio_spool_number;
+        marks.window = NULL; /* a parent's stays mapped: fork may have interrupted it */
+        marks.used = marks.capacity = 0;
+    }
+    const uint32_t id = number_of(name);
+    if (what == ENSIO_MARK_PHASE)
+        store(thread, CALL_phase, id, now, 0);
+    else if (what == ENSIO_MARK_REGION_BEGIN)
+        begin_region(thread, id, now);
+    else if (what == ENSIO_MARK_REGION_END)
+        end_region(thread, id, now);
+}
+
+/* Called through ensio.h, by the program or its libraries. */
+__attribute__((visibility("default"))) void ensio_mark(int what, const char *name);
+
+void ensio_mark(int what, const char *name)
+{
+    if (!name || !ensio_ready(&ensio_thread)) {
+#ifndef ENSIO_PRELOAD
+        ensio_mark_forwarded(what, name);
+#endif
+        return;
+    }
+    const uint64_t now = ensio_ticks();
+    struct ensio_held held = ensio_lock();
+    mark(&ensio_thread, what, name, now);
+    ensio_unlock(held);
+}

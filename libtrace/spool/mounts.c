@@ -1,0 +1,149 @@
+#include "mounts.h"
+
+#include "process_facts.h"
+#include "spool.h"
+
+#include <core/bounded_string.h>
+#include <core/private_files.h>
+#include <core/rawsys.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+
+#define MOST_MOUNTS 64   /* of the node that are remembered, and whose files are asked about */
+#define MOST_READINGS 32 /* of the table of mounts, for those that came later */
+
+/* Cuts off the next word of a line. */
+static char *next_word(char **at)
+{
+    char *word = *at, *end = strchr(word, ' ');
+    *at = end ? end + 1 : word + strlen(word);
+    if (end)
+        *end = '\0';
+    return word;
+}
+
+struct each_mount {
+    int (*each)(const struct ensio_mount *mount, void *state);
+    void *state;
+};
+
+static int mount_line(char *line, void *state)
+{
+    struct each_mount *given = state;
+    struct ensio_mount mount = {.id = next_word(&line)};
+    next_word(&line);
+    mount.device = next_word(&line);
+    next_word(&line);
+    mount.point = next_word(&line);
+    while (*line && strcmp(next_word(&line), "-") != 0)
+        ;
+    mount.type = next_word(&line);
+    mount.source = next_word(&line);
+    return *mount.type ? given->each(&mount, given->state) : 0;
+}
+
+void ensio_each_mount(int (*each)(const struct ensio_mount *mount, void *state), void *state)
+{
+    struct each_mount given = {each, state};
+    ensio_private_each_line("/proc/self/mountinfo", mount_line, &given);
+}
+
+static struct ensio_known_mount mounts[MOST_MOUNTS];
+static uint32_t mount_count;
+
+/* The kernel's number for the mount of an open file, without a word to a server. */
+static int mount_of(int fd, uint64_t *id)
+{
+#ifdef STATX_MNT_ID
+    struct statx about;
+    if (ENSIO_RAW(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &about) == 0 &&
+        (about.stx_mask & STATX_MNT_ID)) {
+        *id = about.stx_mnt_id;
+        return 1;
+    }
+#endif
+    return 0;
+}
+
+static struct ensio_known_mount *mount_by(uint64_t id)
+{
+    for (uint32_t i = 0; i < mount_count; i++)
+        if (mounts[i].id == id)
+            return &mounts[i];
+    return NULL;
+}
+
+static struct ensio_known_mount *add_mount(uint64_t id)
+{
+    if (mount_count == MOST_MOUNTS)
+        return NULL;
+    mounts[mount_count].id = id;
+    return &mounts[mount_count++];
+}
+
+static int remember_mount(const struct ensio_mount *seen, void *unused)
+{
+    const uint64_t id = strtoull(seen->id, NULL, 10);
+    const size_t length = strlen(seen->point);
+    struct ensio_known_mount *mount = length < ENSIO_MOUNT_POINT_ROOM && !mount_by(id) ? add_mount(id) : NULL;
+    if (mount) {
+        memcpy(mount->point, seen->point, length + 1);
+        mount->is_lustre = strcmp(seen->type, "lustre") == 0;
+    }
+    return mount_count == MOST_MOUNTS;
+}
+
+static int64_t read_mounts(void *unused)
+{
+    ensio_each_mount(remember_mount, NULL);
+    return 0;
+}
+
+void ensio_mounts_read(void)
+{
+    if (!mount_count)
+        read_mounts(NULL);
+}
+
+/* statfs asks all of Lustre's servers; its files are striped each in its own way anyhow. */
+static void store_block_size(int fd, const struct ensio_known_mount *mount)
+{
+    static int tells = -1;
+    struct statfs found;
+    char text[ENSIO_MOUNT_POINT_ROOM + 64];
+    struct ensio_string block = ensio_string_in(text, sizeof text);
+    if (tells < 0)
+        tells = ensio_reports_node();
+    if (!tells || mount->is_lustre || !mount->point[0] || ENSIO_RAW(SYS_fstatfs, fd, &found) != 0 || found.f_bsize <= 0)
+        return;
+    ensio_add(&block, "block.");
+    ensio_add(&block, mount->point);
+    ensio_add(&block, "=");
+    ensio_add_number(&block, (uint64_t)found.f_bsize);
+    ensio_add_bytes(&block, "", 1);
+    ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, block.length);
+}
+
+/* A mount that is nowhere in the table stays without a name, so that the table is read once for it. */
+const struct ensio_known_mount *ensio_mount_of(int fd)
+{
+    static uint32_t readings;
+    uint64_t id;
+    if (!mount_of(fd, &id))
+        return NULL;
+    struct ensio_known_mount *mount = mount_by(id);
+    if (!mount && readings < MOST_READINGS) {
+        readings++;
+        ensio_with_private_files(read_mounts, NULL);
+        mount = mount_by(id);
+        if (!mount)
+            mount = add_mount(id);
+    }
+    if (mount && !mount->is_known) {
+        mount->is_known = 1;
+        store_block_size(fd, mount);
+    }
+    return mount;
+}

@@ -1,0 +1,138 @@
+#include "process_facts.h"
+
+#include "mounts.h"
+#include "spool.h"
+
+#include <core/bounded_string.h>
+#include <core/private_files.h>
+#include <core/rawsys.h>
+
+#include <gnu/libc-version.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern char **environ;
+
+/* Variables that change how I/O is done, or say what kind of job it is. No others are looked at: what a site or a user
+ * keeps in the environment may be secret. So may what Open MPI passes to its tasks (its transport's key) and the
+ * address of the history (a data base's password). */
+static const char told[] =
+    "ROMIO_*:OMPI_MCA_io*:OMPI_MCA_fs_*:OMPI_MCA_fcoll*:OMPI_MCA_fbtl*:OMPI_MCA_sharedfp*:OMPI_MCA_coll*:OMPI_MCA_btl:"
+    "OMPI_MCA_pml:OMPI_MCA_mtl:OMPI_MCA_osc:OMPI_MCA_mpi_*:OMPI_MCA_hwloc_base_*:OMPI_MCA_rmaps_base_*:MPICH_*:MPIR_"
+    "CVAR_*:"
+    "I_MPI_ADJUST*:I_MPI_EXTRA_FILESYSTEM*:I_MPI_FABRICS:HDF5_*:OMP_NUM_THREADS:OMP_PROC_BIND:OMP_PLACES:"
+    "SLURM_JOB_ID:SLURM_JOB_NAME:SLURM_JOB_PARTITION:SLURM_JOB_QOS:SLURM_JOB_NUM_NODES:SLURM_JOB_NODELIST:"
+    "SLURM_JOB_CPUS_PER_NODE:SLURM_CLUSTER_NAME:SLURM_NTASKS*:SLURM_NNODES:SLURM_CPUS_PER_TASK:SLURM_STEP_NUM_*:"
+    "PBS_JOBNAME:PBS_QUEUE:LSB_JOBNAME:LSB_QUEUE:!ENSIO_HISTORY*:ENSIO_*";
+
+/* File systems in which nobody's data lie. */
+static const char no_data[] =
+    "proc sysfs cgroup cgroup2 devpts devtmpfs mqueue debugfs tracefs securityfs pstore bpf configfs "
+    "fusectl hugetlbfs autofs binfmt_misc rpc_pipefs nsfs efivarfs selinuxfs";
+
+static const char *const local_ranks[] = {"OMPI_COMM_WORLD_LOCAL_RANK",
+                                          "MV2_COMM_WORLD_LOCAL_RANK",
+                                          "MPI_LOCALRANKID",
+                                          "PMI_LOCAL_RANK",
+                                          "PALS_LOCAL_RANKID",
+                                          "SLURM_LOCALID"};
+
+#define LINE_ROOM 16384
+#define MOST_VARIABLE_BYTES 2048
+
+static int add_mount(const struct ensio_mount *mount, void *state)
+{
+    struct ensio_string *all = state;
+    const uint32_t before = all->length;
+    if (ensio_word_in(mount->type, no_data))
+        return 0;
+    const char *const words[] = {mount->point, " ", mount->type, " ", mount->source, "\n"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        ensio_add(all, words[i]);
+    if (all->full)
+        all->length = before;
+    return all->full;
+}
+
+struct user {
+    uint64_t id;
+    struct ensio_string name;
+};
+
+static int user_line(char *line, void *state)
+{
+    struct user *user = state;
+    char *name_end = strchr(line, ':'), *id = name_end ? strchr(name_end + 1, ':') : NULL, *end;
+    if (!id || strtoull(id + 1, &end, 10) != user->id || *end != ':' || end == id + 1)
+        return 0;
+    ensio_add_bytes(&user->name, line, (uint32_t)(name_end - line));
+    return 1;
+}
+
+/* getpwuid may load libraries and ask servers. Who is not in the node's own table is called what the environment says.
+ */
+static void add_user(struct ensio_string *all)
+{
+    char name[64], number[24];
+    struct user user = {.id = (uint64_t)syscall(SYS_getuid), .name = ensio_string_in(name, sizeof name)};
+    struct ensio_string id = ensio_string_in(number, sizeof number);
+    ensio_add_number(&id, user.id);
+    ensio_private_each_line("/etc/passwd", user_line, &user);
+    const char *said = getenv("USER") ? getenv("USER") : getenv("LOGNAME");
+    if (!user.name.length && said)
+        ensio_add(&user.name, said);
+    ensio_add(all, "uid=");
+    ensio_add_bytes(all, number, id.length + 1);
+    ensio_add(all, "user=");
+    ensio_add_bytes(all, user.name.length ? name : number, user.name.length ? user.name.length + 1 : id.length + 1);
+}
+
+static void add_environment(struct ensio_string *all)
+{
+    for (char **variable = environ; variable && *variable; variable++) {
+        char name[128];
+        const char *equals = strchr(*variable, '=');
+        const size_t length = equals ? (size_t)(equals - *variable) : sizeof name;
+        if (length >= sizeof name)
+            continue;
+        memcpy(name, *variable, length);
+        name[length] = '\0';
+        const uint32_t bytes = (uint32_t)strnlen(*variable, MOST_VARIABLE_BYTES);
+        if (!ensio_listed(name, told) || bytes + 8 > all->room - all->length)
+            continue;
+        ensio_add(all, "env.");
+        ensio_add_bytes(all, *variable, bytes);
+        ensio_add_bytes(all, "", 1);
+    }
+}
+
+int ensio_reports_node(void)
+{
+    for (size_t i = 0; i < sizeof local_ranks / sizeof *local_ranks; i++) {
+        const char *local = getenv(local_ranks[i]);
+        if (local && *local)
+            return strcmp(local, "0") == 0;
+    }
+    return 1;
+}
+
+void ensio_process_facts_store(void)
+{
+    static char text[LINE_ROOM];
+    static int told_mounts; /* by this process, or the one that it was forked from */
+    struct ensio_string all = ensio_string_in(text, sizeof text);
+    add_user(&all);
+    ensio_add(&all, "libc=glibc ");
+    ensio_add(&all, gnu_get_libc_version());
+    ensio_add_bytes(&all, "", 1);
+    add_environment(&all);
+    ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, all.length);
+    if (told_mounts || !ensio_reports_node())
+        return;
+    told_mounts = 1;
+    all = ensio_string_in(text, sizeof text);
+    ensio_add(&all, "mounts=");
+    ensio_each_mount(add_mount, &all);
+    ensio_add_bytes(&all, "", 1);
+    ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, all.length);
+}

@@ -1,0 +1,559 @@
+#include "spool.h"
+
+#include "mounts.h"
+#include "process_facts.h"
+#include "run_directory.h"
+#include "space_budget.h"
+
+#include <core/bounded_string.h>
+#include <core/private_files.h>
+#include <core/rawsys.h>
+#include <core/settings.h>
+#include <time/clock.h>
+
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/vfs.h>
+
+struct ensio_spool *ensio_spool;
+struct ensio_losses *ensio_losses;
+uint32_t ensio_spool_number;
+
+static char spool_path[ENSIO_PATH_ROOM];
+static struct ensio_window *text_window;            /* where text entries go when the first window is full */
+static uint64_t made_bytes[ENSIO_WINDOW_MARKS + 1]; /* of all windows of a kind */
+static int text_is_essential;
+static uint32_t drop_reason; /* ENSIO_DROPPED_...: why there was no window for events when one was last asked for */
+
+/* Of texts, of phases and regions, and of windows from which calls go into the summary, so much is made whatever the
+ * budget is. Beyond it, a thread's calls go there by way of memory. */
+#define EXEMPT_SCRATCH_BYTES (4 << 20)
+#define EXEMPT_TEXT_BYTES (192 << 10)
+#define EXEMPT_MARKS_BYTES (256 << 10)
+
+#define LARGE_PAGE_BYTES (2 << 20)
+#define TEXT_WINDOW_BYTES 65536
+
+/* The file is longer than what lies in it: windows are mapped and filled without a descriptor, which needs a file that
+ * is long enough. What is not used yet is a hole. Of its length, the summary's part is not for events. */
+#define FIRST_LENGTH_BYTES (16ULL << 20)
+#define MOST_GROWTH_BYTES (1ULL << 30)
+#define SUMMARY_BYTES (4ULL << 20)
+#define LENGTH_WITHOUT_RIGHTS_BYTES (256ULL << 20)
+#define LEAST_RESERVED_BYTES (128ULL << 10)
+#define MOST_TRIED_BYTES (8ULL << 30)
+
+#ifndef BCACHEFS_SUPER_MAGIC
+#define BCACHEFS_SUPER_MAGIC 0xca451a4e
+#endif
+#define ZFS_SUPER_MAGIC 0x2fc12fc1
+
+#define REFUSED_TIMES 64                   /* as long as the refusal took */
+#define LONGEST_REFUSAL_TICKS (1ULL << 31) /* about a second */
+
+static struct {
+    uint64_t length;
+    /* there is a place on disk for all of it: its file system writes every change of a page to a new place */
+    int is_reserved;
+    dev_t device;
+    ino_t inode;
+    /* a page of it, mapped behind the last window: mappings of further windows grow out of it. It is never touched */
+    char *end;
+} file;
+
+static uint64_t round_up(uint64_t bytes, uint64_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+static uint64_t page_bytes(void)
+{
+    return getauxval(AT_PAGESZ);
+}
+
+/* Going over it would raise SIGXFSZ in the program. */
+static uint64_t longest_file(void)
+{
+    struct rlimit limit;
+    if (ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || limit.rlim_cur > INT64_MAX)
+        return INT64_MAX;
+    return limit.rlim_cur / page_bytes() * page_bytes();
+}
+
+/* File systems that write every change of a page to a new place (btrfs) need space for it, which at a quota's end there
+ * is not: SIGBUS. They can be told to leave a file's pages where they are; others refuse, and do so anyway. Even then a
+ * place has to be reserved for all pages at once, so that the last of them does not take what the change of another one
+ * needs. */
+static void keep_in_place(int fd)
+{
+    unsigned flags = 0;
+    struct statfs system;
+    file.is_reserved = ENSIO_RAW(SYS_fstatfs, fd, &system) == 0 &&
+                       (system.f_type == BTRFS_SUPER_MAGIC || system.f_type == BCACHEFS_SUPER_MAGIC ||
+                        system.f_type == ZFS_SUPER_MAGIC);
+    if (ENSIO_RAW(SYS_ioctl, fd, FS_IOC_GETFLAGS, &flags) == 0 && !(flags & FS_NOCOW_FL)) {
+        flags |= FS_NOCOW_FL;
+        ENSIO_RAW(SYS_ioctl, fd, FS_IOC_SETFLAGS, &flags);
+    }
+}
+
+/* Makes the file longer, or shorter: 0, or minus an errno. Of a quota, as much again has to be there, and is left: at
+ * its very end a changed page waits until others are written. What is reserved beyond the length is given back when the
+ * length is set once more. */
+static int64_t give_length(int fd, uint64_t length)
+{
+    const int reserves = file.is_reserved && length > file.length;
+    const int64_t reserved = reserves ? ENSIO_RAW(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, 0, 2 * length) : 0;
+    if (reserved && reserved != -EOPNOTSUPP)
+        return reserved;
+    const int64_t done = ENSIO_RAW(SYS_ftruncate, fd, length);
+    return done || !reserves ? done : ENSIO_RAW(SYS_ftruncate, fd, length);
+}
+
+/* The quota groups of btrfs are not for users to ask: whether so much can be reserved is tried out. UINT64_MAX: there
+ * is no limit that matters. */
+static uint64_t room_in_quota(int fd)
+{
+    struct statfs system;
+    if (!file.is_reserved || ENSIO_RAW(SYS_fstatfs, fd, &system) != 0)
+        return UINT64_MAX;
+    const uint64_t free = system.f_bavail * (uint64_t)system.f_bsize / 2;
+    uint64_t room = free < MOST_TRIED_BYTES ? free : MOST_TRIED_BYTES;
+    int64_t done = ENSIO_RAW(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, 0, room);
+    if (!done || done != -EDQUOT)
+        room = UINT64_MAX;
+    while (done == -EDQUOT && (room /= 2) >= LEAST_RESERVED_BYTES)
+        done = ENSIO_RAW(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, 0, room);
+    ENSIO_RAW(SYS_ftruncate, fd, 0UL);
+    return room;
+}
+
+/* As long as it can be had. What is reserved counts as used, so it is less. */
+static int64_t give_first_length(int fd, uint64_t least)
+{
+    const uint64_t most = longest_file(), wanted = file.is_reserved ? SUMMARY_BYTES : FIRST_LENGTH_BYTES;
+    uint64_t length = wanted < most ? wanted : most;
+    int64_t done = length < least ? -EFBIG : give_length(fd, length);
+    while (done && file.is_reserved && length / 2 >= LEAST_RESERVED_BYTES)
+        done = give_length(fd, length /= 2);
+    if (!done)
+        file.length = length;
+    return done;
+}
+
+/* Gives the new file its length and maps its first window, with a page behind it: the window, or NULL with the reason
+ * in `error`. */
+static struct ensio_spool *map_first(int fd, int64_t *error)
+{
+    const uint64_t bytes = ENSIO_SPOOL_BYTES + page_bytes();
+    struct stat found;
+    file.length = 0;
+    *error = give_first_length(fd, bytes);
+    if (!*error)
+        *error = ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH);
+    if (*error)
+        return NULL;
+    file.device = found.st_dev;
+    file.inode = found.st_ino;
+    char *mapped = ensio_raw_map(bytes, MAP_SHARED, fd, 0);
+    /* for all that grows out of it too: no reading ahead of a hole, which would cost a millisecond and memory */
+    if (mapped)
+        madvise(mapped, bytes, MADV_RANDOM);
+    *error = mapped ? ensio_raw_populate(mapped, ENSIO_SPOOL_BYTES) : -ENOMEM;
+    if (mapped && *error)
+        ensio_raw_unmap(mapped, bytes);
+    if (*error)
+        return NULL;
+    file.end = mapped + ENSIO_SPOOL_BYTES;
+    return (struct ensio_spool *)(void *)mapped;
+}
+
+/* Changes the length of the file, if it is still the one of its name. */
+static int64_t set_length(void *length)
+{
+    struct stat found;
+    int fd = ensio_private_open(spool_path, O_RDWR | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return fd;
+    int64_t done = ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH);
+    if (!done && (found.st_dev != file.device || found.st_ino != file.inode))
+        done = -ENOENT;
+    if (!done)
+        done = give_length(fd, *(const uint64_t *)length);
+    ensio_raw_close(fd);
+    return done;
+}
+
+/* Sees to it that the file is this long: 0, or minus an errno. It grows by as much as it has, so that this is seldom to
+ * be done. */
+static int64_t lengthen(uint64_t least)
+{
+    const uint64_t most = longest_file(), step = file.is_reserved ? SUMMARY_BYTES : MOST_GROWTH_BYTES;
+    const uint64_t more = file.length < step ? file.length : step;
+    uint64_t length = file.length + more > least ? file.length + more : round_up(least, page_bytes());
+    if (least <= file.length)
+        return 0;
+    length = length < most ? length : most;
+    int64_t done = length < least ? -EFBIG : ensio_with_private_files(set_length, &length);
+    if (done && file.is_reserved && length > least) {
+        length = round_up(least, page_bytes());
+        done = ensio_with_private_files(set_length, &length);
+    }
+    if (!done)
+        file.length = length;
+    return done;
+}
+
+/* Maps the next part of the file, behind `skipped` bytes; its first pages get their place on disk. */
+static void *map_next(uint64_t skipped, uint64_t bytes, uint64_t populated, int64_t *error)
+{
+    const uint64_t page = page_bytes(), all = skipped + bytes + page;
+    char *grown = ensio_raw_grow(file.end, page, all);
+    *error = grown ? 0 : -ENOMEM;
+    if (*error)
+        return NULL;
+    char *part = grown + skipped;
+    if (bytes >= LARGE_PAGE_BYTES)
+        madvise(part, bytes, MADV_HUGEPAGE); /* a wish: refused, the window works as well */
+    *error = ensio_raw_populate(part, populated);
+    file.end = *error ? grown : part + bytes;
+    if (*error)
+        ensio_raw_unmap(grown + page, all - page);
+    else if (skipped)
+        ensio_raw_unmap(grown, skipped);
+    return *error ? NULL : part;
+}
+
+static char command[16384]; /* words with \x1f between them */
+
+static void store_properties(void)
+{
+    static char text[32768];
+    static char number[24], folder[ENSIO_PATH_ROOM]; /* a signal handler's stack may be small */
+    struct ensio_string all = ensio_string_in(text, sizeof text), start = ensio_string_in(number, sizeof number);
+    ensio_add_number(&start, ensio_clock_ns(CLOCK_REALTIME));
+    int fd = ensio_private_open("/proc/self/cmdline", O_RDONLY, 0);
+    long length = fd < 0 ? 0 : ENSIO_RAW(SYS_read, fd, command, sizeof command - 1);
+    if (fd >= 0)
+        ensio_raw_close(fd);
+    command[length > 0 ? length - 1 : 0] = '\0';
+    for (long i = 0; i + 1 < length; i++)
+        if (command[i] == '\0')
+            command[i] = '\x1f';
+    folder[0] = '\0';
+    if (ENSIO_RAW(SYS_getcwd, folder, sizeof folder) < 0)
+        folder[0] = '\0';
+    const char *const properties[][2] = {
+        {"host", ensio_settings.host},
+        {"program", ensio_settings.program},
+        {"command", command},
+        {"cwd", folder},
+        {"job", ensio_settings.job},
+        {"mode", ensio_mode_name()},
+        {"recorder", ENSIO_VERSION},
+        {"start_unix_ns", number},
+        {"exclude", ensio_settings.exclude},
+        {"launch", ensio_settings.key},
+    };
+    for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
+        ensio_add(&all, properties[i][0]);
+        ensio_add(&all, "=");
+        ensio_add(&all, properties[i][1]);
+        ensio_add_bytes(&all, "", 1);
+    }
+    ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, all.length);
+}
+
+static int64_t make(void *unused)
+{
+    uint32_t pid = ensio_raw_pid();
+    struct ensio_string path = ensio_string_in(spool_path, sizeof spool_path);
+    ensio_add(&path, ensio_spool_directory);
+    ensio_add(&path, "/");
+    ensio_add_name(&path, ensio_settings.host);
+    ensio_add(&path, "-");
+    ensio_add_number(&path, pid);
+    ensio_add(&path, "-");
+    ensio_add_number(&path, ensio_clock_ns(CLOCK_MONOTONIC));
+    ensio_add(&path, ".spool");
+    if (path.full)
+        return -ENAMETOOLONG;
+    int fd = ensio_private_open(spool_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return fd;
+    keep_in_place(fd);
+    const uint64_t room = room_in_quota(fd);
+    struct ensio_clock_reading now = ensio_clock_read();
+    int64_t error;
+    struct ensio_spool *head = map_first(fd, &error);
+    ensio_raw_close(fd);
+    if (!error)
+        error = ensio_run_directory_point_to(spool_path);
+    if (error) {
+        if (head)
+            ensio_raw_unmap(head, ENSIO_SPOOL_BYTES + page_bytes());
+        ENSIO_RAW(SYS_unlinkat, AT_FDCWD, spool_path, 0);
+        return error;
+    }
+    *head = (struct ensio_spool){
+        .version = ENSIO_SPOOL_VERSION,
+        .event_bytes = sizeof(struct ensio_event),
+        .allocated_bytes = ENSIO_SPOOL_BYTES,
+        .clock = ensio_clock_kind,
+        .pid = pid,
+        .parent_pid = (uint32_t)syscall(SYS_getppid),
+        .rank = ensio_settings.rank,
+        .tasks = ensio_settings.tasks,
+        .first = now,
+        .last = now,
+    };
+    ensio_spool = head;
+    ensio_losses = (struct ensio_losses *)(void *)((char *)head + ENSIO_SPOOL_LOSSES_BYTES);
+    ensio_spool_number++;
+    text_window = NULL;
+    memset(made_bytes, 0, sizeof made_bytes);
+    uint32_t reason;
+    ensio_budget_begin(room);
+    ensio_budget_take(ENSIO_SPOOL_BYTES, 1, &reason);
+    store_properties();
+    ensio_process_facts_store();
+    ensio_mounts_read();
+    ensio_spool_touch();
+    __atomic_store_n(&head->magic, ENSIO_SPOOL_MAGIC, __ATOMIC_RELEASE);
+    return 0;
+}
+
+int ensio_spool_make(void)
+{
+    return (int)ensio_with_private_files(make, NULL);
+}
+
+const char *ensio_spool_name(void)
+{
+    return ensio_base_name(spool_path);
+}
+
+const char *ensio_spool_command(void)
+{
+    return command;
+}
+
+int ensio_spool_remove(void)
+{
+    const long removed = ENSIO_RAW(SYS_unlinkat, AT_FDCWD, spool_path, 0);
+    if (removed == 0) {
+        ensio_run_directory_unpoint(spool_path);
+        ensio_budget_end();
+        ensio_spool_forget();
+    }
+    return (int)removed;
+}
+
+void ensio_spool_forget(void)
+{
+    ensio_spool = NULL;
+    text_window = NULL;
+}
+
+int ensio_spool_open(void)
+{
+    return ensio_private_open(spool_path, O_RDONLY | O_NOFOLLOW, 0);
+}
+
+/* A program that changes its rights again and again pays for this only when half of what it got is used. When the
+ * process ends without the right to open the file, the length stays: so it is no more than the budget. */
+void ensio_spool_prepare_for_less(void)
+{
+    const uint64_t budget = ensio_settings.mode == ENSIO_TRACE ? ensio_budget_left() : 0,
+                   used = ensio_spool->allocated_bytes;
+    const uint64_t most = file.is_reserved ? SUMMARY_BYTES : LENGTH_WITHOUT_RIGHTS_BYTES;
+    const uint64_t more = SUMMARY_BYTES + (budget < most ? budget : most);
+    if (file.length < used + more / 2)
+        lengthen(used + more);
+}
+
+/* Where there was no space for a kind of window, it is not asked for again for a while: a file system whose quota is
+ * spent may take long to refuse, and the program must not spend its time on that. */
+static struct {
+    uint64_t bytes, until;
+} refused[ENSIO_WINDOW_MARKS + 1];
+
+static void refuse_for_a_while(uint16_t kind, uint64_t bytes, uint64_t asked)
+{
+    const uint64_t now = ensio_ticks(), pause = REFUSED_TIMES * (now - asked);
+    refused[kind].bytes = bytes;
+    refused[kind].until = now + (pause < LONGEST_REFUSAL_TICKS ? pause : LONGEST_REFUSAL_TICKS);
+}
+
+static uint32_t reason_of(int64_t error)
+{
+    switch (-error) {
+    case EFBIG:
+        return ENSIO_DROPPED_FILE_SIZE;
+    case ENOSPC:
+    case EDQUOT:
+        return ENSIO_DROPPED_FULL;
+    case ENOMEM:
+    case EAGAIN:
+        return ENSIO_DROPPED_MEMORY;
+    default:
+        return ENSIO_DROPPED_UNREACHABLE;
+    }
+}
+
+/* Without these windows a call is not in the summary, or its file has no name: they are small, and made whatever the
+ * budget is. */
+static int is_exempt(uint16_t kind)
+{
+    if (kind == ENSIO_WINDOW_TEXT)
+        return text_is_essential || made_bytes[kind] < EXEMPT_TEXT_BYTES;
+    if (kind == ENSIO_WINDOW_MARKS)
+        return made_bytes[kind] < EXEMPT_MARKS_BYTES;
+    if (kind == ENSIO_WINDOW_SCRATCH)
+        return made_bytes[kind] < EXEMPT_SCRATCH_BYTES;
+    return kind != ENSIO_WINDOW_EVENTS;
+}
+
+struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t populated)
+{
+    const uint64_t asked = ensio_ticks(), wanted = bytes, most = longest_file();
+    if (asked < refused[kind].until && wanted >= refused[kind].bytes && !text_is_essential)
+        return NULL;
+    const int exempt = is_exempt(kind);
+    uint32_t *reason = kind == ENSIO_WINDOW_EVENTS || kind == ENSIO_WINDOW_MARKS ? &drop_reason : &(uint32_t){0};
+    bytes = ensio_budget_take(round_up(bytes, page_bytes()), exempt, reason);
+    if (!bytes) {
+        refuse_for_a_while(kind, wanted, asked);
+        return NULL;
+    }
+    const uint64_t behind = ensio_spool->allocated_bytes;
+    /* readers pass over the hole, which would take reserved space */
+    const int aligned = bytes >= LARGE_PAGE_BYTES && !file.is_reserved;
+    const uint64_t offset = aligned ? round_up(behind, LARGE_PAGE_BYTES) : behind;
+    const uint64_t length = file.is_reserved ? file.length : most, spared = exempt ? 0 : length / 4;
+    int64_t error = lengthen(offset + bytes + page_bytes() + (spared < SUMMARY_BYTES ? spared : SUMMARY_BYTES));
+    struct ensio_window *window = NULL;
+    if (!error)
+        window = map_next(offset - behind, bytes, populated < bytes ? populated : bytes, &error);
+    if (!window) {
+        *reason = reason_of(error);
+        ensio_budget_give_back(bytes);
+        refuse_for_a_while(kind, wanted, asked);
+        return NULL;
+    }
+    made_bytes[kind] += bytes;
+    window->kind = kind;
+    window->bytes = bytes;
+    __atomic_store_n(&window->magic, ENSIO_WINDOW_MAGIC, __ATOMIC_RELEASE);
+    __atomic_store_n(&ensio_spool->allocated_bytes, offset + bytes, __ATOMIC_RELEASE);
+    return window;
+}
+
+struct ensio_window *ensio_window_make(uint16_t kind, uint64_t bytes)
+{
+    return ensio_window_begin(kind, bytes, bytes);
+}
+
+int ensio_window_populate(struct ensio_window *window, uint64_t from, uint64_t to)
+{
+    const uint64_t first = round_up(from, page_bytes()), end = round_up(to, page_bytes());
+    const int64_t error = first < end ? ensio_raw_populate((char *)window + first, end - first) : 0;
+    if (error)
+        drop_reason = reason_of(error);
+    return (int)error;
+}
+
+/* Puts an entry behind those that a window has, if there is room. */
+static int store_in(char *first, uint64_t room, uint32_t *used, const struct ensio_text *head, const char *text)
+{
+    uint64_t needed = (sizeof *head + head->length + 7) / 8 * 8;
+    if (*used + needed > room)
+        return -1;
+    struct ensio_text *entry = (struct ensio_text *)(void *)(first + *used);
+    entry->id = head->id;
+    entry->length = head->length;
+    memcpy(entry + 1, text, head->length);
+    __atomic_store_n(&entry->kind, head->kind, __ATOMIC_RELEASE);
+    __atomic_store_n(used, *used + (uint32_t)needed, __ATOMIC_RELEASE);
+    return 0;
+}
+
+int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t length)
+{
+    struct ensio_text head = {.kind = kind, .id = id, .length = length};
+    if (!text_window &&
+        store_in((char *)ensio_spool + ENSIO_SPOOL_TEXT_BYTES, ENSIO_SPOOL_BYTES - ENSIO_SPOOL_TEXT_BYTES,
+                 &ensio_spool->text_bytes, &head, text) == 0)
+        return 0;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (text_window &&
+            store_in((char *)text_window + ENSIO_WINDOW_HEADER_BYTES, text_window->bytes - ENSIO_WINDOW_HEADER_BYTES,
+                     &text_window->text_bytes, &head, text) == 0)
+            return 0;
+        struct ensio_window *next =
+            ensio_window_make(ENSIO_WINDOW_TEXT, (text_is_essential ? 1 : TEXT_WINDOW_BYTES) + length);
+        if (!next)
+            return -1;
+        if (text_window)
+            ensio_raw_unmap(text_window, text_window->bytes);
+        text_window = next;
+    }
+    return -1;
+}
+
+int ensio_text_store_essential(uint16_t kind, uint32_t id, const char *text, uint32_t length)
+{
+    text_is_essential = 1;
+    const int stored = ensio_text_store(kind, id, text, length);
+    text_is_essential = 0;
+    return stored;
+}
+
+void ensio_spool_drop(void)
+{
+    __atomic_fetch_add(&ensio_spool->dropped_events, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&ensio_losses->dropped_for[drop_reason], 1, __ATOMIC_RELAXED);
+}
+
+void ensio_losses_store(void)
+{
+    char text[512];
+    struct ensio_string losses = ensio_string_in(text, sizeof text);
+    ensio_add(&losses, "losses=");
+    ensio_add_number(&losses, ensio_losses->calls_on_other_paths);
+    for (uint32_t reason = 0; reason < ENSIO_DROP_REASONS; reason++) {
+        ensio_add(&losses, " ");
+        ensio_add_number(&losses, ensio_losses->dropped_for[reason]);
+    }
+    ensio_add_bytes(&losses, "", 1);
+    if (ensio_losses->calls_on_other_paths || ensio_spool->dropped_events)
+        ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, losses.length);
+}
+
+void ensio_spool_lose(void)
+{
+    ensio_spool_drop();
+    __atomic_fetch_add(&ensio_spool->lost_calls, 1, __ATOMIC_RELAXED);
+}
+
+void ensio_spool_touch(void)
+{
+    uint32_t into_spare = !ensio_spool->last_is_spare;
+    *(into_spare ? &ensio_spool->spare : &ensio_spool->last) = ensio_clock_read();
+    __atomic_store_n(&ensio_spool->last_is_spare, into_spare, __ATOMIC_RELEASE);
+}
+
+/* The file gets the length of what is in it. A window that a thread may still need makes it longer again. */
+void ensio_spool_end(uint32_t state)
+{
+    uint64_t length = ensio_spool->allocated_bytes;
+    ensio_spool_touch();
+    __atomic_store_n(&ensio_spool->state, state, __ATOMIC_RELEASE);
+    if (file.length != length && ensio_with_private_files(set_length, &length) == 0)
+        file.length = length;
+    ensio_budget_end();
+}

@@ -1,0 +1,87 @@
+#include "totals.h"
+
+#include "cells.h"
+
+#include <calls/calls.h>
+#include <files/paths.h>
+#include <spool/spool.h>
+#include <time/clock.h>
+
+#include <string.h>
+
+struct pass {
+    struct ensio_totals *totals;
+    double ns_per_tick;
+    struct ensio_event slowest;
+    uint64_t first, last; /* ticks */
+};
+
+static uint64_t to_ns(const struct pass *pass, uint64_t ticks)
+{
+    return (uint64_t)((double)ticks * pass->ns_per_tick + 0.5);
+}
+
+static void add_cell(const struct ensio_cell *cell, void *state)
+{
+    struct pass *pass = state;
+    struct ensio_sums *sum = &pass->totals->sum;
+    const uint8_t op = cell->call < ENSIO_CALLS ? ensio_call_ops[cell->call] : ENSIO_OP_NONE;
+    if (op == ENSIO_OP_NONE || !cell->count)
+        return;
+    const int moves = op == ENSIO_OP_READ || op == ENSIO_OP_WRITE;
+    sum->calls[cell->call].count += cell->count;
+    sum->calls[cell->call].bytes += moves ? cell->moved : 0;
+    sum->calls[cell->call].time_ns += cell->time_ns;
+    sum->calls[cell->call].errors += cell->errors;
+    if (op != ENSIO_OP_WAIT)
+        sum->io_ns += cell->time_ns - cell->inner_ns;
+    if (moves)
+        *(op == ENSIO_OP_READ ? &sum->bytes_read : &sum->bytes_written) += cell->moved - cell->carried_moved;
+    if (cell->max_ns > pass->totals->most.call_ns[cell->call])
+        pass->totals->most.call_ns[cell->call] = cell->max_ns;
+    for (int i = 0; i < ENSIO_LARGEST && op != ENSIO_OP_WAIT; i++)
+        if (cell->largest[i].call && cell->largest[i].duration > pass->slowest.duration)
+            pass->slowest = cell->largest[i];
+    if (!pass->first || cell->first_start < pass->first)
+        pass->first = cell->first_start;
+    if (cell->last_end > pass->last)
+        pass->last = cell->last_end;
+}
+
+static void note_slowest(struct pass *pass, const struct ensio_clock_reading *first)
+{
+    struct ensio_slowest *slowest = &pass->totals->slowest;
+    const struct ensio_event *event = &pass->slowest;
+    const char *path = ensio_file_path(event->file);
+    if (!event->call)
+        return;
+    slowest->duration_ns = to_ns(pass, event->duration);
+    slowest->start_unix_ns = first->realtime_ns + to_ns(pass, event->start - first->ticks);
+    slowest->rank = ensio_settings.rank > 0 ? (uint32_t)ensio_settings.rank : 0;
+    slowest->call = event->call;
+    strncpy(slowest->file, path ? path : "", sizeof slowest->file - 1);
+}
+
+int ensio_totals(struct ensio_totals *totals)
+{
+    struct pass pass = {.totals = totals, .ns_per_tick = 1};
+    memset(totals, 0, sizeof *totals);
+    if (!ensio_spool)
+        return -1;
+    const struct ensio_clock_reading first = ensio_spool->first, now = ensio_clock_read();
+    if (now.ticks > first.ticks && ensio_clock_kind == ENSIO_CLOCK_TSC)
+        pass.ns_per_tick = (double)(now.monotonic_ns - first.monotonic_ns) / (double)(now.ticks - first.ticks);
+    ensio_cells_each(add_cell, &pass);
+    totals->begin_unix_ns = first.realtime_ns;
+    totals->sum.tasks = 1;
+    totals->most.wall_ns = now.monotonic_ns - first.monotonic_ns;
+    totals->sum.threads = ensio_spool->threads ? ensio_spool->threads : 1;
+    totals->sum.thread_ns = totals->sum.threads * totals->most.wall_ns;
+    totals->sum.dropped = ensio_spool->dropped_events;
+    if (pass.last) {
+        totals->first_unix_ns = first.realtime_ns + to_ns(&pass, pass.first - first.ticks);
+        totals->last_unix_ns = first.realtime_ns + to_ns(&pass, pass.last - first.ticks);
+        note_slowest(&pass, &first);
+    }
+    return 0;
+}

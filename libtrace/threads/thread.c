@@ -1,0 +1,115 @@
+#include "thread.h"
+
+#include "windows.h"
+
+#include <core/lock.h>
+#include <core/rawsys.h>
+#include <core/settings.h>
+#include <core/recorder.h>
+#include <spool/spool.h>
+
+#include <pthread.h>
+
+#define MOST_THREADS 65536               /* numbers that a window's head can hold */
+#define CLOCK_RENEWAL_TICKS (1ULL << 32) /* 1 to 5 s */
+
+uint64_t ensio_io_pending;
+_Thread_local struct ensio_thread ensio_thread = {.generation = UINT32_MAX};
+
+int ensio_prepare(struct ensio_thread *thread)
+{
+    thread->excluded_calls += thread->suppressed > 0;
+    /* locked: a library has come back from our own beginning */
+    if (thread->suppressed || ensio_settings.off || ensio_locked())
+        return 0;
+    ensio_process_map();
+    struct ensio_held held = ensio_lock();
+    int recorded = (ensio_process->generation || ensio_begin()) && !ensio_settings.off;
+    if (recorded && thread->generation != ensio_process->generation) /* no signal handler was quicker */
+        *thread = (struct ensio_thread){.generation = ensio_process->generation, .number = UINT32_MAX};
+    ensio_unlock(held);
+    return recorded;
+}
+
+/* A thread that is not ready takes the slow path above, so that the common one has nothing more to look at. */
+void ensio_suppress_begin(void)
+{
+    if (!ensio_thread.suppressed && (!ensio_ready(&ensio_thread) || !*ensio_settings.exclude))
+        return;
+    ensio_thread.suppressed++;
+    ensio_thread.generation = UINT32_MAX;
+}
+
+void ensio_suppress_end(void)
+{
+    if (ensio_thread.suppressed && --ensio_thread.suppressed == 0)
+        ensio_thread.generation = ensio_process->generation;
+}
+
+static pthread_key_t at_end_of_thread;
+
+/* Numbers are given once, as long as there are any; then those of threads that have ended are given again. (One that
+ * ends more than once, for a signal handler still ran in it, may then share its number.) */
+static uint16_t free_numbers[MOST_THREADS];
+static uint32_t free_count;
+
+static uint32_t take_number(void)
+{
+    if (ensio_spool->threads < MOST_THREADS)
+        return ensio_spool->threads++;
+    return free_count > 0 ? free_numbers[--free_count] : MOST_THREADS - 1;
+}
+
+void ensio_thread_number(struct ensio_thread *thread)
+{
+    if (thread->number == UINT32_MAX)
+        thread->number = take_number();
+    pthread_setspecific(at_end_of_thread, thread);
+}
+
+/* Calls that the thread still makes, in destructors that come later, get another window. */
+static void end_of_thread(void *state)
+{
+    struct ensio_thread *thread = state;
+    struct ensio_held held = ensio_lock();
+    ensio_windows_give_back(thread);
+    if (thread->number != UINT32_MAX && free_count < MOST_THREADS)
+        free_numbers[free_count++] = (uint16_t)thread->number;
+    if (ensio_spool)
+        ensio_spool->excluded_calls += thread->excluded_calls;
+    thread->excluded_calls = 0;
+    ensio_unlock(held);
+}
+
+int ensio_thread_alone(void)
+{
+    return ensio_spool->threads < MOST_THREADS && ensio_spool->threads - free_count <= (ensio_thread.window != NULL);
+}
+
+void ensio_thread_leave(void)
+{
+    ensio_windows_give_back(&ensio_thread);
+    ensio_windows_forget();
+    ensio_thread.number = UINT32_MAX;
+    free_count = 0;
+}
+
+void ensio_threads_begin(void)
+{
+    pthread_key_create(&at_end_of_thread, end_of_thread);
+}
+
+/* A process that is killed leaves the readings of its clock that it has made until then: the longer ago the first and
+ * the nearer the last, the truer its times. */
+void ensio_renew_clock(struct ensio_thread *thread, uint64_t now)
+{
+    struct ensio_held held = ensio_lock();
+    thread->clock_due = now + CLOCK_RENEWAL_TICKS;
+    if (ensio_spool) {
+        ensio_spool->excluded_calls += thread->excluded_calls;
+        thread->excluded_calls = 0;
+        ensio_window_drain(thread, thread->storing > 0);
+        ensio_spool_touch();
+    }
+    ensio_unlock(held);
+}
