@@ -38,9 +38,9 @@ def caveats_about(used: Sequence[Call]) -> list[str]:
     doubts = []
     if len(layers) > 1:
         doubts.append(
-            f"calls of {len(layers)} layers ({', '.join(layers)}) are one ensemble here, and those of one "
-            "may be made inside those of another: choose one by layer"
+            f"this ensemble has calls of {len(layers)} layers ({', '.join(layers)}), and calls of one layer "
+            "may contain calls of another: choose one layer"
         )
     if len(ops) > 1:
-        doubts.append(f"calls of {len(ops)} kinds ({', '.join(ops)}) are one ensemble here: choose one by op")
+        doubts.append(f"this ensemble has calls of {len(ops)} operations ({', '.join(ops)}): choose one op")
     return doubts

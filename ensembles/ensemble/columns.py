@@ -25,7 +25,7 @@ def as_column(name: str, values: npt.ArrayLike, dtype: type[Number]) -> npt.NDAr
     try:
         column = np.asarray(values)
         if column.ndim != 1 and column.size:
-            raise EnsioError(f"{name} has {column.ndim} dimensions: an ensemble is made of flat arrays")
+            raise EnsioError(f"{name} has {column.ndim} dimensions: an ensemble takes arrays of shape (n,)")
         return column.reshape(-1).astype(dtype, copy=False)
     except (TypeError, ValueError) as error:
         raise EnsioError(f"{name} is not an array of numbers: {error}") from error
@@ -44,7 +44,7 @@ def as_integers(name: str, values: npt.ArrayLike | None, n: int) -> npt.NDArray[
     column = as_column(name, values, np.int64)
     if len(column) != n:
         raise EnsioError(
-            f"an ensemble of {n:,} durations was given {len(column):,} values of {name}: give one for each "
+            f"an ensemble of {n:,} durations has {len(column):,} values of {name}: give one for each "
             "duration, or none"
         )
     return column
@@ -62,4 +62,4 @@ def checked_per(per: str) -> Literal["call", "MiB"]:
         return "MiB"
     if per == "call":
         return "call"
-    raise EnsioError(f'there is no ensemble per "{per}": it is per call or per MiB')
+    raise EnsioError(f'an ensemble per "{per}" does not exist: choose "call" or "MiB"')

@@ -257,8 +257,8 @@ class Ensemble:
         """
         if self.durations_s is None or self.rank is None:
             raise EnsioError(
-                "this ensemble does not tell which task made which call, so that no calls of a task follow "
-                "one another: make it from the events of a run recorded in mode trace, or give the ranks"
+                "the task that made each call of this ensemble is unknown: make it from the events of a run "
+                "recorded in mode trace, or give the ranks"
             )
         return ConsecutiveCalls.of(self.durations_s, self.rank, self.phase, self.start_ns)
 
@@ -443,12 +443,12 @@ class Ensemble:
         if self.per == "MiB":
             return MIB
         if self.bytes is None or not self.n:
-            raise EnsioError("a fair share takes calls of known sizes, which these are not: take --per-byte")
+            raise EnsioError("a fair share needs calls of known sizes, and these are unknown: use --per-byte")
         least, median, most = np.quantile(self.bytes, [0.05, 0.5, 0.95])
         if most > 1.1 * least or not median:
             raise EnsioError(
-                f"a fair share takes calls of one size, and these moved from {bytes_text(least)} to "
-                f"{bytes_text(most)}: choose one by --size, or take --per-byte"
+                f"a fair share needs calls of one size, and these moved from {bytes_text(least)} to "
+                f"{bytes_text(most)}: choose one with --size, or use --per-byte"
             )
         return float(median)
 
@@ -584,9 +584,7 @@ class Ensemble:
             try:
                 rank = self.successive.rank if self.rank is None else self.rank
             except EnsioError as error:
-                raise EnsioError(
-                    "this ensemble does not tell how many tasks there were: give the number of tasks"
-                ) from error
+                raise EnsioError("the number of tasks of this ensemble is unknown: give it") from error
             tasks = max(len(np.unique(rank)), 1)
         return predict_split(self.sample, calls, tasks, self.dependence, level)
 

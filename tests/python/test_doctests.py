@@ -40,7 +40,8 @@ MISSING: dict[str, str] = {
     "Run.chosen_by": "parameter selection, Returns",
     "Run.chunks": "Returns",
     "Run.chunks_for": "parameter selection, parameter max_events, Returns",
-    "Run.chunks_of_ranks": "parameter span, parameter max_events, parameter columns, parameter flaws, Returns",
+    "Run.chunks_of_ranks": "parameter span, parameter max_events, parameter columns, parameter flaws, "
+    "Returns",
     "Run.ensemble": "Returns",
     "Run.filesystem_of": "parameter path, Returns",
     "Run.find_phases": "parameter some, parameter beside, Returns",
@@ -99,7 +100,9 @@ def public_names() -> dict[str, object]:
         for name in dir(table):
             value = inspect.getattr_static(table, name)
             value = getattr(value, "__func__", value)
-            if name[0] != "_" and (inspect.isfunction(value) or isinstance(value, property | cached_property)):
+            if name[0] != "_" and (
+                inspect.isfunction(value) or isinstance(value, property | cached_property)
+            ):
                 found[f"{table.__name__}.{name}"] = value
     return found
 
