@@ -35,7 +35,7 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
     The ``trace.h5`` in it is read if it was written after all processes had ended, and if every spool and
     job file that is still there is one of its sources and has not changed. Otherwise the spools are read.
     Then a ``trace.h5`` is written on the way if there is none yet, all processes have ended, the run has at
-    most `AUTOMATIC_EVENTS` event slots, no event was dropped for lack of space, and the directory belongs to
+    most `AUTOMATIC_EVENTS` slots for events, no event was dropped for lack of space, and the directory belongs to
     this user. That it cannot be written is not an error.
 
     Parameters
@@ -57,7 +57,9 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
     if stored is not None:
         return stored
     source = open_run_directory(path)
-    wanted = source.complete and source.slots <= AUTOMATIC_EVENTS and (source.slots or source.has_summary)
+    wanted = (
+        source.is_complete and source.capacity <= AUTOMATIC_EVENTS and (source.capacity or source.has_summary)
+    )
     # A disk that was too full for the events has no space for this file.
     wanted = wanted and not any(
         process.dropped_events > process.lost_calls for process in source.metadata.processes
@@ -86,7 +88,7 @@ def _stored_run(trace_path: str, records: Chosen) -> TraceFileSource | None:
         if spools:
             return None
         raise
-    if not spools or (stored.complete and _unchanged(spools, stored.spools)):
+    if not spools or (stored.is_complete and _unchanged(spools, stored.spool_identities)):
         return stored
     return None
 

@@ -143,7 +143,7 @@ class Run(RunInfo):
     @property
     def most_events(self) -> int:
         """Upper bound of the number of events, known without reading them."""
-        return self._source.slots
+        return self._source.capacity
 
     def some_ranks(self, most_events: int, least_ranks: int = 3) -> Events:
         """Read all events of some ranks, evenly spaced among all ranks.

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 class EventSource(Protocol):
     """What a reader gives."""
 
-    complete: bool
-    spools: dict[str, tuple[int, int]]
+    is_complete: bool
+    spool_identities: dict[str, tuple[int, int]]
 
     @property
     def metadata(self) -> RunMetadata: ...
 
     @property
-    def slots(self) -> int: ...
+    def capacity(self) -> int: ...
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]: ...
 

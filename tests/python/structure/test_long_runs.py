@@ -28,7 +28,7 @@ from ensembles.workloads.synthetic import synthetic_run
 class EventsSource:
     """What a run of events in memory is read from, given in chunks of a few."""
 
-    complete = True
+    is_complete = True
 
     def __init__(self, events: Events, chunk: int = 97) -> None:
         self._events, self._chunk = events, chunk
@@ -36,7 +36,7 @@ class EventsSource:
         self.metadata = RunMetadata(
             tasks, tasks, 0, events.calls, list(events.files), [], [], mode="trace", clock_error_s=0.0
         )
-        self.slots, self.spools = len(events), {}
+        self.capacity, self.spool_identities = len(events), {}
 
     def chunks(self, max_events: int, names=None):
         for low in range(0, len(self._events), self._chunk):
