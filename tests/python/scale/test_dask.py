@@ -131,7 +131,7 @@ def test_without_workers_there_is_no_answer(run_path: Path, tmp_path: Path) -> N
     with scheduler() as address:
         asked = DaskExecutor(address, patience_s=1.0)
         run = en.open(run_path, asked)
-        with pytest.raises(EnsioError, match=rf"the cluster at {address} has no worker: start some"):
+        with pytest.raises(EnsioError, match=rf"the Dask cluster at {address} has no worker: start some"):
             run.summarize(partial(Killed, "", os.getpid(), 0))
         with workers(address, 1):
             asked._client.wait_for_workers(1)
