@@ -39,7 +39,7 @@ COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
     "rank": ("", "task that made the call"),
     "thread": ("", "thread of the task, numbered from 0"),
     "call": ("", "function that was called: index into the calls"),
-    "depth": ("", "recorded calls of the same thread around this one"),
+    "depth": ("", "recorded calls of the same thread that enclose this one"),
     "carried": ("", "a call around it counts the bytes that are read in it (1), written in it (2)"),
     "file": ("", "file it was about: index into the files; 0: none, or not known"),
     "offset": ("bytes", "from the start of the file; -1: none, or not known"),
@@ -76,7 +76,7 @@ class Events:
     call: npt.NDArray[np.uint16]
     """Function that was called: index into `calls`. Shape (n,)."""
     depth: npt.NDArray[np.uint8]
-    """Number of recorded calls of the same thread around this one. Shape (n,)."""
+    """Number of recorded calls of the same thread that enclose this one. Shape (n,)."""
     carried: npt.NDArray[np.uint8]
     """Bytes that a call around this one counts too. 1: those read, 2: those written, 3: both. Shape (n,)."""
     file: npt.NDArray[np.uint32]

@@ -105,7 +105,7 @@ static void say_unknown(const char *layer, size_t length)
     struct ensio_string message = ensio_string_in(line, sizeof line - 1);
     ensio_add(&message, "ensio: ENSIO_LAYERS names \"");
     ensio_add_bytes(&message, layer, length < 64 ? (uint32_t)length : 64);
-    ensio_add(&message, "\", which is no layer that can be recorded; it is ignored (there are ");
+    ensio_add(&message, "\", which is not a layer; it is ignored (the layers are ");
     add_layers(&message);
     ensio_add(&message, ").\n");
     if (ensio_settings.rank <= 0)

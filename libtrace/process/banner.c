@@ -159,9 +159,9 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
     if (hosts)
         add(" on %" PRIu64 " host%s", hosts, hosts == 1 ? "" : "s");
     if (totals->sum.tasks < tasks)
-        add("; the numbers below are of rank %" PRId32 " alone, for not all ranks are recorded",
+        add("; the numbers below are those of rank %" PRId32 " only, because not all ranks are recorded",
             ensio_settings.rank > 0 ? ensio_settings.rank : 0);
-    add("\n# wall time : %.6f s, in I/O %.2f %% on the average of the ", seconds(totals->most.wall_ns),
+    add("\n# wall time : %.6f s, in I/O %.2f %% on average over the ", seconds(totals->most.wall_ns),
         totals->sum.thread_ns ? 100.0 * (double)totals->sum.io_ns / (double)totals->sum.thread_ns : 0.0);
     if (totals->sum.threads > totals->sum.tasks)
         add("%" PRIu64 " threads\n", totals->sum.threads);
