@@ -18,9 +18,35 @@ const char ensio_calls[] =
     ;
 #undef CALL
 
-#define CALL(number, call, op) _Static_assert((number) < ENSIO_CALLS, "there is no room for the call's number");
+#define BETWEEN(number, first, last) ((number) >= (first) && (number) <= (last))
+#define BLOCK_START (256 + 64 * (LAYER_ID))
+#define CALL(number, call, op) \
+    _Static_assert(FIRST_NUMBERS(number) || (LAYER_ID >= 0 && BETWEEN(number, BLOCK_START, BLOCK_START + 63)), \
+                   #call " has a number of another layer: tables.def says which are its own"); \
+    _Static_assert((number) < ENSIO_CALLS, "the tables by call number end before that of " #call);
 #include "tables.def"
+#undef CALL
 
+/* The compiler refuses a number that occurs twice. */
+__attribute__((unused)) static void check_numbers(int number)
+{
+    switch (number) {
+#define CALL(number, call, op) case number:
+#include "tables.def"
+#undef CALL
+    }
+}
+
+#define CALL(number, call, op) number,
+const uint16_t ensio_call_numbers[ENSIO_CALL_COUNT] = {
+#include "tables.def"
+};
+#undef CALL
+
+#define CALL(number, call, op) [number] = ENSIO_INDEX_##call,
+const uint8_t ensio_call_indices[ENSIO_CALLS] = {
+#include "tables.def"
+};
 #undef CALL
 
 #define OP_read ENSIO_OP_READ
