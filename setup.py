@@ -1,6 +1,6 @@
 """The compiled code under the summaries, the readers and the phases; all else is in setup.cfg.
 
-It is optional: without a C compiler the package installs all the same, and NumPy does the work with
+It is optional: without a C compiler the package still installs, and NumPy does the work with
 equal results."""
 
 from collections.abc import Sequence
@@ -9,8 +9,9 @@ from setuptools import Extension, setup
 
 INCLUDE = "libtrace/include"
 BINS, EVENT, JOBFILE = (f"{INCLUDE}/ensio/{name}.h" for name in ("bins", "event", "jobfile"))
-ARRAYS, KERNELS = "ensembles/arrays.h", "ensembles/summaries/_kernels.h"
-PROCESSORS, SHUFFLE = "ensembles/processors.h", "ensembles/readers/shuffle.h"
+ARRAYS, KERNELS = "ensembles/summaries/arrays.h", "ensembles/summaries/_kernels.h"
+PROCESSORS, SHUFFLE = "ensembles/summaries/processors.h", "ensembles/readers/common/shuffle.h"
+STREAMS = "ensembles/structure/strides/_streams.h"
 
 
 def compiled(
@@ -23,7 +24,7 @@ def compiled(
         module,
         sources=[f"{folder}/{file}.c" for file in (name, *parts)],
         depends=[*headers],
-        include_dirs=[INCLUDE],
+        include_dirs=[INCLUDE, "ensembles"],
         define_macros=[("Py_LIMITED_API", "0x030B0000")],
         # Without contraction to fused operations the results are those of NumPy, to the last bit. Loops are
         # aligned, as else what one costs changes by a third with the code that happens to lie before it.
@@ -44,11 +45,11 @@ setup(
     ext_modules=[
         compiled("ensembles.summaries._kernels", BINS, ARRAYS, KERNELS, parts=("_spread", "_counts")),
         compiled("ensembles.summaries._callsums", ARRAYS),
-        compiled("ensembles.readers._decode", EVENT, JOBFILE, SHUFFLE),
-        compiled("ensembles.readers._chunks", PROCESSORS, SHUFFLE, libraries=["deflate"]),
-        compiled("ensembles.readers._sorted", PROCESSORS),
-        compiled("ensembles.readers._columns", EVENT),
-        compiled("ensembles.structure._gaps", BINS, ARRAYS),
-        compiled("ensembles.structure._strides", PROCESSORS, "ensembles/structure/_streams.h"),
+        compiled("ensembles.readers.native._decode", EVENT, JOBFILE, SHUFFLE),
+        compiled("ensembles.readers.tracefile._chunks", PROCESSORS, SHUFFLE, libraries=["deflate"]),
+        compiled("ensembles.readers.common._sorted", PROCESSORS),
+        compiled("ensembles.readers.native._columns", EVENT),
+        compiled("ensembles.structure.phases._gaps", BINS, ARRAYS),
+        compiled("ensembles.structure.strides._strides", PROCESSORS, STREAMS),
     ]
 )

@@ -67,7 +67,7 @@ def main() -> None:
         f"goal: at most {GOAL_FLOORS} floors. Calls go to /dev/null, lseek and file_write to a file.",
     )
     bench.table(
-        "two threads, each on a core of its own: what recording adds in the slower of them, ns",
+        "two threads, each on its own core: what recording adds in the slower of them, ns",
         ["mode", "call", "one-threaded", "floor", "the other rests", "both record", "ratio of pairs"],
         threads,
         f"goal: at most {GOAL_TOGETHER}. Floor and ratio are of the process with two threads,\n"

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python" 
 from made_darshan_logs import MadeLog
 
 import ensembles as en
-from ensembles.readers.foreign.darshan import DarshanImport
+from ensembles.readers.foreign.darshan.source import DarshanImport
 
 SHAPES = {"128 records of 8,000": (128, 8000), "5,000 records of 100": (5000, 100)}
 REPEATS = 2

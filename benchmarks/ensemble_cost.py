@@ -1,7 +1,7 @@
 """What statements about ensembles cost: from durations in memory, from a histogram, and from runs on disk.
 
 Ratios are to what np.histogram and scipy.stats take for the same calls in the same run. Times are of the
-processor, all threads together, and of the clock; every step from disk is a process of its own, so that its
+processor, all threads together, and of the clock; every step from disk is a separate process, so that its
 peak memory is its own. (The file is not called statistics.py, which would stand before Python's own.)
 """
 
@@ -21,18 +21,18 @@ import numpy as np
 from scipy import stats
 from tabulate import tabulate
 
-from ensembles.collection import collect
-from ensembles.ensemble import Ensemble
-from ensembles.statistics.sample import Sample
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.run.collect import collect
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries import kernels
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 REPEATS = 3
 
 PREPARE = """
 import json, re, sys, time
 import numpy as np, scipy.stats, tabulate
-import ensembles, ensembles.ensemble_of_run, ensembles.readers.tracefile
+import ensembles, ensembles.ensemble.from_run, ensembles.readers.tracefile.tracefile
 run = sys.argv[1]
 begin, used = time.perf_counter(), time.process_time()
 """
@@ -76,8 +76,8 @@ def from_memory(count: int) -> list[list[str]]:
             stats.describe(durations_s),
         ),
         "log histogram (kernels.count_seconds)": lambda: kernels.count_seconds(durations_s, 1e9),
-        "Sample": lambda: Sample.of(durations_s),
-        "Sample, 64 phases": lambda: Sample.of(durations_s, phase),
+        "Sample": lambda: CountedDurations.from_durations(durations_s),
+        "Sample, 64 phases": lambda: CountedDurations.from_durations(durations_s, phase),
     }
     return with_ratios({name: measure(step) for name, step in steps.items()})
 
@@ -87,7 +87,7 @@ def from_histogram(count: int) -> list[list[str]]:
     random = np.random.default_rng(2)
     durations_s = random.lognormal(-7, 0.5, count) * random.choice([1.0, 4.0], count, p=[0.7, 0.3])
     whole = Ensemble(durations_s, np.arange(count) * 64 // count)
-    ensemble = Ensemble.of_sample(whole.sample)
+    ensemble = Ensemble.from_sample(whole.sample)
     steps: dict[str, Callable[[], Any]] = {
         "np.histogram + scipy.stats.describe": lambda: (
             np.histogram(np.log10(durations_s), 512),

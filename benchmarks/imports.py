@@ -1,6 +1,6 @@
 """How fast traces of other tools are read, and with how much memory: events a second of processor time.
 
-Every measurement is a process of its own, so that its peak memory is its own; the best of some counts. The
+Every measurement is a separate process, which gives its own peak memory; the best of some counts. The
 baseline of a format is a loop that only takes each line apart: by ``json.loads``, or at spaces.
 """
 
@@ -35,8 +35,8 @@ OPEN = "import ensembles; run = ensembles.open(path); count = run.most_events"
 
 SORTED = """
 import numpy as np
-from ensembles.events import COLUMNS
-from ensembles.readers.foreign.sorting import sorted_table
+from ensembles.model.events import COLUMNS
+from ensembles.readers.foreign.common.sorting import sorted_table
 def blocks():
     draw = np.random.default_rng(1)
     for low in range(0, EVENTS, 1 << 20):
@@ -88,12 +88,12 @@ def strace(path: str, events: int) -> None:
 
 
 def measure(step: str, path: str, **names: int) -> tuple[float, float, int]:
-    """Processor seconds (best of some), peak memory in MiB and events of a step in a process of its own."""
+    """Processor seconds (best of some), peak memory in MiB and events of a step in its own process."""
     given = "".join(f"{name} = {value}\n" for name, value in names.items())
     program = (
         "import json, re, time\n"
-        "import numpy, ensembles.opening, ensembles.readers.foreign.dftracer\n"
-        "import ensembles.readers.foreign.strace\n"
+        "import numpy, ensembles.run.open, ensembles.readers.foreign.dftracer.source\n"
+        "import ensembles.readers.foreign.strace.source\n"
         f"path = {path!r}\n{given}"
         "begin = time.process_time()\n"
         f"{step}\n"

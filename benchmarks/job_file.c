@@ -1,5 +1,5 @@
-/* What the job file costs at the end of a job: every rank makes CALLS calls on a file of its own in FOLDER, and notes
- * how long MPI_Finalize took it, by the clock and by its processor time, in ns, in FOLDER/RANK.
+/* What the job file costs at the end of a job: every rank makes CALLS calls on its own file in FOLDER, and notes how
+ * long MPI_Finalize took it, by the clock and by its processor time, in ns, in FOLDER/RANK.
  *
  *     ensio-bench-job FOLDER CALLS
  */

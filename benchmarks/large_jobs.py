@@ -1,4 +1,4 @@
-"""What job files of up to a thousand million calls take: memory and time of commands, and whether both grow
+"""What job files of up to a billion calls take: memory and time of commands, and whether both grow
 as they should.
 
 A job of two ranks is run, and the record of the second one multiplied, as many_processes.py does it: all

@@ -18,7 +18,7 @@ from pathlib import Path
 from job_file import MPI, PROGRAM
 from tabulate import tabulate
 
-from ensembles.readers.layout import JOB, JOB_PROCESS, SPOOL
+from ensembles.model.c_layout import JOB, JOB_PROCESS, SPOOL
 
 STEPS = {
     "open": "ensembles.open(run)",
@@ -67,7 +67,7 @@ def multiplied(job: bytes, processes: int) -> bytes:
 def measure(step: str, run: str) -> tuple[float, float]:
     """Seconds of processor time (best of some) and peak memory in MiB, imports left out."""
     program = (
-        "import json, os, re, sys, time, numpy, ensembles.opening, ensembles.cli.info, ensembles.cli.main\n"
+        "import json, os, re, sys, time, numpy, ensembles.run.open, ensembles.cli.info, ensembles.cli.main\n"
         "import ensembles.summaries.from_cells, tabulate, h5py\n"
         f"run, out, begin = {run!r}, sys.stdout, time.process_time()\n"
         f"{step}\n"

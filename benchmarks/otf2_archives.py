@@ -20,9 +20,9 @@ from otf2.enums import IoOperationMode, IoParadigmClass, IoParadigmFlag, Locatio
 from tabulate import tabulate
 
 import ensembles
-from ensembles.readers.foreign import otf2 as reader
-from ensembles.writers.otf2 import write_otf2
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.readers.foreign.otf2 import source as reader
+from ensembles.workloads.synthetic import synthetic_run
+from ensembles.writers.exchange.otf2 import write_otf2
 
 REPEATS = 3
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import bench
 import numpy as np
 
-from ensembles.simulation.under_model import environment_for, held_back, shared_model
+from ensembles.workloads.simulation.live_model import environment_for, held_back, shared_model
 
 OPERATION_S = 0.001
 READ_BYTES = 65_536

@@ -1,7 +1,7 @@
 """How fast runs are read and collected: 10 million events, of few tasks and of 10,240, beside the time to
 read their bytes; and what of a `trace.h5` a slice reads.
 
-Every measurement is a process of its own, so that its peak memory is its own; the best of three counts.
+Every measurement is a separate process, which gives its own peak memory; the best of three counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 SHAPES = {"64 tasks × 156,250": (64, 156_250), "10,240 tasks × 977": (10_240, 977)}
 REPEATS = 3
@@ -31,7 +31,7 @@ for path in sorted(os.scandir(run), key=lambda entry: entry.name):
 NEW_MEMORY = "numpy.empty(56 * events, 'u1').fill(1)"
 COLUMNS = "import ensembles; len(ensembles.open(run).events)"
 CHUNKS = "import ensembles; sum(map(len, ensembles.open(run).chunks()))"
-COLLECT = "from ensembles.collection import collect; collect(run, run + '.h5')"
+COLLECT = "from ensembles.run.collect import collect; collect(run, run + '.h5')"
 RANK = "len(ensembles.open(run).select(rank=3))"
 MOMENT = "len(ensembles.open(run).select(time='100..101'))"
 EXPORT = (
@@ -58,10 +58,11 @@ STEPS = (
 
 def measure(step: str, run: str, events: int) -> tuple[float, float, float]:
     """Seconds by the clock and of the processor (best of some), and peak memory in MiB, of a step in a
-    process of its own, imports left out."""
+    its own process, imports left out."""
     program = (
         "import json, os, re, sys, time\n"
-        "import numpy, ensembles.opening, ensembles.collection, ensembles.writers.tracefile, tabulate\n"
+        "import numpy, tabulate, ensembles.run.open, ensembles.run.collect\n"
+        "import ensembles.writers.tracefile.tracefile\n"
         f"run, events = {run!r}, {events}\n"
         "out = sys.stdout\n"
         "begin, used = time.perf_counter(), time.process_time()\n"

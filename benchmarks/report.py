@@ -21,7 +21,7 @@ from tabulate import tabulate
 
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 SHAPES = {"64 tasks × 156,250": (64, 156_250), "10,240 tasks × 977": (10_240, 977)}
 REPEATS = 3
@@ -46,7 +46,7 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM"
 
 
 def best_time(program: str, *arguments: str) -> tuple[float, float]:
-    """Seconds and peak memory in MiB of a Python program in a process of its own: the best of some runs."""
+    """Seconds and peak memory in MiB of a Python program in its own process: the best of some runs."""
     results = []
     for _ in range(REPEATS):
         begin = time.perf_counter()

@@ -1,6 +1,6 @@
 """What large runs cost: memory and time of each command, and how a pass divides among worker processes.
 
-Every measurement is a process of its own, so that its peak memory is its own. Times are of the processor (all
+Every measurement is a separate process, which gives its own peak memory. Times are of the processor (all
 threads of the process) and of the clock; on a busy machine only the first mean anything. For workers the
 processor time of each is told, and from the longest of these what the pass takes with a processor for each.
 """
@@ -23,10 +23,10 @@ import ensembles
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary, ignoring_run
-from ensembles.structure.ordinals_of_run import Operations
+from ensembles.structure.ordinals.detect import Operations
 from ensembles.summaries.cells import CellSummary
 from ensembles.viz.report import report_requests
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 EVENTS_PER_TASK = 156_250
 
@@ -83,7 +83,7 @@ def of_operations(_) -> dict[str, SummaryRequest]:
     return {"operations": SummaryRequest(Operations)}
 
 
-def of_cells(_) -> dict[str, SummaryRequest]:
+def from_cells(_) -> dict[str, SummaryRequest]:
     """The summary that the recorder keeps."""
     return {"cells": SummaryRequest(_cells)}
 
@@ -114,7 +114,7 @@ def commands(run: str, memory: str, folder: str, wanted: Sequence[str] = tuple(C
 def divided(run: str) -> list[list[str]]:
     """One worker and two, for summaries of which the first is cheap and the others are work."""
     rows = []
-    wanted = {"operations": of_operations, "all of a report": of_a_report, "cells": of_cells}
+    wanted = {"operations": of_operations, "all of a report": of_a_report, "cells": from_cells}
     for name, requests_of in wanted.items():
         whole = 0.0
         for workers in (1, 2):

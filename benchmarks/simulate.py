@@ -1,7 +1,7 @@
 """How fast ``ensio-simulate`` is, and how much memory it takes: events a second of a core's own time, beside
 those that never reach the model (the baseline); and 10,240 and a million tasks in mode profile.
 
-Every measurement is a process of its own, so that its peak memory is its own; the best of some counts.
+Every measurement is a separate process, which gives its own peak memory; the best of some counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HEADERS = ("calls", "tasks", "events", "ns an event", "× baseline", "M events/s
 
 
 def write_plan(path: Path, tasks: int, calls: int, call: str, size: int) -> None:
-    """Every task opens the one file and makes `calls` calls of one kind on places of its own."""
+    """Every task opens the one file and makes `calls` calls of one kind at its own places."""
     opened = "mpiio.open" if call.startswith("mpiio.") else "posix.open"
     text = (
         f"seed 1\ntasks {tasks}\ntasks_per_node 4\ncalls 2\n{opened}\n{call}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 
 def main() -> None:

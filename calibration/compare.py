@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tabulate import tabulate
 
 import ensembles as en
-from ensembles.statistics.comparison.samples import compare_samples
-from ensembles.statistics.sample import Sample
+from calibration.page import show
+from ensembles.comparison.compare_samples import compare_samples
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "python" / "statistics"))
@@ -29,7 +29,7 @@ def main(quick: bool = False) -> None:
     for part in (alike_groups, alike_single_runs, slower_modes, slower_single_runs, real_tables):
         rows += part(trials)
     rows += speed()
-    print(tabulate(rows, ("claim", "measured", "goal"), disable_numparse=True))
+    show(rows, ("claim", "measured", "goal"))
 
 
 def alike_groups(trials: int) -> list[Row]:
@@ -63,7 +63,7 @@ def alike_groups(trials: int) -> list[Row]:
 
 
 def alike_single_runs(trials: int) -> list[Row]:
-    """One run a side; phases are fast or slow as a whole, and much like the one before."""
+    """One run per group; phases are fast or slow as a whole, and much like the one before."""
     rows = []
     for phases, memory, heavy in (
         (8, 0.95, False),
@@ -81,7 +81,7 @@ def alike_single_runs(trials: int) -> list[Row]:
             compare_samples([[run_of_phases(rng, phases, memory=memory, heavy=heavy)] for _ in range(2)])
             for _ in range(trials)
         ]
-        name = f"alike: one run a side, {phases} phases, correlation {memory:g}" + ", heavy tails" * heavy
+        name = f"alike: one run per group, {phases} phases, correlation {memory:g}" + ", heavy tails" * heavy
         rows.append((name, told(found), "different <= 5 %"))
     return rows
 
@@ -120,7 +120,7 @@ def slower_modes(trials: int) -> list[Row]:
 
 
 def slower_single_runs(trials: int) -> list[Row]:
-    """One run a side, of which one takes a quarter longer."""
+    """One run per group, of which one takes a quarter longer."""
     rows = []
     for phases, memory in ((24, 0.0), (40, 0.0), (160, 0.5), (160, 0.8)):
         rng = np.random.default_rng([2006, phases, int(100 * memory)])
@@ -130,7 +130,7 @@ def slower_single_runs(trials: int) -> list[Row]:
         ]
         rows.append(
             (
-                f"a quarter more of all, one run a side, {phases} phases, correlation {memory:g}",
+                f"a quarter more of all, one run per group, {phases} phases, correlation {memory:g}",
                 told(found),
                 "",
             )
@@ -142,7 +142,7 @@ def real_tables(trials: int) -> list[Row]:
     """Phases of a real run dealt out at random to two sides; repetitions of a benchmark."""
     folder = Path(os.environ.get("ENSIO_DATA") or ROOT.parent / "shared" / "data") / "tables"
     if not folder.is_dir():
-        return [(f"real tables: not measured, there is no {folder} (set ENSIO_DATA)", "", "")]
+        return [("real tables: not measured, since ENSIO_DATA names no folder with tables", "", "")]
     rows = []
     with np.load(folder / "vpic_hdf5_summit_gpfs_192.npz") as table:
         table = dict(table)
@@ -194,11 +194,11 @@ def speed() -> list[Row]:
     rng = np.random.default_rng(2005)
     many = [[run_of_modes(rng, THREE_MODES, calls=1_000_000) for _ in range(5)] for _ in range(2)]
     phase = np.repeat(np.arange(1000), 1000)
-    single = [[Sample.of(rng.lognormal(-7, 0.5, 1_000_000), phase)] for _ in range(2)]
+    single = [[CountedDurations.from_durations(rng.lognormal(-7, 0.5, 1_000_000), phase)] for _ in range(2)]
     rows = []
     for name, groups in (
         ("5 + 5 runs of a million calls", many),
-        ("one run a side, 1,000 phases of 1,000 calls", single),
+        ("one run per group, 1,000 phases of 1,000 calls", single),
     ):
         compare_samples(groups)
         before = time.thread_time()

@@ -1,7 +1,7 @@
 """How often `modes` is right: numbers, places, clocks, harmonics, on ensembles whose truth is known.
 
 Counts are drawn from the exact chances of the bins, so that ten million calls cost what a thousand do.
-Run: python calibration/modes.py [--quick]"""
+Run: python -m calibration.modes [PART ...] [--quick]"""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy import stats
-from tabulate import tabulate
 
-from ensembles.statistics.modes.count import highs_and_lows
-from ensembles.statistics.modes.harmonics import harmonics_of
-from ensembles.statistics.modes.logcells import LogCells
-from ensembles.statistics.modes.modes import modes_of
-from ensembles.statistics.modes.valleys import DEPTH_RATIO
-from ensembles.statistics.resolution import clock_step_of_counts_s, clock_step_s
-from ensembles.statistics.sample import Sample
+from calibration.page import show
+from ensembles.statistics.modes.antimodes import DEPTH_RATIO
+from ensembles.statistics.modes.density import LogCells
+from ensembles.statistics.modes.harmonics import find_harmonics
+from ensembles.statistics.modes.modes import fit_modes, highs_and_lows
+from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_low_ns
 
 Row = tuple[str, str, str]
@@ -46,12 +45,12 @@ def chances(cdf: Cdf, step_s: float = 1e-9) -> np.ndarray:
     return np.diff(np.append(0.0, cdf((multiple[1:] - 0.5) * step_s)))
 
 
-def drawn(chance: np.ndarray, n: int, rng: np.random.Generator) -> Sample:
+def drawn(chance: np.ndarray, n: int, rng: np.random.Generator) -> CountedDurations:
     """A sample of so many independent calls."""
     counts = rng.multinomial(n, chance / chance.sum())
     used = np.flatnonzero(counts)
     edges_s = np.append(bin_low_ns().astype(np.float64), 2.0**64) * 1e-9
-    return Sample(
+    return CountedDurations(
         phase=np.zeros(1, np.int64),
         n=np.array([n]),
         min_s=edges_s[used[:1]],
@@ -93,8 +92,8 @@ def true_modes(cdf: Cdf, low: float, high: float, depth: float = 1.0) -> int:
     return sum(1 for a, b, c in zip(heights, heights[1:], heights[2:], strict=False) if b > a and b > c) or 1
 
 
-def _number(sample: Sample) -> int:
-    cells = LogCells.of(sample.counts, clock_step_of_counts_s(sample.counts))
+def _number(sample: CountedDurations) -> int:
+    cells = LogCells.from_counts(sample.counts, clock_step_of_counts_s(sample.counts))
     return (len(highs_and_lows(cells)[0]) + 1) // 2
 
 
@@ -158,9 +157,9 @@ def clocks(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
             binned, raw = 0, 0
             for _ in range(repeats):
                 durations_s = 1e-6 * rounding(rng.lognormal(np.log(center), sigma, 20_000))
-                sample = Sample.of(durations_s)
+                sample = CountedDurations.from_durations(durations_s)
                 binned += _number(sample) != 1
-                raw += len(modes_of(sample, size=2, resolution_s=clock_step_s(durations_s))) != 1
+                raw += len(fit_modes(sample, size=2, resolution_s=clock_step_s(durations_s))) != 1
             how = f"µs clock ({rounding.__name__}), {name}, 20,000 calls"
             yield f"modes of the clock: {how}, bins", f"{binned / repeats:.1%} of {repeats}", "0 %"
             yield f"modes of the clock: {how}, raw", f"{raw / repeats:.1%} of {repeats}", "0 %"
@@ -175,7 +174,7 @@ def intervals(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
         held = np.zeros(3)
         trials = 0
         for _ in range(3 * repeats if n == 10**3 else repeats):
-            found = modes_of(drawn(chance, n, rng))
+            found = fit_modes(drawn(chance, n, rng))
             if len(found) != 2:
                 continue
             for mode, t_log, share in zip(found.modes, place, weight, strict=True):
@@ -190,7 +189,7 @@ def intervals(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
             ("Weibull 3", UNIMODAL["Weibull 3"], SCALE_S),
         ):
             chance = chances(cdf)
-            found = [modes_of(drawn(chance, n, rng)).modes[0] for _ in range(repeats)]
+            found = [fit_modes(drawn(chance, n, rng)).modes[0] for _ in range(repeats)]
             share = np.mean([mode.low_s <= mode_s <= mode.high_s for mode in found])
             yield f"coverage of place: {name}, n = {n:.0e}", f"{share:.1%} of {repeats}", "87–93 %"
 
@@ -203,16 +202,16 @@ def phases(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
     for _ in range(repeats):
         durations_s = rng.lognormal(np.log(SCALE_S), 0.2, len(phase))
         durations_s[phase == 17] *= 5
-        found = modes_of(Sample.of(durations_s, phase))
+        found = fit_modes(CountedDurations.from_durations(durations_s, phase))
         told += any(bump.phase == 17 for bump in found.bumps)
         alone += len(found) == 1
         durations_s = np.exp(
             np.log(SCALE_S) + rng.normal(0, 0.15, 50)[phase] + rng.normal(0, 0.2, len(phase))
         )
-        mode = modes_of(Sample.of(durations_s, phase)).modes[0]
+        mode = fit_modes(CountedDurations.from_durations(durations_s, phase)).modes[0]
         held += mode.low_s <= SCALE_S <= mode.high_s
     yield "a bump of one phase of 50 is told", f"{told / repeats:.0%} of {repeats}", "100 %"
-    yield "and is no mode", f"{alone / repeats:.0%} of {repeats}", "100 %"
+    yield "and is not a mode", f"{alone / repeats:.0%} of {repeats}", "100 %"
     yield "coverage of place: 50 phases that differ", f"{held / repeats:.1%} of {repeats}", "85–95 %"
 
 
@@ -222,7 +221,9 @@ def harmonics(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
     found = 0
     for _ in range(repeats):
         order = rng.choice([1, 2, 4], 4096, p=[0.6, 0.25, 0.15])
-        result = modes_of(Sample.of(32.0 / order * np.exp(rng.normal(0, 0.06, 4096)))).harmonics
+        result = fit_modes(
+            CountedDurations.from_durations(32.0 / order * np.exp(rng.normal(0, 0.06, 4096)))
+        ).harmonics
         found += result is not None and result.orders == (1, 2, 4) and abs(result.fundamental_s - 32) < 1
     yield "harmonics R, R/2, R/4 found, 4,096 calls", f"{found / repeats:.0%} of {repeats}", "≥ 95 %"
     width = 0.08
@@ -232,12 +233,12 @@ def harmonics(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
             place = modes_apart(modes, 2.5 * width, rng)
             known = (place * 0.99, place, place * 1.01)
             reach = np.log(place[-1] / place[0]) + 4.65 * width  # as far as 98 % of the calls
-            false += harmonics_of(*known, reach, seed, [width] * modes) is not None
+            false += find_harmonics(*known, reach, seed, [width] * modes) is not None
         yield f"harmonics among {modes} modes at random", f"{false / times:.1%} of {times}", "≤ 5 %"
 
 
 def modes_apart(modes: int, least: float, rng: np.random.Generator) -> np.ndarray:
-    """Places of modes at random over two decades, none nearer to another than can be told apart."""
+    """Places of modes at random over two decades, none nearer to another than can be distinguished."""
     while True:
         place_log = np.sort(rng.uniform(0, np.log(100), modes))
         if np.diff(place_log).min() >= least:
@@ -251,7 +252,7 @@ def speed(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
             sample, times = drawn(chances(UNIMODAL[name]), n, rng), []
             for _ in range(3 if quick else 5):
                 begin = time.thread_time()
-                modes_of(sample)
+                fit_modes(sample)
                 times.append(time.thread_time() - begin)
             yield f"time of modes: {name}, n = {n:.0e}", f"{np.median(times):.3f} s", "≤ 0.3 s"
 
@@ -265,11 +266,7 @@ def main(quick: bool = False, seed: int = 20_261_121, names: tuple[str, ...] = (
         if names and part.__name__ not in names:
             continue
         rows = list(part(quick, np.random.default_rng(seed)))
-        print(
-            tabulate(rows, ("claim: " + part.__name__, "measured", "goal"), disable_numparse=True),
-            "\n",
-            flush=True,
-        )
+        show(rows, ("claim: " + part.__name__.replace("_", " "), "measured", "goal"))
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import integrate, stats
-from tabulate import tabulate
 
 import ensembles as en
+from calibration.page import show
 
 LEVEL = 0.9
 GOAL = "87–93 %"
@@ -71,7 +71,7 @@ def truth_of(distribution: stats.rv_continuous) -> dict[str, float]:
 class Measured(NamedTuple):
     """How the intervals of one estimate did.
 
-    The share that held the truth; the share that is open on a side, and holds it easily; the median width
+    The share that held the truth; the share that is open at one end, and holds it easily; the median width
     over the true value.
     """
 
@@ -141,7 +141,7 @@ def main(quick: bool = False, seed: int = 41) -> None:
     """Print coverage and width of each interval."""
     headers = (f"truth in the {LEVEL:.0%} interval", "measured", "open", "median width / value", "goal")
     for part in (independent, dependent):
-        print(tabulate(part(quick, seed), headers, disable_numparse=True), "\n", flush=True)
+        show(part(quick, seed), headers)
 
 
 if __name__ == "__main__":

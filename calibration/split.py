@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.special import ndtr, ndtri
-from tabulate import tabulate
 
-from ensembles.statistics.dependence import dependence_of
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.split import split_of
+from calibration.page import say, show
+from ensembles.statistics.resampling.dependence import estimate_dependence
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.sums.split import predict_split
 
 CALLS = (1, 2, 4, 8)
 
@@ -49,8 +49,10 @@ def coverage(shape, phases: int, by_phase: float, by_task: float, trials: int, s
         phase, rank, _ = (index.ravel() for index in np.indices(measured.shape))
         order = np.lexsort((phase, rank))
         durations_s = measured.ravel()
-        known = dependence_of(durations_s[order], rank[order], phase[order])
-        for split in split_of(Sample.of(durations_s, phase), CALLS, tasks, known).splits:
+        known = estimate_dependence(durations_s[order], rank[order], phase[order])
+        for split in predict_split(
+            CountedDurations.from_durations(durations_s, phase), CALLS, tasks, known
+        ).splits:
             new = draw(rng, shape, 50, tasks, split.calls, by_phase, by_task).mean(2).max(1)
             inside = np.mean((new >= split.low_s) & (new <= split.high_s))
             found[split.calls].append((inside, (split.high_s - split.low_s) / split.median_s))
@@ -69,8 +71,8 @@ def main(quick: bool = False) -> None:
                 found = coverage(shape, phases, by_phase, by_task, 10 if quick else 100, seed=phases)
                 cells = [f"{found[k][0]:.3f} ({found[k][1]:.2f})" for k in CALLS]
                 rows.append((name, by_phase, by_task, phases, *cells))
-    print("Slowest of 64 tasks that make k calls: coverage of the 90 % interval (median width over median)")
-    print(tabulate(rows, ("calls", "by phase", "by task", "phases", *(f"k = {k}" for k in CALLS))))
+    say("Slowest of 64 tasks that make k calls: coverage of the 90 % interval (median width over median).")
+    show(rows, ("calls", "by phase", "by task", "phases", *(f"k = {k}" for k in CALLS)))
 
 
 if __name__ == "__main__":

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from tabulate import tabulate
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python" / "structure"))
 
 from simulated import NUMBERS, Program
 
-from ensembles.structure.phases import find_phases
-from ensembles.structure.trend import trend_of
+from calibration.page import show
+from ensembles.structure.ordinals.trend import fit_trend
+from ensembles.structure.phases.detect import find_phases
 
 MADBENCH_S = [15, 15, 15, 30, 60, 120, 250, 500] + [15] * 8
 MILD_S = [15, 15, 15, 18, 21, 25, 30, 36] + [15] * 8
@@ -41,7 +41,7 @@ def a_program(seed: int, recorded: bool) -> bool:
             program.compute(float(10 ** random.uniform(5, 9)))
     events, truth = program.recorded()
     io = np.isin(events.call, [NUMBERS["pread"], NUMBERS["pwrite"]])
-    found = find_phases(events).of(events)[io]
+    found = find_phases(events).phase_index(events)[io]
     return bool(np.array_equal(np.unique(found, return_inverse=True)[1] + 1, truth[io]))
 
 
@@ -52,7 +52,7 @@ def a_trend(typical_s: list[float], seed: int, of_ordinal: float) -> tuple[bool,
     logs = np.log(np.array(typical_s, float)) + random.normal(0, 0.3, (256, p))
     logs += random.normal(0, of_ordinal, p)
     ordinal = np.arange(1, p + 1)
-    trend = trend_of(ordinal, ordinal, np.median(logs, axis=0))
+    trend = fit_trend(ordinal, ordinal, np.median(logs, axis=0))
     return trend.worsening, trend.from_, trend.to
 
 
@@ -71,7 +71,7 @@ def main(quick: bool = False) -> None:
         alarms = np.mean([a_trend([1.0] * p, 20_000 + seed, of_ordinal)[0] for seed in range(times)])
         what = f"no trend in {p} ordinals with effects of σ = {of_ordinal}"
         rows.append([f"{what}: alarms", f"{alarms:.1%} of {times}", "≤ 5 %"])
-    print(tabulate(rows, ["structure", "measured", "goal"], disable_numparse=True))
+    show(rows, ("structure", "measured", "goal"))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 
 import numpy as np
-from tabulate import tabulate
 
 from calibration.cases.drifts import DRIFTS, later_half
 from calibration.cases.many_calls import Chances, many_calls_coverage
@@ -21,10 +20,11 @@ from calibration.cases.tail_cases import (
     phased_coverage,
 )
 from calibration.cases.tail_tables import TABLES, ensembles_of, folder
-from ensembles.ensemble_of_run import IN_MEMORY
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.backtest import backtest_of
-from ensembles.statistics.slowest.exchangeability import Calls
+from calibration.page import say, show
+from ensembles.ensemble.from_run import IN_MEMORY
+from ensembles.statistics.extremes.backtest import run_backtest
+from ensembles.statistics.extremes.exchangeability import CallAttributes
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 RATIOS = (0.1, 1.0, 10.0, 100.0)
 STEPS = (0.25, 1.0, 4.0, 16.0)
@@ -37,10 +37,11 @@ _HEADER = ("claim", "measured", "low, high", "median width", "refused", "goal", 
 def main(quick: bool = False) -> None:
     """Print the table."""
     trials, sizes = (40, (1000,)) if quick else (300, (1000, 10000))
-    print(
-        f"Slowest of N, intervals at 90 %, {trials} trials a line; a share of 0.9 is then known to", end=" "
+    error = 1.64 * (0.09 / trials) ** 0.5
+    say(
+        f"Slowest of N, intervals at 90 %, {trials} trials a line. "
+        f"A share of 0.9 is then known to ± {error:.3f}, with a chance of 90 %."
     )
-    print(f"{1.64 * (0.09 / trials) ** 0.5:.3f} (90 %)", flush=True)
     rows = independent_rows(trials, sizes, tuple(INDEPENDENT))
     if not quick:
         rows += many_calls_rows(2 * trials)
@@ -48,7 +49,7 @@ def main(quick: bool = False) -> None:
     drift_rows(20 if quick else 100)
     real_rows(quick)
     met = sum(row[-1] == "yes" for row in rows)
-    print(f"{met} of {len(rows)} within their goal", flush=True)
+    say(f"{met} of {len(rows)} lines are within their goal.")
 
 
 def independent_rows(trials: int, sizes: tuple[int, ...], names: tuple[str, ...]) -> list[list[str]]:
@@ -81,7 +82,7 @@ def many_calls_rows(trials: int) -> list[list[str]]:
                         for ratio, one in zip(RATIOS, found, strict=True)
                     ]
                 )
-                print(f"standard errors {', '.join(f'{one.error:.3f}' for one in found)}", flush=True)
+                say(f"Standard errors: {', '.join(f'{one.error:.3f}' for one in found)}.")
     return rows
 
 
@@ -105,7 +106,7 @@ def phased_rows(trials: int, quick: bool) -> list[list[str]]:
 
 def drift_rows(trials: int) -> None:
     """The later half of a run that drifts, from the first: how often that is refused, and what is covered."""
-    print("\nLater half of a run from its first half", flush=True)
+    say("Later half of a run from its first half:")
     rows = []
     for phases in (40, 160):
         for name in DRIFTS:
@@ -122,18 +123,18 @@ def drift_rows(trials: int) -> None:
                 ]
             )
     header = ("run", "covered, not asked whether settled", "refused", "covered", "of these in 0.80 to 0.96")
-    print(tabulate(rows, header, disable_numparse=True), flush=True)
+    show(rows, header)
 
 
 def real_rows(quick: bool) -> None:
     """Real ensembles: phases, later phases and ranks left out."""
     if not folder().is_dir():
-        print(f"real tables: not measured, there is no {folder()} (set ENSIO_DATA)", flush=True)
+        say("Real tables: not measured, since ENSIO_DATA names no folder with tables.")
         return
     rows: list[list[str]] = []
     verdicts: dict[str, list[str]] = {}
     for what, calls in _real_ensembles(quick):
-        found = backtest_of(Sample.of(calls.durations_s, calls.phase), calls=calls)
+        found = run_backtest(CountedDurations.from_durations(calls.durations_s, calls.phase), calls=calls)
         row = [what]
         for kind in found.kinds:
             if kind.coverage is None or kind.width is None or kind.refused > kind.trials:
@@ -145,13 +146,13 @@ def real_rows(quick: bool) -> None:
             row.append(shown)
             verdicts.setdefault(kind.kind, []).append(verdict)
         rows.append(row)
-    print(tabulate(rows, ("real ensemble", "phases", "later phases", "ranks"), disable_numparse=True))
+    show(rows, ("real ensemble", "phases", "later phases", "ranks"))
     for kind, told in verdicts.items():
         parts = ", ".join(f"{told.count(word)} {word}" for word in ("within", "over", "under", "refused"))
-        print(f"{kind} left out, goal 0.80 to 0.96: {parts}", flush=True)
+        say(f"{kind} left out, goal 0.80 to 0.96: {parts}.")
 
 
-def _real_ensembles(quick: bool) -> Iterator[tuple[str, Calls]]:
+def _real_ensembles(quick: bool) -> Iterator[tuple[str, CallAttributes]]:
     for name in TABLES[:1] if quick else TABLES:
         yield from ensembles_of(name)
 
@@ -165,7 +166,7 @@ def _row(claim: str, count: Count | Chances, low: float, high: float) -> list[st
 
 def _shown(rows: list[list[str]]) -> list[list[str]]:
     """A part of the table, printed as soon as it is there."""
-    print(tabulate(rows, _HEADER, disable_numparse=True), flush=True)
+    show(rows, _HEADER)
     return rows
 
 

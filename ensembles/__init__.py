@@ -1,19 +1,24 @@
-"""ensio's analysis: from the I/O calls of thousands of tasks to ensembles."""
+"""Analyse recorded I/O: from the calls of thousands of tasks to ensembles.
+
+`open` reads a run, `Run.ensemble` gives the durations of its calls, `diagnose` reports causes of slow
+I/O and `compare` compares runs.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from ensembles.errors import EnsioError
+from ensembles.model import extensions
+from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
-    from ensembles.comparing import compare
+    from ensembles.comparison.compare import compare
     from ensembles.diagnosis.diagnose import diagnose
-    from ensembles.ensemble import Ensemble
-    from ensembles.events import OPS, Call, Events
-    from ensembles.opening import open
-    from ensembles.regions import phase, region
-    from ensembles.run import Process, Run
+    from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.model.events import OPS, Call, Events
+    from ensembles.recorder.annotate import phase, region
+    from ensembles.run.open import open
+    from ensembles.run.run import Process, Run
 
 __version__ = "0.1.0"
 
@@ -33,22 +38,31 @@ __all__ = [
 ]
 
 _HOMES = {
-    "compare": "ensembles.comparing",
+    "compare": "ensembles.comparison.compare",
     "diagnose": "ensembles.diagnosis.diagnose",
-    "OPS": "ensembles.events",
-    "Call": "ensembles.events",
-    "Ensemble": "ensembles.ensemble",
-    "Events": "ensembles.events",
-    "Process": "ensembles.run",
-    "Run": "ensembles.run",
-    "open": "ensembles.opening",
-    "phase": "ensembles.regions",
-    "region": "ensembles.regions",
+    "OPS": "ensembles.model.events",
+    "Call": "ensembles.model.events",
+    "Ensemble": "ensembles.ensemble.ensemble",
+    "Events": "ensembles.model.events",
+    "Process": "ensembles.run.run",
+    "Run": "ensembles.run.run",
+    "open": "ensembles.run.open",
+    "phase": "ensembles.recorder.annotate",
+    "region": "ensembles.recorder.annotate",
 }
 
 
+def _ensemble_from_events(events: Events, per: Literal["call", "MiB"]) -> Ensemble:
+    from ensembles.ensemble.ensemble import Ensemble
+
+    return Ensemble.from_events(events, per)
+
+
+extensions.ensemble_from_events = _ensemble_from_events
+
+
 def __getattr__(name: str) -> Any:
-    """Import what stands on NumPy when it is first asked for, so that ``ensio --help`` need not."""
+    """Import a public name on first use, so that ``ensio --help`` starts without NumPy."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

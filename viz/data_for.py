@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ensembles.ensemble import Ensemble
-from ensembles.errors import EnsioError
-from ensembles.events import Call, Events
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import Summary, ignoring_run
-from ensembles.run import Run
+from ensembles.run.run import Run
 from ensembles.summaries.calltable import CallTable
-from ensembles.summaries.from_cells import histogram_of, moments_of, table_of, totals_of
+from ensembles.summaries.from_cells import (
+    histogram_from_cells,
+    moments_from_cells,
+    table_from_cells,
+    totals_from_cells,
+)
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
@@ -22,10 +27,10 @@ from ensembles.summaries.runtotals import RunTotals
 S = TypeVar("S", bound=Summary)
 
 _FROM_CELLS: dict[type, Callable[[Run], Any]] = {
-    LogHistogram: lambda run: histogram_of(run.summary),
-    CallMoments: lambda run: moments_of(run.summary),
-    CallTable: lambda run: table_of(run.summary, run.files),
-    RunTotals: lambda run: totals_of(run.summary),
+    LogHistogram: lambda run: histogram_from_cells(run.summary),
+    CallMoments: lambda run: moments_from_cells(run.summary),
+    CallTable: lambda run: table_from_cells(run.summary, run.files),
+    RunTotals: lambda run: totals_from_cells(run.summary),
 }
 """Summaries for which the recorder's own is enough."""
 

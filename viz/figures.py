@@ -13,8 +13,8 @@ from bokeh.models.annotations import Legend, LegendItem, Title
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
-from ensembles.ensemble import Ensemble
-from ensembles.viz.units import scaled_ticks, time_ticks, time_unit
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.viz.style import scaled_ticks, time_ticks, time_unit
 
 LEFT_BORDER = 76
 """Room for the labels of the vertical axis, in pixels: the same everywhere, so that linked time axes are
@@ -164,7 +164,7 @@ def plain(text: str) -> str:
     return re.sub(r"[^\w .,:;()%+–-]", "?", text)
 
 
-def say_empty(fig: figure, sentence: str) -> None:
+def annotate_empty(fig: figure, sentence: str) -> None:
     """Write in the middle of a picture, whose ranges are set, why there is nothing in it."""
     middle = [
         (start * end) ** 0.5 if isinstance(scale, LogScale) else (start + end) / 2

@@ -20,13 +20,12 @@ from bokeh.models import (
 from bokeh.models.annotations import Legend, LegendItem
 from bokeh.plotting import figure
 
-from ensembles.events import Call
+from ensembles.model.events import Call
+from ensembles.model.units import seconds_text
 from ensembles.summaries.histogram import LogHistogram
-from ensembles.units import seconds_text
-from ensembles.viz.colours import CLASS_OF_OP, COLOURS, shade
 from ensembles.viz.data_for import data_for
-from ensembles.viz.figures import label_duration_axis, new_figure, retitle, say_empty, steps
-from ensembles.viz.units import time_hover, time_ticks
+from ensembles.viz.figures import annotate_empty, label_duration_axis, new_figure, retitle, steps
+from ensembles.viz.style import CLASS_OF_OP, COLOURS, shade, time_hover, time_ticks
 
 _MOST_LINEAR_BINS = 120
 _LEAST_LINEAR_BINS = 24
@@ -183,7 +182,7 @@ def _draw(
 
 def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> None:
     if not items:
-        say_empty(fig, "no calls were recorded")
+        annotate_empty(fig, "no calls were recorded")
         return
     fig.add_layout(
         Legend(

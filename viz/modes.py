@@ -10,22 +10,21 @@ from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter, Rang
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
-from ensembles.ensemble import Ensemble
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.modes.modes import Modes
-from ensembles.units import count_text, seconds_text
-from ensembles.viz.colours import colour_of
 from ensembles.viz.figures import (
+    annotate_empty,
     ensemble_from,
     horizontal_legend,
     label_log_durations,
     legend_item,
     new_figure,
     plain,
-    say_empty,
     steps,
     subtitle,
 )
-from ensembles.viz.units import percent_text, time_hover
+from ensembles.viz.style import op_colour, percent_text, time_hover
 
 _HEIGHT = 360
 _DARK = "#222222"
@@ -71,11 +70,11 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     fig.yaxis.axis_label = "calls per bin (about 9 % wide)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[0]")
     if empty:
-        say_empty(fig, "there are no calls")
+        annotate_empty(fig, "there are no calls")
         return fig
     if found.refused:
         subtitle(fig, str(found))
-    colour = colour_of(ensemble.op)
+    colour = op_colour(ensemble.op)
     area = fig.varea_step(
         x=edges_s,
         y1=np.zeros(len(edges_s)),

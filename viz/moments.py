@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ensembles.events import Call
+from ensembles.model.events import Call
+from ensembles.model.units import seconds_text
 from ensembles.summaries.bins import RELATIVE_WIDTH
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
-from ensembles.units import seconds_text
 from ensembles.viz.data_for import all_data_for
 
 _LEVELS = (0.5, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
-class Table:
+class MomentsTable:
     """A table that shows itself in a notebook.
 
     Attributes
@@ -44,7 +44,7 @@ class Table:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
 
-def moments(data: Any) -> Table:
+def moments(data: Any) -> MomentsTable:
     """Tabulate count, moments and quantiles of the durations of each call, those that took the most time
     first.
 
@@ -61,7 +61,7 @@ def moments(data: Any) -> Table:
     else:
         call_moments, histogram = all_data_for(data, CallMoments, LogHistogram)
     order = sorted(call_moments.moments.items(), key=lambda item: -item[1].n * item[1].mean_ns)
-    return Table(
+    return MomentsTable(
         ("call", "n", "mean", "std", "skewness", "excess kurtosis", "min", "median", "p95", "p99", "max"),
         [_row(call, found, histogram) for call, found in order],
         f"Median, p95 and p99 are read from a histogram: they are right within the width of a bin "

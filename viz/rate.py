@@ -16,21 +16,20 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from ensembles.model.units import bytes_text, seconds_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
-from ensembles.units import bytes_text, seconds_text
-from ensembles.viz.colours import COLOURS
 from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import (
+    annotate_empty,
     horizontal_legend,
     label_time_axis,
     legend_item,
     new_figure,
-    say_empty,
     steps,
     time_range,
 )
-from ensembles.viz.units import byte_unit, time_hover
+from ensembles.viz.style import COLOURS, byte_unit, time_hover
 
 
 def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> figure:
@@ -64,7 +63,7 @@ def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None)
     if not present:
         fig.y_range = Range1d(start=0, end=1)
         fig.yaxis.axis_label = "rate (MiB/s)"
-        say_empty(fig, "no bytes were read or written")
+        annotate_empty(fig, "no bytes were read or written")
         return fig
     rates = {direction: curve.rate_bytes_per_s(direction) for direction in present}
     top = max(float(values.max()) for values in rates.values())

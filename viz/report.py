@@ -16,15 +16,23 @@ from jinja2 import Environment
 from ensembles import __version__
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
-from ensembles.errors import EnsioError
-from ensembles.events import Events
+from ensembles.files.atomic_write import atomic_write
+from ensembles.files.readership import find_readership
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import Summary
-from ensembles.run import Run
+from ensembles.run.run import Run
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.eventcount import EventCount
-from ensembles.summaries.from_cells import histogram_of, moments_of, sizes_of, table_of, totals_of
+from ensembles.summaries.from_cells import (
+    histogram_from_cells,
+    moments_from_cells,
+    sizes_from_cells,
+    table_from_cells,
+    totals_from_cells,
+)
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
@@ -39,8 +47,6 @@ from ensembles.viz.rate import rate
 from ensembles.viz.report_ensembles import Shown, shown_ensembles
 from ensembles.viz.report_tables import call_colours, call_table, facts, headline, missing, size_tables
 from ensembles.viz.trace_diagram import trace_diagram
-from ensembles.writers.readership import readership_of
-from ensembles.writers.wholefile import whole_file
 
 _OF_ALL_CALLS: dict[str, type[Summary]] = {
     "table": CallTable,
@@ -102,14 +108,14 @@ class ReportData:
         if run.has_all_events:
             return cls(**found), group
         cells = run.summary
-        sizes, classes = sizes_of(cells)
-        table, totals = table_of(cells, run.files), totals_of(cells)
+        sizes, classes = sizes_from_cells(cells)
+        table, totals = table_from_cells(cells, run.files), totals_from_cells(cells)
         return cls(
             table,
             totals,
             sizes,
-            histogram_of(cells),
-            moments_of(cells),
+            histogram_from_cells(cells),
+            moments_from_cells(cells),
             found["rate"],
             found["raster"],
             classes,
@@ -175,7 +181,7 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
         )
     try:
         # A place that cannot be written to is found out before the work is done, not after it.
-        with whole_file(path, readership_of(run.path)) as descriptor:
+        with atomic_write(path, find_readership(run.path)) as descriptor:
             if chunks is None:
                 page = _page_of_run(run)
             else:

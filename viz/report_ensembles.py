@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ensembles.ensemble import Ensemble
-from ensembles.ensemble_of_run import ensembles_of
-from ensembles.errors import EnsioError
-from ensembles.events import Call
-from ensembles.selection import Selection
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.ensemble.from_run import ensembles_from_run
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Call
+from ensembles.run.selection import Selection
 from ensembles.summaries.calltable import CallTable
 from ensembles.viz.modes import modes
 from ensembles.viz.tail import tail
@@ -55,7 +55,7 @@ def _ensembles(run: Any, calls: Sequence[Call]) -> list[Ensemble | EnsioError]:
     """The ensemble of each function, or why there is none."""
     chosen = [Selection.parse(call=call.name, layer=call.layer) for call in calls]
     try:
-        return list(ensembles_of(run, [each.for_run(run, from_summary=True) for each in chosen]))
+        return list(ensembles_from_run(run, [each.for_run(run, from_summary=True) for each in chosen]))
     except EnsioError:
         return [_ensemble(run, call) for call in calls]
 

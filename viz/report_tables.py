@@ -6,10 +6,9 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from ensembles.units import bytes_text, count_text, seconds_text, size_text
-from ensembles.viz.colours import CLASS_OF_OP, COLOURS
-from ensembles.viz.moments import Table
-from ensembles.viz.units import percent_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
+from ensembles.viz.moments import MomentsTable
+from ensembles.viz.style import CLASS_OF_OP, COLOURS, percent_text
 
 if TYPE_CHECKING:
     from ensembles.summaries.sizes import SizeTable
@@ -68,7 +67,7 @@ def facts(run: Any, summaries: ReportData) -> list[tuple[str, str, str]]:
     return shown
 
 
-def call_table(summaries: ReportData) -> Table:
+def call_table(summaries: ReportData) -> MomentsTable:
     """What the calls of each function add up to, those that took the most time first."""
     totals = summaries.table.totals
     all_ns = sum(each.time_ns for each in totals.values()) or 1
@@ -94,7 +93,7 @@ def call_table(summaries: ReportData) -> Table:
         )
     headers = ("call", "layer", "n", "bytes", "time in it", "share", "rate while in it", "failed")
     note = "Time is that of all tasks together; the rate is that of one task while it is inside the call."
-    return Table(headers, rows, note if rows else "")
+    return MomentsTable(headers, rows, note if rows else "")
 
 
 def call_colours(summaries: ReportData) -> dict[str, str]:
@@ -125,7 +124,7 @@ def missing(run: Any, summaries: ReportData) -> str:
     return f"{known}. The pictures over time show {kept} only: {which}."
 
 
-def size_tables(sizes: SizeTable, classes: dict[str, list[tuple[int, int, int]]]) -> dict[str, Table]:
+def size_tables(sizes: SizeTable, classes: dict[str, list[tuple[int, int, int]]]) -> dict[str, MomentsTable]:
     """The most frequent request sizes of reads and writes, by layer; of the classes only the range is
     known."""
     tables = {}
@@ -137,5 +136,5 @@ def size_tables(sizes: SizeTable, classes: dict[str, list[tuple[int, int, int]]]
         note = f"Sizes are many: each count may be too low by up to {lacking:,}." if lacking else ""
         if ranges:
             note = "Where calls of a size class had several sizes, their range is given."
-        tables[layer] = Table(("size of a request", "n"), rows, note)
+        tables[layer] = MomentsTable(("size of a request", "n"), rows, note)
     return tables

@@ -9,24 +9,23 @@ from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter, Rang
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
-from ensembles.ensemble import Ensemble
-from ensembles.errors import EnsioError
-from ensembles.statistics.slowest.curve import Curve
-from ensembles.statistics.slowest.equation1 import slowest_distribution
-from ensembles.statistics.slowest.tail_result import METHODS, Tail
-from ensembles.units import count_text, seconds_text
-from ensembles.viz.colours import colour_of
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import count_text, seconds_text
+from ensembles.statistics.extremes.maximum import METHODS, Tail
+from ensembles.statistics.extremes.order_statistics import maximum_distribution
+from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
 from ensembles.viz.figures import (
+    annotate_empty,
     ensemble_from,
     horizontal_legend,
     label_log_durations,
     legend_item,
     new_figure,
     plain,
-    say_empty,
     subtitle,
 )
-from ensembles.viz.units import time_hover
+from ensembles.viz.style import op_colour, time_hover
 
 _HEIGHT = 360
 _DARK = "#222222"
@@ -42,7 +41,7 @@ def tail(
     *,
     title: str | None = None,
     level: float = 0.9,
-    curve: Curve | None = None,
+    curve: PredictiveCdf | None = None,
 ) -> figure:
     """Draw the distribution of the slowest of N calls, as the chance that it is faster than a duration.
 
@@ -70,7 +69,7 @@ def tail(
     """
     ensemble = ensemble_from(data)
     tasks = _tasks(data, ensemble) if tasks is None else tasks
-    curve = Curve.of(ensemble, tasks, level) if curve is None else curve
+    curve = PredictiveCdf.from_ensemble(ensemble, tasks, level) if curve is None else curve
     answer = curve.answer
     x_range = _range(ensemble, curve)
     fig = new_figure(
@@ -85,11 +84,11 @@ def tail(
     fig.yaxis.axis_label = f"chance that the slowest of {answer.tasks:,} is faster"
     fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
     if not ensemble.n:
-        say_empty(fig, "there are no calls")
+        annotate_empty(fig, "there are no calls")
         return fig
     says = f"No answer: {answer.refused}." if answer.refused else f"Stands on {METHODS[answer.method]}."
     subtitle(fig, says)
-    items = _ours(fig, curve, colour_of(ensemble.op))
+    items = _ours(fig, curve, op_colour(ensemble.op))
     items += _equation1(fig, ensemble, answer)
     items += _seen(fig, ensemble, answer)
     horizontal_legend(fig, items)
@@ -114,16 +113,16 @@ def _title(ensemble: Ensemble, answer: Tail) -> str:
     return f"{what}: {between} with a chance of {100 * answer.level:g} %"
 
 
-def _range(ensemble: Ensemble, curve: Curve) -> Range1d:
+def _range(ensemble: Ensemble, curve: PredictiveCdf) -> Range1d:
     if not ensemble.n:
         return Range1d(start=1e-6, end=1.0)
     shown = [float(ensemble.sample.max_s.max()), *curve.duration_s.tolist()]
-    edges_s, chance = slowest_distribution(ensemble.sample, curve.answer.tasks)
+    edges_s, chance = maximum_distribution(ensemble.sample, curve.answer.tasks)
     shown += [float(edges_s[min(int(np.searchsorted(chance, level)), len(edges_s) - 1)]) for level in _SHOWN]
     return Range1d(start=max(min(shown), _LEAST_S) / 1.25, end=max(max(shown), 2 * _LEAST_S) * 1.25)
 
 
-def _ours(fig: figure, curve: Curve, colour: str) -> list[LegendItem]:
+def _ours(fig: figure, curve: PredictiveCdf, colour: str) -> list[LegendItem]:
     answer = curve.answer
     if answer.refused or answer.low_s is None or answer.high_s is None or answer.median_s is None:
         return []
@@ -151,7 +150,7 @@ def _ours(fig: figure, curve: Curve, colour: str) -> list[LegendItem]:
 def _equation1(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]:
     if answer.equation1 is None:
         return []
-    edges_s, chance = slowest_distribution(ensemble.sample, answer.tasks)
+    edges_s, chance = maximum_distribution(ensemble.sample, answer.tasks)
     used = np.flatnonzero((chance > 1e-6) & (np.append(True, chance[:-1]) < 1))
     used = np.arange(max(used[0] - 1, 0), used[-1] + 1) if len(used) else np.arange(1)
     # It cannot exceed what was seen.

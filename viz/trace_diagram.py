@@ -24,19 +24,18 @@ from bokeh.models.widgets import RadioButtonGroup
 from bokeh.plotting import figure
 
 from ensembles.summaries.raster import Raster
-from ensembles.viz.colours import COLOURS, LABELS
+from ensembles.viz.concurrency import tasks_inside
 from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import (
     LEFT_BORDER,
+    annotate_empty,
     horizontal_legend,
     legend_item,
     new_figure,
-    say_empty,
     time_range,
 )
-from ensembles.viz.share_images import ShareImage, share_images
-from ensembles.viz.tasks_inside import tasks_inside
-from ensembles.viz.units import time_hover
+from ensembles.viz.raster_images import ShareImage, share_images
+from ensembles.viz.style import COLOURS, LABELS, time_hover
 
 _SEPARATED_TASKS = 48
 
@@ -110,7 +109,7 @@ def _diagram(
     fig.xaxis.visible = False
     fig.grid.visible = False
     if not present:
-        say_empty(fig, "no time was spent in recorded calls")
+        annotate_empty(fig, "no time was spent in recorded calls")
         return fig
     images = share_images(raster, present)
     renderers = [_add_image(fig, raster, image, mapper) for image in images]

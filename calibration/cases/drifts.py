@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.exchangeability import exchangeability_of
-from ensembles.statistics.slowest.tail import answer
+from ensembles.statistics.extremes.exchangeability import check_exchangeability
+from ensembles.statistics.extremes.maximum import answer
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 CALLS = 48
 _SPREAD = 0.3
@@ -62,8 +62,8 @@ def later_half(name: str, phases: int, trials: int, seed: int) -> np.ndarray:
     for trial in found:
         location = _SPREAD * DRIFTS[name](phases, rng)
         durations_s = 1e-3 * np.exp(location[:, None] + _WITHIN * rng.standard_normal((phases, CALLS)))
-        seen = Sample.of(durations_s[:half].ravel(), np.repeat(np.arange(half), CALLS))
-        said = answer(seen, CALLS, 0.9, exchangeability_of(seen))
+        seen = CountedDurations.from_durations(durations_s[:half].ravel(), np.repeat(np.arange(half), CALLS))
+        said = answer(seen, CALLS, 0.9, check_exchangeability(seen))
         if said.low_s is None or said.high_s is None:
             continue
         slowest_s = durations_s[half:].max(1)

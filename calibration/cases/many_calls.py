@@ -13,10 +13,10 @@ import numpy as np
 from scipy import stats
 
 from calibration.cases.tail_cases import SCALE_S, Independent
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.beyond import beyond
-from ensembles.statistics.slowest.tail import LARGEST
-from ensembles.summaries.bins import bin_edges_s, bin_of
+from ensembles.statistics.extremes.maximum import LARGEST
+from ensembles.statistics.extremes.pareto_tail import fit_pareto_tail
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.bins import bin_edges_s, bin_index
 
 LEVELS = np.array([0.05, 0.95])
 
@@ -86,7 +86,7 @@ def chance_below(truth: Independent, tasks: int, duration_s: np.ndarray) -> np.n
         return np.exp(tasks * np.log1p(-survival(truth, duration_s)))
 
 
-def drawn(truth: Independent, n: int, rng: np.random.Generator) -> tuple[Sample, np.ndarray]:
+def drawn(truth: Independent, n: int, rng: np.random.Generator) -> tuple[CountedDurations, np.ndarray]:
     """A sample of ``n`` calls, of which counts of bins and the longest call are known; and the longest ones.
 
     Returns
@@ -102,7 +102,7 @@ def drawn(truth: Independent, n: int, rng: np.random.Generator) -> tuple[Sample,
         counts, longest_s = counts + more, np.sort(np.concatenate([longest_s, others_s]))
     edges_s = bin_edges_s()
     shortest_s = min(float(edges_s[np.flatnonzero(counts)[0]]), float(longest_s[-1]))
-    return Sample.from_counts(counts, shortest_s, float(longest_s[-1])), longest_s[-LARGEST:]
+    return CountedDurations.from_counts(counts, shortest_s, float(longest_s[-1])), longest_s[-LARGEST:]
 
 
 def _of_one_kind(
@@ -117,7 +117,7 @@ def _of_one_kind(
     below[0], below[-1] = 0.0, 1.0
     chance = np.maximum(np.diff(below), 0.0)
     counts = rng.multinomial(n - k, chance / chance.sum())
-    np.add.at(counts, bin_of(np.rint(longest_s * 1e9).astype(np.int64)), 1)
+    np.add.at(counts, bin_index(np.rint(longest_s * 1e9).astype(np.int64)), 1)
     return counts, longest_s
 
 
@@ -147,7 +147,7 @@ def many_calls_coverage(
     """
     found = [Chances() for _ in ratios]
     for sample, longest_s in _trials(truth, calls, trials, seed):
-        tail = beyond(sample, longest_s if exactly else None)
+        tail = fit_pareto_tail(sample, longest_s if exactly else None)
         for one, ratio in zip(found, ratios, strict=True):
             if tail is None:
                 one.refused += 1
@@ -158,7 +158,9 @@ def many_calls_coverage(
     return found
 
 
-def _trials(truth: Independent, calls: int, trials: int, seed: int) -> Iterator[tuple[Sample, np.ndarray]]:
+def _trials(
+    truth: Independent, calls: int, trials: int, seed: int
+) -> Iterator[tuple[CountedDurations, np.ndarray]]:
     rng = np.random.default_rng([seed, calls])
     for _ in range(trials):
         yield drawn(truth, calls, rng)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.beyond import beyond
-from ensembles.statistics.slowest.tail import LARGEST, slowest_of
+from ensembles.statistics.extremes.maximum import LARGEST, predict_maximum
+from ensembles.statistics.extremes.pareto_tail import fit_pareto_tail
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 SCALE_S = 1e-3
 
@@ -138,13 +138,13 @@ def independent_coverage(
 ) -> list[Count]:
     """Coverage of the slowest of ``ratio * calls``, one `Count` for each ratio.
 
-    The tail is fitted once for all ratios, as `slowest_of` does it for one; that both agree is tested.
+    The tail is fitted once for all ratios, as `predict_maximum` does it for one; that both agree is tested.
     """
     rng = np.random.default_rng(seed)
     counts = [Count() for _ in ratios]
     for _ in range(trials):
         durations_s = truth.draw(calls, rng)
-        tail = beyond(Sample.of(durations_s), np.sort(durations_s)[-LARGEST:])
+        tail = fit_pareto_tail(CountedDurations.from_durations(durations_s), np.sort(durations_s)[-LARGEST:])
         for count, ratio in zip(counts, ratios, strict=True):
             tasks = round(ratio * calls)
             low_s, high_s = (None, None) if tail is None else tail.quantiles_s(tasks, np.array([0.05, 0.95]))
@@ -159,9 +159,9 @@ def phased_coverage(truth: Phased, ratios: tuple[float, ...], trials: int, seed:
     for _ in range(trials):
         effects = truth.effects(rng)
         seen = np.concatenate([truth.phase(truth.calls, one, rng) for one in effects[:-1]])
-        sample = Sample.of(seen, np.repeat(np.arange(truth.phases), truth.calls))
+        sample = CountedDurations.from_durations(seen, np.repeat(np.arange(truth.phases), truth.calls))
         for count, ratio in zip(counts, ratios, strict=True):
             tasks = round(ratio * truth.calls)
-            found = slowest_of(sample, tasks)
+            found = predict_maximum(sample, tasks)
             count.add(float(truth.phase(tasks, effects[-1], rng).max()), found.low_s, found.high_s)
     return counts

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ensembles.statistics.slowest.exchangeability import Calls
+from ensembles.statistics.extremes.exchangeability import CallAttributes
 
 FEWEST_CALLS = 2000
 TABLES = (
@@ -27,7 +27,7 @@ def folder() -> Path:
     return Path(os.environ.get("ENSIO_DATA") or root.parent / "shared" / "data") / "tables"
 
 
-def ensembles_of(name: str) -> Iterator[tuple[str, Calls]]:
+def ensembles_of(name: str) -> Iterator[tuple[str, CallAttributes]]:
     """The ensembles of a table that have at least 2,000 calls; their phases are the n-th calls of all ranks
     (of each repetition, where there are several)."""
     with np.load(folder() / f"{name}.npz", allow_pickle=False) as columns:
@@ -49,7 +49,7 @@ def ensembles_of(name: str) -> Iterator[tuple[str, Calls]]:
         start = table["start"][mine]
         yield (
             what,
-            Calls(
+            CallAttributes(
                 durations_s=table["end"][mine] - start,
                 phase=phases_of(run, rank, start),
                 rank=rank,

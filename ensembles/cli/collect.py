@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 
-from ensembles.cli.arguments import add_output, path_of
-from ensembles.cli.streams import tell
-from ensembles.writers.filters import FILTERS
+from ensembles.cli.common_args import add_output, parse_path
+from ensembles.cli.stdio import warn
+from ensembles.writers.tracefile.filters import FILTERS
 
 NAME = "collect"
 HELP = "put the spools of a run directory into one file, trace.h5"
@@ -15,7 +15,7 @@ HELP = "put the spools of a run directory into one file, trace.h5"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("directory", metavar="DIR", type=path_of("run"), help="run directory")
+    parser.add_argument("directory", metavar="DIR", type=parse_path("run"), help="run directory")
     add_output(parser, "FILE", "file to write (default: DIR/trace.h5)")
     parser.add_argument(
         "--filter",
@@ -27,12 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Write the file, and say so on standard error."""
-    from ensembles.collection import collect
-    from ensembles.units import bytes_text, count_text
+    from ensembles.model.units import bytes_text, count_text
+    from ensembles.run.collect import collect
 
     path, events = collect(args.directory, args.output, args.filter)
     size = bytes_text(os.path.getsize(path))
-    tell(f"{count_text(events, 'call')} in {path} ({size})")
+    warn(f"{count_text(events, 'call')} in {path} ({size})")
     if FILTERS[args.filter].needs:
-        tell(f"note: to read it, other programs need {FILTERS[args.filter].needs}")
+        warn(f"note: to read it, other programs need {FILTERS[args.filter].needs}")
     return 0

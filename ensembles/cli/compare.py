@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ensembles.cli.arguments import add_json, path_of
-from ensembles.cli.filters import add_filter_arguments, selection_of
-from ensembles.cli.scale import add_scale_arguments, open_run
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
+from ensembles.cli.common_args import add_json, parse_path
+from ensembles.cli.execution_args import add_scale_arguments, open_run
+from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.stdio import warn
+from ensembles.model.errors import EnsioError
 
 NAME = "compare"
 HELP = "runs or groups of runs: same or different, what moved and by how much, with tests"
@@ -26,7 +26,7 @@ DESCRIPTION = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.description = DESCRIPTION
-    run = path_of("run")
+    run = parse_path("run")
     parser.add_argument("runs", metavar="RUN", nargs="+", type=run, help="run directory, spool or trace.h5")
     parser.add_argument(
         "--with",
@@ -78,8 +78,8 @@ def execute(args: argparse.Namespace) -> int:
         raise EnsioError(
             "one run alone cannot be compared: name a second one, or a group of them behind --with"
         )
-    selection = selection_of(args)
-    from ensembles.comparing import compare_runs
+    selection = selection_from_args(args)
+    from ensembles.comparison.compare import compare_runs
 
     count = sum(map(len, groups))
     runs = [[open_run(args, path, count) for path in group] for group in groups]
@@ -91,10 +91,10 @@ def execute(args: argparse.Namespace) -> int:
         json.dump(ops[0] | {"ops": ops}, sys.stdout, indent=2, allow_nan=False)
         print()
     else:
-        from ensembles.statistics.comparison.text import comparisons_text
+        from ensembles.comparison.report import comparisons_text
 
         print(comparisons_text(found))
     for note in dict.fromkeys(note for group in runs for run in group for note in run.notes):
-        tell(f"note: {note}")
+        warn(f"note: {note}")
     different = any(comparison.verdict == "different" for comparison in found)
     return int(args.fail_on_difference and different)

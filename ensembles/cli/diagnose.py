@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from ensembles.cli.arguments import add_json, add_run
-from ensembles.cli.scale import add_scale_arguments, open_run
-from ensembles.cli.streams import tell
+from ensembles.cli.common_args import add_json, add_run
+from ensembles.cli.execution_args import add_scale_arguments, open_run
+from ensembles.cli.stdio import warn
 
 NAME = "diagnose"
 HELP = "why the I/O is slow: findings with their evidence, what to do, and what that would gain"
@@ -27,5 +27,5 @@ def execute(args: argparse.Namespace) -> int:
     found = diagnose(open_run(args, args.run))
     print(json.dumps(found.to_json(), indent=2) if args.json else found)
     for note in found.notes:
-        tell(f"note: {note}")
+        warn(f"note: {note}")
     return 0

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import add_limit, add_output, add_run
-from ensembles.cli.filters import add_filter_arguments, selection_of
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
-from ensembles.writers.readership import readership_of
-from ensembles.writers.wholefile import whole_file
+from ensembles.cli.common_args import add_limit, add_output, add_run
+from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.stdio import warn
+from ensembles.files.atomic_write import atomic_write
+from ensembles.files.readership import find_readership
+from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
-    from ensembles.run import Run
-    from ensembles.selection import Selection
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
 
 NAME = "events"
 HELP = "the events: as a table, CSV, JSON lines or Parquet"
@@ -52,16 +52,16 @@ def execute(args: argparse.Namespace) -> int:
             f"{args.run} was recorded in mode profile, which keeps no events: see what they add up to with "
             "ensio info, or record again with ensio run --mode trace (or tail, for the slowest)"
         )
-    selection = selection_of(args).for_run(run)
+    selection = selection_from_args(args).for_run(run)
     limit = TABLE_LIMIT if args.limit is None and args.format == "table" else args.limit
     with _destination(args.output, args.format, run) as stream:
         more = _write(run, selection, _writer(args.format, stream), limit)
     if more:
-        tell(f"{more:,} more events are not shown: see --limit")
+        warn(f"{more:,} more events are not shown: see --limit")
     if run.mode == "tail":
-        tell("note: mode tail: of all calls, only the slowest are kept as events")
+        warn("note: mode tail: of all calls, only the slowest are kept as events")
     for note in run.notes:
-        tell(f"note: {note}")
+        warn(f"note: {note}")
     return 0
 
 
@@ -81,10 +81,10 @@ def _write(run: Run, selection: Selection, writer: Any, limit: int | None) -> in
 
 def _writer(kind: str, stream: Any) -> Any:
     if kind == "parquet":
-        from ensembles.writers.parquet import ParquetWriter
+        from ensembles.writers.exchange.parquet import ParquetWriter
 
         return ParquetWriter(stream)
-    from ensembles.writers.text import CsvWriter, JsonLinesWriter, TableWriter
+    from ensembles.writers.exchange.text import CsvWriter, JsonLinesWriter, TableWriter
 
     return {"table": TableWriter, "csv": CsvWriter, "jsonl": JsonLinesWriter}[kind](stream)
 
@@ -101,7 +101,7 @@ def _destination(output: str | None, kind: str, run: Run) -> Iterator[Any]:
     how = {"mode": "wb"} if kind == "parquet" else text
     try:
         with (
-            whole_file(output, readership_of(run.path)) as descriptor,
+            atomic_write(output, find_readership(run.path)) as descriptor,
             open(descriptor, closefd=False, **how) as stream,
         ):
             yield stream

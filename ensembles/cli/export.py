@@ -9,17 +9,55 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import add_run, path_of
-from ensembles.cli.export_otf2 import add_otf2_arguments, export_otf2
-from ensembles.cli.filters import FILTERS, add_filter_arguments, selection_of
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
-from ensembles.writers.readership import Readership, readership_of
-from ensembles.writers.wholefile import whole_file
+from ensembles.cli.common_args import add_run, parse_count, parse_path
+from ensembles.cli.filter_args import FILTERS, add_filter_arguments, selection_from_args
+from ensembles.cli.stdio import warn
+from ensembles.files.atomic_write import atomic_write
+from ensembles.files.readership import Readership, find_readership
+from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
-    from ensembles.run import Run
-    from ensembles.selection import Selection
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+
+
+MANY_FILES = 1000
+
+
+def add_otf2_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments that only OTF2 knows."""
+    parser.add_argument(
+        "--ranks-per-location",
+        metavar="N",
+        type=parse_count("ranks", least=1),
+        default=1,
+        help="otf2: it has two files for each thread; with this, for each N ranks with all of their threads, "
+        "which are then shown in one row (default: 1, a row for each thread)",
+    )
+
+
+def export_otf2(run: Run, destination: str, ranks_per_location: int) -> int:
+    """Say what an archive will cost, and write it; the number of calls in it."""
+    from ensembles.model.units import bytes_text, count_text
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.summaries.eventcount import EventCount
+    from ensembles.writers.exchange.otf2 import estimate_cost, write_otf2
+
+    cost = estimate_cost(run, ranks_per_location)
+    fewer = estimate_cost(run, max(64, ranks_per_location))
+    advice = ""
+    if cost.files > MANY_FILES and fewer.files < cost.files:
+        advice = f"; --ranks-per-location 64 makes {fewer.files:,} of them"
+    files = count_text(cost.files, "file")
+    warn(f"{destination}: up to {files}, about {bytes_text(cost.size_bytes)}{advice}")
+    written = write_otf2(run, destination, ranks_per_location)
+    if written.late_calls:
+        warn(
+            f"note: {count_text(written.late_calls, 'call')} stand later in the archive than they began; "
+            "the attribute ensio.start tells when"
+        )
+    return run.summarize(ignoring_run(EventCount)).events
+
 
 NAME = "export"
 HELP = "write a run, or a part of it, for other programs: OTF2, HDF5, Parquet, CSV, Perfetto"
@@ -49,7 +87,7 @@ class _Task:
     @property
     def readers(self) -> Readership:
         """Who may read what is written."""
-        return readership_of(self.run.path)
+        return find_readership(self.run.path)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -83,7 +121,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="hdf5: as ensio collect does it; perfetto: JSON for ui.perfetto.dev; times in csv, parquet and "
         "hdf5 are in ns since the run's start",
     )
-    parser.add_argument("destination", metavar="DEST", type=path_of("file"), help="what is to be written")
+    parser.add_argument("destination", metavar="DEST", type=parse_path("file"), help="what is to be written")
     add_otf2_arguments(parser)
     add_filter_arguments(parser)
 
@@ -91,8 +129,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Write the file, and say so on standard error."""
     import ensembles
-    from ensembles import otf2_program
-    from ensembles.units import bytes_text, count_text
+    from ensembles.model.units import bytes_text, count_text
+    from ensembles.recorder import otf2_program
 
     if args.to == "otf2":  # before a long run is read for nothing
         otf2_program.program()
@@ -103,7 +141,9 @@ def execute(args: argparse.Namespace) -> int:
             f"{args.run} was recorded in mode profile, which keeps no events: export it --to hdf5, or record "
             "again with ensio run --mode trace"
         )
-    task = _Task(run, selection_of(args).for_run(run), words, args.destination, args.ranks_per_location)
+    task = _Task(
+        run, selection_from_args(args).for_run(run), words, args.destination, args.ranks_per_location
+    )
     if args.to != "otf2":  # whose writer makes a folder, and only where there is nothing yet
         _check_destination(run, args.destination)
     write = _FORMATS[args.to]
@@ -112,11 +152,11 @@ def execute(args: argparse.Namespace) -> int:
         size = bytes_text(os.path.getsize(task.path)) if os.path.isfile(task.path) else args.to
     except OSError as error:
         raise EnsioError(f"{task.path} cannot be written: {_reason(error)}") from error
-    tell(f"{count_text(count, 'call')} in {task.path} ({size})")
+    warn(f"{count_text(count, 'call')} in {task.path} ({size})")
     if run.mode == "tail":
-        tell("note: mode tail: of all calls, only the slowest are kept as events")
+        warn("note: mode tail: of all calls, only the slowest are kept as events")
     for note in run.notes:
-        tell(f"note: {note}")
+        warn(f"note: {note}")
     return 0
 
 
@@ -146,31 +186,31 @@ def _reason(error: OSError) -> str:
 
 
 def _to_hdf5(task: _Task) -> int:
-    from ensembles.writers.extract import Extract
-    from ensembles.writers.tracefile import write_trace_file
+    from ensembles.writers.native.extract import Extract
+    from ensembles.writers.tracefile.tracefile import write_trace_file
 
     source = Extract(task.run, task.selection, task.words) if task.words else task.run.source
     return write_trace_file(source, task.path, task.readers)
 
 
 def _to_parquet(task: _Task) -> int:
-    from ensembles.writers.parquet import ParquetWriter
+    from ensembles.writers.exchange.parquet import ParquetWriter
 
-    with whole_file(task.path, task.readers) as descriptor, open(descriptor, "wb", closefd=False) as file:
+    with atomic_write(task.path, task.readers) as descriptor, open(descriptor, "wb", closefd=False) as file:
         return _written(task, ParquetWriter(file, task.about))
 
 
 def _to_csv(task: _Task) -> int:
-    from ensembles.writers.text import CsvWriter
+    from ensembles.writers.exchange.text import CsvWriter
 
-    with whole_file(task.path, task.readers) as descriptor, _text(descriptor) as stream:
+    with atomic_write(task.path, task.readers) as descriptor, _text(descriptor) as stream:
         return _written(task, CsvWriter(stream))
 
 
 def _to_perfetto(task: _Task) -> int:
-    from ensembles.writers.perfetto import PerfettoWriter
+    from ensembles.writers.exchange.perfetto import PerfettoWriter
 
-    with whole_file(task.path, task.readers) as descriptor, _text(descriptor) as stream:
+    with atomic_write(task.path, task.readers) as descriptor, _text(descriptor) as stream:
         return _written(task, PerfettoWriter(stream, task.run.tasks, task.run.processes, task.about))
 
 

@@ -3,21 +3,229 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 import sys
+import textwrap
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import add_json, add_run
-from ensembles.cli.scale import add_scale_arguments, open_run
+from tabulate import tabulate
+
+from ensembles.cli.common_args import add_json, add_run
+from ensembles.cli.execution_args import add_scale_arguments, open_run
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 
 if TYPE_CHECKING:
-    from ensembles.run import Run
+    from ensembles.run.run import Run
     from ensembles.summaries.calltable import CallTable
     from ensembles.summaries.layers import LayerTimes
     from ensembles.summaries.regiontimes import RegionTimes
     from ensembles.summaries.runtotals import RunTotals
     from ensembles.summaries.sizes import SizeTable
+
+
+_WIDTH = 96
+_LABEL = 11
+_MOST_REGIONS = 30
+
+
+def information_text(information: dict[str, Any]) -> str:
+    """What `ensembles.cli.info.collect_information` found out, in at most 96 columns where names allow it."""
+    information = _harmless(information)
+    parts = [_notes(information), _what_ran(information), _transfers(information), _call_table(information)]
+    if len(information["layers"]) > 1:
+        parts.append(_layer_table(information))
+    parts.append(_sizes(information))
+    parts.append(_region_table(information))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _harmless(value: Any) -> Any:
+    """The same with all texts printable: names of files, programs, hosts and jobs can hold anything."""
+    if isinstance(value, str):
+        return sanitize_text(value)
+    if isinstance(value, list):
+        return [_harmless(entry) for entry in value]
+    if isinstance(value, dict):
+        return {_harmless(key): _harmless(entry) for key, entry in value.items()}
+    return value
+
+
+def _line(label: str, text: str) -> str:
+    return f"{label:<{_LABEL}}{text}"
+
+
+def _notes(information: dict[str, Any]) -> str:
+    if not information["notes"]:
+        return ""
+    lines = ["This run is partial or doubtful:"]
+    for note in information["notes"]:
+        lines.append(textwrap.fill(note, _WIDTH, initial_indent="  ! ", subsequent_indent="    "))
+    return "\n".join(lines)
+
+
+def _what_ran(information: dict[str, Any]) -> str:
+    from ensembles.readers.native.losses import WORDS
+
+    command = shlex.join(information["command"]) or information["program"] or "(not known)"
+    lines = [_line("command", textwrap.shorten(command, _WIDTH - _LABEL, placeholder=" ..."))]
+    if information["program"] and information["program"] != command:
+        lines.append(_line("program", information["program"]))
+    if information["simulated"]:
+        lines += textwrap.wrap(
+            information["simulated"],
+            _WIDTH,
+            initial_indent=_line("simulated", ""),
+            subsequent_indent=" " * _LABEL,
+        )
+    hosts = information["hosts"]
+    on = ", ".join(hosts) if len(hosts) <= 4 else f"{hosts[0]} ... {hosts[-1]} ({len(hosts)} nodes)"
+    if hosts:
+        lines.append(_line("hosts", on))
+    if information["job"]:
+        user = f" of {information['user']}" if information["user"] else ""
+        lines.append(_line("job", information["job"] + user))
+    if information["mpi_version"]:
+        version = " ".join(information["mpi_version"].split())
+        lines.append(_line("MPI", textwrap.shorten(version, _WIDTH - _LABEL, placeholder=" ...")))
+    lines += _files_lie_on(information["filesystems"])
+    start = information["start"].replace("T", " ")[:19]
+    lines.append(_line("start", f"{start} UTC"))
+    counts = [count_text(information["tasks"], "task"), count_text(information["threads"], "thread")]
+    counts += [count_text(information["files"], "file"), count_text(information["recorded_calls"], "call")]
+    lines.append(_line("recorded", " · ".join(counts)))
+    if information["mode"] == "profile":
+        what = "sums and histograms" if information["durations_known"] else "sums"
+        lines.append(_line("mode", f"profile: {what} of all calls, no single calls"))
+    elif information["mode"] == "tail":
+        slow = count_text(information["events"], "call")
+        lines.append(
+            _line("mode", f"tail: sums and histograms of all calls; of single calls the slowest, {slow}")
+        )
+    in_sums = information["dropped_events"] - information["lost_calls"]
+    if in_sums:
+        lines.append(_line("dropped", f"{count_text(in_sums, 'call')}, which are in the sums below"))
+    if information["lost_calls"]:
+        lines.append(_line("lost", count_text(information["lost_calls"], "call")))
+    lines += [
+        _line("", f"{count:>13,}  {WORDS.get(reason, reason)}")
+        for reason, count in information["dropped_events_by_reason"].items()
+    ]
+    if information["excluded_calls"]:
+        calls = count_text(information["excluded_calls"], "call")
+        lines.append(_line("left out", f"{calls} on files of the system (ENSIO_EXCLUDE)"))
+    return "\n".join(lines)
+
+
+def _files_lie_on(filesystems: list[dict[str, Any]]) -> list[str]:
+    shown = []
+    for system in filesystems[:3]:
+        text = f"{system['type']} at {system['point']} ({count_text(system['files'], 'file')}"
+        for way in system["stripes"][:1]:
+            targets = "all targets" if way["stripe_count"] < 0 else count_text(way["stripe_count"], "stripe")
+            text += f", {targets} of {size_text(way['stripe_bytes'])}"
+        shown.append(text + ")")
+    if len(filesystems) > 3:
+        shown.append(f"{len(filesystems) - 3} more")
+    return [_line("files on", " · ".join(shown))] if shown else []
+
+
+def _transfers(information: dict[str, Any]) -> str:
+    if not information["recorded_calls"]:
+        return "No call was recorded."
+    span_s, io_time_s = information["span_s"], information["io_time_s"]
+    threads = max(information["threads"], 1)
+    lines = [_line("span", f"{seconds_text(span_s)} from the first call to the end of the last")]
+    if span_s > 0:
+        share = io_time_s / (span_s * threads)
+        lines.append(_line("in I/O", f"{seconds_text(io_time_s)} of all threads, {share:.1%} of their span"))
+    for label, key in (("read", "bytes_read"), ("written", "bytes_written")):
+        rate = f" · {bytes_text(information[key] / span_s)}/s over the span" if span_s > 0 else ""
+        lines.append(_line(label, bytes_text(information[key]) + (rate if information[key] else "")))
+    slowest = information["slowest_call"]
+    if slowest is None:
+        return "\n".join(lines)
+    where = f"{slowest['call']} of rank {slowest['rank']} at {seconds_text(slowest['start_s'])}"
+    file = f" on {os.path.basename(slowest['file'])}" if slowest["file"] else ""
+    lines.append(_line("slowest", f"{seconds_text(slowest['duration_s'])}: {where}{file}"))
+    return "\n".join(lines)
+
+
+def _call_table(information: dict[str, Any]) -> str:
+    all_s = max(_all_time_s(information), 1e-30)
+    rows = [
+        (
+            name,
+            f"{call['count']:,}",
+            bytes_text(call["bytes"]) if call["op"] in ("read", "write") else "",
+            seconds_text(call["time_s"]),
+            f"{call['time_s'] / all_s:.1%}",
+            seconds_text(call["time_s"] / call["count"]),
+            "" if call["max_s"] is None else seconds_text(call["max_s"]),
+            f"{call['errors']:,}" if call["errors"] else "",
+        )
+        for name, call in sorted(information["calls"].items(), key=lambda item: -item[1]["time_s"])
+    ]
+    if not rows:
+        return ""
+    headers = ("call", "count", "bytes", "time", "share", "mean", "longest", "errors")
+    return tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 7))
+
+
+def _all_time_s(information: dict[str, Any]) -> float:
+    return sum(call["time_s"] for call in information["calls"].values())
+
+
+def _layer_table(information: dict[str, Any]) -> str:
+    rows = [
+        (name, f"{layer['calls']:,}", seconds_text(layer["time_s"]), seconds_text(layer["exclusive_time_s"]))
+        for name, layer in information["layers"].items()
+    ]
+    headers = ("layer", "calls", "time", "of its own")
+    return tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 3))
+
+
+def _region_table(information: dict[str, Any]) -> str:
+    if not information["regions"]:
+        return ""
+    rows = [
+        (
+            f"{region['kind']} {region['name']}",
+            f"{region['tasks']:,}",
+            f"{region['count']:,}",
+            seconds_text(region["time_s"]),
+            "not known" if region["io_time_s"] is None else seconds_text(region["io_time_s"]),
+            f"{region['not_ended']:,}" if region["not_ended"] else "",
+        )
+        for region in information["regions"][:_MOST_REGIONS]
+    ]
+    headers = ("named by the program", "tasks", "count", "time", "in I/O", "not ended")
+    table = tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 5))
+    more = len(information["regions"]) - len(rows)
+    return table + (f"\n{more:,} more are in --json" if more else "")
+
+
+def _sizes(information: dict[str, Any]) -> str:
+    blocks = []
+    for layer, sizes in information["frequent_sizes"].items():
+        repeated = [entry for entry in sizes if entry["count"] > 1]
+        shown = [f"{size_text(entry['bytes'])} × {entry['count']:,}" for entry in repeated]
+        classes = information["frequent_size_classes"].get(layer, [])
+        shown += [
+            f"{size_text(entry['low_bytes'])} to {size_text(entry['high_bytes'])} × {entry['count']:,}"
+            for entry in classes
+        ]
+        text = f"frequent sizes of {layer} reads and writes: " + (", ".join(shown) or "none occurs twice")
+        if classes:
+            text += " (the summary tells sizes apart only where all calls of a class have the same)"
+        if information["uncertain_counts"].get(layer):
+            text += f" (each may be too low by up to {information['uncertain_counts'][layer]:,})"
+        blocks.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))
+    return "\n".join(blocks)
+
 
 NAME = "info"
 HELP = "what ran, how long, a table of its calls, frequent sizes, lost events"
@@ -41,8 +249,6 @@ def execute(args: argparse.Namespace) -> int:
         json.dump(information, sys.stdout, indent=2)
         print()
     else:
-        from ensembles.cli.info_text import information_text
-
         print(information_text(information))
     return 0
 
@@ -103,7 +309,7 @@ def collect_information(run: Run) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
-class _Found:
+class _RunTotals:
     """What all calls add up to, and how many of them are there as events."""
 
     table: CallTable
@@ -115,7 +321,7 @@ class _Found:
     durations_known: bool = True
 
 
-def _from_events(run: Run) -> _Found:
+def _from_events(run: Run) -> _RunTotals:
     from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
     from ensembles.summaries.calltable import CallTable
@@ -129,7 +335,7 @@ def _from_events(run: Run) -> _Found:
         "regions": SummaryRequest(_region_times),
     }
     found = run.summarize(sums).summaries
-    return _Found(size_classes={}, events=found["table"].events, **found)
+    return _RunTotals(size_classes={}, events=found["table"].events, **found)
 
 
 def _region_times(run: Run) -> RegionTimes:
@@ -138,17 +344,17 @@ def _region_times(run: Run) -> RegionTimes:
     return RegionTimes(run.regions)
 
 
-def _from_summary(run: Run) -> _Found:
+def _from_summary(run: Run) -> _RunTotals:
     from ensembles.passes.summary import ignoring_run
     from ensembles.summaries.eventcount import EventCount
-    from ensembles.summaries.from_cells import sizes_of, table_of, totals_of
+    from ensembles.summaries.from_cells import sizes_from_cells, table_from_cells, totals_from_cells
 
     summary = run.summary
-    sizes, classes = sizes_of(summary)
+    sizes, classes = sizes_from_cells(summary)
     events = run.summarize(ignoring_run(EventCount)).events
-    return _Found(
-        table_of(summary, run.files),
-        totals_of(summary),
+    return _RunTotals(
+        table_from_cells(summary, run.files),
+        totals_from_cells(summary),
         sizes,
         classes,
         _region_times(run),

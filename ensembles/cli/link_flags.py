@@ -6,8 +6,8 @@ import argparse
 import subprocess
 import sys
 
-from ensembles.errors import EnsioError
-from ensembles.recorder import prefixes
+from ensembles.model.errors import EnsioError
+from ensembles.recorder.install_paths import install_prefixes
 
 NAME = "link-flags"
 HELP = "the options that link a program with the recorder: cc app.o -o app $(ensio link-flags)"
@@ -31,7 +31,7 @@ def link_flags() -> str:
     EnsioError
         The recorder is not installed, or not wholly.
     """
-    for prefix in prefixes():
+    for prefix in install_prefixes():
         driver = prefix / "bin" / "ensio-cc"
         if driver.is_file():
             told = subprocess.run([driver, "--link-flags"], capture_output=True, text=True)

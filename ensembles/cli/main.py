@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import NoReturn
 
 from ensembles import __version__
-from ensembles.cli.streams import discard_output, discard_unwritable_output, prepare_output, tell
-from ensembles.errors import EnsioError
+from ensembles.cli.stdio import discard_output, discard_unwritable_output, prepare_output, warn
+from ensembles.model.errors import EnsioError
 
 COMMANDS = (
     "run",
@@ -46,7 +46,7 @@ class _Parser(argparse.ArgumentParser):
     """Tells wrong usage in one sentence, as every other error of the command."""
 
     def error(self, message: str) -> NoReturn:
-        tell(f"{message}; see {self.prog} --help")
+        warn(f"{message}; see {self.prog} --help")
         self.exit(2)
 
 
@@ -80,17 +80,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return exit_code
     except EnsioError as error:
-        tell(str(error))
+        warn(str(error))
         return 2
     except MemoryError:
-        tell("there is not enough memory: choose fewer calls with the filters, or a larger machine")
+        warn("there is not enough memory: choose fewer calls with the filters, or a larger machine")
         return 2
     except BrokenPipeError:  # the reader of our output has seen enough
         discard_output()
         return 0
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        tell(f"{where}{error.strerror or error}")
+        warn(f"{where}{error.strerror or error}")
         discard_unwritable_output()
         return 2
     except KeyboardInterrupt:

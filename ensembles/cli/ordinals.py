@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import add_json, add_limit, add_run
-from ensembles.cli.filters import add_filter_arguments, selection_of
-from ensembles.cli.scale import add_scale_arguments, open_run
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
+from ensembles.cli.common_args import add_json, add_limit, add_run
+from ensembles.cli.execution_args import add_scale_arguments, open_run
+from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.stdio import warn
+from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
-    from ensembles.run import Run
-    from ensembles.selection import Selection
-    from ensembles.structure.ordinal_ensembles import OrdinalEnsembles
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+    from ensembles.structure.ordinals.ensembles import OrdinalEnsembles
 
 NAME = "ordinals"
 HELP = "how long the first, the second, ... call of a task on a file takes, and whether they get slower"
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass
-class _Found:
+class _OperationEnsembles:
     """The ensembles of one operation, and what is to be said of them."""
 
     op: str
@@ -53,7 +53,7 @@ class _Found:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the ordinals."""
-    selection = selection_of(args)
+    selection = selection_from_args(args)
     run = open_run(args, args.run)
     if run.has_all_events or run.keeps_all_calls:
         found = _from_events(run, selection, args.within)
@@ -78,29 +78,29 @@ def execute(args: argparse.Namespace) -> int:
     else:
         print(_text(found, totals, str(trend), args.limit, args.within, args.per_byte))
     for note in (*run.notes, *found.notes):
-        tell(f"note: {note}")
+        warn(f"note: {note}")
     return 0
 
 
-def _from_events(run: Run, selection: Selection, within: str) -> _Found:
-    from ensembles.structure.ordinals_of_run import OrdinalsOfRun
-    from ensembles.structure.phases import phases_of_run
+def _from_events(run: Run, selection: Selection, within: str) -> _OperationEnsembles:
+    from ensembles.structure.ordinals.detect import OrdinalSummary
+    from ensembles.structure.phases.detect import detect_phases
 
     in_phases = within == "phase" or selection.phases is not None
-    phases = phases_of_run(run) if in_phases else None
+    phases = detect_phases(run) if in_phases else None
     chosen = replace(selection, phases=None, ordinals=None).for_run(run)
     op, nested, notes = _operation(run, chosen)
     if within == "phase":
         if phases is None or phases.count == 0:
             raise EnsioError(f"{run.path} has no phases: there is no I/O in it")
         notes.append(f"{phases.count:,} phases: {phases.sentence}")
-    make = partial(OrdinalsOfRun, op, chosen, selection, nested, phases, within == "phase")
-    return _Found(op, run.summarize(make).ensembles, notes)
+    make = partial(OrdinalSummary, op, chosen, selection, nested, phases, within == "phase")
+    return _OperationEnsembles(op, run.summarize(make).ensembles, notes)
 
 
 def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
     """The operation that is meant; whether only outermost calls count; and what is to be said of that."""
-    from ensembles.structure.ordinals_of_run import Operations
+    from ensembles.structure.ordinals.detect import Operations
 
     found = run.summarize(Operations, selection=chosen)
     op = _chosen_op(chosen, found.time_ns)
@@ -126,11 +126,11 @@ def _chosen_op(selection: Selection, time: Counter[str]) -> str:
     return max(transfers, key=lambda op: transfers[op])
 
 
-def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
+def _from_summary(run: Run, selection: Selection, within: str) -> _OperationEnsembles:
     import numpy as np
 
-    from ensembles.ensemble_of_summary import refuse_sums
-    from ensembles.structure.ordinal_ensembles import OrdinalEnsembles
+    from ensembles.ensemble.from_summary import refuse_sums
+    from ensembles.structure.ordinals.ensembles import OrdinalEnsembles
 
     refuse_sums(run)
     asked = {
@@ -161,20 +161,22 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
             time[call.op] += int(summary.cells["time_ns"][mine].sum())
     op = _chosen_op(selection, time)
     of_op = np.array([call.op == op for call in summary.calls], bool)
-    found = OrdinalEnsembles.of_cells(summary, (wanted & of_op)[summary.cells["call"]])
+    found = OrdinalEnsembles.from_cells(summary, (wanted & of_op)[summary.cells["call"]])
     notes = [
         "from the recorder's summary: calls count in the order of their completion, all layers together, and "
         "beyond the 16th ordinals are told apart by octaves only"
     ]
     if found.n_unknown:
         notes.append(f"the ordinals of {found.n_unknown:,} calls are not known, and these are left out")
-    return _Found(op, found, notes)
+    return _OperationEnsembles(op, found, notes)
 
 
-def _text(found: _Found, totals: list[Any], trend: str, limit: int, within: str, per_byte: bool) -> str:
+def _text(
+    found: _OperationEnsembles, totals: list[Any], trend: str, limit: int, within: str, per_byte: bool
+) -> str:
     from tabulate import tabulate
 
-    from ensembles.units import seconds_text
+    from ensembles.model.units import seconds_text
 
     unit = "/MiB" if per_byte else ""
     whole = "in each phase" if within == "phase" else "on each file"

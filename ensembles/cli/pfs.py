@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from ensembles.cli.arguments import add_json, count_of, path_of
-from ensembles.cli.model_arguments import add_model_arguments, model_of
+from ensembles.cli.common_args import add_json, parse_count, parse_path
+from ensembles.cli.model_args import add_model_arguments, model_from_args
 from ensembles.cli.run import inherited_environment, run_command
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
+from ensembles.cli.stdio import warn
+from ensembles.model.errors import EnsioError
 
 NAME = "pfs"
 HELP = "put a program, or a folder, under the model of a parallel file system"
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--root",
         metavar="DIR",
         action="append",
-        type=path_of("folder"),
+        type=parse_path("folder"),
         help="folder whose files are under the model, may be given several times (default: this folder)",
     )
     run.add_argument(
@@ -48,18 +48,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     run.set_defaults(act=_run)
     mount = actions.add_parser("mount", help="mount a folder as a file system that takes the model's time")
-    mount.add_argument("folder", metavar="DIR", type=path_of("folder"), help="where it is mounted")
+    mount.add_argument("folder", metavar="DIR", type=parse_path("folder"), help="where it is mounted")
     mount.add_argument(
         "--backing",
         metavar="FOLDER",
-        type=path_of("folder"),
+        type=parse_path("folder"),
         help="where the files really lie (default: what lies in DIR)",
     )
     _add_model(mount)
     mount.set_defaults(act=_mount)
     status = actions.add_parser("status", help="what is counted of the calls under a model")
     status.add_argument(
-        "model", metavar="FOLDER", nargs="?", type=path_of("folder"), help="the model's (default: $ENSIO_PFS)"
+        "model",
+        metavar="FOLDER",
+        nargs="?",
+        type=parse_path("folder"),
+        help="the model's (default: $ENSIO_PFS)",
     )
     add_json(status, "print one JSON object")
     status.set_defaults(act=_status)
@@ -73,19 +77,19 @@ def execute(args: argparse.Namespace) -> int:
 def _add_model(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument(
-        "--tasks", type=count_of("tasks", least=1), metavar="N", help="among how many a straggler is drawn"
+        "--tasks", type=parse_count("tasks", least=1), metavar="N", help="among how many a straggler is drawn"
     )
 
 
 @contextmanager
 def _model(args: argparse.Namespace) -> Iterator[Path]:
     """The model, of which is told in the end what was counted."""
-    from ensembles.simulation.under_model import held_back, shared_model
+    from ensembles.workloads.simulation.live_model import held_back, shared_model
 
-    with shared_model(model_of(args).settings_text(), args.seed, args.tasks) as model:
+    with shared_model(model_from_args(args).settings_text(), args.seed, args.tasks) as model:
         yield model
         for sentence in held_back(model).sentences():
-            tell(sentence)
+            warn(sentence)
 
 
 def main() -> int:
@@ -96,13 +100,13 @@ def main() -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from ensembles.simulation.under_model import environment_for
+    from ensembles.workloads.simulation.live_model import environment_for
 
     command = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
     if not command:
         raise EnsioError("there is no command to run: ensio pfs run --fs MODEL -- COMMAND [ARGUMENT ...]")
     if "/" not in command[0] and not shutil.which(command[0]):
-        tell(f"{command[0]}: is not on PATH")
+        warn(f"{command[0]}: is not on PATH")
         return _NOT_FOUND
     inherited = {os.fsdecode(key): os.fsdecode(value) for key, value in inherited_environment().items()}
     with _model(args) as model:
@@ -113,13 +117,13 @@ def _run(args: argparse.Namespace) -> int:
             )
         except OSError as error:
             missing = isinstance(error, FileNotFoundError)
-            tell(f"{command[0]}: {'does not exist' if missing else f'cannot be started: {error.strerror}'}")
+            warn(f"{command[0]}: {'does not exist' if missing else f'cannot be started: {error.strerror}'}")
             return _NOT_FOUND if missing else _NOT_EXECUTABLE
     return status
 
 
 def _mount(args: argparse.Namespace) -> int:
-    from ensembles.simulation.under_model import find_program
+    from ensembles.workloads.simulation.live_model import find_program
 
     folder = Path(args.folder)
     backing = Path(args.backing or args.folder)
@@ -130,13 +134,13 @@ def _mount(args: argparse.Namespace) -> int:
         raise EnsioError("/dev/fuse cannot be opened: this machine, or container, has no FUSE for this user")
     program = find_program(MOUNT_PROGRAM)
     with _model(args) as model:
-        tell(f"{folder} is mounted until this command is interrupted, or fusermount3 -u {folder}")
+        warn(f"{folder} is mounted until this command is interrupted, or fusermount3 -u {folder}")
         status = run_command([str(program), str(model), str(backing), str(folder)], inherited_environment())
     return 0 if status == 0 else 1
 
 
 def _status(args: argparse.Namespace) -> int:
-    from ensembles.simulation.under_model import held_back
+    from ensembles.workloads.simulation.live_model import held_back
 
     folder = args.model or os.environ.get("ENSIO_PFS")
     if not folder:

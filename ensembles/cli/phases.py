@@ -9,15 +9,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import add_json, add_limit, add_run
-from ensembles.cli.filters import add_filter_arguments, selection_of
-from ensembles.cli.scale import add_scale_arguments, open_run
-from ensembles.cli.streams import tell
+from ensembles.cli.common_args import add_json, add_limit, add_run
+from ensembles.cli.execution_args import add_scale_arguments, open_run
+from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.stdio import warn
 
 if TYPE_CHECKING:
-    from ensembles.run import Run
-    from ensembles.structure.phase_table import PhaseTable
-    from ensembles.structure.phases import Phases
+    from ensembles.run.run import Run
+    from ensembles.structure.phases.detect import Phases
+    from ensembles.structure.phases.table import PhaseTable
 
 NAME = "phases"
 HELP = "the phases between which tasks wait for each other: time, bytes, slowest task, time lost waiting"
@@ -41,11 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the phases."""
-    from ensembles.structure.phases import phases_of_run
+    from ensembles.structure.phases.detect import detect_phases
 
-    selection = selection_of(args)
+    selection = selection_from_args(args)
     run = open_run(args, args.run)
-    phases = phases_of_run(run, args.by)
+    phases = detect_phases(run, args.by)
     wanted = replace(selection, phases=None).for_run(run)
     table = run.summarize(partial(_table_of, phases), selection=wanted)
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
@@ -54,14 +54,14 @@ def execute(args: argparse.Namespace) -> int:
     else:
         print(_text(phases, totals, args.limit))
         if table.outside and selection.phases is None:
-            tell(f"note: {table.outside:,} calls are in no phase")
+            warn(f"note: {table.outside:,} calls are in no phase")
     for note in run.notes:
-        tell(f"note: {note}")
+        warn(f"note: {note}")
     return 0
 
 
 def _table_of(phases: Phases, _: Run) -> PhaseTable:
-    from ensembles.structure.phase_table import PhaseTable
+    from ensembles.structure.phases.table import PhaseTable
 
     return PhaseTable(phases)
 
@@ -88,8 +88,8 @@ def _result(path: str, phases: Phases, totals: list[Any], outside: int, notes: l
 def _text(phases: Phases, totals: list[Any], limit: int) -> str:
     from tabulate import tabulate
 
-    from ensembles.printable import printable
-    from ensembles.units import count_text, seconds_text
+    from ensembles.model.sanitize_text import sanitize_text
+    from ensembles.model.units import count_text, seconds_text
 
     head = f"{count_text(phases.count, 'phase')}: {phases.sentence}"
     if not totals:
@@ -103,11 +103,11 @@ def _text(phases: Phases, totals: list[Any], limit: int) -> str:
     rows = []
     for entry in shown:
         last = entry.last_call
-        on = f" on {printable(os.path.basename(last.file))}" if last.file else ""
+        on = f" on {sanitize_text(os.path.basename(last.file))}" if last.file else ""
         rows.append(
             [
                 entry.phase,
-                *([printable(entry.name or "")] if named else []),
+                *([sanitize_text(entry.name or "")] if named else []),
                 f"{entry.start_s:.3f}",
                 seconds_text(entry.time_s),
                 f"{entry.tasks:,}",
@@ -133,7 +133,7 @@ def _text(phases: Phases, totals: list[Any], limit: int) -> str:
 
 
 def _moved_text(entry: Any) -> str:
-    from ensembles.units import bytes_text
+    from ensembles.model.units import bytes_text
 
     moved = ((entry.bytes_read, "read"), (entry.bytes_written, "written"))
     return ", ".join(f"{bytes_text(count)} {how}" for count, how in moved if count)

@@ -6,11 +6,11 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.arguments import add_json, add_run
-from ensembles.cli.filters import add_filter_arguments, selection_of
-from ensembles.cli.scale import add_scale_arguments, open_run
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
+from ensembles.cli.common_args import add_json, add_run
+from ensembles.cli.execution_args import add_scale_arguments, open_run
+from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.stdio import warn
+from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
     from ensembles.structure.rates import Rates
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the rates."""
     from ensembles.passes.summary import ignoring_run
-    from ensembles.structure.rates import rates_of
+    from ensembles.structure.rates import find_plateaus
     from ensembles.summaries.rate import RateCurve
     from ensembles.summaries.runtotals import DIRECTIONS
 
@@ -41,11 +41,11 @@ def execute(args: argparse.Namespace) -> int:
             f"{args.run} was recorded in mode {run.mode}, which keeps not every call as an event, and its "
             "summary has no times: see ensio info for the totals, or record again with ensio run --mode trace"
         )
-    selection = selection_of(args).for_run(run)
+    selection = selection_from_args(args).for_run(run)
     curve = run.summarize(ignoring_run(RateCurve), selection=selection)
     if selection.ops is not None and not set(selection.ops) & set(DIRECTIONS):
         raise EnsioError("rates are those of reads and writes: choose these, or leave --op out")
-    rates = [rates_of(curve, op) for op in DIRECTIONS if selection.ops is None or op in selection.ops]
+    rates = [find_plateaus(curve, op) for op in DIRECTIONS if selection.ops is None or op in selection.ops]
     if args.json:
         result = {
             "run": run.path,
@@ -58,7 +58,7 @@ def execute(args: argparse.Namespace) -> int:
     else:
         print("\n\n".join(_text(entry) for entry in rates))
     for note in run.notes:
-        tell(f"note: {note}")
+        warn(f"note: {note}")
     return 0
 
 
@@ -76,7 +76,7 @@ def _curve(curve: RateCurve) -> dict[str, Any]:
 def _text(rates: Rates) -> str:
     from tabulate import tabulate
 
-    from ensembles.units import bytes_text, count_text, seconds_text
+    from ensembles.model.units import bytes_text, count_text, seconds_text
 
     if not rates.bytes:
         return f"{rates.op}: no bytes"

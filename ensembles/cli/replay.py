@@ -16,16 +16,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.arguments import add_json, add_new_run_directory, path_of
-from ensembles.cli.model_arguments import add_model_arguments, model_if_asked_for
-from ensembles.cli.pattern_arguments import add_pattern_arguments, planned
+from ensembles.cli.common_args import add_json, add_new_run_directory, parse_path
+from ensembles.cli.model_args import add_model_arguments, model_if_asked_for
+from ensembles.cli.pattern_args import add_pattern_arguments, planned
 from ensembles.cli.run import find_preload_library
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
-from ensembles.run_directory import new_run_directory, shown
+from ensembles.cli.stdio import warn
+from ensembles.model.errors import EnsioError
+from ensembles.recorder.run_directory import new_run_directory, shown
 
 if TYPE_CHECKING:
-    from ensembles.patterns import Pattern, Plan
+    from ensembles.workloads.patterns import Pattern, Plan
 
 NAME = "replay"
 HELP = "run a pattern with real MPI and real I/O, recorded"
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--directory",
         metavar="DIR",
-        type=path_of("folder"),
+        type=parse_path("folder"),
         default=".",
         help="where the data goes (default: this folder)",
     )
@@ -76,11 +76,11 @@ def execute(args: argparse.Namespace) -> int:
         plan_path = Path(scratch) / f"{pattern.name}.plan"
         plan.write(plan_path, folder, secrets.randbits(64))
         command = [*launcher, "-n", str(plan.tasks), program, str(plan_path)]
-        tell(shlex.join(command))
+        warn(shlex.join(command))
         environment = under_model(mpi_environment(directory, pattern.layers))
         status, lines = _run(command, environment, quiet=args.json)
     if status:
-        tell(f"the replay failed (exit status {status}); what it did is in {shown(directory)}")
+        warn(f"the replay failed (exit status {status}); what it did is in {shown(directory)}")
         return _INTERRUPTED if status == _INTERRUPTED else 1
     if args.json:
         print(json.dumps(_result(pattern, plan, directory, data if args.keep else [], lines)))
@@ -94,7 +94,7 @@ def _under_model(
     args: argparse.Namespace, plan: Plan, folder: Path, scratch: Path
 ) -> Iterator[Callable[[dict[str, str]], dict[str, str]]]:
     """Puts the pattern's files under the model that is asked for; the plan that the tasks follow is not."""
-    from ensembles.simulation.under_model import environment_for, held_back, shared_model
+    from ensembles.workloads.simulation.live_model import environment_for, held_back, shared_model
 
     machine = model_if_asked_for(args)
     if machine is None:
@@ -104,7 +104,7 @@ def _under_model(
     with shared_model(settings, args.seed, plan.tasks) as model:
         yield lambda environment: environment_for(model, [folder], environment, without=[scratch])
         for sentence in held_back(model).sentences():
-            tell(sentence)
+            warn(sentence)
 
 
 def mpi_environment(directory: Path, layers: frozenset[str]) -> dict[str, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from ensembles.cli.arguments import add_json, add_output, add_run
-from ensembles.cli.scale import add_scale_arguments, open_run
+from ensembles.cli.common_args import add_json, add_output, add_run
+from ensembles.cli.execution_args import add_scale_arguments, open_run
 
 NAME = "report"
 HELP = "one HTML file with the pictures and tables of a run, that needs no network"
@@ -32,7 +32,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"report": args.output, "bytes": size_bytes}))
     else:
-        from ensembles.units import bytes_text
+        from ensembles.model.units import bytes_text
 
         print(f"{args.output} ({bytes_text(size_bytes)}): open it in a browser")
     return 0

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ensembles.cli.arguments import add_new_run_directory
-from ensembles.cli.streams import tell
-from ensembles.elf import interpreter_of
-from ensembles.errors import EnsioError
-from ensembles.recorder import prefixes
-from ensembles.run_directory import new_run_directory, shown
+from ensembles.cli.common_args import add_new_run_directory
+from ensembles.cli.stdio import warn
+from ensembles.model.errors import EnsioError
+from ensembles.recorder.elf import read_interpreter
+from ensembles.recorder.install_paths import install_prefixes
+from ensembles.recorder.run_directory import new_run_directory, shown
 
 NAME = "run"
 HELP = "start a program under the preload library, and record its calls"
@@ -91,7 +91,7 @@ def execute(args: argparse.Namespace) -> int:
         return _cannot_start(command[0], "is not on PATH", _NOT_FOUND)
     static = check_loader(command[0])
     if static:
-        tell(
+        warn(
             f"note: {command[0]} is linked statically: the preload library sees no call of it, only those of "
             f"other programs that it starts; {_LINK_AGAIN}"
         )
@@ -109,7 +109,7 @@ def execute(args: argparse.Namespace) -> int:
             return _cannot_start(command[0], "does not exist", _NOT_FOUND)
         return _cannot_start(command[0], f"cannot be started: {error.strerror}", _NOT_EXECUTABLE)
     if any(path.stat().st_size > _LONG_SPOOL_BYTES for path in directory.glob("*.spool")):
-        from ensembles.readers.cutting import cut_spools  # only here, for it imports NumPy
+        from ensembles.readers.native.cutting import cut_spools  # only here, for it imports NumPy
 
         cut_spools(directory)
     _tell_outcome(directory, f"{command[0]} is linked statically: {_LINK_AGAIN}" if static else "")
@@ -127,7 +127,7 @@ def check_loader(program: str) -> bool:
         The program would not start under the preload library, for its C library is musl.
     """
     path = shutil.which(program)
-    interpreter = None if path is None else interpreter_of(path)
+    interpreter = None if path is None else read_interpreter(path)
     if path is None or interpreter is None:
         return False
     loader = os.path.basename(interpreter or path)
@@ -151,7 +151,7 @@ def find_preload_library() -> Path:
         if not Path(told).is_file():
             raise EnsioError(f"{told}: there is no such file, though ENSIO_PRELOAD names it")
         return Path(told).absolute()
-    for prefix in prefixes():
+    for prefix in install_prefixes():
         if (library := prefix / "lib" / PRELOAD_LIBRARY).is_file():
             return library.absolute()
     raise EnsioError(
@@ -291,7 +291,7 @@ def _ignored_by_shell(pid: int) -> set[int]:
 
 
 def _cannot_start(program: str, problem: str, status: int) -> int:
-    tell(f"{program}: {problem}")
+    warn(f"{program}: {problem}")
     return status
 
 
@@ -301,7 +301,7 @@ def _tell_outcome(directory: Path, why_nothing: str) -> None:
         place = shown(directory)
         recorded = any(directory.iterdir())
     except OSError as error:
-        tell(
+        warn(
             f"{directory}: the run directory cannot be read any more: {error.strerror}; if it was moved, the "
             "record is where it is now"
         )
@@ -318,4 +318,4 @@ def _tell_outcome(directory: Path, why_nothing: str) -> None:
             "is a shell or a launcher, which are not recorded, or it is linked statically and must "
             "be linked again with ensio-cc"
         )
-    tell(sentence)
+    warn(sentence)

@@ -8,13 +8,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.arguments import add_json, add_output, count_of, path_of
-from ensembles.cli.pattern_arguments import find_pattern
-from ensembles.cli.streams import tell
-from ensembles.errors import EnsioError
+from ensembles.cli.common_args import add_json, add_output, parse_count, parse_path
+from ensembles.cli.pattern_args import find_pattern
+from ensembles.cli.stdio import warn
+from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
-    from ensembles.simulation.scenarios import Scenario
+    from ensembles.workloads.simulation.scenarios import Scenario
 
 NAME = "scenarios"
 HELP = "make simulated runs in which a known cause was planted, with an answer sheet"
@@ -28,13 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     told = "make the runs of all scenarios, or of some"
     running = commands.add_parser("run", help=told, description=told)
     running.add_argument(
-        "--seed", type=count_of("seed", least=0), default=0, metavar="S", help="of what is drawn"
+        "--seed", type=parse_count("seed", least=0), default=0, metavar="S", help="of what is drawn"
     )
     running.add_argument(
         "--scenario", action="append", metavar="NAME", help="this one only; may be repeated (default: all)"
     )
     running.add_argument(
-        "--tasks", type=count_of("tasks", least=1), metavar="N", help="instead of the scenario's"
+        "--tasks", type=parse_count("tasks", least=1), metavar="N", help="instead of the scenario's"
     )
     running.add_argument(
         "--strength",
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of what is planted: 1 as the scenario says, 0 not at all (default: 1)",
     )
     running.add_argument(
-        "--fs", metavar="MODEL", type=path_of("model"), help="instead of the scenario's model"
+        "--fs", metavar="MODEL", type=parse_path("model"), help="instead of the scenario's model"
     )
     told = "folder; each run becomes a folder in it, with truth.json"
     add_output(running, "DIR", told, what="folder", required=True)
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """List the scenarios, or run them."""
-    from ensembles.simulation.scenarios import read_scenarios
+    from ensembles.workloads.simulation.scenarios import read_scenarios
 
     scenarios = read_scenarios()
     return _list(args, scenarios) if args.what == "list" else _run(args, _chosen(args, scenarios))
@@ -85,8 +85,8 @@ def _chosen(args: argparse.Namespace, scenarios: list[Scenario]) -> list[Scenari
 
 
 def _run(args: argparse.Namespace, scenarios: list[Scenario]) -> int:
-    from ensembles.run_directory import new_run_directory, removed_unless_made
-    from ensembles.simulation.scenarios import run_scenario
+    from ensembles.recorder.run_directory import new_run_directory, removed_unless_made
+    from ensembles.workloads.simulation.scenarios import run_scenario
 
     made = []
     for scenario in scenarios:
@@ -99,7 +99,7 @@ def _run(args: argparse.Namespace, scenarios: list[Scenario]) -> int:
         made.append(
             {"run": str(directory), "scenario": scenario.name, "cause": cause, "span_s": result.span_s}
         )
-        tell(
+        warn(
             f"{scenario.name}: {result.tasks:,} tasks, {result.events:,} calls, {result.span_s:.3f} s in "
             "virtual time"
         )

@@ -9,14 +9,14 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from ensembles.cli.arguments import add_json, add_new_run_directory
-from ensembles.cli.model_arguments import add_model_arguments, model_of
-from ensembles.cli.pattern_arguments import PAPER, add_pattern_arguments, planned
-from ensembles.run_directory import new_run_directory, removed_unless_made, shown
+from ensembles.cli.common_args import add_json, add_new_run_directory
+from ensembles.cli.model_args import add_model_arguments, model_from_args
+from ensembles.cli.pattern_args import PAPER, add_pattern_arguments, planned
+from ensembles.recorder.run_directory import new_run_directory, removed_unless_made, shown
 
 if TYPE_CHECKING:
-    from ensembles.patterns import Plan
-    from ensembles.simulation import Model, Result
+    from ensembles.workloads.patterns import Plan
+    from ensembles.workloads.simulation import Model, SimulationResult
 
 NAME = "simulate"
 HELP = "run a pattern in virtual time, on a model of a parallel file system"
@@ -37,9 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Simulates a pattern: 0 done, 2 it cannot be."""
-    from ensembles.simulation import simulate
+    from ensembles.workloads.simulation import simulate
 
-    model = model_of(args)
+    model = model_from_args(args)
     pattern, plan = planned(args)
     directory = new_run_directory(args.output, pattern.name)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing is left then too
@@ -54,7 +54,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _as_json(
-    args: argparse.Namespace, name: str, plan: Plan, model: Model, result: Result
+    args: argparse.Namespace, name: str, plan: Plan, model: Model, result: SimulationResult
 ) -> dict[str, object]:
     return {
         "run": str(result.directory),
@@ -79,7 +79,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
-def _as_text(model: Model, result: Result) -> str:
+def _as_text(model: Model, result: SimulationResult) -> str:
     from tabulate import tabulate
 
     rows = [(phase, number, f"{length_s:.3f}") for phase, number, length_s in result.steps]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 
-from ensembles.cli.arguments import add_json, add_run, count_of, level_of
-from ensembles.cli.filters import add_filter_arguments
-from ensembles.cli.scale import add_scale_arguments
-from ensembles.cli.streams import tell
+from ensembles.cli.common_args import add_json, add_run, parse_count, parse_level
+from ensembles.cli.execution_args import add_scale_arguments
+from ensembles.cli.filter_args import add_filter_arguments
+from ensembles.cli.stdio import warn
 
 NAME = "split"
 HELP = "what k calls before a barrier take where one was made: the slowest of N tasks, with an interval"
@@ -27,13 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tasks",
         metavar="N",
-        type=count_of("tasks", least=1),
+        type=parse_count("tasks", least=1),
         help="tasks that wait for each other (default: those of the calls)",
     )
     parser.add_argument(
         "--level",
         metavar="P",
-        type=level_of,
+        type=parse_level,
         default=0.9,
         help="probability of the intervals (default: 0.9)",
     )
@@ -43,18 +43,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _calls(text: str) -> tuple[int, ...]:
-    number = count_of("calls", least=1)
+    number = parse_count("calls", least=1)
     return tuple(number(part.strip()) for part in text.split(","))
 
 
 def execute(args: argparse.Namespace) -> int:
     """Print the prediction."""
-    from ensembles.cli.ensembles_of import ensemble_from_args
+    from ensembles.cli.ensemble_args import ensemble_from_args
 
     ensemble = ensemble_from_args(args)
     split = ensemble.split(args.calls, args.tasks, level=args.level)
     for note in split.notes:
-        tell(f"note: {note}")
+        warn(f"note: {note}")
     if args.json:
         print(json.dumps(split.to_json(), allow_nan=False))
     else:

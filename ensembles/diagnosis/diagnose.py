@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ensembles.diagnosis import strided_readahead
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
-from ensembles.diagnosis.rule import CannotSay, Rule
+from ensembles.diagnosis.rule import NotApplicable, Rule
+from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 
 if TYPE_CHECKING:
-    from ensembles.run import Run
+    from ensembles.run.run import Run
 
 RULES: tuple[Rule, ...] = (strided_readahead,)
 """All that there are."""
@@ -62,7 +62,7 @@ class DiagnosisPass:
             try:
                 rule.preconditions(run)
                 self._wanted.append(rule)
-            except CannotSay as reason:
+            except NotApplicable as reason:
                 self._refused[rule.ID] = str(reason)
         self.requests: dict[str, SummaryRequest] = {
             name: need for rule in self._wanted for name, need in rule.NEEDS.items()
@@ -82,8 +82,8 @@ class DiagnosisPass:
         summaries = {} if group is None else group.summaries
         for rule in self._wanted:
             try:
-                findings += rule.examine(run, {name: summaries[name] for name in rule.NEEDS})
-            except CannotSay as reason:
+                findings += rule.evaluate(run, {name: summaries[name] for name in rule.NEEDS})
+            except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
         return Diagnosis(
             run=run.path,

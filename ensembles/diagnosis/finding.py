@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ensembles.printable import printable
-from ensembles.units import count_text, seconds_text
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import count_text, seconds_text
 
 SEVERITIES = ("note", "warning", "critical")
 """From the least on."""
@@ -96,11 +96,11 @@ class Where:
         parts = [what + (f" {spans_text(self.ordinals)} of a task on a file" if self.ordinals else "")]
         if self.files:
             more = self.file_count - len(self.files)
-            names = ", ".join(printable(name) for name in self.files)
+            names = ", ".join(sanitize_text(name) for name in self.files)
             parts.append(f"on {names}" + (f" and {count_text(more, 'more file')}" if more > 0 else ""))
         parts.append(f"in {count_text(self.tasks, 'task')} ({spans_text(self.ranks)})")
         if self.phases:
-            names = ", ".join(map(printable, dict.fromkeys(self.phase_names or ())))
+            names = ", ".join(map(sanitize_text, dict.fromkeys(self.phase_names or ())))
             many = "s" * (len(self.phases) != 1)
             parts.append(f"phase{many} {_few(self.phases)}" + (f" ({names})" if names else ""))
         if self.times_s:
@@ -119,7 +119,7 @@ class Finding:
     severity : str
         One of `SEVERITIES`.
     confidence : float
-        From 0 to 1: how much of the evidence that there could be was there, see `confidence_of`. No
+        From 0 to 1: how much of the evidence that there could be was there, see `rate_confidence`. No
         probability.
     where : Where
     evidence : mapping of str to value
@@ -254,20 +254,20 @@ MOST_FILES = 5
 MOST_SPANS = 16
 
 
-def confidence_of(checks: tuple[Check, ...]) -> float:
+def rate_confidence(checks: tuple[Check, ...]) -> float:
     """`SURE` if all checks hold, times `DOUBT` for each that the data could not decide; 0 if one fails."""
     if any(check.holds is False for check in checks):
         return 0.0
     return SURE * DOUBT ** sum(check.holds is None for check in checks)
 
 
-def severity_of(share: float) -> str:
+def rate_severity(share: float) -> str:
     """How severe a finding is that costs this share of the run (`FROM_SHARE`)."""
     reached = [name for name in SEVERITIES[1:] if share >= FROM_SHARE[name]]
     return reached[-1] if reached else SEVERITIES[0]
 
 
-def spans_of(numbers: Any, most: int = MOST_SPANS) -> tuple[tuple[int, int], ...]:
+def find_spans(numbers: Any, most: int = MOST_SPANS) -> tuple[tuple[int, int], ...]:
     """Numbers as spans, both ends included; where there are more than `most`, the nearest ones are joined.
 
     Parameters
@@ -294,4 +294,4 @@ def spans_text(spans: tuple[tuple[int, int], ...]) -> str:
 
 
 def _few(numbers: tuple[int, ...]) -> str:
-    return spans_text(spans_of(numbers)).replace(",", ", ")
+    return spans_text(find_spans(numbers)).replace(",", ", ")

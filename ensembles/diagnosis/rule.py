@@ -9,10 +9,10 @@ from ensembles.diagnosis.finding import Finding
 from ensembles.passes.group import SummaryRequest
 
 if TYPE_CHECKING:
-    from ensembles.run import Run
+    from ensembles.run.run import Run
 
 
-class CannotSay(Exception):
+class NotApplicable(Exception):
     """Raised by a rule where the run does not tell what it needs; the text is the sentence for people."""
 
 
@@ -42,7 +42,7 @@ class Rule(Protocol):
             It does not tell what the rule needs.
         """
 
-    def examine(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
+    def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
         """The findings: mostly none or one, for what concerns many files or tasks is one finding.
 
         Parameters
@@ -73,14 +73,14 @@ def every_call_needed(run: Run, what: str) -> None:
         Some calls are known only by what they add up to.
     """
     if run.mode in ("profile", "tail"):
-        raise CannotSay(
+        raise NotApplicable(
             f"the run was recorded in mode {run.mode}, which does not keep every call, and {what} is told "
             "only by all of them: record again with ensio run --mode trace"
         )
     if run.dropped_events:
-        raise CannotSay(
+        raise NotApplicable(
             f"{run.dropped_events:,} calls were not recorded one by one (ensio info says why), and {what} is "
             "told only by all of them: record again with more room (ENSIO_MAX_BYTES)"
         )
     if not run.has_all_events:
-        raise CannotSay(f"this trace holds sums, not single calls, and {what} is told only by these")
+        raise NotApplicable(f"this trace holds sums, not single calls, and {what} is told only by these")

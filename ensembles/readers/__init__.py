@@ -1,1 +1,1 @@
-"""One file a format: what is read, and how."""
+"""Readers: one folder per ensio format, and one per format of other tools."""

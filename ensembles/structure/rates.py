@@ -89,7 +89,7 @@ class Rates:
         return asdict(self) | {"plateaus": [plateau.to_json() for plateau in self.plateaus]}
 
 
-def rates_of(curve: RateCurve, op: str) -> Rates:
+def find_plateaus(curve: RateCurve, op: str) -> Rates:
     """The rate of one direction, and its plateaus.
 
     The logarithm of the rate is cut where its mean changes: PELT with a squared-error cost and a penalty of 4

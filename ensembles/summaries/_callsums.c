@@ -1,6 +1,6 @@
 /* What the events of a chunk add up to, by call, and how often each size occurs in it. callsums.py documents the functions,
  * and has the same in NumPy; integers are equal to the last bit, sums of real numbers to rounding. */
-#include "../arrays.h"
+#include "summaries/arrays.h"
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 #ifndef ENSIO_KERNELS_H
 #define ENSIO_KERNELS_H
 
-#include "../arrays.h"
+#include "summaries/arrays.h"
 
 PyObject *spread(PyObject *module, PyObject *args);
 PyObject *spread_calls(PyObject *module, PyObject *args);

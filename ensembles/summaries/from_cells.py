@@ -1,5 +1,4 @@
-"""The other summaries of a run, made from the one that the recorder kept: exact but for sizes, which it
-keeps by classes."""
+"""Other summaries of a run from the recorded one, exact but for request sizes, which it keeps by classes."""
 
 from __future__ import annotations
 
@@ -8,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ensembles.summaries.bins import BIN_COUNT
-from ensembles.summaries.calltable import CallTable, CallTotals, slowest_of
+from ensembles.summaries.calltable import CallTable, CallTotals, find_slowest_calls
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.classes import size_range_bytes
 from ensembles.summaries.histogram import LogHistogram
-from ensembles.summaries.moments import CallMoments, Moments
+from ensembles.summaries.moments import CallMoments, CentralMoments
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
 
@@ -20,15 +19,23 @@ _TRANSFERS = ("read", "write")
 
 
 def _calls_in_order(summary: CellSummary) -> list[int]:
-    """Numbers of the calls that occurred, by first occurrence."""
+    """List the functions that occurred, in the order of their first call."""
     call, start_ns = summary.cells["call"], summary.cells["start_ns"]
     numbers = np.unique(call)
     first_ns = [int(start_ns[call == number].min()) for number in numbers]
     return [int(number) for _, number in sorted(zip(first_ns, numbers.tolist(), strict=True))]
 
 
-def histogram_of(summary: CellSummary) -> LogHistogram:
-    """The histogram of each call."""
+def histogram_from_cells(summary: CellSummary) -> LogHistogram:
+    """Make the histogram of each function from a recorded summary.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.from_cells import histogram_from_cells
+    >>> histogram = histogram_from_cells(en.open("ensio-ior").summary)
+    >>> {call.name: histogram.n(call) for call in histogram.counts}
+    {'open': 8, 'pwrite': 160, 'pread': 160, 'close': 8}
+    """
     histogram = LogHistogram()
     cell, bins, counts = summary.histogram
     call = summary.cells["call"][cell]
@@ -41,8 +48,8 @@ def histogram_of(summary: CellSummary) -> LogHistogram:
     return histogram
 
 
-def moments_of(summary: CellSummary) -> CallMoments:
-    """The moments of each call, where durations are known."""
+def moments_from_cells(summary: CellSummary) -> CallMoments:
+    """Make the moments of each function from a recorded summary; none if it has only sums of durations."""
     moments = CallMoments()
     if not summary.durations_known:
         return moments
@@ -50,7 +57,7 @@ def moments_of(summary: CellSummary) -> CallMoments:
     for number in _calls_in_order(summary):
         mine = np.flatnonzero(cells["call"] == number)
         rows = [
-            Moments(
+            CentralMoments(
                 int(cells["count"][i]),
                 float(cells["mean_ns"][i]),
                 (float(cells["m2"][i]), float(cells["m3"][i]), float(cells["m4"][i])),
@@ -63,14 +70,19 @@ def moments_of(summary: CellSummary) -> CallMoments:
     return moments
 
 
-def table_of(summary: CellSummary, files: Sequence[str]) -> CallTable:
-    """The totals of each call, and the slowest call.
+def table_from_cells(summary: CellSummary, files: Sequence[str]) -> CallTable:
+    """Make the call table from a recorded summary.
 
     Parameters
     ----------
     summary : CellSummary
+        The recorded summary.
     files : sequence of str
-        Paths that calls were about; the first stands for none.
+        Paths of the files that calls used; the first entry stands for none.
+
+    Returns
+    -------
+    CallTable
     """
     table = CallTable()
     cells = summary.cells
@@ -86,12 +98,12 @@ def table_of(summary: CellSummary, files: Sequence[str]) -> CallTable:
     if len(summary):
         table.start_ns, table.end_ns = int(cells["start_ns"].min()), int(cells["end_ns"].max())
         table.files = set(files[1:])
-    table.slowest = slowest_of(summary.longest[1])
+    table.slowest = find_slowest_calls(summary.longest[1])
     return table
 
 
-def totals_of(summary: CellSummary) -> RunTotals:
-    """Bytes and times of all calls together, and by layer."""
+def totals_from_cells(summary: CellSummary) -> RunTotals:
+    """Make the bytes and times of all calls, and of each layer, from a recorded summary."""
     totals = RunTotals()
     cells = summary.cells
     for number in _calls_in_order(summary):
@@ -105,16 +117,16 @@ def totals_of(summary: CellSummary) -> RunTotals:
     return totals
 
 
-def sizes_of(summary: CellSummary) -> tuple[SizeTable, dict[str, list[tuple[int, int, int]]]]:
-    """How often which request sizes of reads and writes occur, as far as the summary can tell.
+def sizes_from_cells(summary: CellSummary) -> tuple[SizeTable, dict[str, list[tuple[int, int, int]]]]:
+    """Make the table of request sizes from a recorded summary, as exactly as it allows.
 
     Returns
     -------
-    SizeTable
-        Sizes that are counted exactly: in their size classes, every cell has calls of one size only.
-    dict of str to list of (int, int, int)
-        By layer: least and largest size that occurred (bytes) in each of the other size classes, and the
-        number of calls; the most frequent first.
+    table : SizeTable
+        Sizes with exact counts: in their size classes, every cell has calls of one size only.
+    classes : dict of str to list of (int, int, int)
+        By layer, of each other size class: least and largest size that occurred, in bytes, and the number of
+        calls; the most frequent first.
     """
     table = SizeTable()
     classes: dict[str, list[tuple[int, int, int]]] = {}

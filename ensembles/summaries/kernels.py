@@ -12,7 +12,7 @@ from itertools import repeat
 
 import numpy as np
 
-from ensembles.summaries.bins import BIN_COUNT, bin_of
+from ensembles.summaries.bins import BIN_COUNT, bin_index
 
 try:
     from ensembles.summaries import _kernels as compiled
@@ -263,7 +263,7 @@ def numpy_count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) ->
     """`count_bins` without compiled code."""
     if len(group) and (group.max() >= groups or duration_ns.min() < 0):
         raise IndexError("a group is too large, or a duration is negative")
-    place = group.astype(np.int64) * BIN_COUNT + bin_of(duration_ns)
+    place = group.astype(np.int64) * BIN_COUNT + bin_index(duration_ns)
     return np.bincount(place, minlength=groups * BIN_COUNT).reshape(groups, BIN_COUNT)
 
 
@@ -281,7 +281,7 @@ def numpy_count_groups(
     if len(key) and duration_ns.min() < 0:
         raise IndexError("a duration is negative")
     group = np.searchsorted(cuts, key, side="right")
-    place, count = np.unique(group * BIN_COUNT + bin_of(duration_ns), return_counts=True)
+    place, count = np.unique(group * BIN_COUNT + bin_index(duration_ns), return_counts=True)
     out["counts"].reshape(-1)[place] += count
     np.minimum.at(out["least"], group, duration_ns)
     np.maximum.at(out["most"], group, duration_ns)
@@ -303,7 +303,7 @@ def numpy_count_seconds(
     ns = np.rint(seconds * 1e9).astype(np.int64)
     beyond = seconds - reference
     stats = np.array([least, most, beyond.sum(), (beyond * beyond).sum(), reference])
-    return np.bincount(bin_of(ns), minlength=BIN_COUNT), stats
+    return np.bincount(bin_index(ns), minlength=BIN_COUNT), stats
 
 
 def _contiguous(values: np.ndarray, dtype: type) -> np.ndarray:

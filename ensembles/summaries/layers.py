@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.events import Call, Events
+from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
-from ensembles.summaries.callsums import SUM_COLUMNS, sums_of
+from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
 from ensembles.summaries.nesting import Nesting
 
 
@@ -53,7 +53,7 @@ class LayerTimes(Summary):
         """Add events, those of a thread in order of completion."""
         if not len(chunk):
             return
-        sums = sums_of(chunk)
+        sums = compute_call_sums(chunk)
         for number in sums.present.tolist():
             call = chunk.calls[number]
             self.calls[call] = self.calls.get(call, 0) + int(sums.count[number])

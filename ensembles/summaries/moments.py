@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.events import Call, Events
+from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
-from ensembles.summaries.callsums import SUM_COLUMNS, central_sums, sums_of
+from ensembles.summaries.callsums import SUM_COLUMNS, central_sums, compute_call_sums
 
 
 @dataclass(frozen=True)
-class Moments:
+class CentralMoments:
     """Moments of one set of durations.
 
     Attributes
@@ -36,7 +36,7 @@ class Moments:
     max_ns: int
 
     @classmethod
-    def of(cls, duration_ns: np.ndarray) -> Moments:
+    def from_durations(cls, duration_ns: np.ndarray) -> CentralMoments:
         """The moments of durations: ndarray of integers, shape (n,), n > 0."""
         values = duration_ns.astype(np.float64)
         mean = float(values.mean())
@@ -48,7 +48,7 @@ class Moments:
         low, high = int(duration_ns.min()), int(duration_ns.max())
         return cls(len(duration_ns), mean, (second, third, float(square.sum())), low, high)
 
-    def __add__(self, other: Moments) -> Moments:
+    def __add__(self, other: CentralMoments) -> CentralMoments:
         """The moments of both sets together."""
         a, b = float(self.n), float(other.n)
         n = a + b
@@ -65,7 +65,7 @@ class Moments:
         )
         mean = self.mean_ns + delta * b / n
         low, high = min(self.min_ns, other.min_ns), max(self.max_ns, other.max_ns)
-        return Moments(self.n + other.n, mean, (second, third, fourth), low, high)
+        return CentralMoments(self.n + other.n, mean, (second, third, fourth), low, high)
 
     @property
     def std_ns(self) -> float:
@@ -102,26 +102,28 @@ class CallMoments(Summary):
     columns = SUM_COLUMNS
 
     def __init__(self) -> None:
-        self.moments: dict[Call, Moments] = {}
+        self.moments: dict[Call, CentralMoments] = {}
 
     def add(self, chunk: Events) -> None:
         """Add events."""
         if not len(chunk):
             return
-        found = sums_of(chunk)
+        found = compute_call_sums(chunk)
         mean_ns = found.time_ns / np.maximum(found.count, 1)
         sums = central_sums(chunk.call, chunk.duration, mean_ns)
         for i in found.present.tolist():
             n, low, high = int(found.count[i]), int(found.shortest_ns[i]), int(found.longest_ns[i])
             second, third, fourth = sums[i].tolist()
-            self._add(chunk.calls[i], Moments(n, float(mean_ns[i]), (second, third, fourth), low, high))
+            self._add(
+                chunk.calls[i], CentralMoments(n, float(mean_ns[i]), (second, third, fourth), low, high)
+            )
 
     def merge(self, other: CallMoments) -> None:
         """Add what others hold; calls are told apart by name and layer."""
         for call, moments in other.moments.items():
             self._add(call, moments)
 
-    def _add(self, call: Call, moments: Moments) -> None:
+    def _add(self, call: Call, moments: CentralMoments) -> None:
         self.moments[call] = self.moments[call] + moments if call in self.moments else moments
 
     def to_arrays(self) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ensembles.events import Events
+from ensembles.model.events import Events
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.events import OPS, Call, Events
+from ensembles.model.events import OPS, Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries.nesting import Nesting
 

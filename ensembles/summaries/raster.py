@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.events import Call, Events, of_calls
+from ensembles.model.events import Call, Events, of_calls
 from ensembles.passes.summary import Summary
-from ensembles.summaries.spreading import Choice, extent_of
+from ensembles.summaries.spreading import Choice, compute_extent
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 ROWS = 1024
@@ -80,7 +80,7 @@ class Raster(Summary):
         self.several_threads |= bool(chunk.thread.any())
         row_of_call = class_of_calls(chunk.calls) * np.int32(self.rows)
         # Those inside others leave no time, and are part of the picture's extent all the same.
-        self._grid.add_extent(extent_of(chunk, Choice(row_of_call)))
+        self._grid.add_extent(compute_extent(chunk, Choice(row_of_call)))
         self._grid.add_calls(chunk, Choice(row_of_call, self.ranks_per_row, outermost=True))
 
     def merge(self, other: Raster) -> None:

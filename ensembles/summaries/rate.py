@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.events import Call, Events, of_calls
+from ensembles.model.events import Call, Events, of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.callsums import carried_bits
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ensembles.events import OPS, Events, op_of_calls
+from ensembles.model.events import OPS, Events, op_of_calls
+from ensembles.model.regions import KINDS, RegionTable, Spans
 from ensembles.passes.summary import Summary
-from ensembles.regiontable import KINDS, RegionTable, Spans
 
 
 @dataclass(slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.events import OPS, Call, Events, op_of_calls
+from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.passes.summary import Summary
-from ensembles.summaries.callsums import carried_bits, sums_of
+from ensembles.summaries.callsums import carried_bits, compute_call_sums
 from ensembles.summaries.layers import LayerTimes
 
 DIRECTIONS = ("read", "write")
@@ -74,7 +74,7 @@ class RunTotals(Summary):
         if not len(chunk):
             return
         self.layers.add(chunk)
-        sums = sums_of(chunk)
+        sums = compute_call_sums(chunk)
         for number in sums.present.tolist():
             if chunk.calls[number].op == "read":
                 self.bytes_read += int(sums.counted[number])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.events import Events
+from ensembles.model.events import Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries.callsums import count_sizes, layers_of_transfers
 

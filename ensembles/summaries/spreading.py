@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.errors import EnsioError
-from ensembles.events import Events
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
 from ensembles.summaries import kernels
 
 
@@ -37,7 +37,7 @@ class Choice:
     bits: np.ndarray | None = None
     shift: int = 0
 
-    def rows_of(self, chunk: Events) -> np.ndarray:
+    def compute_rows(self, chunk: Events) -> np.ndarray:
         """Row of each call, int32, shape (n,); -1: it is left out."""
         row = self.row_of_call[chunk.call]
         if self.ranks_per_row:
@@ -48,12 +48,12 @@ class Choice:
             row[(chunk.moved <= 0) | ((chunk.carried & self.bits[chunk.call]) != 0)] = -1
         return row
 
-    def amounts_of(self, chunk: Events) -> np.ndarray | None:
+    def compute_amounts(self, chunk: Events) -> np.ndarray | None:
         """What each call has, as for `kernels.spread`."""
         return None if self.bits is None else chunk.moved << self.shift
 
 
-def extent_of(chunk: Events, choice: Choice) -> tuple[int, int] | None:
+def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
     """First moment of the chosen calls, and the one after their last (a call of no duration takes up one ns);
     None: there are none.
 
@@ -63,7 +63,7 @@ def extent_of(chunk: Events, choice: Choice) -> tuple[int, int] | None:
         A call ends before it starts, or beyond the range of 64-bit nanoseconds.
     """
     if kernels.compiled is None:
-        chosen = choice.rows_of(chunk) >= 0
+        chosen = choice.compute_rows(chunk) >= 0
         start, duration = chunk.start[chosen], chunk.duration[chosen]
         end = start + np.maximum(duration, 1)
         damaged = bool(len(start)) and bool(duration.min() < 0 or np.any(end <= start))
@@ -95,8 +95,8 @@ def spread_calls(chunk: Events, choice: Choice, level: int, first: int, out: np.
         A call lies outside of `out`, or has no number.
     """
     if kernels.compiled is None:
-        row = choice.rows_of(chunk).astype(np.int32)
-        kernels.numpy_spread(chunk.start, chunk.duration, row, choice.amounts_of(chunk), level, first, out)
+        row, amount = choice.compute_rows(chunk).astype(np.int32), choice.compute_amounts(chunk)
+        kernels.numpy_spread(chunk.start, chunk.duration, row, amount, level, first, out)
     else:
         kernels.compiled.spread_calls(*_arguments(chunk, choice), level, first, out, out.shape[1])
 

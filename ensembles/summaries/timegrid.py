@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.errors import EnsioError
-from ensembles.events import Events
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
 from ensembles.summaries import kernels
-from ensembles.summaries.spreading import Choice, extent_of, spread_calls
+from ensembles.summaries.spreading import Choice, compute_extent, spread_calls
 
 CELLS = 2048
 """Most cells of a time axis; between half of it and all of it are in use, except on runs of fewer ns."""
@@ -108,7 +108,7 @@ class TimeGrid:
         EnsioError
             A call has a negative duration, or ends beyond the range of 64-bit nanoseconds.
         """
-        self.add_extent(extent_of(chunk, choice))
+        self.add_extent(compute_extent(chunk, choice))
         if self.low_ns is not None:
             spread_calls(chunk, choice, self.level, self._first, self._values)
 

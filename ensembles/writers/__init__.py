@@ -1,1 +1,1 @@
-"""One file a format: what is written, and how."""
+"""Writers: one folder per ensio format, and one for formats of other programs."""

@@ -1,5 +1,5 @@
 /* stream.h: the messages between ensio and ensio-otf2, over pipes. Both sides have the same version and run on the same
- * machine, so integers are in its byte order. docs/formats.md describes them.
+ * machine, so integers are in its byte order. docs/reference/formats/other-tools.md describes them.
  *
  * A stream is a sequence of messages: this head, followed by `bytes` bytes. Each text ends with a NUL. */
 #ifndef ENSIO_OTF2_STREAM_H

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints docs/calls.md: what the recorder records, as its call tables say. `./dev docs` runs it.
+"""Prints docs/reference/calls.md: what the recorder records, as its call tables say. `./dev docs` runs it.
 
 The compiler reads the tables, with CALL and SYMBOL defined so that they leave marks; the symbols of a line
 are those that the line leaves. To which call they count, the line's own words say.
@@ -38,9 +38,9 @@ the tables say more.
   those beyond a thousand under way at a time.
 * MPI: the names in C and in the three kinds of Fortran bindings are one call, and so are those with large
   counts (`_c`). A non-blocking or split call is one event, to its completion; `MPI_Test` and its relatives
-  are events only where they completed I/O. docs/trace-format.md says what the columns hold. The preload
-  library also records MPI-IO, `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize` that another tool passes on
-  as `PMPI_...`.
+  are events only where they completed I/O. [The columns](formats/columns.md) of MPI have a page.
+  The preload library also records MPI-IO, `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize` that another tool
+  passes on as `PMPI_...`.
 * `fcntl`: where it duplicates a descriptor.
 * `sendfile` is a read of the one file, `copy_file_range` a write of the other.
 * `fscanf`: how many bytes it took is known to the stream alone; `moved` is 0.

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* key, default, minimum, maximum; docs/pfsmodel.md explains them. */
+/* key, default, minimum, maximum; docs/reference/pfsmodel.md explains them. */
 #define PFS_PARAMETERS(X) \
     /* nodes */ \
     X(tasks_per_node, 4, 1, 4096) \

@@ -1,4 +1,4 @@
-/* plan.h: what every task of a replay has to do, as ensembles/patterns expanded it from a pattern.
+/* plan.h: what every task of a replay has to do, as ensembles/workloads/patterns expanded it from a pattern.
  *
  * A plan file is text, then numbers. The first line, "ensio-plan 2 BYTES", gives the length of the text after it:
  *

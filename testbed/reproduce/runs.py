@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 import ensembles
-from ensembles.run import Run
+from ensembles.run.run import Run
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-/* output.h: what a simulation writes: a folder that ensembles/simulation/output.py makes a run of.
+/* output.h: what a simulation writes: a folder that ensembles/workloads/simulation/output.py makes a run of.
  *
  *   text      "key value" lines, and the names of the calls
  *   events    mode trace: struct output_event, in the order in which calls complete
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* One completed call: the columns of ensembles.events that vary. */
+/* One completed call: the columns of ensembles.model.events that vary. */
 struct output_event {
     int64_t offset;
     uint64_t requested;

@@ -1,5 +1,5 @@
-/* plan.h: what every task of a simulation does: a plan of version 2, as ensembles/patterns writes it, mapped from its
- * file.
+/* plan.h: what every task of a simulation does: a plan of version 2, as ensembles/workloads/patterns writes it, mapped
+ * from its file.
  *
  * The file is text, then numbers. The first line, "ensio-plan 2 BYTES", gives the length of the text after it, whose
  * sections are in this order: seed, tasks, tasks_per_node (a number each); calls, files, hints, steps (their number,

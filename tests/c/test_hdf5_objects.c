@@ -44,7 +44,7 @@ static void *use(void *state)
     return NULL;
 }
 
-static void entries_are_whole_whoever_writes_beside(void)
+static void entries_are_whole_while_others_write(void)
 {
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
@@ -82,7 +82,7 @@ static void libraries_are_told_apart(void)
 int main(void)
 {
     ensio_process->generation = 1; /* as in a process that is recorded */
-    entries_are_whole_whoever_writes_beside();
+    entries_are_whole_while_others_write();
     files_are_forgotten_last();
     libraries_are_told_apart();
     return 0;

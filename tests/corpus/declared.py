@@ -287,7 +287,7 @@ _REPEATED = "replay-repeated-1 replay-repeated-2 replay-repeated-3"
 SEVERAL = (
     Several(
         "comparisons",
-        "runs against themselves, repetitions and slower ones: 1, 3 and 4 a side",
+        "runs against themselves, repetitions and slower ones: 1, 3 and 4 per group",
         (
             "compare replay-ior-8 replay-ior-8 --json",
             "compare sim-healthy-1 sim-slow-1 --op write --json",

@@ -26,7 +26,7 @@ UNSTEADY = {
         "$.out.mean_s",
     ): "null or a number by the last digit of a fit",
 }
-"""Places that another processor's rounding changes by more: defects that wait for somebody, not compared."""
+"""Places that another processor's rounding changes by more: known defects, not compared."""
 _LONGEST_LIST = 16
 _LONGEST_DICT = 64
 _LONGEST_TEXT = 2000

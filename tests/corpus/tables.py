@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ensembles.events import Call
-from ensembles.readers.layout import CONSTANTS, EVENT
-from ensembles.writers.spool import SpoolContent, write_spool
+from ensembles.model.c_layout import CONSTANTS, EVENT
+from ensembles.model.events import Call
+from ensembles.writers.native.spool import SpoolContent, write_spool
 
 _KINDS = {
     "pread": "read",

@@ -11,6 +11,10 @@ from .invariants import INVARIANTS, Invariant
 from .making.pack import HELD, MACHINE, contents_of
 
 ASKED = (*RUNS, *SEVERAL)
+FIRST_OF_TAG = {tag: run.name for run in reversed(RUNS) for tag in run.tags}
+QUICK = {*FIRST_OF_TAG.values(), *(several.name for several in SEVERAL)}
+"""What ``./dev test --quick`` runs: together these are asked every command."""
+CASES = [pytest.param(one, id=one.name, marks=() if one.name in QUICK else pytest.mark.slow) for one in ASKED]
 SHOWN = 40
 MOST_BYTES, MOST_BYTES_OF_ALL = 1 << 20, 8 << 20
 
@@ -22,7 +26,7 @@ def _answers_of(asked: Declared | Several):
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=lambda one: one.name)
+@pytest.mark.parametrize("asked", CASES)
 def test_answers_are_the_frozen_ones(asked: Declared | Several) -> None:
     before = frozen.read(asked.name)
     assert before, f"{asked.name} was never frozen: python -m tests.corpus.freeze {asked.name}"
@@ -37,7 +41,7 @@ def test_answers_are_the_frozen_ones(asked: Declared | Several) -> None:
 
 
 @pytest.mark.parametrize("holds", INVARIANTS, ids=lambda one: one.__name__)
-@pytest.mark.parametrize("asked", ASKED, ids=lambda one: one.name)
+@pytest.mark.parametrize("asked", CASES)
 def test_what_must_hold_of_every_answer(asked: Declared | Several, holds: Invariant) -> None:
     answers = _answers_of(asked).items()
     broken = [f"{line}: {sentence}" for line, answer in answers for sentence in holds(asked, line, answer)]

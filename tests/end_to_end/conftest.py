@@ -1,4 +1,4 @@
-"""Real programs, recorded by both ways in."""
+"""Real programs, recorded by relinking and by preload."""
 
 import os
 import subprocess
@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 from places import BUILD, ENSIO_CC, PRELOAD, PROGRAMS
 
+FOLDER = Path(__file__).parent
 WAYS = ("relinked", "preloaded")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of this folder are slow, but for those that are marked as quick."""
+    for item in items:
+        if FOLDER in item.path.parents and not item.get_closest_marker("quick"):
+            item.add_marker(pytest.mark.slow)
 
 
 class Recorder:
@@ -90,7 +98,7 @@ def relinked(tmp_path) -> Recorder:
 
 @pytest.fixture
 def preload(tmp_path) -> Recorder:
-    """A recorder for programs that nobody here built."""
+    """A recorder for programs that this project did not build."""
     if not PRELOAD.exists():
         pytest.fail(f"the recorder is not built in {BUILD}; run ./dev setup")
     return Recorder("preloaded", tmp_path)

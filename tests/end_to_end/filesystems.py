@@ -117,7 +117,7 @@ def tmpfs(folder: Path) -> Iterator[Path]:
 def glusterfs(folder: Path) -> Iterator[Path]:
     """A volume of GlusterFS that is distributed over two bricks.
 
-    Its servers have a network, a /var and process numbers of their own: they meet no other glusterd, and are
+    Its servers have their own network, /var and process numbers: they meet no other glusterd, and are
     gone with the first of them.
     """
     need("glusterd", "gluster", "glusterfs", "unshare", "nsenter", "ip", "umount")
@@ -163,7 +163,7 @@ def first_child(parent: subprocess.Popen) -> int:
         if found := children.read_text().split():
             return int(found[0])
         time.sleep(0.1)
-    raise CannotBeHereError("no process can be started with a network and a /var of its own")
+    raise CannotBeHereError("no process can be started with its own network and /var")
 
 
 def answers(command: list[str], otherwise: str) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import ensembles
-from ensembles.readers.jobfile import read_job_file
-from ensembles.readers.layout import SPOOL
+from ensembles.model.c_layout import SPOOL
+from ensembles.readers.native.job_file import read_job_file
 from ensembles.summaries.cells import CELL_DTYPES, CENTRAL, CellSummary
 
 

@@ -1,4 +1,4 @@
-"""Servers of this machine, plain and recorded, each time in a folder of its own, as a user without rights."""
+"""Servers of this machine, plain and recorded, each time in its own folder, as a user without rights."""
 
 import os
 import pwd
@@ -115,7 +115,7 @@ def kill_all(process: subprocess.Popen) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process, and it is more than an entry that nobody has fetched yet."""
+    """Whether there is such a process, and it is more than an entry that its parent has not fetched yet."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:

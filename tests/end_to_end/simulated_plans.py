@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import ensembles
-from ensembles.simulation import simulate
-from ensembles.simulation.models import Model
+from ensembles.workloads.simulation import simulate
+from ensembles.workloads.simulation.models import Model
 
 MIB = 1 << 20
 

@@ -1,4 +1,4 @@
-"""A real Slurm of one node on loopback, with its own configuration, keys and ports in a folder of its own."""
+"""A real Slurm of one node on loopback, with its own configuration, keys and ports in its own folder."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ class NotPossible(Exception):
 
 
 def free_port() -> int:
-    """A port that nobody listened on just now."""
+    """A port on which no process listened just now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

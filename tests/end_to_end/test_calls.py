@@ -10,6 +10,8 @@ import strace
 
 import ensembles
 
+pytestmark = pytest.mark.quick
+
 BUILDS = {
     "plain": (),
     "64-bit names": ("-D_FILE_OFFSET_BITS=64", "-D_LARGEFILE64_SOURCE"),
@@ -23,7 +25,7 @@ def names(events) -> list[str]:
 
 
 def counted(events) -> Counter:
-    """Recorded calls by what strace can tell apart.
+    """Recorded calls by what strace can distinguish.
 
     How often the kernel is asked for the entries of a folder is the C library's affair; for each folder it
     also asks once what that is.

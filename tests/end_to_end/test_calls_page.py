@@ -1,12 +1,15 @@
-"""docs/calls.md says what the recorder records."""
+"""docs/reference/calls.md says what the recorder records."""
 
 import re
 import subprocess
 import sys
 
+import pytest
 from places import BUILD, ROOT
 
 import ensembles
+
+pytestmark = pytest.mark.quick
 
 PAGE = ROOT / "docs" / "calls.md"
 SCRIPT = ROOT / "libtrace" / "tools" / "calls_page.py"
@@ -19,7 +22,7 @@ def rows() -> list[re.Match]:
 
 def test_page_is_what_the_tables_say():
     made = subprocess.run([sys.executable, SCRIPT], check=True, capture_output=True, text=True).stdout
-    assert PAGE.read_text() == made, "docs/calls.md is out of date; run ./dev docs"
+    assert PAGE.read_text() == made, "docs/reference/calls.md is out of date; run ./dev docs"
 
 
 def test_every_symbol_that_is_wrapped_stands_on_it():
@@ -40,5 +43,5 @@ def test_every_symbol_that_is_wrapped_stands_on_it():
 def test_recorded_runs_have_the_same_calls(recorder, tmp_path):
     recorder.execute(recorder.build("acknowledge"), tmp_path / "out", 1, check=True)
     calls = [(call.name, call.layer, call.op) for call in ensembles.open(recorder.run).calls[1:]]
-    # The program's own phases and regions are told apart from calls.
+    # The program's own phases and regions are distinguished from calls.
     assert sorted(calls) == sorted((row[2], row[3], row[4]) for row in rows() if row[3] != "program")

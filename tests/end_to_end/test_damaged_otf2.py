@@ -16,9 +16,9 @@ from places import BUILD, ROOT
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.errors import EnsioError
-from ensembles.events import COLUMNS
-from ensembles.readers.foreign import otf2
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS
+from ensembles.readers.foreign.otf2 import source
 
 ARCHIVES = Path(__file__).parent / "archives"
 CALLS = {"ours": 3 * 40, "others": 60}
@@ -168,10 +168,10 @@ def test_no_other_file_is_taken_for_an_archive(tmp_path):
         "short.otf2": b"\3BOT",
     }.items():
         (tmp_path / name).write_bytes(content)
-        assert not otf2.recognises(str(tmp_path / name), content)
-    assert not otf2.recognises(str(tmp_path), None)
+        assert not source.recognises(str(tmp_path / name), content)
+    assert not source.recognises(str(tmp_path), None)
     os.mkfifo(tmp_path / "pipe.otf2")
-    assert not otf2.recognises(str(tmp_path), None)
+    assert not source.recognises(str(tmp_path), None)
 
 
 def stand_in(folder, script):
@@ -195,8 +195,8 @@ def stand_in(folder, script):
     ],
 )
 def test_what_the_library_does_to_its_process_is_told_in_a_sentence(tmp_path, monkeypatch, script, reason):
-    monkeypatch.setattr("ensembles.otf2_program.program", lambda: stand_in(tmp_path, script))
-    monkeypatch.setattr(otf2, "STANDSTILL_S", 1.0)
+    monkeypatch.setattr("ensembles.recorder.otf2_program.program", lambda: stand_in(tmp_path, script))
+    monkeypatch.setattr(source, "STANDSTILL_S", 1.0)
     with pytest.raises(EnsioError) as caught:
         ensembles.open(ARCHIVES / "ours")
     assert reason in str(caught.value)
@@ -246,7 +246,7 @@ def test_sanitizers_find_nothing(tmp_path):
                 complaints.append((kind, seed, done.stderr[-2000:]))
     assert complaints == []
     stream = subprocess.run(
-        [sys.executable, "-c", "import sys, ensembles; from ensembles.writers import otf2; "
+        [sys.executable, "-c", "import sys, ensembles; from ensembles.writers.exchange import otf2; "
          "otf2._tell(sys.stdout.buffer, ensembles.open(sys.argv[1]), 2)", ARCHIVES / "others"],
         check=True, capture_output=True,
     ).stdout  # fmt: skip

@@ -1,4 +1,4 @@
-"""The job script of docs/scaling.md and dask-jobqueue, in a real Slurm, answer as one process does."""
+"""The job script of docs/user/large-runs.md and dask-jobqueue, in a real Slurm, answer as one process."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from slurm import NotPossible, Slurm
 
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 TOP = Path(__file__).resolve().parents[2]
 ENSIO = Path(sys.executable).with_name("ensio")

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 BIN = Path(sys.executable).parent
 MPI = {

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
+pytestmark = pytest.mark.quick
+
 TRACKED = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
 FILES = {name for name in TRACKED.split("\0") if name}
 DOCUMENTS = sorted(name for name in FILES if name.endswith(".md"))

@@ -1,4 +1,4 @@
-"""The commands of docs/pfs.md: a real MADbench on a model with Franklin's fault, and without it."""
+"""The commands of docs/reference/pfs.md: a real MADbench on a model with Franklin's fault, and without it."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
-PAGE = (ROOT / "docs" / "pfs.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "pfs.md").read_text()
 COMMANDS = re.findall(r"^    (ensio .*(?:madbench .*fs-scale|diagnose).*)$", PAGE, re.M)
 
 

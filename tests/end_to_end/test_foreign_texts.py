@@ -12,7 +12,7 @@ import pytest
 from places import BUILD
 
 import ensembles
-from ensembles.events import OPS
+from ensembles.model.events import OPS
 
 PYTHON = """
 import os, sys, threading

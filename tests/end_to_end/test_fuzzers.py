@@ -1,4 +1,4 @@
-"""The fuzzers of C code that reads bytes which nobody vouches for: what is kept in `tests/fuzz/corpus`, and
+"""The fuzzers of C code that reads untrusted bytes: what is kept in `tests/fuzz/corpus`, and
 some thousand inputs made of it from a fixed seed, under the sanitizers of addresses and of undefined
 behaviour. `./dev fuzz` goes on from there."""
 

@@ -37,7 +37,7 @@ def newest() -> list[str]:
     """HDF5 2 of h5py's wheel, for a program that is compiled with older headers."""
     libraries = list(WHEELS.glob("libhdf5-*.so.*"))
     if not libraries:
-        pytest.skip(f"h5py does not bring an HDF5 of its own: there is no {WHEELS}")
+        pytest.skip(f"h5py does not bring its own HDF5: there is no {WHEELS}")
     return [str(libraries[0]), f"-Wl,-rpath,{WHEELS}", "-DH5Dread_chunk=H5Dread_chunk1"]
 
 
@@ -45,7 +45,7 @@ LIBRARIES = {"shared": shared, "static": static, "2.0": newest}
 
 
 def said(execute, program, folder) -> tuple[subprocess.CompletedProcess, list[tuple]]:
-    """Run a program that tells on descriptor 3 what it did, in a folder of its own."""
+    """Run a program that tells on descriptor 3 what it did, in its own folder."""
     folder.mkdir()
     log = folder.parent / f"{folder.name}.log"
     command = ("sh", "-c", 'cd "$1"; exec "$0" 3>"$2"', program, folder, log)

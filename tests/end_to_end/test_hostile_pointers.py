@@ -40,7 +40,7 @@ def test_every_result_and_errno_is_that_of_the_plain_program(recorder, tmp_path,
         assert recorded == plain
         run = ensembles.open(recorder.run)
         assert run.mode == mode
-        # The request whose memory went away without its result having been asked for is no event.
+        # The request whose memory went away without its result having been asked for is not an event.
         assert [process.dropped_events for process in run.processes] == [1]
 
 

@@ -11,8 +11,8 @@ from test_mpi import FLAVOURS, MPI
 from test_together import Job, on_nodes
 
 import ensembles
-from ensembles.readers.jobfile import read_job_file
-from ensembles.readers.layout import JOB
+from ensembles.model.c_layout import JOB
+from ensembles.readers.native.job_file import read_job_file
 
 LIMIT_S = 120
 
@@ -35,7 +35,7 @@ def job(request, tmp_path, way, relinked) -> Job:
 
 
 def run(job, folder, tasks, *arguments, **variables):
-    """The program in a folder of its own, where its run goes too."""
+    """The program in its own folder, where its run goes too."""
     folder.mkdir(exist_ok=True)
     job.run = folder / "run"
     done = job.launch(job.clean, (1,) * tasks, folder, *arguments, **variables)
@@ -51,7 +51,8 @@ def joint_calls(tasks: int, calls: int) -> int:
 
 @pytest.mark.parametrize(("mode", "ending"), [("profile", "MPI_Finalize"), ("tail", "PMPI_Finalize")])
 def test_summary_of_ranks_that_do_different_things_is_the_merged_one(job, tmp_path, mode, ending):
-    for tasks in (1, 2, 5, 8):
+    # Ranks of MPICH wait by polling: more of them than processors take their turns slowly.
+    for tasks in (1, 2, 5, 8) if job.flavour == "openmpi" else (1, 5):
         folder = tmp_path / str(tasks)
         made = run(job, folder, tasks, 300, ending, ENSIO_MODE=mode, ENSIO_JOBFILE="keep")
         collected, spools = apart(made, folder)
@@ -76,10 +77,10 @@ def test_summary_of_threads_and_many_files_is_the_merged_one(tmp_path, relinked,
 
 
 def test_nodes_with_clocks_of_their_own_have_one_summary(tmp_path, relinked):
-    """MPICH takes odd and even ranks for those of two nodes; each has a name of its own."""
+    """MPICH takes odd and even ranks for those of two nodes; each has its own name."""
     unshared = subprocess.run(["unshare", "--uts", "true"], capture_output=True, text=True)
     if unshared.returncode != 0:
-        pytest.skip(f"tasks cannot be given host names of their own here: {unshared.stderr.strip()}")
+        pytest.skip(f"tasks cannot be given their own host names here: {unshared.stderr.strip()}")
     job = made_job("mpich", "relinked", tmp_path, relinked)
     job.recorded = [*job.recorded, tmp_path, "300", "MPI_Finalize"]
     settings = {"ENSIO_MODE": "profile", "ENSIO_JOBFILE": "keep", "MPIR_CVAR_ODD_EVEN_CLIQUES": "1"}

@@ -105,7 +105,7 @@ def test_handlers_on_small_stacks(recorder, tmp_path):
 def as_nobody(recorder, tmp_path):
     """Lets another user reach the programs and write where they write."""
     if os.geteuid() != 0:
-        pytest.skip("only root can run a program as somebody else")
+        pytest.skip("only root can run a program as another user")
     for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(folder.stat().st_mode | 0o055)
     recorder.library = shutil.copy(recorder.library, tmp_path)  # only root may look where it lies
@@ -143,7 +143,7 @@ def quota(tmp_path):
         for step in steps:
             done = subprocess.run([str(word) for word in step], capture_output=True, text=True)
             if done.returncode:
-                pytest.skip(f"no file system with a quota can be had here: {step[0]}: {done.stderr.strip()}")
+                pytest.skip(f"no file system with a quota is available: {step[0]}: {done.stderr.strip()}")
         yield folder / "data"
     finally:
         subprocess.run(["umount", folder], capture_output=True)
@@ -162,7 +162,7 @@ def test_quota_drops_events_and_counts_them(recorder, tmp_path, quota):
 
 @pytest.fixture
 def read_only(tmp_path):
-    """A folder that nobody can write to, not even root."""
+    """A folder in which no user can write, not even root."""
     folder = tmp_path / "read-only"
     folder.mkdir()
     for options in (("--bind", folder, folder), ("-o", "remount,bind,ro", folder)):

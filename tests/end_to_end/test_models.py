@@ -3,8 +3,10 @@
 import pytest
 from places import BUILD
 
-from ensembles.errors import EnsioError
-from ensembles.simulation import read_model
+from ensembles.model.errors import EnsioError
+from ensembles.workloads.simulation import read_model
+
+pytestmark = pytest.mark.quick
 
 
 @pytest.fixture(autouse=True)

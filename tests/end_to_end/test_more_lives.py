@@ -1,4 +1,4 @@
-"""Programs whose lives end, or go on, in ways of their own keep their results and their calls."""
+"""Programs whose lives end, or go on, in unusual ways keep their results and their calls."""
 
 import os
 import subprocess

@@ -11,7 +11,7 @@ import pytest
 from places import BUILD, PROGRAMS
 from test_under_model import FAST, MB_PER_S, MIB, MIB_S, MPI, OPERATION_S, quiet
 
-from ensembles.simulation.under_model import held_back, shared_model
+from ensembles.workloads.simulation.live_model import held_back, shared_model
 
 MOUNT = BUILD / "bin" / "ensio-pfs-fuse"
 

@@ -44,7 +44,7 @@ def compiled(recorder, name: str, compiler: str, *options: object) -> Path:
 
 
 def executed(recorder, flavour: str, program: Path, *arguments: object, tasks: int = 2, **more: str):
-    """Run a program in a folder of its own; what it said, by rank, and the run."""
+    """Run a program in its own folder; what it said, by rank, and the run."""
     folder = recorder.folder / "data"
     folder.mkdir()
     command = [f"mpiexec.{flavour}", "-n", str(tasks), program, folder, *arguments]

@@ -14,8 +14,8 @@ from test_mpi import MPI, compiled, executed
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.events import COLUMNS, Events
-from ensembles.writers.otf2 import PARADIGMS, cost_of, write_otf2
+from ensembles.model.events import COLUMNS, Events
+from ensembles.writers.exchange.otf2 import PARADIGMS, estimate_cost, write_otf2
 
 KEPT = [
     "tasks",
@@ -181,7 +181,7 @@ def test_the_cost_that_is_told_is_what_is_written(preload, tmp_path):
     for ranks in (1, 8):
         written = write_otf2(run, str(tmp_path / f"a{ranks}"), ranks)
         files = sum(len(names) for _, _, names in os.walk(os.path.dirname(written.anchor)))
-        assert cost_of(run, ranks).files == files
+        assert estimate_cost(run, ranks).files == files
 
 
 def test_export_tells_the_cost_and_names_what_is_in_the_way(preload, tmp_path, capsys):
@@ -204,7 +204,7 @@ def test_export_tells_the_cost_and_names_what_is_in_the_way(preload, tmp_path, c
 def test_without_the_program_a_sentence_names_the_package(preload, tmp_path, capsys, monkeypatch):
     preload.execute(preload.build("threads"), tmp_path, 2, 100, 1, check=True)
     archive = write_otf2(ensembles.open(preload.run), str(tmp_path / "archive")).anchor
-    monkeypatch.setattr("ensembles.otf2_program.prefixes", lambda: iter(()))
+    monkeypatch.setattr("ensembles.recorder.otf2_program.install_prefixes", lambda: iter(()))
     # Before a run is looked at, even.
     export = ["export", str(tmp_path / "no run"), "--to", "otf2", str(tmp_path / "b")]
     for words in (export, ["info", archive]):

@@ -193,7 +193,7 @@ def test_an_archive_of_the_python_bindings(tmp_path):
 
 
 def test_an_end_in_another_process_is_not_that_of_an_operation(tmp_path):
-    """Processes have handles and numbers in common where they open a file together."""
+    """Processes have common handles and numbers where they open a file together."""
     import otf2
     from otf2.enums import (
         IoOperationFlag,

@@ -151,7 +151,7 @@ def calls_on(run, name, rank, *ops):
     """Function, offset, requested and moved of the calls of a rank on one of its files, in order of time."""
     rows = told(run, "rank", "start", "op", "offset", "requested", "moved")
     chosen = [row for row in rows if row[1] == DATA + name and row[2] == rank]
-    kept = [row for row in chosen if ensembles.events.OPS[row[4]] in ops]
+    kept = [row for row in chosen if ensembles.model.events.OPS[row[4]] in ops]
     return [(row[0], *row[5:]) for row in sorted(kept, key=lambda row: row[3])]
 
 
@@ -219,7 +219,7 @@ def test_bytes_that_mpi_moves_count_once(anchor):
     ]
     bytes_of = Counter()
     for layer, op, carried, moved in rows:
-        bytes_of[layer, ensembles.events.OPS[op], bool(carried)] += moved
+        bytes_of[layer, ensembles.model.events.OPS[op], bool(carried)] += moved
     read, written = 2 * (2048 + 64), 2 * (4096 + 1000 + 100)
     assert bytes_of == {
         ("mpiio", "read", False): read,

@@ -13,11 +13,11 @@ import pytest
 from places import BUILD
 
 import ensembles
-from ensembles.errors import EnsioError
-from ensembles.events import COLUMNS
-from ensembles.readers.foreign import otf2
-from ensembles.writers.otf2 import write_otf2
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS
+from ensembles.readers.foreign.otf2 import source
+from ensembles.workloads.synthetic import synthetic_run
+from ensembles.writers.exchange.otf2 import write_otf2
 
 TASKS, CALLS = 6, 25_000  # 600,000 records: enough for four readers
 TOOL = BUILD / "bin/ensio-otf2"
@@ -43,7 +43,7 @@ def archives(tmp_path_factory):
 
 
 def read_by(processes, path, monkeypatch):
-    monkeypatch.setattr(otf2, "MOST_PROCESSES", processes)
+    monkeypatch.setattr(source, "MOST_PROCESSES", processes)
     return ensembles.open(path)
 
 
@@ -106,7 +106,7 @@ def test_definitions_that_one_part_has_lost_are_noticed(archives, tmp_path, monk
 
 
 def readers_of(process):
-    """The processes that it has started, once there are some: they wait, as nobody takes what they tell."""
+    """The processes that it has started, once there are some: they wait, as their output is not read."""
     for _ in range(3000):
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         if len(children) == 3:

@@ -1,4 +1,4 @@
-"""Streams, and programs that nobody here wrote, under the model of a parallel file system."""
+"""Streams, and third-party programs, under the model of a parallel file system."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import pytest
 from test_transparency import PROGRAMS, contents
 from test_under_model import FAST, data, run_under
 
-from ensembles.simulation.under_model import environment_for, held_back, shared_model
+from ensembles.workloads.simulation.live_model import environment_for, held_back, shared_model
 
 __all__ = ["data"]  # a fixture
 

@@ -45,67 +45,23 @@ def shell(command, folder, environment):
 
 
 def test_commands_do_what_they_say(tmp_path, environment):
-    assert len(COMMANDS) >= 8
+    assert len(COMMANDS) >= 10
     subprocess.run(["mpicc", "-c", PROGRAMS / "mpi_writes.c", "-o", tmp_path / "app.o"], check=True)
+    subprocess.run(["mpicc", tmp_path / "app.o", "-o", tmp_path / "app"], check=True)
     for command in COMMANDS:
-        if command.startswith("ensio run -o run "):
-            relinked = shell("ensio info run", tmp_path, environment)
-            shutil.rmtree(tmp_path / "run")
-            subprocess.run(["mpicc", PROGRAMS / "mpi_writes.c", "-o", tmp_path / "app"], check=True)
-        printed = shell(command, tmp_path, environment)
-        if command.startswith("ensio info"):
-            assert counts(printed) == counts(relinked) == MADE_CALLS
+        shell(command, tmp_path, environment)
+    for run in ("run", "relinked", "other-run"):
+        assert counts(shell(f"ensio info {run}", tmp_path, environment)) == MADE_CALLS
     assert (tmp_path / "report.html").stat().st_size > 1e6
     snippet = "\n".join(line[4:] for line in PYTHON.splitlines())
     printed = subprocess.run(
         [sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    longest, *statements = printed.stdout.splitlines()
-    number, unit = longest.split()
-    assert float(number) > 0
-    assert unit == "ms"
-    assert statements
+    assert "mean" in printed.stdout
 
 
-WAYS = README.partition("\n## Ways in\n")[2].partition("\n## ")[0]
-
-
-def block(first):
-    """The indented lines of the section on ways in, from the one that begins so."""
-    text = WAYS[WAYS.index(f"    {first}") :]
-    return "\n".join(line[4:] for line in text.partition("\n\n")[0].splitlines()) + "\n"
-
-
-def test_ways_in_are_as_described(tmp_path, environment):
-    environment |= {"PKG_CONFIG_PATH": f"{BUILD}/lib/pkgconfig", "CMAKE_PREFIX_PATH": str(BUILD)}
-    subprocess.run(["mpicc", "-c", PROGRAMS / "mpi_writes.c", "-o", tmp_path / "app.o"], check=True)
-    links = block("mpicc").splitlines()
-    assert len(links) == 2
-    for number, command in enumerate(links):
-        shell(command, tmp_path, environment)
-        shell(f"ENSIO_DIR=run{number} mpiexec -n 2 ./app", tmp_path, environment)
-        assert counts(shell(f"ensio info run{number}", tmp_path, environment))["write"] == 21
-    head, *body = block("#include").splitlines()
-    main = [
-        "#include <fcntl.h>",
-        "int main(void) {",
-        *body[:-1],
-        'open("f", O_CREAT, 0600);',
-        body[-1],
-        "return 0; }",
-    ]
-    (tmp_path / "main.c").write_text("\n".join([head, *main, ""]))
-    project = "cmake_minimum_required(VERSION 3.20)\nproject(user C)\nadd_executable(app main.c)\n"
-    (tmp_path / "CMakeLists.txt").write_text(project + block("find_package"))
-    shell("cmake -S . -B build && cmake --build build && ENSIO_DIR=in-c build/app", tmp_path, environment)
-    (tmp_path / "app.py").write_text(block("from ensembles.regions"))
-    shell("ensio run -o in-python -- python app.py", tmp_path, environment)
-    for run in ("in-c", "in-python"):
-        chosen = shell(
-            f"ensio events {run} --region checkpoint --op open --format csv", tmp_path, environment
-        )
-        assert len(chosen.splitlines()) == 2
-        assert "phase solve" in shell(f"ensio info {run}", tmp_path, environment)
+def test_the_two_commands_of_dev_come_first_in_their_order():
+    assert [line.split("#")[0].split() for line in LINES[:2]] == [["./dev", "demo"], ["./dev", "test"]]
 
 
 def test_installed_prefix_and_package_work_without_the_sources(tmp_path, environment):

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import ensembles
-from ensembles.events import Events
-from ensembles.readers.layout import CONSTANTS, EVENT
-from ensembles.readers.spool import read_spool
+from ensembles.model.c_layout import CONSTANTS, EVENT
+from ensembles.model.events import Events
+from ensembles.readers.native.spool import read_spool
 from ensembles.summaries.cells import CENTRAL, KEYS, CellSummary
 from ensembles.summaries.classes import UNKNOWN_ORDINAL
-from ensembles.summaries.from_cells import totals_of
+from ensembles.summaries.from_cells import totals_from_cells
 
 COUNTS = ("count", "errors", "moved", "outer_count", "outer_moved", "min_requested", "max_requested")
 TIMES = ("time_ns", "inner_ns", "outer_ns", "min_ns", "max_ns", "start_ns")
@@ -97,7 +97,7 @@ def test_calls_inside_calls_are_told_apart_in_the_summary(recorder, tmp_path, mo
         recorder.build("calls_inside"), tmp_path, 3000, check=True, environment={"ENSIO_MODE": mode}
     )
     run = ensembles.open(only_spool(recorder).path)
-    totals = totals_of(run.summary)
+    totals = totals_from_cells(run.summary)
     # Each fprintf counts its own bytes, and those of the fputs and the write inside it.
     assert totals.bytes_written == 3000 * 8
     if mode == "trace":

@@ -59,7 +59,7 @@ def test_fortran_program_has_the_function_once_in_every_order(tmp_path):
 
 PYTHON = """
 import sys, os
-from ensembles.regions import phase, region
+from ensembles.recorder.annotate import phase, region
 assert "numpy" not in sys.modules
 phase("read")
 with region("a file"):

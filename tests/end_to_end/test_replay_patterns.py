@@ -13,7 +13,7 @@ from replaying import calls_of, recorded_as
 from test_mpi import MPI
 
 import ensembles
-from ensembles.patterns import expand, read_pattern
+from ensembles.workloads.patterns import expand, read_pattern
 
 ENSIO = Path(sys.executable).with_name("ensio")
 PATTERNS = sorted((ROOT / "testbed" / "patterns").glob("*.toml"))

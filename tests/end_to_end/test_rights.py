@@ -93,7 +93,7 @@ def test_what_a_program_gives_up_costs_no_call(recorder, tmp_path, what, mode):
     assert sum(cells["count"][[name == "pwrite" for name in names]]) == calls
     assert run.lost_calls == 0
     spool = next(Path(run.path).glob("*.spool"))
-    assert spool.stat().st_size < (16 + 256 + 16) << 20  # also where nobody could cut it
+    assert spool.stat().st_size < (16 + 256 + 16) << 20  # also where no process could cut it
     if mode == "trace":
         writes = len(run.select(call="pwrite"))
         assert writes == calls - run.dropped_events

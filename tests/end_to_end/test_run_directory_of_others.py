@@ -14,7 +14,7 @@ CALLS = 3_000_000
 
 @pytest.fixture
 def shared(preload, tmp_path):
-    """A folder that everybody can write to; programs and recorder for all."""
+    """A world-writable folder; programs and recorder for all."""
     for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(folder.stat().st_mode | 0o055)
     library = tmp_path / "preload.so"

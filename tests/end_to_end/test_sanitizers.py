@@ -1,6 +1,6 @@
 """The recorder under ThreadSanitizer, and under AddressSanitizer with UBSan: nothing to report.
 
-``./dev test-long`` builds the recorder so, in build folders of their own. Programs that it is linked into are
+``./dev test-long`` builds the recorder so, in separate build folders. Programs that it is linked into are
 built with the sanitizer as well.
 """
 
@@ -62,7 +62,7 @@ def test_no_report(relinked, tmp_path, sanitizer, name, arguments, status):
     out.write_bytes(b"0123456789" * 20)
     words = [{"OUT": out, "FOLDER": tmp_path}.get(word, word) for word in arguments]
     # Children are forked while threads run, and go on: ThreadSanitizer would end them. Of programs that are
-    # ended in the middle of things, leaks are no news.
+    # ended in the middle of things, leaks are expected.
     environment = {"TSAN_OPTIONS": "die_after_fork=0", "ASAN_OPTIONS": "detect_leaks=0"}
     log = tmp_path / "log"
     command = ("sh", "-c", 'log=$1; shift; exec "$@" 3>"$log"', "sh", log, program, *words)

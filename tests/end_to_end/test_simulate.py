@@ -97,6 +97,7 @@ def test_run_says_what_it_is(simulate):
     assert run.clock_error_s == 0
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("mode", ["trace", "profile"])
 def test_commands_take_a_simulated_run(simulate, mode, capsys):
     simulated(simulate, *small_ior("--fs", "./mine.toml", "--mode", mode, "-o", "run"))
@@ -112,7 +113,7 @@ def test_commands_take_a_simulated_run(simulate, mode, capsys):
 
 
 def test_an_end_from_outside_leaves_nothing(simulate, tmp_path):
-    """Whoever ends the command ends the program that it started too."""
+    """A signal that ends the command also ends the program that it started."""
     command = [str(ENSIO), "simulate", "ior", "--tasks", "20000", "--fs", "./mine.toml", "-o", "run"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
         while not (inner := [*tmp_path.glob("run/.ensio-simulate-*/output/events")]):

@@ -5,7 +5,7 @@ import pytest
 from places import BUILD
 from simulated_plans import MIB, HandmadePlan, called, covered, every_task, healthy, simulated
 
-from ensembles.errors import EnsioError
+from ensembles.model.errors import EnsioError
 from ensembles.summaries.cells import CENTRAL
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 
@@ -20,7 +20,7 @@ def _built(monkeypatch):
 
 
 def checkpoint(tasks, calls=3, size=MIB):
-    """Every task opens the one file, writes blocks of its own, reads them back and closes it."""
+    """Every task opens the one file, writes its own blocks, reads them back and closes it."""
 
     def rows(rank):
         places = [(rank * calls + number) * size for number in range(calls)]
@@ -91,7 +91,7 @@ def test_run_has_exactly_the_calls_of_the_plan(tmp_path):
     assert (run.events.duration > 0).all()
 
 
-def test_nobody_goes_on_before_the_last_one_came(tmp_path):
+def test_no_task_goes_on_before_the_last_one_came(tmp_path):
     run, _ = simulated(tmp_path, checkpoint(tasks=6))
     barriers = called(run, "MPI_Barrier")
     entries = barriers.start.reshape(6, 5)

@@ -1,4 +1,4 @@
-"""Without space, or without a folder to write to, the program runs on as if nobody had looked."""
+"""Without space, or without a folder to write to, the program runs on as if it were not recorded."""
 
 import os
 import resource
@@ -74,7 +74,7 @@ def test_folder_that_cannot_be_made_is_said_in_one_sentence(recorder, tmp_path):
 
 def test_other_users_without_the_right_to_write_run_unrecorded(recorder, tmp_path):
     if os.geteuid() != 0:
-        pytest.skip("only root can run a program as somebody else")
+        pytest.skip("only root can run a program as another user")
     program = recorder.build("acknowledge")
     for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(folder.stat().st_mode | 0o055)

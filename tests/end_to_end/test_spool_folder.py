@@ -9,7 +9,7 @@ import pytest
 from test_calls import names
 
 import ensembles
-from ensembles.collection import collect
+from ensembles.run.collect import collect
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_the_phases_of_ior_are_those_between_its_barriers(ensio, layers, rule):
 
 def test_a_python_program_names_its_phases(ensio, tmp_path):
     (tmp_path / "app.py").write_text(
-        "from ensembles.regions import phase\n"
+        "from ensembles.recorder.annotate import phase\n"
         "for name in ('first', 'second', 'first'):\n"
         "    phase(name)\n"
         "    with open('data', 'wb', buffering=0) as file:\n"

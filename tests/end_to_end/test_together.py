@@ -7,7 +7,7 @@ from places import ENSIO_CC, PRELOAD, PROGRAMS
 from test_mpi import FLAVOURS, MPI
 
 import ensembles
-from ensembles.readers.spool import read_spool
+from ensembles.readers.native.spool import read_spool
 
 LIMIT_S = 60
 SOME = {"all": (1, 1, 1, 1), "first": (1, 1, 0, 0), "last": (0, 0, 1, 1), "all but the last": (1, 1, 1, 0)}
@@ -54,7 +54,7 @@ def test_no_rank_waits_for_one_that_is_not_recorded(relinked, tmp_path, flavour,
     job = Job(flavour, way, tmp_path)
     done = job.launch(relinked.environment(), which, ending)
     assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr
-    # All together write the job file; where some are not recorded, nobody waits for them with that either.
+    # All together write the job file; where some are not recorded, no task waits for them there either.
     assert (job.run / "job.ensio").exists() == all(which)
     assert len(list(job.run.glob("*.spool"))) == (0 if all(which) else sum(which))
     # Rank 0 called, but there was none to answer for the others; where all answered, the folder is gone.
@@ -77,7 +77,7 @@ def test_clocks_that_are_one_and_the_same_are_found_to_be_within_the_stated_boun
 ):
     unshared = subprocess.run(["unshare", "--uts", "true"], capture_output=True, text=True)
     if unshared.returncode != 0:
-        pytest.skip(f"tasks cannot be given host names of their own here: {unshared.stderr.strip()}")
+        pytest.skip(f"tasks cannot be given their own host names here: {unshared.stderr.strip()}")
     job = Job(flavour, way, tmp_path)
     environment = relinked.environment() | MPI | {"ENSIO_DIR": str(job.run), "ENSIO_JOBFILE": "keep"}
     command = on_nodes(job, ["east", "west", "east", "west"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import ensembles
-from ensembles.collection import collect
-from ensembles.events import COLUMNS
-from ensembles.readers.rundirectory import open_run_directory
+from ensembles.model.events import COLUMNS
+from ensembles.readers.native.directory import open_run_directory
+from ensembles.run.collect import collect
 from ensembles.summaries.nesting import Nesting
 
 THREADS, OWN_WRITES = 3, 500

@@ -1,4 +1,4 @@
-"""Programs that nobody here wrote print, leave and return the same, recorded and not."""
+"""Third-party programs print, leave and return the same, recorded and not."""
 
 import hashlib
 import os

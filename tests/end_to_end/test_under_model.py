@@ -13,8 +13,8 @@ from places import BUILD, PRELOAD
 from places import PROGRAMS as SOURCES
 
 import ensembles
-from ensembles.errors import EnsioError
-from ensembles.simulation.under_model import environment_for, held_back, shared_model
+from ensembles.model.errors import EnsioError
+from ensembles.workloads.simulation.live_model import environment_for, held_back, shared_model
 
 MIB = 1 << 20
 MPI = {

@@ -52,7 +52,7 @@ class Tracers:
         return path
 
     def run(self, program: str, name: str, ensio: str = "", other: str = "", **more: str):
-        """Run a program in a folder of its own. An empty way in: without that tracer.
+        """Run a program in its own folder. An empty way in: without that tracer.
 
         Returns
         -------

@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uint32_t bytes = ensio_encode_events(&encoder, events + done, &some, coded);
         if (some == 0 || decode(coded, bytes, again) != (long)some ||
             memcmp(events + done, again, some * sizeof *again) != 0) {
-            fprintf(stderr, "events %ld to %ld are others when they were coded and decoded\n", done, done + (long)some);
+            fprintf(stderr, "events %ld to %ld differ after coding and decoding\n", done, done + (long)some);
             abort();
         }
         done += some;

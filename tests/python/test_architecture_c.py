@@ -1,7 +1,7 @@
 """Include directions in the C code: which folder of libtrace may include which.
 
-Includes are read from the text of the files; nothing is compiled. `KNOWN` lists violations that are left. It may
-only shrink: a test fails when a violation is new, and when a listed one is gone but still listed.
+Includes are read from the text of the files; nothing is compiled. `KNOWN` lists violations that are left. It
+may only shrink: a test fails when a violation is new, and when a listed one is gone but still listed.
 """
 
 from __future__ import annotations

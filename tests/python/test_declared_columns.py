@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pytest
 
 import ensembles as en
-from ensembles import events, regiontable
-from ensembles.statistics.slowest.backtest_result import Backtest
-from ensembles.statistics.slowest.tail_result import Tail
+from ensembles.model import events, regions
+from ensembles.statistics.extremes.backtest import Backtest
+from ensembles.statistics.extremes.maximum import Tail
 
-TABLES = {events.Events: events, regiontable.RegionTable: regiontable}
+TABLES = {events.Events: events, regions.RegionTable: regions}
 UNITS = {"ns": "anoseconds", "bytes": "Bytes"}
 
 

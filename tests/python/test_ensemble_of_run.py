@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles import ensemble_of_run
-from ensembles.collection import collect
-from ensembles.events import COLUMNS, Events
-from ensembles.readers.rundirectory import open_run_directory
-from ensembles.run import Run
-from ensembles.selection import Selection
-from ensembles.structure import phases
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.ensemble import from_run
+from ensembles.model.events import COLUMNS, Events
+from ensembles.readers.native.directory import open_run_directory
+from ensembles.run.collect import collect
+from ensembles.run.run import Run
+from ensembles.run.selection import Selection
+from ensembles.structure.phases import detect
+from ensembles.workloads.synthetic import synthetic_run
 
 sys.path.insert(0, str(Path(__file__).parent / "viz"))
 from made_runs import run_of
@@ -43,7 +43,7 @@ def test_one_pass_counts_what_all_events_in_memory_do(
     run: en.Run, per: str, filters: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = run.select(**filters).ensemble(per)
-    monkeypatch.setattr(ensemble_of_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
     found = run.ensemble(per, **filters)
     assert found.durations_s is None
     np.testing.assert_array_equal(found.sample.counts, expected.sample.counts)
@@ -55,9 +55,9 @@ def test_one_pass_counts_what_all_events_in_memory_do(
 
 
 def test_one_pass_knows_the_phases_from_some_ranks(run: en.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ensemble_of_run, "IN_MEMORY", 0)
-    monkeypatch.setattr(ensemble_of_run, "SOME_EVENTS", 4 * EVENTS)
-    monkeypatch.setattr(phases, "MOST_EVENTS", 8 * EVENTS)
+    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "SOME_EVENTS", 4 * EVENTS)
+    monkeypatch.setattr(detect, "MOST_EVENTS", 8 * EVENTS)
     writes = run.select(op="write")
     run = Run(run.path, run._source)  # which has not looked for its phases yet
     found = run.ensemble(op="write")
@@ -79,15 +79,15 @@ def test_one_pass_knows_the_phases_from_some_ranks(run: en.Run, monkeypatch: pyt
 def test_ensembles_that_share_their_passes_are_those_of_passes_of_their_own(
     run: en.Run, per: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ensemble_of_run, "IN_MEMORY", 0)
-    monkeypatch.setattr(ensemble_of_run, "SOME_EVENTS", 4 * EVENTS)
-    monkeypatch.setattr(phases, "MOST_EVENTS", 8 * EVENTS)
+    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "SOME_EVENTS", 4 * EVENTS)
+    monkeypatch.setattr(detect, "MOST_EVENTS", 8 * EVENTS)
     for chosen in (
         [{"op": "write"}, {"call": "pread"}, {"rank": "3-5"}],
         [{"op": "read", "phase": "6-8"}, {}],
     ):
         selections = [Selection.parse(**filters).for_run(run) for filters in chosen]
-        together = ensemble_of_run.ensembles_of(Run(run.path, run._source), selections, per)
+        together = from_run.ensembles_from_run(Run(run.path, run._source), selections, per)
         for ensemble, filters in zip(together, chosen, strict=True):
             alone = Run(run.path, run._source).ensemble(per, **filters)
             np.testing.assert_array_equal(ensemble.sample.counts, alone.sample.counts)
@@ -122,7 +122,7 @@ def test_parts_together_are_the_chunks(run: en.Run, most_parts: int) -> None:
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
-def test_damage_is_told_once_by_whoever_reads_last(tmp_path: Path) -> None:
+def test_damage_is_reported_once_by_the_last_reader(tmp_path: Path) -> None:
     calls = [("pwrite", 0.001 * i, 1e-4, 4096) for i in range(1, 20)]
     made = run_of(tmp_path / "run", [calls] * 4)
     for number in (1, 3):
@@ -186,11 +186,11 @@ def test_from_a_summary_come_the_calls_that_it_tells_apart(profile: en.Run) -> N
 @pytest.mark.parametrize(
     ("filters", "problem"),
     [
-        ({"rank": 1}, "does not tell ranks apart"),
-        ({"time": "0..1"}, "does not tell times apart"),
-        ({"file": "*.out"}, "does not tell files apart"),
-        ({"phase": 2}, "does not tell phases apart"),
-        ({"ordinal": "20-24"}, "these and of other ordinals together"),
+        ({"rank": 1}, "does not distinguish ranks"),
+        ({"time": "0..1"}, "does not distinguish times"),
+        ({"file": "*.out"}, "does not distinguish files"),
+        ({"phase": 2}, "does not distinguish phases"),
+        ({"ordinal": "20-24"}, "counts calls of these ordinals together"),
     ],
 )
 def test_what_a_summary_does_not_tell_is_refused_with_a_remedy(
@@ -223,7 +223,7 @@ def test_where_events_are_missing_the_summary_answers_or_what_is_missing_is_told
 def test_sizes_that_share_a_class_are_not_told_apart(tmp_path: Path) -> None:
     calls = [("pwrite", 0.001 * i, 1e-4, 1500 if i % 2 else 2000) for i in range(1, 20)]
     run = run_of(tmp_path / "run", [calls], properties={"mode": "profile"})
-    with pytest.raises(en.EnsioError, match="these and of other sizes together"):
+    with pytest.raises(en.EnsioError, match="counts calls of these sizes together"):
         run.ensemble(size=1500)
     assert run.ensemble(size="1KiB..2KiB").n == 19
     with pytest.raises(en.EnsioError, match="moved different amounts"):
@@ -245,5 +245,5 @@ def test_statements_about_a_summary_say_that_phases_are_not_known(profile: en.Ru
     ensemble = profile.ensemble(op="write")
     assert "too narrow" in ensemble.moments().notes[0]
     assert ensemble.quantiles()[0.5].low > 0
-    with pytest.raises(en.EnsioError, match="which task made which call"):
+    with pytest.raises(en.EnsioError, match="the task that made each call"):
         _ = ensemble.successive

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ensembles.events import COLUMN_MEANINGS, COLUMNS, OPS, Call, Events
+from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, OPS, Call, Events
 
 CALLS = (Call("pwrite", "posix", "write"), Call("close", "posix", "close"), Call("close", "stdio", "close"))
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.readers.layout import CONSTANTS
-from ensembles.writers.spool import SpoolContent, write_spool
-from ensembles.writers.synthetic import synthetic_events, synthetic_run
+from ensembles.model.c_layout import CONSTANTS
+from ensembles.workloads.synthetic import synthetic_events, synthetic_run
+from ensembles.writers.native.spool import SpoolContent, write_spool
 
 
 def test_a_synthetic_run_is_read_as_it_was_made(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.events import Call
-from ensembles.readers.layout import CONSTANTS, EVENT
-from ensembles.regiontable import RegionTable, Spans
-from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
+from ensembles.model.c_layout import CONSTANTS, EVENT
+from ensembles.model.events import Call
+from ensembles.model.regions import RegionTable, Spans
+from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
 
 CALLS = POSIX_CALLS | {
     240: Call("phase", "program", "meta"),

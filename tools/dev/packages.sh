@@ -12,9 +12,15 @@ test_packages=(btrfs-progs chromium clang fio fuse3 gfortran git hdf5-tools libc
     slurmctld slurmd sqlite3 strace valgrind)
 long_packages=(libpython3.11-testsuite nginx-light nodejs postgresql redis-server)
 real_packages=(glusterfs-server iproute2 util-linux xfsprogs)
-lint_packages=(clang-format clang-tidy cppcheck shellcheck)
+# `./dev lint --quick`, and what the whole of it needs more.
+quick_lint_packages=(clang-format git shellcheck)
+lint_packages=(clang-tidy cppcheck)
 
-# Packages that a command needs and nobody here can install.
+# Extras of setup.cfg for all tests.
+test_extras=(browser dask dask-jobs darshan filters notebook otf2 pandas parquet)
+all_test_extras=$(IFS=, && echo "test,${test_extras[*]}")
+
+# Packages that a command needs and this user cannot install.
 lacking=()
 
 ask_for_packages() {
@@ -44,7 +50,7 @@ may_install() {
 want_packages() {
     local missing
     if ! command -v dpkg-query >/dev/null; then
-        say "this is no Debian system: what these packages hold must be there already: $*"
+        say "this is not a Debian system: install what these packages hold by other means: $*"
         return
     fi
     mapfile -t missing < <(missing_packages "$@")

@@ -1,92 +1,149 @@
 # shellcheck shell=bash
-# What tests need. A table says it for the parts that need less than everything.
+# What tests need, and how they are run.
 
-# "python": Python and a C compiler; "tools": what build/ has too. More words are packages.
+# The parts of the tests, each with what it needs: "python" (Python and a C compiler) or "tools" (what build/ has too), then
+# Debian packages, and +NAME for an extra of setup.cfg.
 declare -A needs_of=(
     [tests/c]="tools"
-    [tests/corpus]="python"
-    [tests/python/cli]="tools"
+    [tests/corpus]="tools +darshan +otf2 +pandas +parquet"
+    [tests/python]="tools chromium hdf5-tools sqlite3 strace $(printf '+%s ' "${test_extras[@]}")"
+    [tests/python/cli]="tools +darshan +filters +otf2 +pandas +parquet"
     [tests/python/diagnosis]="python"
-    [tests/python/foreign]="tools sqlite3 strace"
+    [tests/python/foreign]="tools sqlite3 strace +darshan +otf2"
     [tests/python/jobfile]="tools"
-    [tests/python/reading]="python hdf5-tools"
-    [tests/python/scale]="python"
+    [tests/python/reading]="python hdf5-tools +darshan +filters +pandas +parquet"
+    [tests/python/scale]="python +dask"
     [tests/python/statistics]="python"
-    [tests/python/structure]="python"
+    [tests/python/structure]="python +pandas"
     [tests/python/summaries]="python"
     [tests/python/testbed]="tools"
-    [tests/python/viz]="tools chromium"
+    [tests/python/viz]="tools chromium +browser +notebook"
     [tests/end_to_end/test_dev.py]="tools git strace"
+    [tests/end_to_end/test_documents.py]="python git"
 )
 
-# needs ARGUMENT...: what the tests named by pytest's arguments need together; "all" where the table does not know.
+# What ./dev test --quick runs needs.
+quick_needs="tools git hdf5-tools sqlite3 strace +darshan +filters +otf2 +pandas +parquet"
+
+# list_parts: the parts by the name that ./dev test takes, with what they need.
+list_parts() {
+    local entry
+    for entry in "${!needs_of[@]}"; do
+        printf '  %-12s %s\n' "${entry##*/}" "${needs_of[$entry]}"
+    done | grep -vE '^  (python|test_)' | sort
+}
+
+# needs_at PATH: what a file or folder of tests needs; "all" where the table does not know.
+needs_at() {
+    local path=$1
+    while [[ $path == */* ]]; do
+        if [[ ${needs_of[$path]-} ]]; then
+            echo "${needs_of[$path]}"
+            return
+        fi
+        path=${path%/*}
+    done
+    echo all
+}
+
+# needs ARGUMENT...: what the tests named by pytest's arguments need together.
 needs() {
-    local argument path entry found level=python packages=() paths=0 words
+    local argument path level=python wanted=() paths=0 words
     for argument in "$@"; do
         path=${argument%%::*}
         path=${path#"$top"/}
         path=${path#./}
         path=${path%/}
         [[ $path != -* && -e $top/$path ]] || continue
-        paths=1 found=
-        for entry in "${!needs_of[@]}"; do
-            [[ $path == "$entry" || $path == "$entry"/* ]] && found=${needs_of[$entry]}
-        done
-        if [[ ! $found ]]; then
+        paths=1
+        read -ra words <<<"$(needs_at "$path")"
+        case ${words[0]} in
+        all)
             echo all
             return
-        fi
-        read -ra words <<<"$found"
-        [[ ${words[0]} == python ]] || level=tools
-        packages+=("${words[@]:1}")
+            ;;
+        tools) level=tools ;;
+        esac
+        wanted+=("${words[@]:1}")
     done
     if ((paths)); then
-        echo "$level" "${packages[@]}"
+        echo "$level" "${wanted[@]}"
     else
         echo all
     fi
 }
 
-# set_up_for ARGUMENT...: what these tests need, and no more.
+# set_up_for NEEDS: these, and no more.
 set_up_for() {
-    local level packages
-    read -r level packages <<<"$(needs "$@")"
-    # shellcheck disable=SC2086 # names of packages
-    case $level in
-    python) in_turn make_python $packages ;;
-    tools) set_up_tests "test,notebook" $packages ;;
+    local words word extras=test packages=()
+    read -ra words <<<"$1"
+    for word in "${words[@]:1}"; do
+        case $word in
+        +*) extras+=,${word#+} ;;
+        *) packages+=("$word") ;;
+        esac
+    done
+    case ${words[0]} in
+    python) in_turn make_python "$extras" "${packages[@]}" ;;
+    tools) set_up_tests "$extras" "${packages[@]}" ;;
     *) set_up_all_tests ;;
     esac
 }
 
+# make_python EXTRAS PACKAGE...: the Python package without what build/ has.
 make_python() {
-    need_packages "${python_packages[@]}" "$@"
-    install_python "test,notebook"
+    need_packages "${python_packages[@]}" "${@:2}"
+    install_python "$1"
 }
 
 set_up_all_tests() {
-    set_up_tests "test,notebook" "${test_packages[@]}"
+    set_up_tests "$all_test_extras" "${test_packages[@]}"
     in_turn build_fuzzers
 }
 
 run_tests() {
     cd "$top"
-    # ./dev test statistics is short for ./dev test tests/python/statistics.
-    if (($#)) && [[ ! -e $1 && $1 != */* && -e tests/python/$1 ]]; then
-        set -- "tests/python/$1" "${@:2}"
-    fi
-    set_up_for "$@"
-    if [[ ${1-} == tests/c || ${1-} == tests/c/ ]]; then
+    case ${1-} in
+    "") run_all_tests ;;
+    --quick) run_quick_tests "${@:2}" ;;
+    -*) run_part "$@" ;;
+    *)
+        # ./dev test statistics is short for ./dev test tests/python/statistics.
+        local folder
+        for folder in tests tests/python; do
+            [[ $1 == */* || -e $1 || ! -e $folder/$1 ]] || set -- "$folder/$1" "${@:2}"
+        done
+        run_part "$@"
+        ;;
+    esac
+}
+
+run_part() {
+    set_up_for "$(needs "$@")"
+    if [[ ${1%/} == tests/c ]]; then
         exec ctest --test-dir "$build" --output-on-failure --no-tests=error "${@:2}"
     fi
-    if (($#)); then
-        exec python -m pytest "$@"
-    fi
+    exec python -m pytest "$@"
+}
+
+# Everything that is fast, and a few runs from end to end: pyproject.toml says what is slow.
+run_quick_tests() {
+    set_up_for "$quick_needs"
+    local status=0
+    ctest --test-dir "$build" --quiet --output-on-failure --no-tests=error || status=$?
+    python -m pytest -m "not slow and not long and not real" --numprocesses "$(nproc)" --dist loadfile \
+        tests/corpus tests/python tests/end_to_end "$@" || status=$?
+    return "$status"
+}
+
+run_all_tests() {
+    set_up_all_tests
     local ctest_status=0 pytest_status=0
     say "C tests"
     ctest --test-dir "$build" --output-on-failure --no-tests=error | tee "$log/ctest.log" || ctest_status=$?
     say "Python tests, end-to-end tests, notebooks: three files at a time, for many wait"
-    python -m pytest --numprocesses 3 --dist loadfile tests/corpus tests/python tests/end_to_end --nbmake notebooks | tee "$log/pytest.log" || pytest_status=$?
+    python -m pytest --numprocesses 3 --dist loadfile tests/corpus tests/python tests/end_to_end --nbmake notebooks |
+        tee "$log/pytest.log" || pytest_status=$?
     say "in short"
     grep -E 'tests passed|tests failed' "$log/ctest.log" || echo "ctest: no closing line; see build/log/ctest.log"
     tail -n 1 "$log/pytest.log"

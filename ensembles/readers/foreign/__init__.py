@@ -1,1 +1,1 @@
-"""Traces of other tools: one file a format, each an `Import` (`importing`); `formats` tells them apart."""
+"""Traces of other tools: one folder per format, whose reader returns a `ForeignTrace`."""

@@ -1,8 +1,8 @@
 /* event.h: the layout of a spool, the file in which one process records its calls.
  *
  * This header is the only definition of the layout. The recorder writes by it, and the Python reader parses it
- * (ensembles/readers/layout.py). Keep to one member a line, fixed-width types, no bit fields, and named padding.
- * docs/trace-format.md explains the format.
+ * (ensembles/model/c_layout.py). Keep to one member a line, fixed-width types, no bit fields, and named padding.
+ * docs/reference/formats/spool.md explains the format.
  *
  * A spool is a sequence of windows. Every window begins at a multiple of ENSIO_WINDOW_UNIT_BYTES, and its length is a
  * multiple of that. The first window belongs to the process: it begins with struct ensio_spool, and its text entries
@@ -41,7 +41,7 @@
 #define ENSIO_CARRIED_READ 1
 #define ENSIO_CARRIED_WRITE 2
 
-/* The summary: the calls of a process by call, size class and ordinal class (docs/trace-format.md). */
+/* The summary: the calls of a process by call, size class and ordinal class (docs/reference/formats/spool.md). */
 #define ENSIO_BLOCK_BINS 32     /* bins of an octave, which a block holds */
 #define ENSIO_OCTAVES 60        /* octaves of the bins, the first of them from 0 on */
 #define ENSIO_LARGEST 8         /* longest calls of a cell that are kept as events */

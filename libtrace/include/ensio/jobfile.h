@@ -23,7 +23,7 @@
  *     blocks of ENSIO_BLOCK_BINS counts (uint64_t), numbered from 1 on
  *     text entries of kind file, whose numbers are those in the longest calls
  *
- * docs/trace-format.md explains the coding of events and texts. Follow the rules of event.h.
+ * docs/reference/formats/job-file.md explains the coding of events and texts. Follow the rules of event.h.
  */
 #ifndef ENSIO_JOBFILE_H
 #define ENSIO_JOBFILE_H

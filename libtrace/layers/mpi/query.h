@@ -7,7 +7,7 @@
 /* Bytes of one element of a type; 0 if the type is invalid. */
 int64_t ensio_mpi_type_bytes(uintptr_t type);
 
-/* The errno for the class of an MPI error (docs/trace-format.md lists them); 0 for MPI_SUCCESS. */
+/* The errno for the class of an MPI error (docs/reference/formats/spool.md lists them); 0 for MPI_SUCCESS. */
 int ensio_mpi_errno(int code);
 
 /* Bytes moved by a call that returned `result` and filled `status`, or minus an errno. `in_array`: the status is one of

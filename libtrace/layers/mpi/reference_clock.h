@@ -1,5 +1,5 @@
 /* reference_clock.h: the times of all ranks by the clock of rank 0's node, computed as the readers do
- * (ensembles/readers/alignment.py). */
+ * (ensembles/readers/native/clock_alignment.py). */
 #ifndef ENSIO_LAYERS_MPI_REFERENCE_CLOCK_H
 #define ENSIO_LAYERS_MPI_REFERENCE_CLOCK_H
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Records the held runs of real programs: recorded.sh TREE OUTPUT, as root, TREE being a built working tree.
-# In mount and host name spaces of their own, so that no path, host or user of the machine gets into what is kept.
+# In separate mount and host name spaces, so that no path, host or user of the machine gets into what is kept.
 set -euo pipefail
 
 if [[ ${1-} != --inside ]]; then

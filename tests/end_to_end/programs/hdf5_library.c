@@ -1,4 +1,4 @@
-/* A shared library that uses HDF5, for programs that have another HDF5 of their own. */
+/* A shared library that uses HDF5, for programs that have their own, other HDF5. */
 #include <hdf5.h>
 
 hid_t create(const char *path)

@@ -1,7 +1,7 @@
 """Uses two HDF5 libraries with the same functions in different versions, then loads one again and again.
 
 hdf5_versions.py GLOBAL_LIBRARY LIBRARY, in an empty folder. Prints the numbers by which both name their open
-file, and how often an HDF5 that nobody uses any more was still there.
+file, and how often an HDF5 that is not in use any more was still there.
 """
 
 import _ctypes

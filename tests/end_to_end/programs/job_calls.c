@@ -100,7 +100,7 @@ static void mixed(void)
         pthread_join(threads[i], NULL);
 }
 
-/* By system calls of its own, which nobody sees. */
+/* By its own system calls, which no recorder sees. */
 static void fill(void)
 {
     char path[4096];

@@ -2,7 +2,7 @@
  *
  *     joint_calls FOLDER CALLS ENDING [WORD]
  *
- * Rank 0, 4 ... write a file of their own, in sizes that grow; 1, 5 ... seek in and read a file that all share; 2, 6
+ * Rank 0, 4 ... each write their own file, in sizes that grow; 1, 5 ... seek in and read a file that all share; 2, 6
  * ... make no call at all; 3, 7 ... use streams. ENDING: `MPI_Finalize` or `PMPI_Finalize`. With the word `same` all
  * ranks do as rank 0 does. */
 #include <fcntl.h>

@@ -66,7 +66,7 @@ static void old_statuses(void)
 }
 #endif
 
-/* A parent and a child that write at the same time, each to a file of its own, so many times. */
+/* A parent and a child that write at the same time, each to its own file, so many times. */
 static void write_to(const char *name, int calls)
 {
     char whole[4096];

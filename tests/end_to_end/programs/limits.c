@@ -144,7 +144,7 @@ static void *on_a_small_stack(void *unused)
     return unused;
 }
 
-/* Calls in handlers on small stacks of their own, in threads of small stacks. */
+/* Calls in handlers on their own small stacks, in threads of small stacks. */
 static void stacks(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};

@@ -1,6 +1,6 @@
-/* Makes every call of the POSIX table that moves no bytes of its own, and those that move them between files, in the
- * folder that it is given, and prints what each returned. Folders are read apart from the rest: how often the C library
- * asks the kernel for their entries is its own affair. */
+/* Makes every call of the POSIX table that moves no bytes itself, and those that move them between files, in the folder
+ * that it is given, and prints what each returned. Folders are read apart from the rest: how often the C library asks
+ * the kernel for their entries is its own affair. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,4 +1,4 @@
-/* Lives that end, or go on, in ways of their own: more_lives WHAT FILE [LIBRARY]. */
+/* Lives that end, or go on, in unusual ways: more_lives WHAT FILE [LIBRARY]. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -136,7 +136,7 @@ __attribute__((destructor)) static void destroy(void)
         put("destructor", 4);
 }
 
-/* A library with calls of its own comes and goes. */
+/* A library with its own calls comes and goes. */
 static void plugin(void)
 {
     for (int i = 0; i < 20; i++) {

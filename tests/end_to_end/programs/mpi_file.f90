@@ -1,4 +1,4 @@
-! Each task writes a file of its own.
+! Each task writes its own file.
 program own_files
   use mpi
   implicit none

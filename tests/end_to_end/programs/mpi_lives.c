@@ -1,5 +1,5 @@
-/* MPI programs that end in ways of their own: mpi_lives WHAT FOLDER. Each task writes as many bytes as its rank and 10
- * say. */
+/* MPI programs that end in unusual ways: mpi_lives WHAT FOLDER. Each task writes as many bytes as its rank and 10 say.
+ */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>

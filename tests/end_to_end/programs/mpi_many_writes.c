@@ -1,4 +1,4 @@
-/* Each task makes as many writes as the first argument says, to a file of its own. */
+/* Each task makes as many writes as the first argument says, to its own file. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Ranks that talk as freely as MPI allows: the first message that rank 0 gets, whatever it is and whoever sent it, must
+/* Ranks that talk as freely as MPI allows: the first message that rank 0 gets, whatever it is and from any sender, must
  * be the one that rank 1 sends. It ends by PMPI_Finalize if it is told so. */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Each task writes a file of its own; the number of calls tells the tasks apart. */
+/* Each task writes its own file; the number of calls identifies the task. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Two tasks move data of one file in the background, and MPI gets on with it in calls that nobody records:
+/* Two tasks move data of one file in the background, and MPI gets on with it in calls that are not recorded:
  * mpiio_background FOLDER END WAY ... A WAY names a call of MPI-IO. END: wait and test complete a request that was seen
  * complete before, by MPI_Request_get_status; later does after some progress; blocked at once. Task 0 says how many
  * bytes all tasks have read and written. */

@@ -1,5 +1,5 @@
-/* Every call of MPI-IO, by two tasks on one file. Each task says on a log of its own what it did: name, offset, bytes
- * asked for, bytes moved (minus one: failed). */
+/* Every call of MPI-IO, by two tasks on one file. Each task says on its own log what it did: name, offset, bytes asked
+ * for, bytes moved (minus one: failed). */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

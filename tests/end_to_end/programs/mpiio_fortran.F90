@@ -1,5 +1,5 @@
 ! MPI-IO and waiting from Fortran, by two tasks; compiled with the module mpi_f08 (F08 is defined) or mpi. Each task says on a
-! log of its own what it did: name, offset, bytes asked for, bytes moved.
+! its own log what it did: name, offset, bytes asked for, bytes moved.
 program mpiio_fortran
 #ifdef F08
   use mpi_f08

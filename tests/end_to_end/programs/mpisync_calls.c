@@ -1,5 +1,4 @@
-/* Every call in which tasks wait for each other, by two tasks. Each says on a log of its own what it did: name, bytes.
- */
+/* Every call in which tasks wait for each other, by two tasks. Each says on its own log what it did: name, bytes. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +74,7 @@ int main(int count, char **arguments)
     MPI_Recv(b, COUNT, MPI_INT, 1 - rank, 2, all, &status);
     did("Recv", 40);
 
-    /* What is not I/O is waited for all the same; a Test that finds none is not recorded. */
+    /* A wait for what is not I/O is recorded too; a Test that finds none is not recorded. */
     MPI_Ibarrier(all, &requests[0]);
     MPI_Wait(&requests[0], &status);
     did("Wait", 0);

@@ -1,5 +1,5 @@
-/* Two kinds of calls at once: three threads write files of their own, while the first thread writes through MPI-IO,
- * whose calls have POSIX calls inside. In folder argv[1]. */
+/* Two kinds of calls at once: three threads write their own files, while the first thread writes through MPI-IO, whose
+ * calls have POSIX calls inside. In folder argv[1]. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>

@@ -164,7 +164,7 @@ static void jump(int number)
     siglongjmp(back, number);
 }
 
-/* Out of a read that would block for ever, by a signal. */
+/* Out of a read that would block forever, by a signal. */
 static void jumps(void)
 {
     char fifo[4096];

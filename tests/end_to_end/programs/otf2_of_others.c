@@ -245,7 +245,7 @@ static OTF2_FlushType flush(void *user, OTF2_FileType type, OTF2_LocationRef loc
     return OTF2_FLUSH;
 }
 
-/* Local numbers become global ones: each rank has handles of its own, and regions are numbered backwards. */
+/* Local numbers become global ones: each rank has its own handles, and regions are numbered backwards. */
 static void map(uint64_t location)
 {
     OTF2_DefWriter *definitions = OTF2_Archive_GetDefWriter(archive, location);

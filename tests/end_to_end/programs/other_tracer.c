@@ -1,7 +1,7 @@
 /* Another tracer, as Darshan is one: it counts calls and their bytes by function, and writes what it counted to the
  * file OTHER_TRACER_LOG when a process ends. Like Darshan it writes its log by the ordinary functions, gives a forked
- * child counts that begin at 0, and preloaded asks a stream where it stands after a seek (linked, nobody could tell
- * that from a call of the program's).
+ * child counts that begin at 0, and preloaded asks a stream where it stands after a seek (linked, this looks like a
+ * call of the program's).
  *
  * Compiled with -shared it is preloaded, and finds the next function by RTLD_NEXT; with -DLINKED it goes into a
  * program, with the options of --wrap that tests/end_to_end/test_with_another_tracer.py derives from the lines below.

@@ -1,6 +1,6 @@
-/* A program with an allocator of its own, which maps and unmaps memory for every piece, and gives up where it is called
- * again from inside itself. It is called before any constructor runs. Writes a file through memory, and prints how
- * often it allocated. */
+/* A program with its own allocator, which maps and unmaps memory for every piece, and gives up where it is called again
+ * from inside itself. It is called before any constructor runs. Writes a file through memory, and prints how often it
+ * allocated. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -58,7 +58,7 @@ static void use_descriptors(void)
     unlink(path);
 }
 
-/* A file that both ranks open: each has a position of its own, though the archive has one handle. */
+/* A file that both ranks open: each has its own position, though the archive has one handle. */
 static void use_one_file(void)
 {
     int file = open(path_of("both", -1), O_RDWR | O_CREAT, 0644);

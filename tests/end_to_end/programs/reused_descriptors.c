@@ -1,4 +1,4 @@
-/* Descriptors that end, and begin again as other files, in ways that are no call of close. */
+/* Descriptors that end, and begin again as other files, in ways other than a call of close. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* Many threads, each with calls of its own on a file of its own, some of them at the same time as signals whose handler
+/* Many threads, each with its own calls on its own file, some of them at the same time as signals whose handler
  * writes too. */
 #include <errno.h>
 #include <fcntl.h>

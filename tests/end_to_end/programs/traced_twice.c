@@ -1,4 +1,4 @@
-/* What an application does, for two tracers at once: files of its own in four threads, streams, a child that was forked
+/* What an application does, for two tracers at once: its own files in four threads, streams, a child that was forked
  * and one that another program becomes, descriptors that are closed and come back; and says what it found. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

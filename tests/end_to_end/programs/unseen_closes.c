@@ -1,4 +1,4 @@
-/* Descriptors that are closed by raw system calls come back as something that is no file: unseen_closes FILE. */
+/* Descriptors that are closed by raw system calls come back as something that is not a file: unseen_closes FILE. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>

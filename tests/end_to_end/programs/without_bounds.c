@@ -2,8 +2,8 @@
  *
  *   calls     COUNT pwrite of 10 bytes, then a result of 20 MiB; prints how much of it was written
  *   paths     access on COUNT distinct paths in a folder that does not exist; prints the resident memory in KiB
- *   folders   the same, each path in a folder of its own
- *   regions   COUNT regions, each with a name of its own; prints the resident memory
+ *   folders   the same, each path in its own folder
+ *   regions   COUNT regions, each with its own name; prints the resident memory
  *   threads   COUNT threads at a time, each with 10 pwrite, three times */
 #define _GNU_SOURCE
 #include <ensio/ensio.h>

@@ -1,4 +1,4 @@
-"""A command of ensio in a process of its own, in bounded memory and time."""
+"""A command of ensio in its own process, in bounded memory and time."""
 
 from __future__ import annotations
 

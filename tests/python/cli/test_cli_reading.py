@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.events import COLUMNS, OPS
-from ensembles.writers.synthetic import SyntheticRun, synthetic_run
+from ensembles.model.events import COLUMNS, OPS
+from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
+
+pytestmark = pytest.mark.slow
 
 TASKS, EVENTS = 5, 62
 

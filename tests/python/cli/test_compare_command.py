@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.readers.layout import CONSTANTS, EVENT
-from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.model.c_layout import CONSTANTS, EVENT
+from ensembles.workloads.synthetic import synthetic_run
+from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
+
+pytestmark = pytest.mark.slow
 
 NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
 TASKS = 4
@@ -141,7 +143,7 @@ def test_filters_choose_what_is_compared(runs):
         (("--op", "sync"), "no kind of call"),
         (("--margin", "ten"), "no part of one"),
         (("--level", "0"), "no part of one"),
-        (("--phase", "first"), "no number and no range"),
+        (("--phase", "first"), "neither a number nor a range"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(runs, arguments, sentence):

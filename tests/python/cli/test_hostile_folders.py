@@ -14,6 +14,8 @@ from bounded import command
 sys.path.insert(0, str(Path(__file__).parents[1] / "reading"))
 from made_spools import made_events, spool
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("a.spool", "a.ensio", "trace.h5", "traces.otf2", "t.pfw", "t.pfw.gz", "recorder.mt", "t.strace")
 
 ODD = "evil\x1b]0;title\x07\nname\u202e"

@@ -11,9 +11,11 @@ from bounded import command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.errors import EnsioError
-from ensembles.patterns import read_pattern
-from ensembles.toml_files import MOST_BRACKETS, MOST_BYTES, MOST_KEY_PARTS, check_nesting
+from ensembles.files.toml_files import MOST_BRACKETS, MOST_BYTES, MOST_KEY_PARTS, check_nesting
+from ensembles.model.errors import EnsioError
+from ensembles.workloads.patterns import read_pattern
+
+pytestmark = pytest.mark.slow
 
 MOST_MORE_BYTES = 1 << 28
 MANY = 20_000
@@ -165,7 +167,7 @@ def statements(draw: st.DrawFn) -> tuple[str, int, int]:
 
 @given(st.lists(statements(), max_size=6))
 def test_parts_and_brackets_are_counted_as_tomllib_understands_them(found: list[Any]) -> None:
-    """Each statement in a table of its own, so that no key is there twice."""
+    """Each statement in its own table, so that no key is there twice."""
     text = "".join(f"[t{number}]\n{line}" for number, (line, _, _) in enumerate(found))
     try:
         tomllib.loads(text)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ensembles.elf import interpreter_of
+from ensembles.recorder.elf import read_interpreter
 
 BUILD = Path(os.environ.get("ENSIO_BUILD", Path(__file__).resolve().parents[3] / "build"))
 ENSIO = Path(sys.executable).with_name("ensio")
@@ -77,7 +77,7 @@ def test_one_on_path_too(ensio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_and_musls_loader_itself(ensio, tmp_path: Path) -> None:
-    loader = interpreter_of(str(compiled(tmp_path, "musl-gcc")))
+    loader = read_interpreter(str(compiled(tmp_path, "musl-gcc")))
     assert loader is not None
     assert_refused(ensio("run", "-o", "run", "--", loader, "./app"), tmp_path, loader)
 
@@ -112,7 +112,7 @@ def test_programs_that_can_be_recorded_and_scripts_need_none(ensio, tmp_path: Pa
     compiled(tmp_path, "gcc")
     (tmp_path / "script").write_text("#!/bin/sh\nexec ./app\n")
     (tmp_path / "script").chmod(0o755)
-    loader = interpreter_of(str(tmp_path / "app"))
+    loader = read_interpreter(str(tmp_path / "app"))
     for number, command in enumerate((["./app"], ["./script"], [loader, "./app"])):
         done = ensio("run", "-o", f"run{number}", "--", *command)
         assert done.returncode == 0
@@ -135,21 +135,21 @@ def test_interpreters_of_both_classes_are_read(tmp_path: Path, bits: str, emulat
     subprocess.run(["ld", "-m", emulation, "start.o", "-o", "static"], cwd=tmp_path, check=True)
     told = subprocess.run(["readelf", "-lW", "program"], cwd=tmp_path, capture_output=True, text=True).stdout
     assert f"[Requesting program interpreter: {name}]" in told
-    assert interpreter_of(str(tmp_path / "program")) == name
-    assert interpreter_of(str(tmp_path / "static")) == ""
-    assert interpreter_of(str(tmp_path / "start.o")) is None  # no program
-    assert interpreter_of(str(tmp_path / "start.s")) is None
+    assert read_interpreter(str(tmp_path / "program")) == name
+    assert read_interpreter(str(tmp_path / "static")) == ""
+    assert read_interpreter(str(tmp_path / "start.o")) is None  # no program
+    assert read_interpreter(str(tmp_path / "start.s")) is None
 
 
 def test_a_cut_or_damaged_program_does_no_harm(tmp_path: Path) -> None:
     whole = Path(sys.executable).resolve().read_bytes()[:4096]
-    loader = interpreter_of(sys.executable)
+    loader = read_interpreter(sys.executable)
     assert loader
     path = tmp_path / "cut"
     for length in range(0, 1000, 7):
         path.write_bytes(whole[:length])
-        assert loader.startswith(interpreter_of(str(path)) or "")
+        assert loader.startswith(read_interpreter(str(path)) or "")
     for place in range(64):
         for value in (0, 127, 255):
             path.write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
-            assert len(interpreter_of(str(path)) or "") <= 4096
+            assert len(read_interpreter(str(path)) or "") <= 4096

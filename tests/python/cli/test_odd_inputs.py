@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ensembles.printable import printable
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.workloads.synthetic import synthetic_run
+
+pytestmark = pytest.mark.slow
 
 ENSIO = Path(sys.executable).with_name("ensio")
 MANY_DIGITS = "9" * 5000
@@ -66,9 +68,9 @@ def refused(*arguments: str | Path, **environment: str) -> str:
 
 
 def test_printable_keeps_letters_and_escapes_the_rest() -> None:
-    assert printable(ODD) == PLAIN
-    assert printable("Größe 漢字 🙂 e\u0301") == "Größe 漢字 🙂 e\u0301"
-    assert printable(printable(ODD)) == printable(ODD)
+    assert sanitize_text(ODD) == PLAIN
+    assert sanitize_text("Größe 漢字 🙂 e\u0301") == "Größe 漢字 🙂 e\u0301"
+    assert sanitize_text(sanitize_text(ODD)) == sanitize_text(ODD)
 
 
 @pytest.mark.parametrize("option", ["--rank", "--size", "--limit"])

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
+
+pytestmark = pytest.mark.slow
 
 ENSIO = (sys.executable, "-m", "ensembles.cli.main")
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ensembles.cli.pattern_arguments import PAPER, add_pattern_arguments, find_pattern, overrides_of, planned
-from ensembles.errors import EnsioError
+from ensembles.cli.pattern_args import PAPER, add_pattern_arguments, find_pattern, parse_overrides, planned
+from ensembles.model.errors import EnsioError
 
 PATTERNS = Path(__file__).parents[3] / "testbed" / "patterns"
 MIB = 1 << 20
@@ -24,7 +24,7 @@ def plan_of(name, *words, **how):
 
 def test_options_set_the_parameters_of_their_names():
     given = arguments("ior", "--tasks", 2, "--block-size", "1MiB", "--calls", 4, "--repetitions", 3)
-    assert overrides_of(given) == {"tasks": 2, "block_bytes": MIB, "calls": 4, "repetitions": 3}
+    assert parse_overrides(given) == {"tasks": 2, "block_bytes": MIB, "calls": 4, "repetitions": 3}
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_layer_replaces_the_patterns_own():
         (["--set", "block_bytes"], "--set block_bytes: write it as NAME=VALUE"),
         (["--set", "blocks=1"], "has no parameter blocks: it has tasks"),
         (["--set", "block_bytes=1 +"], '"1 +": is not an expression'),
-        (["--set", "block_bytes=3 lumps"], 'size "3 lumps" is no number of bytes'),
+        (["--set", "block_bytes=3 lumps"], 'size "3 lumps" is not a number of bytes'),
         (["--set", "tasks=0"], "tasks is 0, it must be at least 1"),
         (["--scale", "2"], '"2" is no scale: it is 1 for the sizes of the paper, or 1/N'),
         (["--scale", "1/0"], '"1/0" is no scale'),

@@ -15,6 +15,8 @@ from ensembles.cli.main import main
 sys.path.insert(0, str(Path(__file__).parents[1] / "reading"))
 from made_spools import made_events, spool
 
+pytestmark = pytest.mark.slow
+
 BUILD = Path(os.environ.get("ENSIO_BUILD", Path(__file__).resolve().parents[3] / "build"))
 
 COMMANDS = {
@@ -93,7 +95,7 @@ def test_of_a_run_that_was_opened_for_its_group_the_group_can(
         (0o755, 0o644, 0o077, 0o600),
         (0o755, 0o600, 0, 0o600),  # its files are closed
         (0o700, 0o644, 0, 0o600),  # its folder is
-        (0o744, 0o644, 0, 0o600),  # nobody can enter it
+        (0o744, 0o644, 0, 0o600),  # no user can enter it
         (0o750, 0o644, 0, 0o640),
         (0o705, 0o604, 0, 0o600),  # the group is kept out, which a file of another group would let in
     ],

@@ -216,7 +216,7 @@ class TestSignals:
         while True:
             try:
                 more = os.read(terminal, 1000)
-            except OSError:  # how a terminal on Linux tells that nobody has it open any more
+            except OSError:  # how a terminal on Linux says that no process has it open any more
                 break
             seen += more
         _, status = os.waitpid(pid, 0)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.statistics.split import split_of
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.statistics.sums.split import predict_split
+from ensembles.workloads.synthetic import synthetic_run
 
 
 def ensio(*arguments) -> subprocess.CompletedProcess[str]:
@@ -29,7 +29,7 @@ def test_json_is_what_the_function_says_of_the_same_calls(run):
     writes = en.open(run).select(op="write")
     known = writes.ensemble()
     assert (told["tasks"], told["n"], told["refused"]) == (32, len(writes), None)
-    expected = split_of(known.sample, (1, 2, 4), 32, known.dependence)
+    expected = predict_split(known.sample, (1, 2, 4), 32, known.dependence)
     for found, split in zip(told["splits"], expected.splits, strict=True):
         assert found == pytest.approx(vars(split))
     assert np.all(np.diff([split["median_s"] for split in told["splits"]]) < 0)

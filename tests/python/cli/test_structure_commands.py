@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.readers.layout import CONSTANTS, EVENT
-from ensembles.structure.phases import phase_of, phases_of_run
-from ensembles.writers.spool import SpoolContent, write_spool
-from ensembles.writers.synthetic import SyntheticRun, synthetic_run
+from ensembles.model.c_layout import CONSTANTS, EVENT
+from ensembles.structure.phases.detect import detect_phases, phase_index
+from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
+from ensembles.writers.native.spool import SpoolContent, write_spool
+
+pytestmark = pytest.mark.slow
 
 TASKS, EVENTS, PHASES = 12, 62, 5
 OPEN, PREAD, PWRITE = 1, 5, 6
@@ -129,12 +131,12 @@ def test_filters_choose_calls_of_the_phases_of_the_whole_run(folder: Path, made:
 def test_chunks_of_a_run_give_the_phases_of_its_events(folder: Path, made: SyntheticRun) -> None:
     run = en.open(folder)
     events = run.events
-    expected = phase_of(events)
-    np.testing.assert_array_equal(phases_of_run(run).of(events), expected)
+    expected = phase_index(events)
+    np.testing.assert_array_equal(detect_phases(run).phase_index(events), expected)
     np.testing.assert_array_equal(events.phase, expected)
-    some = phases_of_run(run, most_events=2 * TASKS * EVENTS // 3)
+    some = detect_phases(run, most_events=2 * TASKS * EVENTS // 3)
     assert "looked at 4 of 12 tasks" in some.sentence
-    np.testing.assert_array_equal(some.of(events), expected)
+    np.testing.assert_array_equal(some.phase_index(events), expected)
 
 
 def test_madbench_reads_worsen_from_the_fourth_to_the_eighth(madbench: Path) -> None:
@@ -199,7 +201,9 @@ def test_runs_that_keep_no_calls_are_refused_where_these_are_needed(tmp_path: Pa
     tasks = [([PWRITE] * 5, np.arange(5) * 10**6, np.full(5, 10**5), 1) for _ in range(2)]
     run = spools(tmp_path / "run", tasks, mode="profile")
     for command in ("phases", "rate"):
-        assert "mode profile, which keeps not every call as an event" in refused(command, run)
+        message = refused(command, run)
+        assert "recorded in mode profile" in message
+        assert "ensio run --mode trace" in message
 
 
 @pytest.mark.parametrize("command", ["phases", "ordinals", "rate"])

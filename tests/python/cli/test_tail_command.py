@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ensembles.events import Call, Events
-from ensembles.readers.layout import EVENT
-from ensembles.writers.spool import SpoolContent, write_spool
+from ensembles.model.c_layout import EVENT
+from ensembles.model.events import Call, Events
+from ensembles.writers.native.spool import SpoolContent, write_spool
 
 CALLS = (
     Call("unknown", "posix", "meta"),
@@ -173,7 +173,7 @@ class Matrices:
     lseek : bool
         Before each read.
     lanes : str
-        "one" thread, "each" thread has matrices of its own, "turns": threads take turns on one stream.
+        "one" thread, "each" thread has its own matrices, "turns": threads take turns on one stream.
     """
 
     count: int = 8

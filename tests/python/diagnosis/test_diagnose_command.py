@@ -11,9 +11,11 @@ import pytest
 from matrices import FileSystem, Matrices, run_matrices, write_run
 
 import ensembles as en
-from ensembles.collection import collect
 from ensembles.diagnosis.diagnose import DiagnosisPass
+from ensembles.run.collect import collect
 from ensembles.viz.report import ReportData, write_report
+
+pytestmark = pytest.mark.slow
 
 FAULTY = FileSystem(fault=1.0)
 

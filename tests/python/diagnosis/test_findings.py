@@ -15,13 +15,13 @@ from ensembles.diagnosis.finding import (
     Check,
     Finding,
     Where,
-    confidence_of,
-    severity_of,
-    spans_of,
+    find_spans,
+    rate_confidence,
+    rate_severity,
     spans_text,
 )
-from ensembles.diagnosis.rule import CannotSay
-from ensembles.events import Events
+from ensembles.diagnosis.rule import NotApplicable
+from ensembles.model.events import Events
 from ensembles.passes import rank_buffer
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.rank_buffer import RankBuffer
@@ -30,13 +30,13 @@ from ensembles.passes.summary import Summary
 
 def test_confidence_is_lost_by_doubt_and_gone_with_a_check_that_fails():
     sure, doubtful, wrong = (Check("x", holds, "") for holds in (True, None, False))
-    assert confidence_of((sure, sure)) < 1
-    assert confidence_of((sure, doubtful)) == pytest.approx(0.8 * confidence_of((sure, sure)))
-    assert confidence_of((sure, wrong)) == 0
+    assert rate_confidence((sure, sure)) < 1
+    assert rate_confidence((sure, doubtful)) == pytest.approx(0.8 * rate_confidence((sure, sure)))
+    assert rate_confidence((sure, wrong)) == 0
 
 
 def test_severity_follows_the_share_that_is_lost():
-    assert [severity_of(share) for share in (0.0, 0.019, 0.02, 0.099, 0.1, 3.0)] == [
+    assert [rate_severity(share) for share in (0.0, 0.019, 0.02, 0.099, 0.1, 3.0)] == [
         "note",
         "note",
         "warning",
@@ -47,11 +47,11 @@ def test_severity_follows_the_share_that_is_lost():
 
 
 def test_spans_hold_all_numbers_and_are_few():
-    assert spans_of([5, 1, 2, 3, 9]) == ((1, 3), (5, 5), (9, 9))
+    assert find_spans([5, 1, 2, 3, 9]) == ((1, 3), (5, 5), (9, 9))
     assert spans_text(((1, 3), (5, 5))) == "1-3,5"
-    assert spans_of([]) == ()
+    assert find_spans([]) == ()
     numbers = np.random.default_rng(0).choice(10_000, 500, replace=False)
-    spans = spans_of(numbers, most=16)
+    spans = find_spans(numbers, most=16)
     assert len(spans) == 16
     assert all(any(low <= number <= high for low, high in spans) for number in numbers)
 
@@ -126,14 +126,14 @@ class _Count(Summary):
 
 
 def rule(name: str, severity: str, gain_s: float, refuses: str = "") -> SimpleNamespace:
-    def examine(run: en.Run, summaries: Mapping[str, _Count]) -> list[Finding]:
+    def evaluate(run: en.Run, summaries: Mapping[str, _Count]) -> list[Finding]:
         if refuses:
-            raise CannotSay(refuses)
+            raise NotApplicable(refuses)
         evidence = {"calls": summaries["count"].calls}
         return [Finding(name, severity, 0.5, Where(), evidence, (), "do this", (gain_s, gain_s), name)]
 
     needs = {"count": SummaryRequest(_Count, ("rank", "call"))}
-    return SimpleNamespace(ID=name, NEEDS=needs, preconditions=lambda run: None, examine=examine)
+    return SimpleNamespace(ID=name, NEEDS=needs, preconditions=lambda run: None, evaluate=evaluate)
 
 
 def test_rules_share_a_pass_and_the_strongest_finding_comes_first(tmp_path):

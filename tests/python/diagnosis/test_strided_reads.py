@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matrices import CALLS, MIB, NUMBERS, FileSystem, Matrices, run_matrices
 
-from ensembles.events import Events
-from ensembles.structure.strided_reads import MOST_POSITIONS, StridedReads
+from ensembles.model.events import Events
+from ensembles.structure.strides.summary import MOST_POSITIONS, StridedReads
 
 TASKS = 6
 

@@ -11,7 +11,7 @@ MAGIC = 6567223
 MODULES = {"POSIX": 1, "MPI-IO": 2, "LUSTRE": 8, "STDIO": 9, "DXT_POSIX": 10, "DXT_MPIIO": 11}
 """Their places in the head since version 3.41; before, those behind the fifth were one lower."""
 VERSIONS = {"POSIX": 4, "MPI-IO": 3, "LUSTRE": 2, "STDIO": 2, "DXT_POSIX": 1, "DXT_MPIIO": 2}
-"""Of their records, as the Darshan writes them that everybody has; later ones know threads."""
+"""Of their records, as the most common Darshan writes them; later ones know threads."""
 
 START_S = 1_700_000_000
 # Some counters, by their place in a record.

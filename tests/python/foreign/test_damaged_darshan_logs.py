@@ -16,6 +16,8 @@ from made_darshan_logs import MAGIC, MadeLog, Segment, counted_log, traced_log
 
 import ensembles as en
 
+pytestmark = pytest.mark.slow
+
 ENSIO = Path(sys.executable).with_name("ensio")
 HEAD_BYTES = 1328
 FUZZ = settings(max_examples=20, derandomize=True, database=None, suppress_health_check=list(HealthCheck))

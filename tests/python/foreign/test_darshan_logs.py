@@ -16,6 +16,8 @@ from read_by_pydarshan import events_of, segments_of
 
 import ensembles as en
 
+pytestmark = pytest.mark.slow
+
 ENSIO = Path(sys.executable).with_name("ensio")
 
 
@@ -79,14 +81,14 @@ def _inside(run: en.Run) -> tuple[list[int], ...]:
 
 
 def test_threads_are_numbered_by_rank_and_only_their_own_calls_are_around() -> None:
-    from ensembles.readers.foreign.darshan_segments import CALLS, Converter, Parts
+    from ensembles.readers.foreign.darshan.segments import CALLS, Converter, SegmentBlocks
 
     def packed(rows: list[tuple[int, float, float]]) -> bytes:
         return b"".join(struct.pack("<qqddQ", 0, 1, start, end, thread) for thread, start, end in rows)
 
-    def parts(module: str, rank: list[int], count: list[int]) -> Parts:
+    def parts(module: str, rank: list[int], count: list[int]) -> SegmentBlocks:
         ones = np.ones(len(rank), np.int64)
-        return Parts(module, np.array(rank), np.array(count), ones, ones, True, True, False)
+        return SegmentBlocks(module, np.array(rank), np.array(count), ones, ones, True, True, False)
 
     converter = Converter(sum(CALLS.values(), ()))
     outer = converter.columns(parts("DXT_MPIIO", [0], [1]), packed([(901, 0.5, 20.0)]))
@@ -105,7 +107,7 @@ def test_a_log_that_is_newer_than_the_library_is_called_so(tmp_path: Path) -> No
 
 
 def test_more_segments_than_fit_into_a_block_are_all_read(tmp_path: Path) -> None:
-    from ensembles.readers.foreign.darshan import DarshanImport
+    from ensembles.readers.foreign.darshan.source import DarshanImport
 
     log = traced_log()
     log.trace("DXT_POSIX", 8, 0, [Segment(i, i, float(i), i + 0.5) for i in range(100)])
@@ -158,7 +160,7 @@ def test_a_file_that_darshan_added_up_over_the_ranks_has_no_ranks(tmp_path: Path
     log.count("POSIX", 7, -1, WRITES=2, BYTES_WRITTEN=100, F_WRITE_TIME=1.0)
     run = en.open(log.write(tmp_path / "log"))
     assert any("1 records of files are sums over all ranks" in note for note in run.notes)
-    with pytest.raises(en.EnsioError, match="does not say what each rank did"):
+    with pytest.raises(en.EnsioError, match="holds no data by rank"):
         run.ranks  # noqa: B018
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.errors import EnsioError
-from ensembles.events import OPS
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import OPS
 
 TRACES = Path(__file__).parent / "traces"
 ORIGIN_US = 1_700_000_000_000_000
@@ -189,6 +189,7 @@ def test_names_that_are_no_text_and_hostile_numbers_do_no_harm(tmp_path, capsys)
     assert "\x1b" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_an_opened_descriptor_of_a_gzip_bomb_stays_small(tmp_path):
     import subprocess
     import sys

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ensembles.cli.main import main
-from ensembles.readers.foreign.formats import format_of
+from ensembles.readers.foreign.detection import detect_format
 
 TRACES = Path(__file__).parent / "traces"
 
@@ -33,7 +33,7 @@ NOTHING = [
 
 
 def name_of(beginning):
-    known = format_of("whatever", beginning)
+    known = detect_format("whatever", beginning)
     return None if known is None else known.name
 
 
@@ -67,9 +67,9 @@ def test_a_trace_of_recorder_is_named_and_the_remedy_told(tmp_path, capsys):
 
 def test_a_folder_with_something_else_in_such_a_file_is_none(tmp_path):
     (tmp_path / "recorder.mt").write_text("notes of a recorder")
-    assert format_of(str(tmp_path), None) is None
+    assert detect_format(str(tmp_path), None) is None
 
 
 def test_a_folder_of_other_texts_is_none(tmp_path):
     (tmp_path / "a.pfw").write_text("notes")
-    assert format_of(str(tmp_path), None) is None
+    assert detect_format(str(tmp_path), None) is None

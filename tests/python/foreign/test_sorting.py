@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ensembles.errors import EnsioError
-from ensembles.events import COLUMNS, Call, Events
-from ensembles.metadata import RunMetadata
-from ensembles.readers.foreign.importing import ImportedSource
-from ensembles.readers.foreign.sorting import MemoryTable, sorted_table
-from ensembles.regiontable import RegionTable
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.model.metadata import RunMetadata
+from ensembles.model.regions import RegionTable
+from ensembles.readers.foreign.common.import_table import ImportedSource
+from ensembles.readers.foreign.common.sorting import MemoryTable, sorted_table
 
 
 def block_of(ranks, starts, first=0):
@@ -55,7 +55,7 @@ KEYS = st.lists(st.tuples(st.integers(0, 3), st.integers(-3, 3)), max_size=120)
 def test_files_and_memory_give_the_same_rows_in_the_order_of_a_stable_sort(
     keys, length, in_memory, merged, window
 ):
-    import ensembles.readers.foreign.sorting as sorting
+    import ensembles.readers.foreign.common.sorting as sorting
 
     expected = independently_sorted(keys, length)
     least, sorting._LEAST_WINDOW = sorting._LEAST_WINDOW, window
@@ -98,8 +98,8 @@ class Trace:
 
 @pytest.fixture
 def few_in_memory(monkeypatch):
-    monkeypatch.setattr("ensembles.readers.foreign.sorting.IN_MEMORY_EVENTS", 50)
-    monkeypatch.setattr("ensembles.readers.foreign.sorting.MERGED_EVENTS", 20)
+    monkeypatch.setattr("ensembles.readers.foreign.common.sorting.IN_MEMORY_EVENTS", 50)
+    monkeypatch.setattr("ensembles.readers.foreign.common.sorting.MERGED_EVENTS", 20)
 
 
 def random_keys(count=500, ranks=9):
@@ -145,7 +145,7 @@ def test_only_the_columns_that_are_asked_for_are_read(few_in_memory):
 
 def test_a_run_without_calls_has_an_empty_part():
     source = ImportedSource("t", Trace([]))
-    assert source.slots == 0
+    assert source.capacity == 0
     assert [list(part) for part in source.parts(4, 10)] == [[]]
     assert isinstance(source.some_ranks(10, 3), Events)
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.errors import EnsioError
-from ensembles.readers.foreign.strace_calls import RECORDED, split_result, unescaped
+from ensembles.model.errors import EnsioError
+from ensembles.readers.foreign.strace.call_arguments import RECORDED, split_result, unescaped
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 
@@ -190,7 +190,7 @@ def test_as_many_calls_as_strace_itself_counts(tmp_path, program):
 
 
 def ours(run, text):
-    """Calls and failed calls by name of the system call, with those that are no I/O by our rules; how many
+    """Calls and failed calls by name of the system call, with those that are not I/O by our rules; how many
     are said to be left out, as they are on pipes and the like."""
     left_out = Counter()
     for line in text.splitlines():

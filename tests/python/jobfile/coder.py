@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ensembles.readers.coding import BLOCK_EVENTS
+from ensembles.readers.native.job_file_codec import BLOCK_EVENTS
 
 BUILD = Path(os.environ.get("ENSIO_BUILD", Path(__file__).parents[3] / "build"))
 LIBRARY = BUILD / "tests/c/libensio-coding.so"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from coder import Coder
 
-from ensembles.readers.layout import (
+from ensembles.model.c_layout import (
     CONSTANTS,
     EVENT,
     JOB,
@@ -23,7 +23,7 @@ from ensembles.readers.layout import (
     TEXT,
     WINDOW,
 )
-from ensembles.readers.spool import read_spool
+from ensembles.readers.native.spool import read_spool
 from ensembles.summaries.cells import CellSummary
 
 HEADER_BYTES = CONSTANTS["ENSIO_WINDOW_HEADER_BYTES"]

@@ -7,12 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ensembles.readers import coding
-from ensembles.readers.coding import BLOCK_EVENTS, decode_events, decode_text, numpy_decode_events
-from ensembles.readers.layout import BLOCK, EVENT
+from ensembles.model.c_layout import BLOCK, EVENT
+from ensembles.readers.native import job_file_codec
+from ensembles.readers.native.job_file_codec import (
+    BLOCK_EVENTS,
+    decode_events,
+    decode_text,
+    numpy_decode_events,
+)
+
+pytestmark = pytest.mark.slow
 
 DECODERS = [numpy_decode_events]
-if coding.NATIVE:
+if job_file_codec.NATIVE:
     DECODERS.append(decode_events)
 
 EDGES = [0, 1, 127, 128, 2**28 - 1, 2**28, 2**31, 2**32, 2**48, 2**63 - 1, 2**63, 2**64 - 1]
@@ -41,7 +48,7 @@ def assert_decoded(events: np.ndarray, blocks: list[bytes]) -> None:
 
 
 def test_the_compiled_decoder_is_there_where_tests_run():
-    assert coding.NATIVE
+    assert job_file_codec.NATIVE
 
 
 @given(events=event_lists)
@@ -109,12 +116,12 @@ def test_a_changed_or_cut_block_is_told(coder, events, data):
 @given(events=event_lists, data=st.data())
 @settings(max_examples=300)
 def test_forged_blocks_are_refused_or_decoded_alike(coder, events, data):
-    """Whoever forges a block may put a right checksum on it: nothing in it may lead out of it."""
+    """An attacker who forges a block may put a right checksum on it: nothing in it may lead out of it."""
     block = bytearray(coder.block(events)[0])
     for _ in range(data.draw(st.integers(1, 4))):
         block[data.draw(st.integers(8, len(block) - 1))] = data.draw(st.integers(0, 255))
     results = []
-    for decode in (numpy_decode_events, coding._decode.decode_events):
+    for decode in (numpy_decode_events, job_file_codec._decode.decode_events):
         out = np.zeros(BLOCK_EVENTS, EVENT.dtype)
         try:
             count = decode(bytes(block), out if decode is numpy_decode_events else out.view("u1"))

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from made_job_files import collect_spools
 
 import ensembles
-from ensembles.collection import collect
-from ensembles.errors import EnsioError
-from ensembles.readers import coding
-from ensembles.readers.layout import BLOCK, JOB
-from ensembles.readers.rundirectory import open_run_directory
+from ensembles.model.c_layout import BLOCK, JOB
+from ensembles.model.errors import EnsioError
+from ensembles.readers.native import job_file_codec
+from ensembles.readers.native.directory import open_run_directory
+from ensembles.run.collect import collect
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "reading"))
 from made_spools import RUNNING, made_events, spool
@@ -70,7 +70,7 @@ def assert_equal(run: ensembles.Run, other: ensembles.Run) -> None:
 @pytest.mark.parametrize("native", [True, False])
 def test_job_file_is_read_as_its_spools(made, monkeypatch, native):
     if not native:
-        monkeypatch.setattr(coding, "_decode", None)
+        monkeypatch.setattr(job_file_codec, "_decode", None)
     assert_equal(ensembles.open(made / "job"), spools(made))
     assert_equal(ensembles.open(made / "job/job.ensio"), spools(made))
 
@@ -157,6 +157,7 @@ def test_damaged_record_costs_one_process_and_is_told(made, job):
     assert any("what it says of one process cannot be read" in note for note in run.notes)
 
 
+@pytest.mark.slow
 @given(at=st.integers(0), value=st.integers(1, 255), cut=st.booleans())
 @settings(max_examples=60)
 def test_any_damage_is_an_error_or_told(made, tmp_path_factory, at, value, cut):

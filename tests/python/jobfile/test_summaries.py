@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from made_job_files import collect_spools, packed_summary
 
 import ensembles
-from ensembles.errors import EnsioError
-from ensembles.readers.layout import JOB, JOB_CALL, JOB_CELL, JOB_SUMMARY
+from ensembles.model.c_layout import JOB, JOB_CALL, JOB_CELL, JOB_SUMMARY
+from ensembles.model.errors import EnsioError
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
-from ensembles.writers.spool import POSIX_CALLS
+from ensembles.writers.native.spool import POSIX_CALLS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "reading"))
 from made_spools import RUNNING, made_events, spool
@@ -84,7 +84,7 @@ def test_summary_and_ranks_are_those_of_the_events(made):
 
 
 def test_a_trace_file_keeps_summary_and_ranks(made, tmp_path):
-    from ensembles.collection import collect
+    from ensembles.run.collect import collect
 
     collect(str(made / "job"), str(tmp_path / "trace.h5"))
     assert_same(ensembles.open(tmp_path / "trace.h5"), ensembles.open(made / "trace"))
@@ -110,12 +110,12 @@ def test_a_spool_beside_it_adds_only_what_came_later(made, tmp_path):
 
 
 def test_two_job_files_in_a_directory_add_up(made, tmp_path):
-    """Of two launches: their processes have names of their own."""
+    """Of two launches: their processes have their own names."""
     content = (made / "job/job.ensio").read_bytes()
     (tmp_path / "job.ensio").write_bytes(content)
     renamed = bytearray(content)
     head = JOB.unpack(renamed)
-    from ensembles.readers.layout import JOB_PROCESS
+    from ensembles.model.c_layout import JOB_PROCESS
 
     position = head.records
     for _ in range(RANKS):
@@ -175,11 +175,12 @@ def test_any_damage_is_an_error_or_told(made, tmp_path_factory, at, value, cut):
     assert (found, rows) == (RANKS * EVENTS, RANKS * EVENTS) or run.notes
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=100)
 def test_forged_summaries_are_refused_or_hold_possible_numbers(made, tmp_path_factory, coder, data):
-    """Whoever forges one may put a right checksum on it."""
-    from ensembles.readers.coding import decode_text
+    """An attacker who forges one may put a right checksum on it."""
+    from ensembles.readers.native.job_file_codec import decode_text
 
     content = (made / "job/job.ensio").read_bytes()
     head = JOB.unpack(content)

@@ -11,8 +11,8 @@ from made_job_files import collect_spools
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.collection import collect
-from ensembles.readers.layout import CONSTANTS, SPOOL, TEXT, WINDOW
+from ensembles.model.c_layout import CONSTANTS, SPOOL, TEXT, WINDOW
+from ensembles.run.collect import collect
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "reading"))
 from made_spools import made_events, spool

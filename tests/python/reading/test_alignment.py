@@ -5,8 +5,8 @@ import pytest
 from made_spools import UNIX_NS, made_events, spool
 
 import ensembles
-from ensembles.collection import collect
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.run.collect import collect
+from ensembles.workloads.synthetic import synthetic_run
 
 UNALIGNED = "not aligned to each other"
 

@@ -8,16 +8,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ensembles.errors import EnsioError
-from ensembles.events import COLUMNS
-from ensembles.readers import columns
-from ensembles.readers.columns import LARGEST_MOVED_BYTES, Decoding
-from ensembles.readers.decode import BlockReader, ReusedColumns, empty_columns
-from ensembles.readers.layout import EVENT
-from ensembles.readers.spool import Window
+from ensembles.model.c_layout import EVENT
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS
+from ensembles.readers.native import window_decoder
+from ensembles.readers.native.block_reader import BlockReader, ReusedColumns, empty_columns
+from ensembles.readers.native.spool import Window
+from ensembles.readers.native.window_decoder import LARGEST_MOVED_BYTES, Decoding
 
 needs_compiled = pytest.mark.skipif(
-    not columns.NATIVE, reason="the compiled decoder is not built: pip install . builds it with a C compiler"
+    not window_decoder.NATIVE,
+    reason="the compiled decoder is not built: pip install . builds it with a C compiler",
 )
 
 
@@ -61,8 +62,8 @@ def raw_events(count: int, seed: int, first_ticks: int = 1 << 40) -> np.ndarray:
 def test_compiled_columns_equal_those_of_numpy_to_the_last_bit(ns_per_tick: float, names) -> None:
     raw = raw_events(5000, 7)
     mine, theirs = empty_columns(len(raw), names), empty_columns(len(raw), names)
-    found = columns.decode(decoding(ns_per_tick), 8, raw, mine)
-    assert found == columns.numpy_decode(decoding(ns_per_tick), 8, raw, theirs)
+    found = window_decoder.decode(decoding(ns_per_tick), 8, raw, mine)
+    assert found == window_decoder.numpy_decode(decoding(ns_per_tick), 8, raw, theirs)
     assert not found.damaged
     assert found.unknown_calls == np.isin(raw["call"], [4, 0xFFFF]).sum() > 0
     assert mine.keys() == theirs.keys()
@@ -70,7 +71,7 @@ def test_compiled_columns_equal_those_of_numpy_to_the_last_bit(ns_per_tick: floa
         np.testing.assert_array_equal(mine[name], theirs[name], err_msg=name)
 
 
-@pytest.mark.parametrize("decode", [columns.decode, columns.numpy_decode])
+@pytest.mark.parametrize("decode", [window_decoder.decode, window_decoder.numpy_decode])
 def test_columns_are_what_the_arithmetic_says(decode) -> None:
     raw = raw_events(200, 11)
     rate = 0.375
@@ -106,15 +107,15 @@ def test_impossible_times_and_amounts_are_damage_wherever_they_are_found(name: s
     raw = raw_events(50, 3, first_ticks=2**60)
     raw[name][17] = value
     mine, theirs = empty_columns(50), empty_columns(50)
-    found = columns.decode(decoding(0.4, 2**60), 0, raw, mine)
+    found = window_decoder.decode(decoding(0.4, 2**60), 0, raw, mine)
     assert found.damaged
-    assert found == columns.numpy_decode(decoding(0.4, 2**60), 0, raw, theirs)
-    np.testing.assert_array_equal(np.flatnonzero(~columns.sound(decoding(0.4, 2**60), raw)), [17])
+    assert found == window_decoder.numpy_decode(decoding(0.4, 2**60), 0, raw, theirs)
+    np.testing.assert_array_equal(np.flatnonzero(~window_decoder.sound(decoding(0.4, 2**60), raw)), [17])
     for column in COLUMNS:
         np.testing.assert_array_equal(mine[column], theirs[column], err_msg=column)
 
 
-@pytest.mark.parametrize("compact", [columns.compact, columns.numpy_compact])
+@pytest.mark.parametrize("compact", [window_decoder.compact, window_decoder.numpy_compact])
 @pytest.mark.parametrize("missing", [[], [49], [0], list(range(10, 30)), list(range(50))], ids=str)
 def test_slots_of_calls_that_were_never_completed_are_closed_up(compact, missing: list[int]) -> None:
     raw = raw_events(50, 5)
@@ -129,13 +130,13 @@ def test_columns_that_are_too_short_are_refused() -> None:
     raw = raw_events(50, 5)
     out = empty_columns(49)
     with pytest.raises(ValueError, match="do not fit"):
-        columns.decode(decoding(0.4), 0, raw, out)
+        window_decoder.decode(decoding(0.4), 0, raw, out)
 
 
 def read_whole(monkeypatch: pytest.MonkeyPatch, native: bool, path, rooms: list[int], slots: int):
     """All events of a spool of one window, read with room for so many at a time, and what is said of them."""
     if not native:
-        monkeypatch.setattr(columns, "_columns", None)
+        monkeypatch.setattr(window_decoder, "_columns", None)
     told = replace(decoding(0.4), path=str(path), windows=[Window(64, slots, 5)])
     reader, parts = BlockReader([told]), []
     for room in rooms * slots:
@@ -161,7 +162,7 @@ def test_windows_are_read_whole_whatever_room_there_is(monkeypatch, tmp_path, na
     assert flaws.damaged == {str(path): 3}
     assert flaws.unknown_calls >= np.isin(kept["call"], [4, 0xFFFF]).sum()
     expected = empty_columns(len(kept))
-    columns.numpy_decode(decoding(0.4), 8, kept.copy(), expected)
+    window_decoder.numpy_decode(decoding(0.4), 8, kept.copy(), expected)
     for name in COLUMNS:
         np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from made_spools import made_events, spool
 
 import ensembles as en
-from ensembles.readers.layout import CONSTANTS, SPOOL
-from ensembles.writers.spool import HEAD_BYTES
+from ensembles.model.c_layout import CONSTANTS, SPOOL
+from ensembles.writers.native.spool import HEAD_BYTES
 
 INTERESTING = ((0, 250), (4096, 4500), (65536, 65800), (0, 400_000))
 """Ranges of bytes: the head, texts, the head of the second window, everything."""

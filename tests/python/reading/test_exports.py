@@ -16,8 +16,10 @@ import pytest
 from made_spools import UNIX_NS, made_events, spool
 
 import ensembles as en
-from ensembles.events import COLUMNS
-from ensembles.readers.rundirectory import open_run_directory
+from ensembles.model.events import COLUMNS
+from ensembles.readers.native.directory import open_run_directory
+
+pytestmark = pytest.mark.slow
 
 FORMATS = ("hdf5", "parquet", "csv", "perfetto")
 
@@ -29,7 +31,7 @@ def ensio(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two threads, nested calls, failures, a path that is no UTF-8 and one with a line end, three ranks."""
+    """Two threads, nested calls, failures, a path that is not UTF-8 and one with a line end, three ranks."""
     folder = tmp_path_factory.mktemp("exported") / "run"
     first = made_events(1500, 1)
     first["moved"][::7] = -28
@@ -61,7 +63,7 @@ def run(folder: Path) -> en.Run:
 
 def sums_of(run: en.Run) -> dict[tuple[int, int], tuple[int, ...]]:
     """What calls add up to by function and size. (Which of the calls of several threads on a file is the
-    first, spools do not tell; where events are sorted it is told from times.)"""
+    first, spools do not tell; where events are sorted it is derived from times.)"""
     cells = run.summary.cells
     sums: dict[tuple[int, int], np.ndarray] = defaultdict(lambda: np.zeros(7, np.int64))
     names = ("count", "errors", "moved", "outer_count", "outer_moved", "time_ns", "inner_ns")
@@ -88,7 +90,10 @@ def test_hdf5_comes_back_equal_in_everything(folder: Path, run: en.Run, tmp_path
             np.testing.assert_array_equal(getattr(back.events, name), getattr(run.events, name))
         len(run.events)  # what is damaged is noted when events are read
         assert back.source.metadata == run.source.metadata
-        assert (back.source.spools, back.source.complete) == (run.source.spools, run.source.complete)
+        assert (back.source.spool_identities, back.source.is_complete) == (
+            run.source.spool_identities,
+            run.source.is_complete,
+        )
         for name, column in run.ranks.to_arrays().items():
             np.testing.assert_array_equal(back.ranks.to_arrays()[name], column, err_msg=name)
         assert sums_of(back) == sums_of(run)

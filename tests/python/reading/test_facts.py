@@ -9,11 +9,11 @@ from made_spools import made_events
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.collection import collect
-from ensembles.metadata import Mount
-from ensembles.readers.layout import CONSTANTS
-from ensembles.readers.lustre import Component, decode_layout
-from ensembles.writers.spool import SpoolContent, write_spool
+from ensembles.model.c_layout import CONSTANTS
+from ensembles.model.lustre import Component, decode_layout
+from ensembles.model.metadata import Mount
+from ensembles.run.collect import collect
+from ensembles.writers.native.spool import SpoolContent, write_spool
 
 MOUNTS = r"""/ ext4 /dev/vda1
 /home nfs4 server:/export/home

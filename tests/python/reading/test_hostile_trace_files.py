@@ -1,4 +1,4 @@
-"""A trace.h5 that would have ensio read other files, go round for ever, or take all memory."""
+"""A trace.h5 that would have ensio read other files, loop forever, or take all memory."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ import h5py
 import pytest
 from made_spools import made_events, spool
 
-from ensembles.collection import collect
-from ensembles.errors import EnsioError
-from ensembles.readers.trace_parts import texts_of
-from ensembles.readers.tracefile import TraceFileSource
-from ensembles.writers.trace_parts import put_texts
+from ensembles.model.errors import EnsioError
+from ensembles.readers.tracefile.checked_parts import read_texts
+from ensembles.readers.tracefile.tracefile import TraceFileSource
+from ensembles.run.collect import collect
+from ensembles.writers.tracefile.columns import put_texts
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 from bounded import MOST_MORE_BYTES, MOST_S, command
+
+pytestmark = pytest.mark.slow
 
 ROWS = 3000
 
@@ -147,13 +149,13 @@ def test_what_leads_out_of_the_file_or_of_memory_is_refused(tmp_path: Path, whol
 
 
 def test_a_text_that_is_said_many_times_is_held_once(tmp_path: Path, whole: Path) -> None:
-    """A thousand tasks of one long command, which unpack from next to nothing, are no bomb."""
+    """A thousand tasks of one long command, which unpack from very few bytes, are accepted."""
     path = tmp_path / "trace.h5"
     with h5py.File(path, "w", libver="v110") as file:
         put_texts(file, "commands", ["./program " + "x" * 100_000] * 1000, "of each task")
     assert path.stat().st_size < 1_000_000
     with h5py.File(path) as file:
-        texts = texts_of(file, "commands")
+        texts = read_texts(file, "commands")
     assert len(texts) == 1000
     assert set(texts) == {"./program " + "x" * 100_000}
 
@@ -191,7 +193,7 @@ def test_a_file_of_old_headers_is_refused_before_hdf5_reads_it(tmp_path: Path, w
 
 
 def test_an_empty_text_that_lost_its_number_does_not_keep_us(tmp_path: Path) -> None:
-    """HDF5 2.0 goes round for ever in H5HG__cache_heap_deserialize: an object of the global heap of number 0
+    """HDF5 2.0 loops forever in H5HG__cache_heap_deserialize: an object of the global heap of number 0
     and of no length leads to itself. Files of version 3 had such texts."""
     path = tmp_path / "trace.h5"
     with h5py.File(path, "w", libver="v110") as file:
@@ -233,7 +235,7 @@ def all_of(path: Path) -> bytes:
     columns = [*events.columns.values(), *regions.columns.values()]
     columns += summary.to_arrays().values() if summary else []
     columns += ranks.to_arrays().values() if ranks else []
-    texts = repr((source.metadata, source.complete, source.spools, events.calls, regions.names))
+    texts = repr((source.metadata, source.is_complete, source.spool_identities, events.calls, regions.names))
     return b"".join(column.tobytes() for column in columns) + texts.replace(str(path), "PATH").encode()
 
 

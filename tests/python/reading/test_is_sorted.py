@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.readers.trace_index import _sorted, is_sorted, numpy_is_sorted
+from ensembles.readers.tracefile.index import _sorted, is_sorted, numpy_is_sorted
 
 BOTH = pytest.mark.parametrize("check", [is_sorted, numpy_is_sorted])
 

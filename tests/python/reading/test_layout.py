@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ensembles.errors import EnsioError
-from ensembles.readers import layout
+from ensembles.model import c_layout
+from ensembles.model.errors import EnsioError
 
 HEADERS = Path(__file__).parents[3] / "libtrace" / "include"
-STRUCTURES = (layout.EVENT, layout.SPOOL, layout.WINDOW, layout.TEXT)
+STRUCTURES = (c_layout.EVENT, c_layout.SPOOL, c_layout.WINDOW, c_layout.TEXT)
 
 
 def members(dtype: np.dtype, prefix: str = "", base: int = 0) -> list[tuple[str, int, int]]:
@@ -49,23 +49,23 @@ def test_offsets_and_sizes_are_those_of_the_c_compiler(tmp_path: Path) -> None:
 
 
 def test_an_event_is_at_most_48_bytes() -> None:
-    assert layout.EVENT.size <= 48
+    assert c_layout.EVENT.size <= 48
 
 
 def test_magic_spells_ensiospl() -> None:
-    assert layout.CONSTANTS["ENSIO_SPOOL_MAGIC"].to_bytes(8, "little") == b"ENSIOSPL"
+    assert c_layout.CONSTANTS["ENSIO_SPOOL_MAGIC"].to_bytes(8, "little") == b"ENSIOSPL"
 
 
 def test_a_structure_unpacks_what_it_packed() -> None:
-    packed = layout.SPOOL.pack(rank=-1, first_ticks=2**64 - 1, pid=7)
-    head = layout.SPOOL.unpack(packed)
+    packed = c_layout.SPOOL.pack(rank=-1, first_ticks=2**64 - 1, pid=7)
+    head = c_layout.SPOOL.unpack(packed)
     assert (head.rank, head.first_ticks, head.pid, head.magic) == (-1, 2**64 - 1, 7, 0)
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("#define SIZE (1 << 4)", "SIZE is no plain number"),
+        ("#define SIZE (1 << 4)", "SIZE is not a plain number"),
         ("struct a {\n    long x;\n};", "not a member of fixed width"),
         ("struct a {\n    uint32_t x : 3;\n};", "not a member of fixed width"),
         ("struct a {\n    uint32_t x[];\n};", "not a member of fixed width"),
@@ -77,6 +77,6 @@ def test_a_structure_unpacks_what_it_packed() -> None:
     ],
 )
 def test_a_header_that_makes_no_sense_is_an_error_with_its_line(text: str, complaint: str) -> None:
-    parse = layout.parse_constants if text.startswith("#define") else layout.parse_structures
+    parse = c_layout.parse_constants if text.startswith("#define") else c_layout.parse_structures
     with pytest.raises(EnsioError, match=f"event.h.*{complaint}"):
         parse(text, "event.h")

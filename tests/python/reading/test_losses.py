@@ -12,9 +12,9 @@ from made_spools import made_events, spool
 
 import ensembles as en
 from ensembles.cli.main import main
-from ensembles.collection import collect
-from ensembles.readers.layout import CONSTANTS, LOSSES
-from ensembles.readers.losses import WORDS, losses_in_job_file
+from ensembles.model.c_layout import CONSTANTS, LOSSES
+from ensembles.readers.native.losses import WORDS, losses_in_job_file
+from ensembles.run.collect import collect
 
 BUDGET, FULL, FILE_SIZE = (CONSTANTS[f"ENSIO_DROPPED_{name}"] for name in ("BUDGET", "FULL", "FILE_SIZE"))
 

@@ -1,4 +1,4 @@
-"""What ensio exports, read by programs that know nothing of ensio: every column is that of the run."""
+"""What ensio exports, read by programs independent of ensio: every column is that of the run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from made_spools import made_events, spool
 
 import ensembles as en
 from ensembles.cli.main import main
-from ensembles.events import COLUMNS, OPS
-from ensembles.readers.rundirectory import open_run_directory
+from ensembles.model.events import COLUMNS, OPS
+from ensembles.readers.native.directory import open_run_directory
 
 NUMBERS = [name for name in COLUMNS if name not in ("call", "file")]
 KEYS = ("rank", "start", "thread", "depth")
-"""By these the calls of the run below are told apart."""
+"""These identify the calls of the run below."""
 
 
 @pytest.fixture(scope="module")

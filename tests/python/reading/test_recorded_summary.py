@@ -67,7 +67,7 @@ def test_a_summary_laid_out_by_hand_is_read(tmp_path: Path) -> None:
     assert not run.has_all_events
     summary = run.summary
     rows = {name: column.tolist() for name, column in summary.cells.items()}
-    # The event that was not added yet has no ordinal, and so a cell of its own.
+    # The event that was not added yet has no ordinal, and so its own cell.
     assert rows["ordinal_class"] == [0, 2]
     assert rows["count"] == [1, 3]
     assert rows["moved"] == [512, 1536]

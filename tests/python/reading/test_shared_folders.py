@@ -14,8 +14,10 @@ import pytest
 from made_spools import made_events, spool
 
 import ensembles as en
-from ensembles.collection import collect
-from ensembles.readers import owners
+from ensembles.readers.native import owners
+from ensembles.run.collect import collect
+
+pytestmark = pytest.mark.slow
 
 ENSIO = (sys.executable, "-m", "ensembles.cli.main")
 OURS, THEIRS, OTHERS = os.geteuid(), 65534, 12345
@@ -109,7 +111,7 @@ def test_links_and_other_names_are_no_runs_below(tmp_path: Path) -> None:
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Path:
-    """A directory of ours that everybody can write to, with a spool of ours and one that others put there."""
+    """A world-writable directory of ours, with a spool of ours and one that others put there."""
     folder = tmp_path / "shared"
     made_run(folder, 10)
     given(spool(folder / "b.spool", [made_events(90)], rank=1), THEIRS)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ensembles.events import COLUMNS, Call, Events
-from ensembles.writers.sorted_rows import sorted_blocks
+from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.writers.tracefile.sorted_rows import sorted_blocks
 
 CALLS = (Call("unknown", "", "meta"),)
 

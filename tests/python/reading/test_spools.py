@@ -12,9 +12,9 @@ import pytest
 from made_spools import MONOTONIC, RUNNING, TSC, UNIX_NS, made_events, spool
 
 import ensembles as en
-from ensembles.events import COLUMNS, Call
+from ensembles.model.events import COLUMNS, Call
 from ensembles.summaries.calltable import CallTable
-from ensembles.writers.spool import HEAD_BYTES
+from ensembles.writers.native.spool import HEAD_BYTES
 
 DAY_NS = 86_400 * 10**9
 

@@ -12,17 +12,17 @@ import h5py
 import numpy as np
 import pytest
 
-from ensembles.events import COLUMNS
-from ensembles.readers import trace_chunks
-from ensembles.readers.trace_chunks import DAMAGE, ChunkReader, Limits, Part, numpy_read
+from ensembles.model.events import COLUMNS
+from ensembles.readers.tracefile import chunks
+from ensembles.readers.tracefile.chunks import DAMAGE, ChunkReader, ChunkRows, Limits, numpy_read
 
 ROWS = 1000
 
-Read = Callable[[int, Sequence[Part], Limits], None]
+Read = Callable[[int, Sequence[ChunkRows], Limits], None]
 
 
-def compiled(descriptor: int, parts: Sequence[Part], limits: Limits) -> None:
-    assert trace_chunks.NATIVE, "the compiled reader is missing: libdeflate-dev, then ./dev setup"
+def compiled(descriptor: int, parts: Sequence[ChunkRows], limits: Limits) -> None:
+    assert chunks.NATIVE, "the compiled reader is missing: libdeflate-dev, then ./dev setup"
     ChunkReader(limits).read(descriptor, parts)
 
 
@@ -46,13 +46,13 @@ class Stored:
                     self.places[name, first] = (found.byte_offset, found.size)
         self.descriptor = os.open(path, os.O_RDWR)
 
-    def part(self, name: str, low: int, high: int, zeroed: bool = False) -> Part:
+    def part(self, name: str, low: int, high: int, zeroed: bool = False) -> ChunkRows:
         """Rows of one chunk, and new memory for them."""
         first = low // ROWS * ROWS
         out = (np.zeros if zeroed else np.empty)(high - low, COLUMNS[name])
         if not zeroed:
             out.view("u1")[:] = 0xA5
-        return Part(name, *self.places[name, first], ROWS, low - first, out, zeroed)
+        return ChunkRows(name, *self.places[name, first], ROWS, low - first, out, zeroed)
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_a_bomb_is_no_longer_than_its_chunk(store, tmp_path: Path) -> None:
     place.write_bytes(bomb)
     descriptor = os.open(place, os.O_RDONLY)
     try:
-        part = Part("start", 0, 8000, ROWS, 0, np.empty(ROWS, "i8"), False)
+        part = ChunkRows("start", 0, 8000, ROWS, 0, np.empty(ROWS, "i8"), False)
         for stored_bytes in (len(bomb), 8000):
             with pytest.raises(DAMAGE):
                 compiled(descriptor, [part._replace(stored_bytes=stored_bytes)], {})

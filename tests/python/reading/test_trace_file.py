@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from made_spools import RUNNING, TSC, UNIX_NS, made_events, spool
 
 import ensembles as en
-from ensembles import collection
-from ensembles.collection import collect
-from ensembles.events import COLUMN_MEANINGS, COLUMNS
-from ensembles.readers.rundirectory import open_run_directory
-from ensembles.writers.tracefile import write_trace_file
+from ensembles.model.events import COLUMN_MEANINGS, COLUMNS
+from ensembles.readers.native.directory import open_run_directory
+from ensembles.run import collect as collect_module
+from ensembles.run.collect import collect
+from ensembles.writers.tracefile.tracefile import write_trace_file
 
 
 def assert_equal_runs(run: en.Run, other: en.Run) -> None:
@@ -139,7 +139,7 @@ def test_it_is_not_written_while_a_process_runs(tmp_path: Path) -> None:
 
 
 def test_a_large_run_is_collected_only_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collection, "AUTOMATIC_EVENTS", 1000)
+    monkeypatch.setattr(collect_module, "AUTOMATIC_EVENTS", 1000)
     spool(tmp_path / "s.spool", [made_events(2000)], rank=0)
     en.open(tmp_path)
     assert not (tmp_path / "trace.h5").exists()
@@ -324,7 +324,7 @@ FORGERIES = {
     "the first start of all": set_value("start", -(1 << 63)),
     "a call that moved an exabyte": set_value("moved", 1 << 60),
     "a call that moved less than nothing": set_value("moved", -2),
-    "a rank that is no task's": set_value("rank", 1),
+    "a rank that is not a task's": set_value("rank", 1),
     "a group in place of a column": lambda file: put_group(file, "events/duration"),
     "a group in place of a text": lambda file: put_group(file, "files"),
     "a group in place of numbers": lambda file: put_group(file, "processes/pid"),

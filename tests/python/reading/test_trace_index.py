@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from made_spools import made_events, spool
 
 import ensembles as en
-from ensembles.collection import collect
-from ensembles.events import COLUMNS
-from ensembles.readers.trace_columns import TraceColumns
-from ensembles.readers.trace_index import TraceIndex
-from ensembles.readers.tracefile import TraceFileSource
-from ensembles.selection import Selection
-from ensembles.writers import trace_events
+from ensembles.model.events import COLUMNS
+from ensembles.readers.tracefile.columns import TraceColumns
+from ensembles.readers.tracefile.index import TraceIndex
+from ensembles.readers.tracefile.tracefile import TraceFileSource
+from ensembles.run.collect import collect
+from ensembles.run.selection import Selection
+from ensembles.writers.tracefile import events
 
 RANKS, EVENTS, ROWS = 6, 5000, 1024
 CHUNKS = -(-RANKS * EVENTS // ROWS)
@@ -33,12 +33,12 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("index")
     for rank in range(RANKS):
         spool(folder / f"{rank}.spool", [made_events(EVENTS, rank)], rank=rank, pid=rank + 1, tasks=RANKS)
-    before = trace_events.CHUNK_ROWS
-    trace_events.CHUNK_ROWS = ROWS
+    before = events.CHUNK_ROWS
+    events.CHUNK_ROWS = ROWS
     try:
         collect(str(folder), str(folder / "out.h5"))
     finally:
-        trace_events.CHUNK_ROWS = before
+        events.CHUNK_ROWS = before
     return folder / "out.h5"
 
 
@@ -64,7 +64,7 @@ def same(events: en.Events, expected: en.Events) -> None:
 @pytest.mark.parametrize("most", [300, ROWS, 3 * ROWS])
 @pytest.mark.parametrize("names", [None, ("rank", "start"), ("moved",)])
 def test_chunks_that_somebody_holds_are_not_written_over(trace: Path, most: int, names) -> None:
-    """The memory of chunks is used again, but only where nobody looks at it any more."""
+    """The memory of chunks is used again, but only where it is not in use any more."""
     source = TraceFileSource(str(trace))
     held, columns = [], []
     for number, chunk in enumerate(source.chunks(most, names)):
@@ -176,7 +176,7 @@ def test_chunks_that_are_passed_over_hold_nothing_and_the_others_prove_it(
     random = np.random.default_rng(seed)
     rank = np.repeat(np.arange(len(of_rank)), of_rank).astype("u4")
     start = np.concatenate([np.sort(random.integers(0, 50, count)) for count in of_rank]).astype("i8")
-    builder = trace_events.IndexBuilder(rows)
+    builder = events.IndexBuilder(rows)
     for low in range(0, len(rank), rows):
         columns = {"rank": rank[low : low + rows], "start": start[low : low + rows]}
         builder.add({**columns, "duration": np.ones(len(columns["rank"]), "i8")})
@@ -253,6 +253,7 @@ def test_an_index_that_lies_is_refused_when_its_events_are_read(
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(
     name=st.sampled_from(("rank", "row", "first_start", "last_start", "max_end")),
@@ -273,7 +274,7 @@ def test_whatever_the_index_says_a_slice_is_right_or_refused(
     filters: dict[str, str] = {} if rank is None else {"rank": str(rank)}
     if begin is not None:
         filters["time"] = f"{begin * 0.05!r}..{begin * 0.05 + 0.001!r}"
-    expected = Selection.parse(**filters).of(en.open(trace).events)
+    expected = Selection.parse(**filters).apply(en.open(trace).events)
     path = tmp_path_factory.mktemp("lie") / "trace.h5"
     shutil.copy(trace, path)
     with h5py.File(path, "r+", libver="v110") as file:

@@ -8,14 +8,14 @@ import pytest
 from made_spools import made_events, spool
 
 import ensembles as en
-from ensembles.collection import collect
-from ensembles.writers import tracefile
-from ensembles.writers.lasting import LastingFile
+from ensembles.files.full_disk_file import FullDiskSafeFile
+from ensembles.run.collect import collect
+from ensembles.writers.tracefile import tracefile
 
 EVENTS = 3000
 
 
-class Steps(LastingFile):
+class Steps(FullDiskSafeFile):
     """Keeps what HDF5 writes, step by step."""
 
     taken: list[tuple[int, bytes | None]]
@@ -33,7 +33,7 @@ class Steps(LastingFile):
 def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """What is in the file after each step of ``ensio collect``."""
     Steps.taken = []
-    monkeypatch.setattr(tracefile, "LastingFile", Steps)
+    monkeypatch.setattr(tracefile, "FullDiskSafeFile", Steps)
     for rank in range(3):
         spool(tmp_path / "run" / f"{rank}.spool", [made_events(EVENTS, rank)], rank=rank, tasks=3)
     collect(str(tmp_path / "run"), str(tmp_path / "whole.h5"))

@@ -9,10 +9,10 @@ import h5py
 import numpy as np
 import pytest
 
-from ensembles.readers import coding
+from ensembles.readers.native import job_file_codec
 
 
-@pytest.mark.parametrize("undo", [coding.unshuffle, coding.numpy_unshuffle])
+@pytest.mark.parametrize("undo", [job_file_codec.unshuffle, job_file_codec.numpy_unshuffle])
 @pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "i8"])
 def test_items_are_those_that_hdf5_shuffled(undo, dtype: str, tmp_path: Path) -> None:
     values = np.random.default_rng(1).integers(0, 255, 1000 * np.dtype(dtype).itemsize, "u1").view(dtype)
@@ -25,7 +25,7 @@ def test_items_are_those_that_hdf5_shuffled(undo, dtype: str, tmp_path: Path) ->
         np.testing.assert_array_equal(out, values[low:high])
 
 
-@pytest.mark.parametrize("undo", [coding.unshuffle, coding.numpy_unshuffle])
+@pytest.mark.parametrize("undo", [job_file_codec.unshuffle, job_file_codec.numpy_unshuffle])
 @pytest.mark.parametrize(("length", "first", "count"), [(80, 5, 6), (81, 0, 1), (80, -1, 2), (0, 0, 1)])
 def test_too_few_bytes_are_refused(undo, length: int, first: int, count: int) -> None:
     with pytest.raises(ValueError, match="not so many items"):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.errors import EnsioError
-from ensembles.events import COLUMNS, Call, Events
-from ensembles.structure.ordinals import ordinal_of, with_ordinals
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.structure.ordinals.numbering import compute_ordinals, with_ordinals
 
 CALLS = (Call("unknown", "", "meta"), Call("read", "posix", "read"), Call("write", "posix", "write"))
 
@@ -44,7 +44,7 @@ def test_ordinals_of_chunks_are_those_of_the_run(
 ) -> None:
     events = events_of(seed, counts, overlapping=True)
     phase = (lambda events: events.start // 50) if in_phases else None
-    expected = ordinal_of(events, None if phase is None else phase(events))
+    expected = compute_ordinals(events, None if phase is None else phase(events))
     found = list(with_ordinals(iter(chunks_of(events, size)), 1 << 20, "run", phase))
     assert sum(map(len, found)) == len(events)
     if len(events):
@@ -58,7 +58,9 @@ def test_ranks_too_large_to_be_held_are_counted_on_the_way(seed: int, counts: li
     found = list(with_ordinals(iter(chunks_of(events, size)), 4, "run"))
     assert sum(map(len, found)) == len(events)
     if len(events):
-        np.testing.assert_array_equal(np.concatenate([part.ordinal for part in found]), ordinal_of(events))
+        np.testing.assert_array_equal(
+            np.concatenate([part.ordinal for part in found]), compute_ordinals(events)
+        )
 
 
 def test_calls_that_overlap_in_a_rank_too_large_are_refused() -> None:

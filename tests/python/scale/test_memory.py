@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
+
+pytestmark = pytest.mark.slow
 
 TASKS, EVENTS = 96, 31_250
 MEMORY_MIB = 208

@@ -12,14 +12,14 @@ import pytest
 
 import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
-from ensembles.events import OPS, Events
+from ensembles.model.events import OPS, Events
 from ensembles.passes import executors
 from ensembles.passes.executors import ProcessExecutor, ThreadExecutor
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
 from ensembles.passes.summary import ANY_ORDER, BY_RANK, RANK_ORDER, Requirement, Summary, ignoring_run
 from ensembles.summaries.eventcount import EventCount
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 9, 302
 
@@ -112,7 +112,7 @@ def test_a_rule_s_summary_is_prepared_and_finalized(run_path: Path) -> None:
         ID="x",
         NEEDS={"writes": SummaryRequest(partial(Writes, RANK_ORDER, 2))},
         preconditions=lambda run: None,
-        examine=lambda run, summaries: seen.append(summaries["writes"].writes) or [],
+        evaluate=lambda run, summaries: seen.append(summaries["writes"].writes) or [],
     )
     run = en.open(run_path)
     diagnose(run, [rule])

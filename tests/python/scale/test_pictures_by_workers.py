@@ -12,7 +12,7 @@ from bokeh.models import ColumnDataSource
 
 import ensembles as en
 from ensembles import viz
-from ensembles.errors import EnsioError
+from ensembles.model.errors import EnsioError
 from ensembles.passes.executors import ProcessExecutor
 from ensembles.passes.group import SummaryGroup
 from ensembles.passes.spec import PassRun, PassSpec
@@ -20,7 +20,7 @@ from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.data_for import data_for
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 12, 302
 
@@ -85,13 +85,13 @@ def test_a_table_of_moments_is_made_in_one_pass_by_worker_processes(
 def test_counts_by_worker_processes_are_equal_to_the_last_bit(
     kind: type, run_path: Path, pool: CountingExecutor
 ) -> None:
-    found, expected, of_events = (
+    found, expected, from_events = (
         data_for(data, kind).to_arrays()
         for data in (en.open(run_path, pool), en.open(run_path), en.open(run_path).events)
     )
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values)
-        np.testing.assert_array_equal(of_events[name], values)
+        np.testing.assert_array_equal(from_events[name], values)
 
 
 def test_a_number_of_workers_starts_processes(run_path: Path) -> None:

@@ -17,18 +17,18 @@ from summaries_that_kill import Killed
 
 import ensembles as en
 from ensembles.cli.main import main
-from ensembles.collection import collect
-from ensembles.errors import EnsioError
-from ensembles.events import COLUMNS
+from ensembles.model.c_layout import EVENT
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import ProcessExecutor
 from ensembles.passes.summary import ignoring_run
-from ensembles.readers.layout import EVENT
-from ensembles.readers.spans import even_spans
+from ensembles.readers.common.rank_partitions import even_spans
+from ensembles.run.collect import collect
 from ensembles.summaries.eventcount import EventCount
 from ensembles.viz.report import ReportData
-from ensembles.writers.spool import POSIX_CALLS, SpoolContent, write_spool
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
+from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
 
 TASKS, EVENTS = 30, 502
 
@@ -91,7 +91,7 @@ def test_commands_answer_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # So that the run is too long to be held, and goes by in one pass.
-    monkeypatch.setattr("ensembles.ensemble_of_run.IN_MEMORY", 0)
+    monkeypatch.setattr("ensembles.ensemble.from_run.IN_MEMORY", 0)
     arguments = (name.split()[0].rstrip(","), str(run_path), "--json", *COMMANDS[name])
     expected = answer(capsys, *arguments)
     monkeypatch.setattr("ensembles.passes.executors.executor_for", lambda wanted: pool)
@@ -115,8 +115,8 @@ def test_comparisons_are_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     synthetic_run(tmp_path / "other", TASKS, EVENTS, seed=6)
-    monkeypatch.setattr("ensembles.compared_calls.IN_MEMORY", 0)
-    monkeypatch.setattr("ensembles.ensemble_of_run.IN_MEMORY", 0)
+    monkeypatch.setattr("ensembles.comparison.call_groups.IN_MEMORY", 0)
+    monkeypatch.setattr("ensembles.ensemble.from_run.IN_MEMORY", 0)
     arguments = ("compare", str(run_path), str(tmp_path / "other"), "--json", "--op", "write")
     expected = answer(capsys, *arguments)
     monkeypatch.setattr("ensembles.passes.executors.executor_for", lambda wanted: pool)
@@ -164,13 +164,13 @@ def test_damage_is_counted_once(tmp_path: Path, pool: ProcessExecutor) -> None:
         notes.append(run.notes)
     assert notes[0] == notes[1]
     assert any("left out for impossible times" in note for note in notes[0]), notes[0]
-    assert "6 calls are on files that no spool names" in notes[0]
+    assert "6 calls are on files without a name in the spools" in notes[0]
 
 
 def test_a_killed_worker_leaves_no_answer(run_path: Path, tmp_path: Path) -> None:
     run = en.open(run_path, ProcessExecutor(2))
     make = partial(Killed, str(tmp_path), os.getpid(), 1)
-    with pytest.raises(EnsioError, match=r"a worker process ended before it was done .* there is no answer"):
+    with pytest.raises(EnsioError, match=r"a worker process ended before it had read .* fewer --workers"):
         run.summarize(make)
     # The next pass has workers again.
     assert run.summarize(make).events == TASKS * EVENTS
@@ -195,7 +195,7 @@ if __name__ == "__main__":
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
-    assert "there is no answer" in done.stderr
+    assert "a worker process ended before it had read" in done.stderr
 
 
 def test_workers_end_when_their_parent_is_killed(run_path: Path, tmp_path: Path) -> None:

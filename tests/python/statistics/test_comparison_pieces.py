@@ -9,16 +9,21 @@ import pytest
 import scipy.stats
 from compared_runs import autoregression, run_of_phases
 
-from ensembles.statistics.comparison.blocks import blocks_of, lost_spread, memory_of, merged, unit_counts
-from ensembles.statistics.comparison.distances import kolmogorov_smirnov, wasserstein_octaves
-from ensembles.statistics.comparison.effects import half_width, welch_p
-from ensembles.statistics.comparison.moves import matched
-from ensembles.statistics.comparison.partition import bin_octaves, partition_of
-from ensembles.statistics.comparison.parts import Scores, quantile_octaves, scores_of, shares_of
-from ensembles.statistics.comparison.permutation import estimates, permutation_test, smallest_p, statistic
-from ensembles.statistics.comparison.ranks import dunn_test, holm, rank_test
-from ensembles.statistics.comparison.slices import Calls, sliced
-from ensembles.statistics.sample import Sample
+from ensembles.comparison.components import Scores, component_shares, compute_scores, quantile_octaves
+from ensembles.comparison.dependent_blocks import block_memory, lost_spread, make_blocks, merged, unit_counts
+from ensembles.comparison.effects import half_width, welch_p
+from ensembles.comparison.hypothesis_tests import (
+    dunn_test,
+    holm,
+    kolmogorov_smirnov,
+    rank_test,
+    wasserstein_octaves,
+)
+from ensembles.comparison.mode_partition import bin_octaves, fit_partition
+from ensembles.comparison.permutation import estimates, permutation_test, smallest_p, statistic
+from ensembles.comparison.quantile_bins import RunCalls, sliced
+from ensembles.comparison.shifts import matched
+from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_COUNT
 
 
@@ -27,8 +32,8 @@ def members_of(group):
 
 
 def modes_in(durations_s, resolution_s=0.0):
-    counts = Sample.of(durations_s).counts.astype(float)
-    return len(partition_of(counts, len(durations_s), resolution_s))
+    counts = CountedDurations.from_durations(durations_s).counts.astype(float)
+    return len(fit_partition(counts, len(durations_s), resolution_s))
 
 
 def test_the_statistic_of_two_groups_is_that_of_welch():
@@ -150,7 +155,7 @@ def test_dunn_of_three_groups_by_hand():
 def test_distances_are_those_of_scipy_on_the_middles_of_bins():
     rng = np.random.default_rng(9)
     a, b = rng.lognormal(-7, 0.5, 3000), rng.lognormal(-6.8, 0.8, 2000)
-    counts = [Sample.of(durations_s).counts for durations_s in (a, b)]
+    counts = [CountedDurations.from_durations(durations_s).counts for durations_s in (a, b)]
     middles = [np.repeat(bin_octaves(), count) for count in counts]
     assert kolmogorov_smirnov(*counts) == pytest.approx(scipy.stats.ks_2samp(*middles).statistic)
     assert wasserstein_octaves(*counts) == pytest.approx(scipy.stats.wasserstein_distance(*middles))
@@ -160,7 +165,13 @@ def test_distances_are_those_of_scipy_on_the_middles_of_bins():
 def test_quantiles_of_histograms_are_those_of_the_durations_to_a_bin():
     durations_s = np.random.default_rng(10).lognormal(-7, 1, 5000)
     for level in (0.01, 0.5, 0.99):
-        found = 2 ** quantile_octaves(Sample.of(durations_s).counts[None].astype(float), level)[0] * 1e-9
+        found = (
+            2
+            ** quantile_octaves(
+                CountedDurations.from_durations(durations_s).counts[None].astype(float), level
+            )[0]
+            * 1e-9
+        )
         assert found == pytest.approx(np.quantile(durations_s, level), rel=0.032)
     assert np.isnan(quantile_octaves(np.zeros((1, BIN_COUNT)), 0.5)[0])
 
@@ -181,18 +192,22 @@ def test_modes_that_are_apart_are_cut_between_them(seed):
     rng = np.random.default_rng(seed + 200)
     which = rng.choice(3, 10_000, p=[0.6, 0.35, 0.05])
     durations_s = np.array([1e-3, 4e-3, 50e-3])[which] * rng.lognormal(0, 0.2, 10_000)
-    counts = Sample.of(durations_s).counts.astype(float)
-    cut = partition_of(counts, 10_000)
+    counts = CountedDurations.from_durations(durations_s).counts.astype(float)
+    cut = fit_partition(counts, 10_000)
     assert len(cut) == 3
-    np.testing.assert_allclose(shares_of(counts[None], cut)[0], np.bincount(which) / 10_000, atol=0.005)
+    np.testing.assert_allclose(
+        component_shares(counts[None], cut)[0], np.bincount(which) / 10_000, atol=0.005
+    )
 
 
 @pytest.mark.parametrize("factor", [0.8, 1.02, 1.3])
 def test_places_and_tails_move_as_the_durations_do(factor):
     rng = np.random.default_rng(11)
     durations_s = rng.lognormal(-7, 0.5, 200_000)
-    counts = np.array([Sample.of(durations_s * f).counts for f in (1.0, factor)], dtype=float)
-    scores = scores_of(counts, partition_of(counts.mean(axis=0), 4e5))
+    counts = np.array(
+        [CountedDurations.from_durations(durations_s * f).counts for f in (1.0, factor)], dtype=float
+    )
+    scores = compute_scores(counts, fit_partition(counts.mean(axis=0), 4e5))
     values = dict(zip([part.name for part in scores.parts], (scores.total / scores.size).T, strict=True))
     assert values["mode 1 place"][1] - values["mode 1 place"][0] == pytest.approx(np.log2(factor), rel=0.04)
     assert values["tail"][1] - values["tail"][0] == pytest.approx(0, abs=0.01)
@@ -202,7 +217,7 @@ def test_the_memory_of_an_autoregression_is_bounded_from_above_and_not_far_above
     rng = np.random.default_rng(12)
     runs = [unit_counts(run_of_phases(rng, 380, memory=0.7, spread=0.4)) for _ in range(4)]
     true = (1 + 0.7) / (1 - 0.7)
-    assert true * 0.9 < memory_of(runs) < 2.2 * true
+    assert true * 0.9 < block_memory(runs) < 2.2 * true
 
 
 def test_what_blocks_lose_is_what_draws_of_an_autoregression_show():
@@ -219,14 +234,14 @@ def test_what_blocks_lose_is_what_draws_of_an_autoregression_show():
 def test_blocks_hold_every_call_once():
     rng = np.random.default_rng(14)
     phase = np.sort(rng.integers(0, 700, 9000))
-    sample = Sample.of(rng.lognormal(-7, 1, 9000), phase)
+    sample = CountedDurations.from_durations(rng.lognormal(-7, 1, 9000), phase)
     counts = unit_counts(sample)
     np.testing.assert_array_equal(counts.sum(axis=0), sample.counts)
     few = merged(counts, 12)
     assert len(few) == 12
     np.testing.assert_array_equal(few.sum(axis=0), sample.counts)
     assert few.sum(axis=1) == pytest.approx(np.full(12, 750), rel=0.1)
-    assert len(blocks_of([sample, sample]).counts[0]) <= 12
+    assert len(make_blocks([sample, sample]).counts[0]) <= 12
 
 
 def test_modes_are_matched_in_order_and_what_has_no_partner_is_left():
@@ -244,20 +259,20 @@ def test_calls_are_cut_by_phases_else_by_time_or_ranks_whichever_tells_them_apar
     base = rng.lognormal(-7, 0.2, n)
     phase = np.repeat(np.arange(20), n // 20)
     by_time, by_rank = (base * np.exp(rng.standard_normal(20))[which] for which in (phase, rank))
-    assert sliced([Calls(by_time, phase, rank, start_ns)])[1] == "phases"
-    samples, what = sliced([Calls(by_time, None, rank, start_ns)])
+    assert sliced([RunCalls(by_time, phase, rank, start_ns)])[1] == "phases"
+    samples, what = sliced([RunCalls(by_time, None, rank, start_ns)])
     assert what == "slices of time"
     assert samples[0].total == n
-    assert sliced([Calls(by_rank, None, rank, start_ns)])[1] == "ranks"
-    assert sliced([Calls(by_time, None, rank, None)])[1] == "slices of time"
-    samples, what = sliced([Calls(by_time)])
+    assert sliced([RunCalls(by_rank, None, rank, start_ns)])[1] == "ranks"
+    assert sliced([RunCalls(by_time, None, rank, None)])[1] == "slices of time"
+    samples, what = sliced([RunCalls(by_time)])
     assert (what, samples[0].phases_known) == ("", False)
 
 
 def test_calls_between_phases_are_not_left_out():
     phase = np.repeat(np.arange(10), 50)
     phase[::25] = -1
-    samples, what = sliced([Calls(np.full(500, 1e-3), phase, None, np.arange(500))])
+    samples, what = sliced([RunCalls(np.full(500, 1e-3), phase, None, np.arange(500))])
     assert what == "phases"
     assert samples[0].total == 500
     assert samples[0].phase.tolist() == list(range(10))

@@ -1,13 +1,13 @@
-"""Harmonics are found where modes are fractions of one, and told apart from coincidence."""
+"""Harmonics are found where modes are fractions of one, and distinguished from coincidence."""
 
 import numpy as np
 import pytest
 
-from ensembles.ensemble import Ensemble
-from ensembles.errors import EnsioError
-from ensembles.statistics.modes.harmonics import fair_share_of, harmonics_of
-from ensembles.statistics.modes.modes import modes_of
-from ensembles.statistics.sample import Sample
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.errors import EnsioError
+from ensembles.statistics.modes.harmonics import find_fair_share, find_harmonics
+from ensembles.statistics.modes.modes import fit_modes
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 
 def franklin(rng, n=4096, per_s=32.0, spread=0.06):
@@ -18,11 +18,11 @@ def franklin(rng, n=4096, per_s=32.0, spread=0.06):
 
 def at(places, error=0.01, range_log=4.6, seed=0):
     places = np.asarray(places, dtype=float)
-    return harmonics_of(places * (1 - error), places, places * (1 + error), range_log, seed)
+    return find_harmonics(places * (1 - error), places, places * (1 + error), range_log, seed)
 
 
 def test_harmonics_of_the_papers_ensemble():
-    found = modes_of(Sample.of(franklin(np.random.default_rng(20))))
+    found = fit_modes(CountedDurations.from_durations(franklin(np.random.default_rng(20))))
     assert len(found) == 3
     assert found.harmonics.orders == (1, 2, 4)
     assert found.harmonics.modes == (2, 1, 0)
@@ -62,7 +62,7 @@ def test_modes_at_random_are_rarely_taken_for_harmonics(modes):
 
 
 def test_fair_share_is_the_limit_over_the_tasks():
-    share = fair_share_of([32.0, 8.0], 16e9, 1024, 512e6)
+    share = find_fair_share([32.0, 8.0], 16e9, 1024, 512e6)
     assert share.rate_bytes_per_s == pytest.approx(15_625_000)
     assert share.duration_s == pytest.approx(32.768)
     assert share.speed == pytest.approx((1.024, 4.096))
@@ -84,4 +84,4 @@ def test_an_ensemble_knows_its_calls_sizes():
 @pytest.mark.parametrize("wrong", [(0, 4, 1), (1e9, 0, 1), (1e9, 4, 0)])
 def test_a_fair_share_of_nothing_is_refused(wrong):
     with pytest.raises(EnsioError, match="above zero"):
-        fair_share_of([1.0], *wrong)
+        find_fair_share([1.0], *wrong)

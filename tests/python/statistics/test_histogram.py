@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.statistics.histogram import histogram_of
+from ensembles.statistics.samples.histogram import compute_histogram
 
 
 def durations(count: int) -> np.ndarray:
@@ -62,7 +62,7 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
     for arguments in ({"scale": "cubic"}, {"weight": "bytes"}, {"bins": 0}, {"bins": 33}):
         with pytest.raises(en.EnsioError, match="histogram of"):
             ensemble.histogram(**arguments)
-    assert histogram_of(ensemble.sample).amounts.sum() == 1
+    assert compute_histogram(ensemble.sample).amounts.sum() == 1
 
 
 def test_it_is_drawn() -> None:

@@ -9,8 +9,8 @@ import pytest
 from real_tables import ROOT
 from scipy import stats
 
-from ensembles.statistics.slowest.tail import LARGEST
-from ensembles.summaries.bins import bin_edges_s, bin_of
+from ensembles.statistics.extremes.maximum import LARGEST
+from ensembles.summaries.bins import bin_edges_s, bin_index
 
 sys.path.insert(0, str(ROOT))
 from calibration.cases.many_calls import chance_below, drawn, many_calls_coverage, survival
@@ -48,8 +48,8 @@ def test_longest_calls_lie_in_the_bins_that_are_counted() -> None:
     sample, longest_s = drawn(INDEPENDENT["2 % slow, log-normal x 4"], 100_000_000, np.random.default_rng(7))
     assert sample.total == 100_000_000
     assert sample.max_s.max() == longest_s[-1]
-    first = bin_of(np.rint(longest_s[:1] * 1e9).astype(np.int64))[0] + 1
-    above = np.bincount(bin_of(np.rint(longest_s * 1e9).astype(np.int64)), minlength=len(sample.counts))
+    first = bin_index(np.rint(longest_s[:1] * 1e9).astype(np.int64))[0] + 1
+    above = np.bincount(bin_index(np.rint(longest_s * 1e9).astype(np.int64)), minlength=len(sample.counts))
     assert np.array_equal(sample.counts[first:], above[first:])
 
 

@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.equation1 import equation1_of, slowest_distribution
-from ensembles.statistics.slowest.within_reach import Longest, chance_below_longest, reach
+from ensembles.statistics.extremes.order_statistics import (
+    UpperOrderStatistics,
+    chance_below_longest,
+    compute_equation1,
+    max_tasks,
+    maximum_distribution,
+)
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 
 @pytest.mark.parametrize(("calls", "tasks", "rank"), [(20, 1, 1), (50, 7, 3), (100, 40, 10), (30, 30, 30)])
@@ -26,7 +31,7 @@ def test_chance_of_a_thousand_million_calls_keeps_its_digits():
 
 def test_reach_ends_where_the_longest_call_is_the_upper_end():
     for calls in (100, 1000, 12345):
-        tasks = reach(calls, 0.9)
+        tasks = max_tasks(calls, 0.9)
         assert chance_below_longest(calls, tasks, np.array([1.0]))[0] >= 0.95
         assert chance_below_longest(calls, tasks + 1, np.array([1.0]))[0] < 0.95
 
@@ -37,7 +42,7 @@ def test_band_within_reach_holds_for_any_distribution(truth):
     inside, trials, calls, tasks = 0, 1000, 2000, 100
     for _ in range(trials):
         seen = truth.rvs(calls, random_state=rng) * 1e-3
-        curve = Longest.of(Sample.of(seen), np.sort(seen)[-500:])
+        curve = UpperOrderStatistics.from_sample(CountedDurations.from_durations(seen), np.sort(seen)[-500:])
         low, high = curve.quantiles_s(tasks, np.array([0.05, 0.95]))
         inside += low <= 1e-3 * truth.ppf(rng.random() ** (1 / tasks)) <= high
     assert abs(inside / trials - 0.9) < 4 * np.sqrt(0.09 / trials)
@@ -45,7 +50,7 @@ def test_band_within_reach_holds_for_any_distribution(truth):
 
 def test_longest_calls_that_are_known_are_the_order_statistics():
     seen = np.random.default_rng(2).exponential(1e-3, 5000)
-    curve = Longest.of(Sample.of(seen), np.sort(seen)[-100:])
+    curve = UpperOrderStatistics.from_sample(CountedDurations.from_durations(seen), np.sort(seen)[-100:])
     ranks = np.array([1, 2, 50, 100])
     np.testing.assert_allclose(np.interp(ranks, curve.rank, curve.duration_s), np.sort(seen)[-ranks])
     # Of the others the bin is known.
@@ -56,7 +61,7 @@ def test_longest_calls_that_are_known_are_the_order_statistics():
 def test_equation_1_is_the_slowest_of_draws_with_replacement():
     rng = np.random.default_rng(8)
     seen, tasks = rng.lognormal(-7, 1, 3000), 40
-    found = equation1_of(Sample.of(seen), tasks)
+    found = compute_equation1(CountedDurations.from_durations(seen), tasks)
     drawn = rng.choice(seen, (20000, tasks)).max(1)
     low, median, high = np.quantile(drawn, [0.05, 0.5, 0.95])
     assert found.low_s == pytest.approx(low, rel=0.04)
@@ -67,7 +72,7 @@ def test_equation_1_is_the_slowest_of_draws_with_replacement():
 
 def test_equation_1_is_a_power_of_the_distribution_at_the_edges_of_bins():
     seen = np.random.default_rng(9).gamma(3, 1e-3, 2000)
-    edges, chance = slowest_distribution(Sample.of(seen), 17)
+    edges, chance = maximum_distribution(CountedDurations.from_durations(seen), 17)
     some = np.searchsorted(edges, [1e-3, 3e-3, 8e-3])
     empirical = np.searchsorted(np.sort(np.rint(seen * 1e9)), np.rint(edges[some] * 1e9), side="left") / len(
         seen
@@ -77,6 +82,6 @@ def test_equation_1_is_a_power_of_the_distribution_at_the_edges_of_bins():
 
 def test_equation_1_never_exceeds_what_was_seen():
     seen = np.random.default_rng(10).exponential(1e-3, 100)
-    found = equation1_of(Sample.of(seen), 10**6)
+    found = compute_equation1(CountedDurations.from_durations(seen), 10**6)
     assert found.high_s == pytest.approx(seen.max())
     assert found.low_s == pytest.approx(seen.max())

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ensembles.ensemble import Ensemble
-from ensembles.errors import EnsioError
-from ensembles.statistics.dependence import dependence_of
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.split import split_of
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.errors import EnsioError
+from ensembles.statistics.resampling.dependence import estimate_dependence
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.sums.split import predict_split
 
 CALLS = (1, 2, 4, 8)
 
@@ -23,8 +23,8 @@ def harmonics(rng, n):
 @pytest.mark.parametrize("tasks", [1, 64, 256])
 def test_independent_calls_narrow_as_the_law_of_large_numbers_says(tasks):
     rng = np.random.default_rng(101)
-    measured = Sample.of(harmonics(rng, 200_000))
-    for split in split_of(measured, CALLS, tasks).splits:
+    measured = CountedDurations.from_durations(harmonics(rng, 200_000))
+    for split in predict_split(measured, CALLS, tasks).splits:
         new = harmonics(rng, tasks * split.calls * 1000).reshape(1000, tasks, split.calls).mean(2).max(1)
         for told, level in ((split.low_s, 0.05), (split.median_s, 0.5), (split.high_s, 0.95)):
             # Within a bin, up to 3 % wide, the density is taken to be even.
@@ -41,7 +41,9 @@ def test_gain_of_splitting_goes_in_the_direction_of_the_paper():
     """3, 16 and 16 % were seen for 2, 4 and 8 calls of 1,024 tasks; independence is the upper bound."""
     gains = [
         split.speedup
-        for split in split_of(Sample.of(harmonics(np.random.default_rng(7), 5120)), CALLS, 1024).splits
+        for split in predict_split(
+            CountedDurations.from_durations(harmonics(np.random.default_rng(7), 5120)), CALLS, 1024
+        ).splits
     ]
     assert gains[0] == 1.0
     assert 1.02 < gains[1] < gains[2] < gains[3] < 1.25
@@ -59,7 +61,7 @@ def test_correlations_are_found(by_phase, by_task):
     score = with_factors(np.random.default_rng(23), 400, 40, 5, by_phase, by_task)
     phase, rank, _ = (index.ravel() for index in np.indices(score.shape))
     order = np.lexsort((phase, rank))
-    found = dependence_of(np.exp(score.ravel())[order], rank[order], phase[order])
+    found = estimate_dependence(np.exp(score.ravel())[order], rank[order], phase[order])
     assert found.phase == pytest.approx(by_phase, abs=max(0.02, 4 * found.phase_error))
     assert found.within_phases
     beyond = by_task / (1 - by_phase)
@@ -72,7 +74,7 @@ def test_calls_that_follow_one_another_in_step_are_told_from_those_far_apart():
     score = rng.normal(size=(30, 3000))
     for i in range(1, 3000):
         score[:, i] = 0.7 * score[:, i - 1] + np.sqrt(1 - 0.49) * score[:, i]
-    found = dependence_of(np.exp(score.ravel()), np.repeat(np.arange(30), 3000))
+    found = estimate_dependence(np.exp(score.ravel()), np.repeat(np.arange(30), 3000))
     np.testing.assert_allclose(found.lags[:5], 0.7 ** np.arange(1, 6), atol=0.03)
     assert found.phase is None
     # Mean of the six correlations between four calls: three at distance 1, two at 2, one at 3.
@@ -97,8 +99,10 @@ def test_slow_share_of_calls_counts_more_often_when_calls_are_split():
     """One call in 1,000 takes 100 times as long: with 8 calls a task meets one eight times as often."""
     rng = np.random.default_rng(2)
     slow = rng.random(200_000) < 0.001
-    splits = split_of(
-        Sample.of(np.where(slow, 1.0, 0.01) * rng.uniform(0.95, 1.05, 200_000)), CALLS, 300
+    splits = predict_split(
+        CountedDurations.from_durations(np.where(slow, 1.0, 0.01) * rng.uniform(0.95, 1.05, 200_000)),
+        CALLS,
+        300,
     ).splits
     share = 1 - (1 - 0.001) ** (300 * np.array(CALLS))
     assert [split.median_s > 0.1 for split in splits] == (share > 0.5).tolist()
@@ -106,7 +110,7 @@ def test_slow_share_of_calls_counts_more_often_when_calls_are_split():
 
 def test_notes_say_what_is_not_known():
     durations_s = np.random.default_rng(1).exponential(1, 500)
-    notes = split_of(Sample.of(durations_s), tasks=1000).notes
+    notes = predict_split(CountedDurations.from_durations(durations_s), tasks=1000).notes
     assert any("upper bound" in note for note in notes)
     assert any("1,000 tasks reach beyond the 500 calls" in note for note in notes)
     told = Ensemble(durations_s, phase=np.repeat(np.arange(50), 10), rank=np.tile(np.arange(10), 50)).split()
@@ -116,14 +120,14 @@ def test_notes_say_what_is_not_known():
 
 @pytest.mark.parametrize("durations_s", [np.full(100, 0.25), np.zeros(100)])
 def test_equal_calls_gain_nothing(durations_s):
-    for split in split_of(Sample.of(durations_s), CALLS, 64).splits:
+    for split in predict_split(CountedDurations.from_durations(durations_s), CALLS, 64).splits:
         assert split.median_s == pytest.approx(durations_s[0], abs=split.error_s + 1e-6)
         assert (split.speedup, split.spread) == (pytest.approx(1, rel=0.01), pytest.approx(0, abs=1e-3))
 
 
 @pytest.mark.parametrize("n", [0, 1, 29])
 def test_too_few_calls_are_refused_in_one_sentence(n):
-    split = split_of(Sample.of(np.ones(n)))
+    split = predict_split(CountedDurations.from_durations(np.ones(n)))
     assert split.splits == ()
     assert split.refused == f"{n} calls are too few to say what a sum of them takes: 30 are the least"
     assert json.loads(json.dumps(split.to_json(), allow_nan=False))["refused"] == split.refused
@@ -132,11 +136,13 @@ def test_too_few_calls_are_refused_in_one_sentence(n):
 @pytest.mark.parametrize("wrong", [{"calls": (0,)}, {"calls": ()}, {"tasks": 0}, {"level": 1.0}])
 def test_arguments_without_sense_are_refused(wrong):
     with pytest.raises(EnsioError, match="at least one task"):
-        split_of(Sample.of(np.ones(100)), **wrong)
+        predict_split(CountedDurations.from_durations(np.ones(100)), **wrong)
 
 
 def test_json_has_the_agreed_keys():
-    found = split_of(Sample.of(np.random.default_rng(1).exponential(1, 500)), (1, 2), 10).to_json()
+    found = predict_split(
+        CountedDurations.from_durations(np.random.default_rng(1).exponential(1, 500)), (1, 2), 10
+    ).to_json()
     assert found["tasks"] == 10
     assert [split["calls"] for split in found["splits"]] == [1, 2]
     assert {"calls", "median_s", "low_s", "high_s", "speedup"} <= set(found["splits"][0])
@@ -144,9 +150,9 @@ def test_json_has_the_agreed_keys():
 
 
 def test_time_does_not_grow_with_the_number_of_calls():
-    """The work is that of the bins: a thousand million calls are no more than a thousand."""
-    some = Sample.of(np.exp(np.random.default_rng(3).normal(-5, 1, 1000)))
+    """The work is that of the bins: a billion calls are no more than a thousand."""
+    some = CountedDurations.from_durations(np.exp(np.random.default_rng(3).normal(-5, 1, 1000)))
     many = replace(some, n=some.n * 10**6, count=some.count * 10**6)
-    few, plenty = split_of(some, CALLS, 100), split_of(many, CALLS, 100)
+    few, plenty = predict_split(some, CALLS, 100), predict_split(many, CALLS, 100)
     assert plenty.n == 10**9
     assert plenty.splits == few.splits

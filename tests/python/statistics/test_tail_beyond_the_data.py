@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.beyond import beyond
-from ensembles.statistics.slowest.pareto_posterior import SHAPE_HIGH, SHAPE_LOW, Excesses, Nodes, posterior_of
-from ensembles.statistics.slowest.threshold import last_antimode_s
+from ensembles.statistics.extremes.last_mode import last_antimode_s
+from ensembles.statistics.extremes.pareto_posterior import (
+    SHAPE_HIGH,
+    SHAPE_LOW,
+    Excesses,
+    Nodes,
+    compute_posterior,
+)
+from ensembles.statistics.extremes.pareto_tail import fit_pareto_tail
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 NONE = np.zeros(0)
 
@@ -22,10 +28,11 @@ def of_one_kind(nodes, logarithmic):
     return Nodes(nodes.shape[mine], nodes.scale[mine], weight, nodes.logarithmic[mine])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [-0.6, -0.2, 0.0, 0.3])
 def test_posterior_is_the_integral_over_a_dense_grid(shape):
     values = stats.genpareto.rvs(shape, scale=0.4, size=60, random_state=17)
-    found = of_one_kind(posterior_of(exact(values)), False)
+    found = of_one_kind(compute_posterior(exact(values)), False)
     # The same prior and likelihood, by scipy's density, summed over a plain grid.
     shapes = np.linspace(SHAPE_LOW + 0.005, SHAPE_HIGH - 0.005, 250)
     log_scales = np.linspace(np.log(0.05), np.log(6.0), 900)
@@ -45,14 +52,16 @@ def test_counts_of_narrow_intervals_say_what_the_values_say():
     edges = np.linspace(0, values.max() * 1.001, 4000)
     count = np.histogram(values, edges)[0]
     used = count > 0
-    grouped = of_one_kind(posterior_of(Excesses(NONE, edges[:-1][used], edges[1:][used], count[used])), False)
-    known = of_one_kind(posterior_of(exact(values)), False)
+    grouped = of_one_kind(
+        compute_posterior(Excesses(NONE, edges[:-1][used], edges[1:][used], count[used])), False
+    )
+    known = of_one_kind(compute_posterior(exact(values)), False)
     assert grouped.weight @ grouped.shape == pytest.approx(known.weight @ known.shape, abs=0.01)
     assert grouped.weight @ grouped.scale == pytest.approx(known.weight @ known.scale, rel=0.02)
 
 
 def test_survival_and_what_is_exceeded_are_inverse():
-    nodes = posterior_of(exact(stats.genpareto.rvs(0.1, size=80, random_state=4)))
+    nodes = compute_posterior(exact(stats.genpareto.rvs(0.1, size=80, random_state=4)))
     for log_chance in (-0.5, -3.0, -9.0):
         ratio = nodes.exceeded_with(np.array(log_chance))
         for place in range(0, len(ratio), 17):
@@ -63,9 +72,9 @@ def test_survival_and_what_is_exceeded_are_inverse():
 def test_the_tail_begins_above_the_gap_between_two_modes():
     rng = np.random.default_rng(21)
     fast, slow = rng.lognormal(0, 0.3, 9800) * 1e-3, rng.lognormal(0, 0.4, 200) * 40e-3
-    sample = Sample.of(np.concatenate([fast, slow]))
+    sample = CountedDurations.from_durations(np.concatenate([fast, slow]))
     assert fast.max() < last_antimode_s(sample) < np.median(slow)
-    tail = beyond(sample)
+    tail = fit_pareto_tail(sample)
     assert tail.threshold_s > fast.max()
     assert 5 <= tail.above <= 200
 
@@ -73,12 +82,15 @@ def test_the_tail_begins_above_the_gap_between_two_modes():
 @pytest.mark.parametrize("truth", [stats.lognorm(1), stats.expon(), stats.gamma(4), stats.pareto(3)])
 def test_one_mode_seldom_shows_a_valley(truth):
     rng = np.random.default_rng(30)
-    seen = [last_antimode_s(Sample.of(truth.rvs(2000, random_state=rng) * 1e-3)) > 0 for _ in range(60)]
+    seen = [
+        last_antimode_s(CountedDurations.from_durations(truth.rvs(2000, random_state=rng) * 1e-3)) > 0
+        for _ in range(60)
+    ]
     assert np.mean(seen) < 0.2
 
 
 def test_quantiles_and_chances_are_inverse_and_rise():
-    tail = beyond(Sample.of(np.random.default_rng(5).lognormal(-7, 1, 5000)))
+    tail = fit_pareto_tail(CountedDurations.from_durations(np.random.default_rng(5).lognormal(-7, 1, 5000)))
     levels = np.array([0.05, 0.3, 0.5, 0.9, 0.95])
     for tasks in (5000, 10**6):
         quantiles = tail.quantiles_s(tasks, levels)
@@ -91,15 +103,21 @@ def test_quantiles_and_chances_are_inverse_and_rise():
 def test_bins_alone_say_nearly_what_the_longest_calls_say():
     seen = np.random.default_rng(6).exponential(1e-3, 10000)
     levels = np.array([0.05, 0.5, 0.95])
-    bins = beyond(Sample.of(seen)).quantiles_s(10**5, levels)
-    known = beyond(Sample.of(seen), np.sort(seen)[-1000:]).quantiles_s(10**5, levels)
+    bins = fit_pareto_tail(CountedDurations.from_durations(seen)).quantiles_s(10**5, levels)
+    known = fit_pareto_tail(CountedDurations.from_durations(seen), np.sort(seen)[-1000:]).quantiles_s(
+        10**5, levels
+    )
     np.testing.assert_allclose(bins, known, rtol=0.25)
 
 
 def test_mean_is_that_of_the_quantile_function_and_none_where_it_rests_on_nothing():
-    light = beyond(Sample.of(np.random.default_rng(7).uniform(1e-3, 2e-3, 3000)))
+    light = fit_pareto_tail(
+        CountedDurations.from_durations(np.random.default_rng(7).uniform(1e-3, 2e-3, 3000))
+    )
     assert light.mean_s(3000) == pytest.approx(2e-3, rel=0.02)
-    heavy = beyond(Sample.of(1e-3 * stats.pareto.rvs(0.9, size=1000, random_state=8)))
+    heavy = fit_pareto_tail(
+        CountedDurations.from_durations(1e-3 * stats.pareto.rvs(0.9, size=1000, random_state=8))
+    )
     assert heavy.mean_s(10**6) is None
 
 
@@ -107,6 +125,9 @@ def test_a_clock_of_a_microsecond_does_not_hide_the_tail():
     seen = np.random.default_rng(12).exponential(20e-6, 20000)
     coarse = np.floor(seen * 1e6 + np.random.default_rng(13).random(20000)) * 1e-6
     truth_s = 20e-6 * (np.log(10**5) - np.log(np.log(2)))
-    for sample in (Sample.of(seen), Sample.of(coarse, None, 1e-6)):
-        low, high = beyond(sample).quantiles_s(10**5, np.array([0.05, 0.95]))
+    for sample in (
+        CountedDurations.from_durations(seen),
+        CountedDurations.from_durations(coarse, None, 1e-6),
+    ):
+        low, high = fit_pareto_tail(sample).quantiles_s(10**5, np.array([0.05, 0.95]))
         assert low < truth_s < high < 3 * truth_s

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from real_tables import ROOT, real_table
 
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.backtest import backtest_of
-from ensembles.statistics.slowest.equation1 import equation1_of
-from ensembles.statistics.slowest.exchangeability import Calls
+from ensembles.statistics.extremes.backtest import run_backtest
+from ensembles.statistics.extremes.exchangeability import CallAttributes
+from ensembles.statistics.extremes.order_statistics import compute_equation1
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 sys.path.insert(0, str(ROOT))
 from calibration.cases.tail_cases import INDEPENDENT, Phased, independent_coverage, phased_coverage
@@ -60,11 +60,11 @@ def test_phases_of_a_real_program_are_covered_where_equation_1_is_not() -> None:
     first = np.concatenate([[0], np.flatnonzero(np.diff(rank[order])) + 1])
     phase = np.empty(len(rank), np.int64)
     phase[order] = np.arange(len(rank)) - np.repeat(first, np.diff(np.append(first, len(rank))))
-    sample = Sample.of(durations_s, phase)
+    sample = CountedDurations.from_durations(durations_s, phase)
     assert len(sample.n) == 160
-    found = backtest_of(sample, calls=Calls(durations_s, phase, rank))
+    found = run_backtest(sample, calls=CallAttributes(durations_s, phase, rank))
     assert {kind.kind for kind in found.kinds} == {"phases", "later phases", "ranks"}
     for kind in found.kinds:
         assert 0.8 <= kind.coverage <= 0.98
-    pooled = equation1_of(sample, 192)
+    pooled = compute_equation1(sample, 192)
     assert np.mean((sample.max_s >= pooled.low_s) & (sample.max_s <= pooled.high_s)) < 0.6

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensembles.cli.tail_text import tail_text
-from ensembles.statistics.sample import Sample
-from ensembles.statistics.slowest.backtest import backtest_of
-from ensembles.statistics.slowest.exchangeability import Calls
-from ensembles.statistics.slowest.settled import unsettled
-from ensembles.statistics.slowest.tail import slowest_of
+from ensembles.cli.tail import tail_text
+from ensembles.statistics.extremes.backtest import run_backtest
+from ensembles.statistics.extremes.exchangeability import CallAttributes
+from ensembles.statistics.extremes.maximum import predict_maximum
+from ensembles.statistics.extremes.stationarity import unsettled
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 PHASES, CALLS = 80, 40
 
@@ -42,7 +42,7 @@ def test_last_stretches_are_compared_by_students_t():
     [(np.linspace(0, 0.7, PHASES), "phases"), (1.0 * (np.arange(PHASES) >= PHASES - 5), "last phases")],
 )
 def test_a_run_that_drifts_or_has_just_changed_says_so(location, what):
-    found = slowest_of(Sample.of(*run(location)), CALLS)
+    found = predict_maximum(CountedDurations.from_durations(*run(location)), CALLS)
     assert found.refused is None
     assert what in found.unsettled
     assert found.unsettled in str(found)
@@ -52,7 +52,7 @@ def test_a_run_that_drifts_or_has_just_changed_says_so(location, what):
 
 def test_what_comes_next_in_an_unsettled_run_is_refused_and_other_phases_are_not():
     slow = (np.arange(PHASES) >= PHASES // 2 - 4) & (np.arange(PHASES) < PHASES // 2)
-    found = backtest_of(Sample.of(*run(1.0 * slow)))
+    found = run_backtest(CountedDurations.from_durations(*run(1.0 * slow)))
     phases, later = found.kinds[:2]
     assert phases.refused == 0
     assert phases.coverage > 0.8
@@ -62,7 +62,7 @@ def test_what_comes_next_in_an_unsettled_run_is_refused_and_other_phases_are_not
 
 
 def test_a_settled_run_says_nothing():
-    found = slowest_of(Sample.of(*run(np.zeros(PHASES))), CALLS)
+    found = predict_maximum(CountedDurations.from_durations(*run(np.zeros(PHASES))), CALLS)
     assert found.unsettled is None
     assert "settled" not in tail_text(found)
 
@@ -75,10 +75,10 @@ def test_too_few_phases_or_equal_ones_cannot_be_called_unsettled(values):
 def test_phases_of_a_single_call_are_replaced_by_stretches_of_time():
     durations_s, _ = run(np.zeros(PHASES))
     start_ns = np.arange(len(durations_s)) * 10**6
-    calls = Calls(durations_s, np.arange(len(durations_s)), start_ns=start_ns)
-    sample = Sample.of(durations_s, calls.phase)
-    found = slowest_of(sample, CALLS, calls=calls)
+    calls = CallAttributes(durations_s, np.arange(len(durations_s)), start_ns=start_ns)
+    sample = CountedDurations.from_durations(durations_s, calls.phase)
+    found = predict_maximum(sample, CALLS, calls=calls)
     assert found.method == "blocks"
     assert found.low_s < np.median(durations_s.reshape(-1, CALLS).max(1)) < found.high_s
-    assert backtest_of(sample, calls=calls).coverage == pytest.approx(0.9, abs=0.1)
-    assert "single call" in slowest_of(sample, CALLS).refused
+    assert run_backtest(sample, calls=calls).coverage == pytest.approx(0.9, abs=0.1)
+    assert "single call" in predict_maximum(sample, CALLS).refused

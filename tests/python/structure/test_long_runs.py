@@ -1,4 +1,4 @@
-"""Phases of runs of which not all calls are held: those of the whole run, and one answer whoever asks."""
+"""Phases of runs of which not all calls are held: those of the whole run, and one answer for every caller."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import pytest
 from simulated import CALLS, NUMBERS, Program, ior_like
 
 import ensembles as en
-from ensembles import ensemble_of_run
-from ensembles.collection import collect
-from ensembles.events import Events
-from ensembles.metadata import RunMetadata
+from ensembles.ensemble import from_run
+from ensembles.model.events import Events
+from ensembles.model.metadata import RunMetadata
+from ensembles.model.regions import RegionTable
 from ensembles.passes import executors
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import ThreadExecutor
-from ensembles.regiontable import RegionTable
-from ensembles.run import Run
-from ensembles.structure import gaps_of_all, phases
-from ensembles.structure.gaps_of_all import EVEN_CELLS, GapsOfAll
-from ensembles.structure.phases import find_phases, phases_of_run
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.run.collect import collect
+from ensembles.run.run import Run
+from ensembles.structure.phases import detect, gap_occupancy
+from ensembles.structure.phases.detect import detect_phases, find_phases
+from ensembles.structure.phases.gap_occupancy import EVEN_CELLS, GapOccupancy
+from ensembles.workloads.synthetic import synthetic_run
 
 
 class EventsSource:
     """What a run of events in memory is read from, given in chunks of a few."""
 
-    complete = True
+    is_complete = True
 
     def __init__(self, events: Events, chunk: int = 97) -> None:
         self._events, self._chunk = events, chunk
@@ -36,7 +36,7 @@ class EventsSource:
         self.metadata = RunMetadata(
             tasks, tasks, 0, events.calls, list(events.files), [], [], mode="trace", clock_error_s=0.0
         )
-        self.slots, self.spools = len(events), {}
+        self.capacity, self.spool_identities = len(events), {}
 
     def chunks(self, max_events: int, names=None):
         for low in range(0, len(self._events), self._chunk):
@@ -55,7 +55,7 @@ class EventsSource:
     def regions(self) -> RegionTable:
         return RegionTable.empty()
 
-    def note_flaws(self, flaws: DamageReport) -> None:
+    def note_damage(self, flaws: DamageReport) -> None:
         assert not flaws.sentences
 
 
@@ -71,7 +71,7 @@ def run_of(events: Events) -> Run:
 
 def phases_of_both(events: Events, share: float = 0.25):
     """The phases of all calls, and those from a part of the ranks."""
-    found = phases_of_run(run_of(events), most_events=int(2 * share * len(events)) + 2)
+    found = detect_phases(run_of(events), most_events=int(2 * share * len(events)) + 2)
     return find_phases(events), found
 
 
@@ -82,7 +82,7 @@ def test_some_ranks_tell_the_phases_of_all(recorded: bool, seed: int) -> None:
     whole, some = phases_of_both(events)
     assert (some.rule, some.count) == (whole.rule, whole.count) == ("barriers" if recorded else "steps", 8)
     io = truth >= 0
-    np.testing.assert_array_equal(some.of(events)[io], truth[io])
+    np.testing.assert_array_equal(some.phase_index(events)[io], truth[io])
     assert ("looked at 6 of 24 tasks" in some.sentence) != recorded
 
 
@@ -97,7 +97,7 @@ def test_the_end_of_a_gap_is_where_the_last_of_all_ranks_stops() -> None:
     events, truth = program.recorded()
     _, some = phases_of_both(events)
     assert "looked at 3 of 12 tasks" in some.sentence
-    np.testing.assert_array_equal(some.of(events), truth)
+    np.testing.assert_array_equal(some.phase_index(events), truth)
 
 
 def test_moments_at_which_some_ranks_are_idle_and_the_others_are_not_part_nothing() -> None:
@@ -127,15 +127,15 @@ def test_phases_without_io_between_barriers_have_no_number() -> None:
     events, _ = program.recorded()
     whole, some = phases_of_both(events)
     assert whole.count == some.count == 5
-    np.testing.assert_array_equal(whole.of(events), some.of(events))
+    np.testing.assert_array_equal(whole.phase_index(events), some.phase_index(events))
 
 
 def test_a_run_whose_tasks_made_too_many_calls_says_so() -> None:
     events, _ = ior_like(2, 31, phases=4, calls=200)
-    found = phases_of_run(run_of(events), most_events=200)
+    found = detect_phases(run_of(events), most_events=200)
     assert (found.rule, found.count, found.confidence) == ("none", 1, 0.0)
     assert "were not looked for" in found.sentence
-    assert (found.of(events) == 1).all()
+    assert (found.phase_index(events) == 1).all()
 
 
 def test_without_io_of_some_ranks_the_others_are_asked() -> None:
@@ -144,7 +144,7 @@ def test_without_io_of_some_ranks_the_others_are_asked() -> None:
     program.io("pwrite", 4, [1])
     program.meet(name="MPI_Finalize")
     events, _ = program.recorded()
-    found = phases_of_run(run_of(events), most_events=6)
+    found = detect_phases(run_of(events), most_events=6)
     assert (found.rule, found.count) == ("none", 1)
 
 
@@ -163,9 +163,9 @@ def test_ensembles_and_phases_number_phases_alike(
     exact = en.open(run_path / name)
     writes = exact.select(op="write")
     assert set(writes.phase) == {2, 3, 4, 5, 6}
-    monkeypatch.setattr(phases, "MOST_EVENTS", 1600)
-    monkeypatch.setattr(ensemble_of_run, "IN_MEMORY", 0)
-    monkeypatch.setattr(ensemble_of_run, "SOME_EVENTS", 800)
+    monkeypatch.setattr(detect, "MOST_EVENTS", 1600)
+    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "SOME_EVENTS", 800)
     run = en.open(run_path / name)
     assert not run.knows_phases
     first = run.ensemble(op="write", phase="3-4")
@@ -173,7 +173,7 @@ def test_ensembles_and_phases_number_phases_alike(
     assert "looked at 2 of 12 tasks" in run.phases.sentence
     whole = run.ensemble(op="write").sample
     # The phases are those that are found without an ensemble, too.
-    np.testing.assert_array_equal(run.phases.cuts_ns, phases_of_run(en.open(run_path / name)).cuts_ns)
+    np.testing.assert_array_equal(run.phases.cuts_ns, detect_phases(en.open(run_path / name)).cuts_ns)
     np.testing.assert_array_equal(whole.phase, np.unique(writes.phase))
     for number in whole.phase.tolist():
         one = run.ensemble(op="write", phase=number)
@@ -187,13 +187,13 @@ def test_where_phases_are_put_together_those_that_are_asked_for_are_exact(
     run_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writes = en.open(run_path / "run").select(op="write")
-    monkeypatch.setattr(ensemble_of_run, "IN_MEMORY", 0)
-    monkeypatch.setattr(ensemble_of_run, "MOST_PHASES", most)
+    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setattr(from_run, "MOST_PHASES", most)
     run = en.open(run_path / "run")
     whole = run.ensemble(op="write")
     assert whole.n == len(writes)
     assert len(whole.sample.phase) <= most
-    assert any("were put together" in note for note in whole.notes)
+    assert any("were merged" in note for note in whole.notes)
     for number in np.unique(writes.phase).tolist():
         one = run.ensemble(op="write", phase=number)
         assert one.n == np.count_nonzero(writes.phase == number)
@@ -215,19 +215,20 @@ GAP_TO = np.array([101, 9_000, 20_000, 34_000, 60_127, 120_000])
 
 
 @pytest.mark.skipif(
-    not gaps_of_all.NATIVE, reason="the compiled loop is not built: pip install . builds it with a C compiler"
+    not gap_occupancy.NATIVE,
+    reason="the compiled loop is not built: pip install . builds it with a C compiler",
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_compiled_gaps_equal_those_of_numpy(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     events = busy_calls(seed)
     shuffled = events[np.random.default_rng(seed).permutation(len(events))]
-    compiled, merged, numpy = (GapsOfAll(GAP_FROM, GAP_TO) for _ in range(3))
+    compiled, merged, numpy = (GapOccupancy(GAP_FROM, GAP_TO) for _ in range(3))
     compiled.add(events)
     for part in range(3):
-        other = GapsOfAll(GAP_FROM, GAP_TO)
+        other = GapOccupancy(GAP_FROM, GAP_TO)
         other.add(shuffled[part::3])
         merged.merge(other)
-    monkeypatch.setattr(gaps_of_all, "_gaps", None)
+    monkeypatch.setattr(gap_occupancy, "_gaps", None)
     numpy.add(events)
     for name, values in compiled.to_arrays().items():
         np.testing.assert_array_equal(values, numpy.to_arrays()[name], err_msg=name)
@@ -240,7 +241,7 @@ def test_the_widest_idle_part_of_a_gap_is_found_exactly(calls: int, seed: int) -
     events = busy_calls(100 * calls + seed, calls)
     events = events[(events.depth == 0) & (events.call == NUMBERS["pwrite"])]
     low, high = 20_050, 34_000
-    gaps = GapsOfAll(np.array([low]), np.array([high]))
+    gaps = GapOccupancy(np.array([low]), np.array([high]))
     gaps.add(events)
     found = gaps.found(few=0)
     # From the definition, ns by ns; a call of no duration stops an idle part, too.
@@ -260,11 +261,11 @@ def test_the_widest_idle_part_of_a_gap_is_found_exactly(calls: int, seed: int) -
 @pytest.mark.parametrize("gaps", [1, 3000])
 def test_cells_cover_a_gap_without_holes(length: int, gaps: int) -> None:
     low = np.arange(gaps) * 2 * length
-    _, _, edge = gaps_of_all._cells(low, low + length)
+    _, _, edge = gap_occupancy._cells(low, low + length)
     assert (edge[:, 0] == low).all()
     assert (edge[:, -1] == low + length).all()
     assert (np.diff(edge, axis=1) >= 0).all()
-    assert edge.size <= 2 * gaps_of_all.ALL_CELLS
+    assert edge.size <= 2 * gap_occupancy.ALL_CELLS
     # The finest are one ns wide.
     assert (edge == (low + length - 1)[:, None]).any(axis=1).all()
 
@@ -273,7 +274,7 @@ def test_a_gap_is_kept_where_few_ranks_are_in_io_throughout() -> None:
     columns = dict.fromkeys(("thread", "offset", "requested", "moved", "error", "file", "depth"), np.zeros(3))
     columns |= {"rank": np.arange(3), "call": np.full(3, NUMBERS["pwrite"])}
     columns |= {"start": np.array([0, 0, 600]), "duration": np.array([2000, 500, 2000])}
-    gaps = GapsOfAll(np.array([100]), np.array([1000]))
+    gaps = GapOccupancy(np.array([100]), np.array([1000]))
     gaps.add(Events(columns, CALLS, [""]))
     assert len(gaps.found(few=0)[0]) == 0
     low, high = gaps.found(few=1)

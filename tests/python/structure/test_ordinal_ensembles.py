@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from simulated import Program
 
-from ensembles.structure.ordinal_ensembles import APART, OrdinalEnsembles, class_of, class_ranges
-from ensembles.structure.ordinals import ordinal_of
+from ensembles.structure.ordinals.ensembles import APART, OrdinalEnsembles, class_ranges, ordinal_class_index
+from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.summaries.cells import CellSummary
 
 
@@ -82,7 +82,7 @@ def test_classes_cover_every_ordinal_once():
     assert low[0] == 1
     np.testing.assert_array_equal(low[1:], high[:-1] + 1)
     edges = np.unique(np.concatenate([low, high, np.arange(1, 5000)]))
-    number = class_of(edges)
+    number = ordinal_class_index(edges)
     assert ((low[number] <= edges) & (edges <= high[number])).all()
     assert (low == high)[:APART].all()
     beyond = np.arange(len(low)) >= APART
@@ -98,9 +98,9 @@ def test_the_recorders_summary_gives_the_same_ensembles():
     summary = CellSummary(events.calls, events.files)
     summary.add(events)
     op = np.array([call.op == "read" for call in summary.calls])
-    found = OrdinalEnsembles.of_cells(summary, op[summary.cells["call"]])
+    found = OrdinalEnsembles.from_cells(summary, op[summary.cells["call"]])
     reads = events[events.op == 0]
-    ordinal, duration = ordinal_of(events)[events.op == 0], reads.duration
+    ordinal, duration = compute_ordinals(events)[events.op == 0], reads.duration
     assert (found.n, found.n_unknown, found.exact) == (len(reads), 0, False)
     ranges = [(n, n) for n in range(1, 17)] + [(17, 31), (32, 63), (64, 127)]
     totals = found.totals()
@@ -119,7 +119,7 @@ def test_a_trend_is_found_from_the_calls():
         program.io("pread", 1, typical_ns=1_000_000 * slower, spread=0.3)
     events, _ = program.recorded()
     found = OrdinalEnsembles()
-    found.add(ordinal_of(events), events.duration, events.rank)
+    found.add(compute_ordinals(events), events.duration, events.rank)
     trend = found.trend()
     assert (trend.worsening, trend.from_, trend.to) == (True, 4, 8)
     assert trend.ranks_rising == 1
@@ -133,7 +133,7 @@ def test_ordinals_that_few_tasks_reach_are_no_trend():
         program.io("pread", 1, who=[3], typical_ns=5_000_000 * (number + 2), spread=0.1)
     events, _ = program.recorded()
     found = OrdinalEnsembles()
-    found.add(ordinal_of(events), events.duration, events.rank)
+    found.add(compute_ordinals(events), events.duration, events.rank)
     assert len(found.totals()) == 16
     assert not found.trend().worsening
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ensembles.events import Call, Events
-from ensembles.structure.ordinals import OrdinalCounter, ordinal_of
+from ensembles.model.events import Call, Events
+from ensembles.structure.ordinals.numbering import OrdinalCounter, compute_ordinals
 from ensembles.summaries.classes import Ordinals
 
 CALLS = (Call("pread", "posix", "read"), Call("pwrite", "posix", "write"), Call("read", "posix", "read"))
@@ -42,13 +42,13 @@ def counted_by_pandas(events, group):
 @pytest.mark.parametrize("seed", [11, 12])
 def test_ordinals_are_those_of_a_grouped_count(seed):
     events = random_events(seed)
-    np.testing.assert_array_equal(ordinal_of(events), counted_by_pandas(events, events.file))
+    np.testing.assert_array_equal(compute_ordinals(events), counted_by_pandas(events, events.file))
 
 
 def test_ordinals_within_phases_do_not_ask_for_the_file():
     events = random_events(13)
     phase = events.start // 3001 - 1
-    np.testing.assert_array_equal(ordinal_of(events, phase), counted_by_pandas(events, phase))
+    np.testing.assert_array_equal(compute_ordinals(events, phase), counted_by_pandas(events, phase))
 
 
 @pytest.mark.parametrize("seed", [14, 15])
@@ -56,22 +56,22 @@ def test_chunks_of_ranks_in_order_give_the_ordinals_of_the_whole(seed):
     events = random_events(seed).sorted()
     cuts = [0, *np.sort(np.random.default_rng(seed).integers(0, len(events), 9)), len(events)]
     counter = OrdinalCounter()
-    parts = [counter.of(events[low:high]) for low, high in itertools.pairwise(cuts)]
-    np.testing.assert_array_equal(np.concatenate(parts), ordinal_of(events))
+    parts = [counter.count(events[low:high]) for low, high in itertools.pairwise(cuts)]
+    np.testing.assert_array_equal(np.concatenate(parts), compute_ordinals(events))
     assert counter.out_of_order == 0
 
 
 def test_chunks_that_come_in_no_order_are_told():
     events = random_events(16, 400).sorted()
     counter = OrdinalCounter()
-    counter.of(events[200:])
-    counter.of(events[:200])
+    counter.count(events[200:])
+    counter.count(events[:200])
     assert counter.out_of_order > 0
 
 
 def test_without_overlap_in_a_rank_the_recorders_ordinals_are_the_same():
     events = random_events(17).sorted()
-    np.testing.assert_array_equal(ordinal_of(events), Ordinals().of(events))
+    np.testing.assert_array_equal(compute_ordinals(events), Ordinals().count(events))
 
 
 def test_a_call_inside_another_comes_after_it():
@@ -84,14 +84,14 @@ def test_a_call_inside_another_comes_after_it():
         "start": [100, 100, 50],
         "duration": [10, 40, 10],
     }
-    assert ordinal_of(Events(columns, CALLS, events.files)).tolist() == [3, 2, 1]
+    assert compute_ordinals(Events(columns, CALLS, events.files)).tolist() == [3, 2, 1]
 
 
 def test_no_events_have_no_ordinals():
     empty = Events.empty(CALLS)
-    assert ordinal_of(empty).shape == OrdinalCounter().of(empty).shape == (0,)
+    assert compute_ordinals(empty).shape == OrdinalCounter().count(empty).shape == (0,)
 
 
 def test_as_many_phases_as_events_are_asked_for():
     with pytest.raises(ValueError, match="3 events and 2 phases"):
-        ordinal_of(random_events(19, 3), np.zeros(2, int))
+        compute_ordinals(random_events(19, 3), np.zeros(2, int))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from simulated import NUMBERS, Program, ior_like
 
-from ensembles.events import Events
-from ensembles.structure.phase_table import PhaseTable
-from ensembles.structure.phases import find_phases
+from ensembles.model.events import Events
+from ensembles.structure.phases.detect import find_phases
+from ensembles.structure.phases.table import PhaseTable
 
 
 def table_of(events, **how):

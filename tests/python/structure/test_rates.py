@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ensembles.events import Call, Events
-from ensembles.structure.rates import rates_of
+from ensembles.model.events import Call, Events
+from ensembles.structure.rates import find_plateaus
 from ensembles.summaries.rate import RateCurve
 
 CALLS = (Call("pread", "posix", "read"), Call("pwrite", "posix", "write"))
@@ -41,7 +41,7 @@ def test_the_plateaus_of_the_papers_first_figure(seed):
             (begin + 4, begin + 22, 10e9),
             (begin + 22, begin + 45, 2e9),
         ]
-    found = rates_of(curve_of(parts, seed=seed), "write")
+    found = find_plateaus(curve_of(parts, seed=seed), "write")
     assert len(found.plateaus) == len(parts)
     for plateau, (from_s, to_s, rate) in zip(found.plateaus, parts, strict=True):
         assert plateau.from_s == pytest.approx(from_s, abs=0.5)
@@ -54,25 +54,25 @@ def test_the_plateaus_of_the_papers_first_figure(seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_one_rate_is_one_plateau(seed):
-    (plateau,) = rates_of(curve_of([(0, 100, 1e9)], seed=seed, call=0), "read").plateaus
+    (plateau,) = find_plateaus(curve_of([(0, 100, 1e9)], seed=seed, call=0), "read").plateaus
     assert (plateau.from_s, plateau.to_s) == (pytest.approx(0, abs=0.2), pytest.approx(100, abs=0.2))
     assert plateau.bytes_per_s == pytest.approx(1e9, rel=0.01)
     assert plateau.low_bytes_per_s <= plateau.bytes_per_s <= plateau.high_bytes_per_s
 
 
 def test_too_little_is_no_plateau():
-    found = rates_of(curve_of([(0, 50, 1e9), (60, 60.5, 2e8)]), "write")
+    found = find_plateaus(curve_of([(0, 50, 1e9), (60, 60.5, 2e8)]), "write")
     assert len(found.plateaus) == 1
     assert 0.99 < found.plateaus[0].share < 1
 
 
 def test_a_single_call_is_a_plateau_of_its_own():
-    (plateau,) = rates_of(curve_of([(3, 3.001, 50e9)]), "write").plateaus
+    (plateau,) = find_plateaus(curve_of([(3, 3.001, 50e9)]), "write").plateaus
     assert plateau.share == 1
 
 
 def test_no_bytes_no_plateaus():
     curve = curve_of([(0, 10, 1e9)])
-    found = rates_of(curve, "read")
+    found = find_plateaus(curve, "read")
     assert (found.bytes, found.plateaus, found.mean_bytes_per_s) == (0, (), 0.0)
-    assert rates_of(RateCurve(), "write").to_json()["plateaus"] == []
+    assert find_plateaus(RateCurve(), "write").to_json()["plateaus"] == []

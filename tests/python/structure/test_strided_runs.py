@@ -1,4 +1,4 @@
-"""Strided runs found by compiled code and by NumPy: equal, whatever tasks do; and the order both stand on."""
+"""Strided runs found by compiled code and by NumPy are equal, whatever tasks do; the order of both."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ensembles.events import COLUMNS, Call, Events
-from ensembles.structure import strided_runs
-from ensembles.structure.in_order import order_by_start
-from ensembles.structure.strided_runs import MOST_POSITIONS, ROW, numpy_strides_of, strides_of
+from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.passes.start_order import order_by_start
+from ensembles.structure.strides import detect
+from ensembles.structure.strides.detect import MOST_POSITIONS, ROW, find_strides, numpy_find_strides
 
 CALLS = (
     Call("unknown", "", "meta"),
@@ -22,7 +22,7 @@ CALLS = (
 )
 
 needs_compiled = pytest.mark.skipif(
-    not strided_runs.NATIVE,
+    not detect.NATIVE,
     reason="the compiled loop is not built: pip install . builds it with a C compiler",
 )
 whatever_the_load = settings(deadline=None)
@@ -90,7 +90,7 @@ def bytes_of(found) -> dict[tuple[int, int], int]:
 @whatever_the_load
 @given(events=tasks())
 def test_compiled_runs_equal_those_of_numpy(events: Events) -> None:
-    mine, theirs = strides_of(fresh(events)), numpy_strides_of(fresh(events))
+    mine, theirs = find_strides(fresh(events)), numpy_find_strides(fresh(events))
     for name in ROW.names:
         np.testing.assert_array_equal(mine.rows[name], theirs.rows[name], err_msg=name)
     assert mine[2:] == theirs[2:]
@@ -100,7 +100,7 @@ def test_compiled_runs_equal_those_of_numpy(events: Events) -> None:
 def test_generated_tasks_have_what_the_two_could_differ_in() -> None:
     random = np.random.default_rng(1)
     events = [events_of([calls_of_rank(random, 3, 300, threads, 2)]) for threads in (1, 2, 3) * 40]
-    rows = np.concatenate([strides_of(each).rows for each in events])
+    rows = np.concatenate([find_strides(each).rows for each in events])
     assert rows["interleaved"].any()
     assert not rows["interleaved"].all()
     assert (rows["calls"] > 1).any()
@@ -124,7 +124,7 @@ def test_long_runs_are_added_up_alike(reads: int) -> None:
         "start": number * 100,
         "duration": number,
     }
-    mine, theirs = strides_of(events_of([part])), numpy_strides_of(events_of([part]))
+    mine, theirs = find_strides(events_of([part])), numpy_find_strides(events_of([part]))
     assert len(mine.rows) == min(reads, MOST_POSITIONS + 1)
     assert mine.rows["duration_ns"].sum() == number.sum()
     np.testing.assert_array_equal(mine.rows, theirs.rows)
@@ -142,7 +142,7 @@ def test_many_files_and_threads_are_kept_apart() -> None:
         "moved": number * 0 + 10,
         "start": number,
     }
-    mine, theirs = strides_of(events_of([part])), numpy_strides_of(events_of([part]))
+    mine, theirs = find_strides(events_of([part])), numpy_find_strides(events_of([part]))
     assert len(np.unique(mine.rows["file"])) == files
     np.testing.assert_array_equal(mine.rows, theirs.rows)
 
@@ -150,10 +150,10 @@ def test_many_files_and_threads_are_kept_apart() -> None:
 @needs_compiled
 def test_calls_without_a_number_and_arrays_that_do_not_fit_are_refused() -> None:
     events = events_of([{"rank": np.zeros(2), "call": np.array([1, 9])}])
-    for find in (strides_of, numpy_strides_of):
+    for find in (find_strides, numpy_find_strides):
         with pytest.raises(IndexError, match="without a number"):
             find(events)
-    compiled = strided_runs._strides.strided_reads
+    compiled = detect._strides.strided_reads
     arrays = (np.zeros(2, "u4"),) * 14
     with pytest.raises(TypeError, match="thread must have items of 2 bytes"):
         compiled(arrays, 4, 64, 0.1, ROW.itemsize)

@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 
-from ensembles.structure.trend import trend_of
+from ensembles.structure.ordinals.trend import fit_trend
 
 MADBENCH = [15, 15, 15, 30, 60, 120, 250, 500] + [15] * 8
 """Typical seconds of the reads of a task: from the fourth to the eighth they get worse."""
 
 
 def trend_in(typical_s, ranks, seed, spread=0.3, of_ordinal=0.0, of_rank=0.2):
-    """Of log-normal durations, whose ordinals and ranks have random effects of their own."""
+    """Of log-normal durations, whose ordinals and ranks have their own random effects."""
     random = np.random.default_rng(seed)
     p = len(typical_s)
     logs = np.log(np.array(typical_s, float)) + random.normal(0, spread, (ranks, p))
     logs += random.normal(0, of_ordinal, p) + random.normal(0, of_rank, (ranks, 1))
     ordinal = np.arange(1, p + 1)
-    return trend_of(ordinal, ordinal, np.median(logs, axis=0), logs)
+    return fit_trend(ordinal, ordinal, np.median(logs, axis=0), logs)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -63,14 +63,14 @@ def test_a_slow_first_call_is_no_worsening():
 
 def test_a_rise_by_less_than_a_tenth_is_none():
     level = np.log(1 + 0.05 * np.linspace(0, 1, 20))
-    found = trend_of(np.arange(1, 21), np.arange(1, 21), level)
+    found = fit_trend(np.arange(1, 21), np.arange(1, 21), level)
     assert not found.worsening
     assert "by 10% or more" in str(found)
 
 
 def test_too_few_ordinals_cannot_say():
     for n in range(4):
-        found = trend_of(np.arange(1, n + 1), np.arange(1, n + 1), np.log(10.0 ** np.arange(n)))
+        found = fit_trend(np.arange(1, n + 1), np.arange(1, n + 1), np.log(10.0 ** np.arange(n)))
         assert not found.worsening
         assert "too few" in str(found)
 
@@ -79,7 +79,7 @@ def test_of_many_ordinals_neighbours_are_taken_together():
     n = 5000
     random = np.random.default_rng(3)
     level = np.where(np.arange(n) < 2500, 0.0, (np.arange(n) - 2500) / 1000) + random.normal(0, 0.3, n)
-    found = trend_of(np.arange(1, n + 1), np.arange(1, n + 1), level)
+    found = fit_trend(np.arange(1, n + 1), np.arange(1, n + 1), level)
     assert found.worsening
     assert 2000 < found.from_ < 3000
     assert found.to > 4700
@@ -90,7 +90,7 @@ def test_page_test_is_scipys():
 
     random = np.random.default_rng(4)
     logs = np.arange(6) * 0.3 + random.normal(0, 1, (30, 6))
-    logs[3, 2] = np.nan  # this rank has no such call, and is no block
-    found = trend_of(np.arange(1, 7), np.arange(1, 7), np.arange(6.0), logs)
+    logs[3, 2] = np.nan  # this rank has no such call, and is not a block
+    found = fit_trend(np.arange(1, 7), np.arange(1, 7), np.arange(6.0), logs)
     kept = np.delete(logs, 3, axis=0)
     assert found.p_by_rank == pytest.approx(page_trend_test(kept, method="asymptotic").pvalue)

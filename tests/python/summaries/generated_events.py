@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 from hypothesis import strategies as st
 
-from ensembles.events import COLUMNS, Call, Events
+from ensembles.model.events import COLUMNS, Call, Events
 
 CALLS = (
     Call("pwrite", "posix", "write"),

@@ -10,7 +10,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from ensembles.summaries.bins import BIN_COUNT, RELATIVE_WIDTH, bin_edges_s, bin_low_ns, bin_of
+from ensembles.summaries.bins import BIN_COUNT, RELATIVE_WIDTH, bin_edges_s, bin_index, bin_low_ns
 
 INTERESTING = sorted(
     value + step
@@ -21,7 +21,7 @@ INTERESTING = sorted(
 
 
 def test_durations_below_32_ns_have_bins_of_their_own() -> None:
-    assert bin_of(np.arange(64)).tolist() == list(range(64))
+    assert bin_index(np.arange(64)).tolist() == list(range(64))
 
 
 def test_bins_tile_the_axis_and_are_never_wider_than_a_32nd_of_their_lower_edge() -> None:
@@ -36,8 +36,8 @@ def test_bins_tile_the_axis_and_are_never_wider_than_a_32nd_of_their_lower_edge(
 def test_first_and_last_value_of_every_bin_belong_to_it() -> None:
     low = bin_low_ns()
     last = np.append(low[1:] - np.uint64(1), np.uint64(2**64 - 1))
-    assert (bin_of(low) == np.arange(BIN_COUNT)).all()
-    assert (bin_of(last) == np.arange(BIN_COUNT)).all()
+    assert (bin_index(low) == np.arange(BIN_COUNT)).all()
+    assert (bin_index(last) == np.arange(BIN_COUNT)).all()
 
 
 def test_edges_in_seconds_are_those_in_nanoseconds() -> None:
@@ -64,6 +64,6 @@ def test_python_and_c_agree_on_every_power_of_two_and_its_neighbours(tmp_path) -
     subprocess.run(["cc", f"-I{tmp_path / 'include'}", "-o", tmp_path / "law", source], check=True)
     printed = subprocess.run([tmp_path / "law"], check=True, capture_output=True, text=True).stdout
     found = np.array(re.findall(r"(\d+) (\d+)", printed), dtype=np.uint64)
-    bins = bin_of(np.array(INTERESTING, dtype=np.uint64))
+    bins = bin_index(np.array(INTERESTING, dtype=np.uint64))
     np.testing.assert_array_equal(found[:, 0], bins)
     np.testing.assert_array_equal(found[:, 1], bin_low_ns()[bins])

@@ -11,7 +11,7 @@ from generated_events import CALLS, events_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.events import COLUMNS, Call, Events
+from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.summaries import sizes
 from ensembles.summaries.calltable import CallTable, SlowestCall
 from ensembles.summaries.layers import LayerTimes

@@ -10,8 +10,8 @@ from generated_events import CALLS, TASKS, events
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.errors import EnsioError
-from ensembles.events import COLUMNS, Call, Events
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.summaries import callsums, kernels, spreading
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.raster import Raster
@@ -31,17 +31,17 @@ def fresh(whole: Events) -> Events:
 @needs_compiled
 @given(whole=events(least=1))
 def test_compiled_sums_equal_those_of_numpy_to_the_last_bit(whole: Events) -> None:
-    mine = callsums.sums_of(fresh(whole))
+    mine = callsums.compute_call_sums(fresh(whole))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(callsums, "_callsums", None)
-        theirs = callsums.sums_of(fresh(whole))
+        theirs = callsums.compute_call_sums(fresh(whole))
     for name in mine.__slots__:
         np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name), err_msg=name)
 
 
 @given(whole=events(least=1))
 def test_bytes_that_a_call_around_counts_are_left_out(whole: Events) -> None:
-    sums = callsums.sums_of(whole)
+    sums = callsums.compute_call_sums(whole)
     rows = zip(whole.call.tolist(), whole.moved.tolist(), whole.carried.tolist(), strict=True)
     expected = Counter()
     for call, moved, carried in rows:
@@ -93,7 +93,7 @@ def test_numbers_without_an_entry_are_refused() -> None:
         callsums.mark(np.array([3], "u4"), np.zeros(3, "u1"))
     columns = {name: np.zeros(2, dtype) for name, dtype in COLUMNS.items()} | {"call": call}
     with pytest.raises(IndexError, match="event 1"):
-        callsums.sums_of(Events(columns, CALLS, [""]))
+        callsums.compute_call_sums(Events(columns, CALLS, [""]))
 
 
 @needs_compiled
@@ -125,7 +125,7 @@ def test_pictures_of_compiled_code_and_of_numpy_are_the_same(make, whole: Events
 @given(whole=events(least=1))
 def test_time_in_rows_of_ranks_is_that_of_the_outermost_calls(whole: Events) -> None:
     choice = Choice(np.arange(len(CALLS), dtype=np.int32) * 4, ranks_per_row=2, outermost=True)
-    low, high = spreading.extent_of(whole, Choice(choice.row_of_call)) or (0, 1)
+    low, high = spreading.compute_extent(whole, Choice(choice.row_of_call)) or (0, 1)
     level = max((high - low).bit_length(), 1)
     out = np.zeros((4 * len(CALLS), 2), np.int64)
     spreading.spread_calls(whole, choice, level, low >> level, out)
@@ -142,7 +142,7 @@ def test_a_call_that_ends_before_it_starts_is_told(native: bool, monkeypatch: py
     columns = {name: np.zeros(2, dtype) for name, dtype in COLUMNS.items()} | {"duration": np.array([4, -1])}
     chunk = Events(columns, CALLS, [""])
     with pytest.raises(EnsioError, match="ends before it starts"):
-        spreading.extent_of(chunk, Choice(np.zeros(len(CALLS), np.int32)))
+        spreading.compute_extent(chunk, Choice(np.zeros(len(CALLS), np.int32)))
 
 
 def test_a_table_knows_the_files_of_chunks_with_different_dictionaries() -> None:

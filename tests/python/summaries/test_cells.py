@@ -4,11 +4,17 @@ nothing."""
 import numpy as np
 import pytest
 
-from ensembles.events import COLUMNS, Call, Events
+from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.classes import Ordinals, ordinal_class, ordinal_range, size_class, size_range_bytes
-from ensembles.summaries.from_cells import histogram_of, moments_of, sizes_of, table_of, totals_of
+from ensembles.summaries.from_cells import (
+    histogram_from_cells,
+    moments_from_cells,
+    sizes_from_cells,
+    table_from_cells,
+    totals_from_cells,
+)
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.runtotals import RunTotals
@@ -79,10 +85,10 @@ def test_other_summaries_come_out_as_from_the_events():
     table, totals, histogram, moments = CallTable(), RunTotals(), LogHistogram(), CallMoments()
     for part in (table, totals, histogram, moments):
         part.add(all_events)
-    found = table_of(cells, FILES)
+    found = table_from_cells(cells, FILES)
     assert found.totals == table.totals
     assert (found.slowest, found.start_ns, found.end_ns) == (table.slowest, table.start_ns, table.end_ns)
-    mine = totals_of(cells)
+    mine = totals_from_cells(cells)
     assert (mine.bytes_read, mine.bytes_written, mine.io_time_ns) == (
         totals.bytes_read,
         totals.bytes_written,
@@ -90,16 +96,16 @@ def test_other_summaries_come_out_as_from_the_events():
     )
     assert mine.layers.layers == totals.layers.layers
     for call, counts in histogram.counts.items():
-        np.testing.assert_array_equal(histogram_of(cells).counts[call], counts)
+        np.testing.assert_array_equal(histogram_from_cells(cells).counts[call], counts)
     for call, expected in moments.moments.items():
-        got = moments_of(cells).moments[call]
+        got = moments_from_cells(cells).moments[call]
         assert (got.n, got.min_ns, got.max_ns) == (expected.n, expected.min_ns, expected.max_ns)
         np.testing.assert_allclose([got.mean_ns, *got.sums], [expected.mean_ns, *expected.sums], rtol=1e-9)
 
 
 def test_sizes_are_exact_where_a_class_has_one_and_a_range_where_it_has_more():
     all_events = events()
-    table, classes = sizes_of(whole([all_events]))
+    table, classes = sizes_from_cells(whole([all_events]))
     posix = all_events.requested[np.isin(all_events.call, [1, 2])]
     assert dict(table.frequent("posix")) == {size: int((posix == size).sum()) for size in (0, 1, 4096)}
     assert classes["posix"] == [(512, 700, int(np.isin(posix, [512, 700]).sum()))]
@@ -110,7 +116,7 @@ def test_longest_calls_are_the_longest_of_each_cell():
     summary = whole([all_events])
     cell, longest = summary.longest
     key = all_events.call.astype(int) << 16 | size_class(all_events.requested) << 8
-    key |= ordinal_class(Ordinals().of(all_events))
+    key |= ordinal_class(Ordinals().count(all_events))
     for number in range(len(summary)):
         own = summary.cells["call"][number] << 16 | summary.cells["size_class"][number] << 8
         own |= summary.cells["ordinal_class"][number]
@@ -134,7 +140,7 @@ def test_every_size_and_ordinal_lies_in_the_range_of_its_class():
 def test_ordinals_count_over_chunks():
     all_events = events(1000)
     ordinals = Ordinals()
-    found = np.concatenate([ordinals.of(all_events[low : low + 33]) for low in range(0, 1000, 33)])
+    found = np.concatenate([ordinals.count(all_events[low : low + 33]) for low in range(0, 1000, 33)])
     seen = {}
     op = [call.op for call in CALLS]
     for i in range(1000):

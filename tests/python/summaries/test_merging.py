@@ -10,7 +10,7 @@ from generated_events import TASKS, events, parts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.events import COLUMNS, Call, Events
+from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.summaries import phasecounts
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.cells import CellSummary

@@ -8,8 +8,8 @@ from generated_events import CALLS, TASKS, events, events_of, parts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.errors import EnsioError
-from ensembles.events import OPS, Call, Events
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import OPS, Call, Events
 from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.rate import DIRECTIONS, RateCurve
 from ensembles.summaries.runtotals import RunTotals

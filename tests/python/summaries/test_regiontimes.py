@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ensembles.events import COLUMNS, Call, Events
-from ensembles.regiontable import COLUMNS as REGION_COLUMNS
-from ensembles.regiontable import KINDS, RegionTable
+from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.model.regions import COLUMNS as REGION_COLUMNS
+from ensembles.model.regions import KINDS, RegionTable
 from ensembles.summaries.regiontimes import RegionTimes
 
 CALLS = (Call("unknown", "", "meta"), Call("write", "posix", "write"), Call("MPI_Barrier", "mpisync", "wait"))

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.errors import EnsioError
-from ensembles.patterns.expressions import parse
+from ensembles.model.errors import EnsioError
+from ensembles.workloads.patterns.expressions import parse
 
 
 def value(text, **names):

@@ -56,7 +56,7 @@ def test_the_patch_takes_strided_readahead_away_and_nothing_else():
 
 
 def test_every_parameter_and_fault_is_documented():
-    page = (TOP / "docs" / "pfsmodel.md").read_text()
+    page = (TOP / "docs" / "reference" / "pfsmodel.md").read_text()
     words = set(re.findall(r"`([\w-]+)`", page))
     factors = {"straggler_task_factor", "straggler_node_factor"}  # "…_factor" in the table
     assert set(PARAMETERS) - factors <= words

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.errors import EnsioError
-from ensembles.patterns import expand, read_pattern
-from ensembles.patterns.overlap import Regions, WrittenRegions
+from ensembles.model.errors import EnsioError
+from ensembles.workloads.patterns import expand, read_pattern
+from ensembles.workloads.patterns.grid_regions import Regions, WrittenRegions
 
 PATTERNS = Path(__file__).parents[3] / "testbed" / "patterns"
 MIB = 1 << 20

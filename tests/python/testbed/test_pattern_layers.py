@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.errors import EnsioError
-from ensembles.patterns import expand, read_pattern
-from ensembles.patterns.calls import COMMON_NAMES, FILE_CALLS
-from ensembles.patterns.overlap import Regions, WrittenRegions
-from ensembles.patterns.shares import balanced_factors
+from ensembles.model.errors import EnsioError
+from ensembles.workloads.patterns import expand, read_pattern
+from ensembles.workloads.patterns.calls import COMMON_NAMES, FILE_CALLS
+from ensembles.workloads.patterns.expressions import balanced_factors
+from ensembles.workloads.patterns.grid_regions import Regions, WrittenRegions
 
 PATTERNS = Path(__file__).parents[3] / "testbed" / "patterns"
 
@@ -218,6 +218,7 @@ def test_plan_that_has_no_room_is_told(expanded):
         expanded().write(Path("/dev/full"), Path("/data"), 0)
 
 
+@pytest.mark.slow
 def test_calls_of_many_tasks_are_never_all_in_memory():
     """6 M calls of 9 numbers would be 434 MB; what is held are blocks, and intervals that have merged."""
     pattern = read_pattern(PATTERNS / "ior.toml")

@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 import ensembles as en
-from ensembles.cli.pattern_arguments import find_pattern
-from ensembles.errors import EnsioError
-from ensembles.simulation.scenarios import TRUTH_FILE, read_scenario, read_scenarios, run_scenario
+from ensembles.cli.pattern_args import find_pattern
+from ensembles.model.errors import EnsioError
+from ensembles.workloads.simulation.scenarios import TRUTH_FILE, read_scenario, read_scenarios, run_scenario
+
+pytestmark = pytest.mark.slow
 
 SCENARIOS = Path(__file__).resolve().parents[3] / "testbed" / "scenarios"
 

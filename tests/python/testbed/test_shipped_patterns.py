@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ensembles.patterns import expand, read_pattern
+from ensembles.workloads.patterns import expand, read_pattern
 
 PATTERNS = Path(__file__).parents[3] / "testbed" / "patterns"
 NAMES = sorted(path.stem for path in PATTERNS.glob("*.toml"))

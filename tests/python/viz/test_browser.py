@@ -12,10 +12,10 @@ from bokeh.embed import file_html
 from bokeh.resources import INLINE
 from made_runs import run_of
 
-from ensembles.events import COLUMNS, Call, Events
+from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.viz import histogram, write_report
-from ensembles.viz.colours import COLOURS, LABELS
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.viz.style import COLOURS, LABELS
+from ensembles.workloads.synthetic import synthetic_run
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip(
@@ -24,9 +24,12 @@ if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("P
 
 from browser import browser, chromium
 
-pytestmark = pytest.mark.skipif(
-    chromium() is None, reason="no Chromium on PATH: the report is not tried in a browser"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        chromium() is None, reason="no Chromium on PATH: the report is not tried in a browser"
+    ),
+]
 
 MIB = 1 << 20
 WHITE = (255, 255, 255)
@@ -61,7 +64,7 @@ def four_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def many_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("many")
     synthetic_run(folder / "run", 3000, 12)
-    from ensembles.opening import open as open_run
+    from ensembles.run.open import open as open_run
 
     path = folder / "report.html"
     write_report(open_run(folder / "run"), path)

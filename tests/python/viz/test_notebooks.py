@@ -16,6 +16,7 @@ if importlib.util.find_spec("nbconvert") is None or importlib.util.find_spec("ip
     pytest.skip("nbconvert or ipykernel is not installed: notebooks are not run", allow_module_level=True)
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(
         shutil.which("ensio-replay") is None,
         reason="ensio-replay is not on PATH: notebooks are not run (./dev test puts it there)",

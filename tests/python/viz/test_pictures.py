@@ -12,15 +12,14 @@ from made_runs import run_of
 
 from ensembles import open as open_run
 from ensembles import viz
-from ensembles.events import COLUMNS, Call, Events
-from ensembles.readers.layout import EVENT
+from ensembles.model.c_layout import EVENT
+from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.rate import RateCurve
-from ensembles.viz.colours import CLASS_OF_OP, COLOURS, shade
 from ensembles.viz.figures import time_range
-from ensembles.viz.units import byte_unit, percent_text, time_unit
-from ensembles.writers.spool import SpoolContent, write_spool
+from ensembles.viz.style import CLASS_OF_OP, COLOURS, byte_unit, percent_text, shade, time_unit
+from ensembles.writers.native.spool import SpoolContent, write_spool
 
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20)],

@@ -16,12 +16,14 @@ import pytest
 from made_runs import run_of
 
 from ensembles.cli.main import main
-from ensembles.errors import EnsioError
-from ensembles.readers.layout import EVENT
+from ensembles.model.c_layout import EVENT
+from ensembles.model.errors import EnsioError
 from ensembles.viz import write_report
 from ensembles.viz.report import ReportData
-from ensembles.writers.spool import SpoolContent, write_spool
-from ensembles.writers.synthetic import synthetic_run
+from ensembles.workloads.synthetic import synthetic_run
+from ensembles.writers.native.spool import SpoolContent, write_spool
+
+pytestmark = pytest.mark.slow
 
 TASKS = [
     [("open", 0.1, 0.01, 0), ("pwrite", 0.2, 0.5, 1 << 20), ("close", 0.9, 0.001, 0)],
@@ -163,7 +165,7 @@ def test_names_that_are_no_text_are_shown_all_the_same(tmp_path: Path) -> None:
 
 def test_one_pass_fills_every_summary(tmp_path: Path) -> None:
     made = synthetic_run(tmp_path / "run", 6, 42)
-    from ensembles.opening import open as open_run
+    from ensembles.run.open import open as open_run
 
     run = open_run(tmp_path / "run")
     summaries = ReportData.from_chunks(run.chunks(max_events=17), run)

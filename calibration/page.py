@@ -1,0 +1,70 @@
+"""The tables of a calibration: printed as they are made, and written to docs/reference/calibration."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tabulate import tabulate
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "reference" / "calibration"
+BEGIN = "<!-- Written by ./dev calibrate {name} --write: do not edit below. -->"
+END = "<!-- End of what ./dev calibrate {name} --write wrote. -->"
+
+_shown: list[str] = []
+
+
+def show(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> None:
+    """Print a table, and keep it for the page."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    print(tabulate(cells, headers, disable_numparse=True), "\n", flush=True)
+    _shown.append(tabulate(cells, headers, tablefmt="pipe", disable_numparse=True))
+
+
+def say(sentence: str) -> None:
+    """Print a sentence, and keep it for the page."""
+    print(sentence, flush=True)
+    _shown.append(sentence)
+
+
+def version() -> str:
+    """The commit of the code, with a mark if files differ from it."""
+    words = ["git", "describe", "--always", "--abbrev=10", "--dirty=, changed since"]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def write(name: str, command: str, commit: str, began: float) -> Path:
+    """Put what was shown between the marks of the page, with the command, the date and the version.
+
+    Parameters
+    ----------
+    name
+        Of the calibration and of its page.
+    command
+        That made the figures.
+    commit
+        What `version` said when the calibration began.
+    began
+        ``time.process_time()`` at the beginning, s.
+
+    Returns
+    -------
+    Path
+        Of the page.
+    """
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    spent_s = time.process_time() - began
+    made = f"Made by `{command}` on {date}, at commit {commit}, in {spent_s:.0f} s of processor time."
+    begin, end = BEGIN.format(name=name), END.format(name=name)
+    page = FOLDER / f"{name}.md"
+    text = page.read_text()
+    before, _, rest = text.partition(begin)
+    _, mark, after = rest.partition(end)
+    if not mark:
+        raise SystemExit(f"{page} lacks the line {end}: add both marks, and write again")
+    page.write_text(before + "\n\n".join([begin, made, *_shown, end]) + after)
+    return page

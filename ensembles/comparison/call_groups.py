@@ -1,0 +1,183 @@
+"""The calls of runs that are compared, by layer and op, as the comparison needs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensembles.comparison.quantile_bins import RunCalls
+from ensembles.ensemble.ensemble import MIB
+from ensembles.ensemble.from_run import IN_MEMORY, ensemble_from_run
+from ensembles.passes.summary import Summary
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.kernels import count_seconds
+
+if TYPE_CHECKING:
+    from ensembles.model.events import Call, Events
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+
+Key = tuple[str, str]
+"""Layer and op."""
+
+LEAST_SHARE = 0.01
+"""Kinds of calls with less of the time of a long run are not read a second time for their phases."""
+
+_LONGEST_S = 2.0**62 * 1e-9
+
+
+@dataclass
+class ComparedCalls:
+    """What a run's calls are, by kind.
+
+    Attributes
+    ----------
+    time_s : dict of Key to float
+        Time in the calls of each kind.
+    samples : dict of Key to Sample
+        Their durations, where single calls are not needed or not known.
+    calls : dict of Key to Calls
+        Single calls.
+    notes : dict of Key to list of str
+        What is partial or doubtful about each kind.
+    """
+
+    time_s: dict[Key, float] = field(default_factory=dict)
+    samples: dict[Key, CountedDurations] = field(default_factory=dict)
+    calls: dict[Key, RunCalls] = field(default_factory=dict)
+    notes: dict[Key, list[str]] = field(default_factory=dict)
+
+    def sample(self, key: Key) -> CountedDurations:
+        """The durations of a kind of calls."""
+        return self.samples[key] if key in self.samples else self.calls[key].sample()
+
+
+def group_calls(run: Run, selection: Selection, single: bool) -> ComparedCalls:
+    """The calls of a run that a selection for it chooses, by layer and op.
+
+    Parameters
+    ----------
+    run : Run
+    selection : Selection
+    single : bool
+        The run is alone in its group: phases, ranks and times of calls are needed.
+
+    Raises
+    ------
+    EnsioError
+        The run does not tell what the selection asks for, or cannot be read.
+    """
+    if not run.keeps_all_calls:
+        return _from_ensembles(run, selection, _times_in_summary(run, selection))
+    if single and run.most_events <= min(IN_MEMORY, run.budget.held_events):
+        return _in_memory(run, selection)
+    found = _in_one_pass(run, selection)
+    if not single:
+        return found
+    whole_s = sum(found.time_s.values())
+    return _from_ensembles(
+        run,
+        selection,
+        {key: time_s for key, time_s in found.time_s.items() if time_s >= LEAST_SHARE * whole_s},
+    )
+
+
+def _times_in_summary(run: Run, selection: Selection) -> dict[Key, float]:
+    cells = run.summary.cells
+    time_s: dict[Key, float] = {}
+    for number in np.unique(cells["call"]).tolist():
+        call = run.summary.calls[number]
+        if selection.wants_call(call):
+            mine_s = float(cells["time_ns"][cells["call"] == number].sum() * 1e-9)
+            time_s[_key(call)] = time_s.get(_key(call), 0.0) + mine_s
+    return time_s
+
+
+def _from_ensembles(run: Run, selection: Selection, time_s: dict[Key, float]) -> ComparedCalls:
+    found = ComparedCalls()
+    for layer, op in time_s:
+        chosen = replace(selection, layers=(layer,), ops=(op,))
+        ensemble = ensemble_from_run(run, chosen, per="MiB" if selection.per_byte else "call")
+        if ensemble.n:
+            found.samples[layer, op], found.time_s[layer, op] = ensemble.sample, time_s[layer, op]
+            found.notes[layer, op] = ensemble.notes
+    return found
+
+
+def _in_memory(run: Run, selection: Selection) -> ComparedCalls:
+    found = ComparedCalls()
+    events = run.chosen_by(selection)
+    phase = events.phase
+    for key, mine in _by_key(events):
+        chosen = events[mine]
+        found.time_s[key] = float(chosen.duration.sum() * 1e-9)
+        found.calls[key] = RunCalls(
+            _durations_s(chosen, selection),
+            None if phase is None else phase[mine],
+            chosen.rank.astype(np.int64),
+            chosen.start,
+        )
+    return found
+
+
+def _in_one_pass(run: Run, selection: Selection) -> ComparedCalls:
+    kinds = run.summarize(partial(_Kinds, selection), selection=selection)
+    return ComparedCalls(
+        kinds.time_s,
+        {key: CountedDurations.from_counts(kinds.counts[key], *kinds.ends_s[key]) for key in kinds.counts},
+    )
+
+
+class _Kinds(Summary):
+    """Counts, extremes and time of the calls of each kind."""
+
+    def __init__(self, selection: Selection, _: Any = None) -> None:
+        self.selection = selection
+        self.time_s: dict[Key, float] = {}
+        self.counts: dict[Key, np.ndarray] = {}
+        self.ends_s: dict[Key, tuple[float, float]] = {}
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        for key, mine in _by_key(chunk):
+            chosen = chunk[mine]
+            durations_s = _durations_s(chosen, self.selection)
+            counts, _ = count_seconds(durations_s, _LONGEST_S)
+            ends_s = float(durations_s.min()), float(durations_s.max())
+            self._add(key, counts, ends_s, float(chosen.duration.sum() * 1e-9))
+
+    def merge(self, other: _Kinds) -> None:
+        """Add those of other ranks."""
+        for key in other.counts:
+            self._add(key, other.counts[key], other.ends_s[key], other.time_s[key])
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Counts by layer and op."""
+        return {"/".join(key): counts for key, counts in self.counts.items()}
+
+    def _add(self, key: Key, counts: np.ndarray, ends_s: tuple[float, float], time_s: float) -> None:
+        low_s, high_s = self.ends_s.get(key, (np.inf, 0.0))
+        self.counts[key] = self.counts.get(key, 0) + counts
+        self.ends_s[key] = min(low_s, ends_s[0]), max(high_s, ends_s[1])
+        self.time_s[key] = self.time_s.get(key, 0.0) + time_s
+
+
+def _by_key(events: Events) -> list[tuple[Key, np.ndarray]]:
+    """Masks of the calls of each layer and op."""
+    present = np.flatnonzero(np.bincount(events.call, minlength=len(events.calls)))
+    keys: dict[Key, list[int]] = {}
+    for number in present.tolist():
+        keys.setdefault(_key(events.calls[number]), []).append(number)
+    return [(key, np.isin(events.call, numbers)) for key, numbers in keys.items()]
+
+
+def _key(call: Call) -> Key:
+    return call.layer, call.op
+
+
+def _durations_s(events: Events, selection: Selection) -> np.ndarray:
+    durations_s = events.duration * 1e-9
+    return durations_s / (events.moved / MIB) if selection.per_byte else durations_s

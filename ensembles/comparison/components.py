@@ -1,0 +1,194 @@
+"""The parts of a distribution that can move: where each mode is, how much it weighs, how far the tail
+reaches.
+
+Each part is a score of single calls, so that it adds up over calls, blocks and runs: a group's value is
+the sum of its scores over the sum of the calls that count (a ratio estimate), whatever the sizes of its
+blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensembles.comparison.mode_partition import Partition, bin_octaves
+from ensembles.summaries.bins import RELATIVE_WIDTH, bin_edges_s
+
+PLACE, WEIGHT, TAIL = "mode place", "mode weight", "tail"
+
+_CLIP = 2.0
+"""A mode's place is a mean of log durations clipped at so many of its (robust) standard deviations."""
+_TAIL_SHARE = 0.05
+"""Part of the last mode that is its tail; more where that would be less than a hundredth of all calls."""
+_LEAST_TAIL_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Component:
+    """One thing that can move.
+
+    Attributes
+    ----------
+    what : str
+        `PLACE`, `WEIGHT` or `TAIL`.
+    mode : int or None
+        Number of the mode, from 1, the fastest first; None: the tail.
+    t_s : float
+        Where it is in all groups together: the mode's median, or the duration above which the tail begins.
+    grain_octaves : float
+        By how much the mean of log2 duration may be off because durations are counted in bins or steps of
+        the clock: next to nothing unless nearly all calls of the mode are in one.
+    """
+
+    what: str
+    mode: int | None
+    t_s: float
+    grain_octaves: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Its name among the tests: ``mode 1 place``, ``mode 2 weight``, ``tail``."""
+        return self.what if self.mode is None else f"mode {self.mode} {self.what.split()[1]}"
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether its value is log2 of a time; else it is a share."""
+        return self.what != WEIGHT
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What the units (runs, or blocks of a run) add to each part.
+
+    Attributes
+    ----------
+    parts : list of Part, m of them
+    total : ndarray of float64, shape (u, m)
+        Sum of the scores: octaves, or calls.
+    size : ndarray of float64, shape (u, m)
+        Calls that count.
+    """
+
+    parts: list[Component]
+    total: np.ndarray
+    size: np.ndarray
+
+
+def compute_scores(counts: np.ndarray, partition: Partition, resolution_s: float = 0.0) -> Scores:
+    """The scores of units.
+
+    Place: mean of log2 duration in the mode, clipped at two robust standard deviations around the median
+    of all units, over the share of calls that are not clipped: one step of an M-estimate of location
+    (Huber, Robust Estimation of a Location Parameter, 1964); it grows by δ when log2 durations do. Weight:
+    the share of the calls. Tail: how far the slowest twentieth of the last mode's calls is above the
+    middle half of these, means of log2 duration; it stays when the mode moves.
+
+    Parameters
+    ----------
+    counts : ndarray of float64, shape (u, BIN_COUNT)
+        Calls of each unit, scaled so that each counts as it should.
+    partition : Partition
+        Made of the same units, without regard to groups.
+    resolution_s : float
+        Step of the clock.
+    """
+    pooled = counts.sum(axis=0)
+    mode = partition.mode_index(np.arange(counts.shape[1]))
+    kept = [k for k in range(len(partition)) if pooled[mode == k].sum() > 0]
+    rows: list[tuple[Component, np.ndarray, np.ndarray]] = []
+    for number, k in enumerate(kept, 1):
+        mine = mode == k
+        score, t_s, spread = _place_score(pooled, mine)
+        rows.append((Component(PLACE, number, t_s, _grain_octaves(t_s, spread, resolution_s)), score, mine))
+    share = np.array([pooled[mode == k].sum() for k in kept]) / pooled.sum()
+    steadiest = 1 + int(np.argmin(component_shares(counts, partition).std(axis=0)))
+    for number, k in enumerate(kept, 1):
+        # The shares add up to one: that of the mode whose share varies least is what the others leave.
+        if number != steadiest:
+            weight = Component(WEIGHT, number, rows[number - 1][0].t_s)
+            rows.append((weight, (mode == k) * 1.0, np.ones_like(mode)))
+    from_top = np.cumsum(share[::-1])[::-1]
+    last = mode >= kept[int(np.flatnonzero(from_top >= min(_TAIL_SHARE, from_top[0]))[-1])]
+    used = np.flatnonzero(pooled)
+    few = np.ascontiguousarray(counts[:, used])
+    values = few @ np.column_stack([score * mine for _, score, mine in rows])[used]
+    sizes = few @ np.column_stack([mine * 1.0 for _, _, mine in rows])[used]
+    inside = np.where(last, pooled, 0.0)
+    tail_share = min(max(_TAIL_SHARE, _LEAST_TAIL_SHARE * pooled.sum() / inside.sum()), 0.5)
+    begins_s = 2.0 ** float(quantile_octaves(inside[None], 1 - tail_share)[0]) * 1e-9
+    _, t_s, spread = _place_score(pooled, last)
+    grain = 2 * _grain_octaves(t_s, spread, resolution_s)
+    size = few @ (last[used] * 1.0)
+    return Scores(
+        [*(part for part, _, _ in rows), Component(TAIL, None, begins_s, grain)],
+        np.column_stack([values, size * _tail_octaves(few, used, last[used], tail_share)]),
+        np.column_stack([sizes, size]),
+    )
+
+
+def quantile_octaves(counts: np.ndarray, level: float) -> np.ndarray:
+    """Quantiles of histograms, log2 of ns.
+
+    Parameters
+    ----------
+    counts : ndarray of float64, shape (u, BIN_COUNT)
+    level : float
+        0 to 1.
+
+    Returns
+    -------
+    ndarray of float64, shape (u,)
+        Within a bin calls are taken to be spread evenly; nan where there is no call.
+    """
+    edges_ns = bin_edges_s() * 1e9
+    before = np.cumsum(counts, axis=1)
+    wanted = level * before[:, -1:]
+    number = np.minimum((before < wanted).sum(axis=1), counts.shape[1] - 1)
+    row = np.arange(len(counts))
+    inside = counts[row, number]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        fraction = np.clip((wanted[:, 0] - (before[row, number] - inside)) / inside, 0, 1)
+        low, high = edges_ns[number], np.maximum(edges_ns[number + 1] - 1, edges_ns[number])
+        return np.where(inside > 0, np.log2(np.maximum(low + fraction * (high - low), 0.5)), np.nan)
+
+
+def component_shares(counts: np.ndarray, partition: Partition) -> np.ndarray:
+    """Share of each unit's calls in each mode that has any: float64, shape (u, modes)."""
+    mode = partition.mode_index(np.arange(counts.shape[1]))
+    inside = np.column_stack([counts[:, mode == k].sum(axis=1) for k in range(len(partition))])
+    return inside[:, inside.any(axis=0)] / counts.sum(axis=1, keepdims=True)
+
+
+def _place_score(pooled: np.ndarray, mine: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """The score, the median (s) and the robust standard deviation (octaves)."""
+    inside = np.where(mine, pooled, 0.0)[None]
+    lower, middle, upper = (float(quantile_octaves(inside, level)[0]) for level in (0.25, 0.5, 0.75))
+    spread = (upper - lower) / 1.349
+    width = _CLIP * max(spread, 0.05)
+    away = bin_octaves() - middle
+    kept = inside[0][np.abs(away) < width].sum() / inside.sum()
+    return np.clip(away, -width, width) / max(kept, 0.5), 2.0**middle * 1e-9, spread
+
+
+def _tail_octaves(counts: np.ndarray, bins: np.ndarray, mine: np.ndarray, share: float) -> np.ndarray:
+    """How far the slowest `share` of the calls is above the middle half, means of log2 duration: one value
+    a unit, which a shift of the whole mode leaves as it is."""
+    inside = np.where(mine, counts, 0.0)
+    above = np.cumsum(inside[:, ::-1], axis=1)[:, ::-1]
+    calls = above[:, :1]
+
+    def component_mean(low: float, high: float) -> np.ndarray:
+        """Of the calls from one rank to another, counted from the slowest, as parts of all."""
+        begin, end = above - inside, above
+        taken = np.clip(np.minimum(end, high * calls) - np.maximum(begin, low * calls), 0, None)
+        return (taken @ bin_octaves()[bins]) / np.maximum(taken.sum(axis=1), 1e-300)
+
+    return np.where(calls[:, 0] > 0, component_mean(0.0, share) - component_mean(0.25, 0.75), 0.0)
+
+
+def _grain_octaves(t_s: float, spread: float, resolution_s: float) -> float:
+    """What a step hides of the mean of a bell of this width: the first term of the Fourier series of the
+    rounding error (Widrow and Kollár, Quantization Noise, 2008), and the whole step for no width at all."""
+    t_ns = max(t_s * 1e9, 0.5)
+    step = np.log2(1 + max(resolution_s * 1e9 / t_ns, RELATIVE_WIDTH if t_ns >= 1 / RELATIVE_WIDTH else 0.0))
+    return float(step * np.exp(-2 * (np.pi * spread / step) ** 2)) if step > 0 else 0.0

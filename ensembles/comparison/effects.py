@@ -1,0 +1,216 @@
+"""By how much parts and medians moved, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ensembles.comparison.components import Scores, quantile_octaves
+from ensembles.comparison.hypothesis_tests import holm
+from ensembles.comparison.permutation import estimates
+from ensembles.comparison.report import Effect, ModeSpread, Shift
+
+BOOTSTRAP = 400
+SEEN_SHARE = 0.1
+LEAST_HALF = 1e-6
+"""Octaves or share: no interval is narrower."""
+
+
+def estimate_effects(
+    scores: Scores, group: np.ndarray, names: Sequence[str], level: float, spread: float = 1.0
+) -> list[list[Effect]]:
+    """Of each part, how far it is in each group from where it is in the first.
+
+    The interval is Welch's, with the variances of the ratio estimates and Satterthwaite's degrees of
+    freedom; it is widened by what bins and the clock's step hide.
+
+    Parameters
+    ----------
+    scores : Scores
+    group : ndarray of int64, shape (u,)
+    names : sequence of str
+        Of the groups.
+    level : float
+        Intervals hold with probability 1 − `level`.
+    spread : float
+        By which factor standard errors are larger than the units tell.
+    """
+    found = estimates(scores.total, scores.size, one_hot(group)[:, None, :])
+    value, variance, freedom = (array[:, 0, :] for array in (found.value, found.variance, found.freedom))
+    effects = []
+    for i, part in enumerate(scores.parts):
+        mine = []
+        for g in range(1, len(names)):
+            half = spread * half_width(variance[[0, g], i], freedom[[0, g], i], level)
+            half += part.grain_octaves if part.is_ratio else 0.0
+            ends = value[0, i], value[g, i]
+            if part.is_ratio:
+                # The tail is told as beyond the mode's own shift: it has no place of its own.
+                places = [part.t_s * 2.0**end for end in ends] if part.mode else [np.nan, np.nan]
+            else:
+                places = list(ends)
+            mine.append(_effect(names[g], part.is_ratio, ends[1] - ends[0], half, *places))
+        effects.append(mine)
+    return effects
+
+
+def one_hot(group: np.ndarray) -> np.ndarray:
+    """Which units are in which group: float64, shape (groups, u)."""
+    return (group == np.arange(group.max() + 1)[:, None]).astype(np.float64)
+
+
+def half_width(variance: np.ndarray, freedom: np.ndarray, level: float) -> float:
+    """Half of the interval of a difference of two values; nan where their scatter is not known."""
+    from scipy.special import stdtrit
+
+    together = float(variance.sum())
+    if not (np.isfinite(together) and (freedom >= 1).all()):
+        return float("nan")
+    shares = float((variance**2 / freedom).sum())
+    return float(stdtrit(together**2 / shares, 1 - level / 2) * np.sqrt(together)) if shares > 0 else 0.0
+
+
+def welch_p(scores: Scores, group: np.ndarray, spread: float = 1.0) -> np.ndarray:
+    """p-values of Welch's t test of each part, in view of the others and of the number of groups:
+    Bonferroni's over the groups that are held against the first, Holm's over the parts.
+
+    Permutations of a few units find too much where a small group scatters more than a large one. So what
+    they find must hold by this test too, which allows for that.
+
+    Parameters
+    ----------
+    scores : Scores
+    group : ndarray of int64, shape (u,)
+    spread : float
+        By which factor standard errors are larger than the units tell.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        1 where the scatter is not known.
+    """
+    from scipy.special import stdtr
+
+    found = estimates(scores.total, scores.size, one_hot(group)[:, None, :])
+    value, variance, freedom = (array[:, 0, :] for array in (found.value, found.variance, found.freedom))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        together = variance[1:] + variance[0]
+        shares = variance[1:] ** 2 / freedom[1:] + variance[0] ** 2 / freedom[0]
+        apart = np.abs(value[1:] - value[0])
+        # Units that are all alike have no scatter at all, and no more degrees of freedom than can be counted.
+        statistic = np.where(apart < LEAST_HALF, 0.0, apart / np.sqrt(together + LEAST_HALF**2)) / spread
+        p = 2 * stdtr(np.clip(np.where(shares > 0, together**2 / shares, 1e9), 1, 1e9), -statistic)
+    known = np.isfinite(together) & (np.minimum(freedom[1:], freedom[0]) >= 1)
+    p = np.where(known & np.isfinite(p), p, 1.0).min(axis=0) * len(p)
+    return holm(np.minimum(p, 1.0))
+
+
+def _effect(name: str, is_ratio: bool, difference: float, half: float, before: float, after: float) -> Effect:
+    half = max(half, LEAST_HALF) if np.isfinite(half) else half
+    ends = np.array([difference, difference - half, difference + half])
+    ends = 2.0 ** np.clip(ends, -60, 60) if is_ratio else ends
+    known = (float(x) if np.isfinite(x) else None for x in (*ends.tolist(), before, after))
+    return Effect(name, is_ratio, *known)
+
+
+def estimate_shifts(
+    counts: np.ndarray,
+    group: np.ndarray,
+    names: Sequence[str],
+    level: float,
+    rng: np.random.Generator,
+    runs: bool,
+    spread: float = 1.0,
+) -> list[Shift]:
+    """By which factor the median of each group differs from that of the first.
+
+    Of runs: their medians, log2, as a sample of each group. Of blocks: the median of the run, whose
+    standard error comes from drawing blocks with replacement.
+
+    Parameters
+    ----------
+    counts : ndarray of float64, shape (u, BIN_COUNT)
+    group : ndarray of int64, shape (u,)
+    names : sequence of str
+    level : float
+    rng : numpy Generator
+    runs : bool
+        Units are runs; else they are blocks of one run a group.
+    spread : float
+        By which factor standard errors are larger than the units tell.
+    """
+    used = np.flatnonzero(counts.any(axis=0))
+    value, variance, freedom = [], [], []
+    for g in range(group.max() + 1):
+        mine = counts[group == g]
+        n = len(mine)
+        if runs:
+            medians = quantile_octaves(mine, 0.5)
+            value.append(medians.mean())
+            variance.append(medians.var(ddof=1) / n if n > 1 else np.nan)
+        else:
+            value.append(quantile_octaves(mine.sum(axis=0)[None], 0.5)[0])
+            drawn = np.zeros((BOOTSTRAP, counts.shape[1]))
+            drawn[:, used] = rng.multinomial(n, np.full(n, 1 / n), BOOTSTRAP) @ mine[:, used]
+            variance.append(quantile_octaves(drawn, 0.5).var(ddof=1) * n / (n - 1) if n > 1 else np.nan)
+        freedom.append(n - 1)
+    known_variance, all_freedom = np.array(variance), np.array(freedom, dtype=np.float64)
+    units = all_freedom + 1
+    known = ~np.isnan(known_variance)
+    if runs and known.any():
+        # A group of one run scatters as the others do.
+        scatter = (known_variance * units * all_freedom)[known].sum() / all_freedom[known].sum()
+        known_variance = np.where(known, known_variance, scatter / units)
+        all_freedom = np.where(known, all_freedom, all_freedom[known].sum())
+    shifts = []
+    for g in range(1, len(value)):
+        half = spread * half_width(known_variance[[0, g]], all_freedom[[0, g]], level)
+        effect = _effect(names[g], True, value[g] - value[0], half, np.nan, np.nan)
+        shifts.append(Shift(names[g], effect.value, effect.low, effect.high))
+    return shifts
+
+
+def estimate_spreads(scores: Scores, shares: np.ndarray, group: np.ndarray) -> list[ModeSpread]:
+    """How places and weights of modes scatter between runs.
+
+    Parameters
+    ----------
+    scores : Scores
+        Of runs.
+    shares : ndarray of float64, shape (runs, modes)
+        Share of each run's calls in each mode.
+    group : ndarray of int64, shape (runs,)
+        Runs of one group are taken for repetitions of the same.
+    """
+    places = [i for i, part in enumerate(scores.parts) if part.what == "mode place"]
+    freedom = len(group) - len(np.unique(group))
+    spreads = []
+    for k, i in enumerate(places):
+        usual = float(shares[:, k].mean())
+        seen = shares[:, k] >= SEEN_SHARE * usual
+        with np.errstate(invalid="ignore", divide="ignore"):
+            place = np.where(seen, scores.total[:, i] / scores.size[:, i], np.nan)
+        place_spread, weight_spread = (_within(values, group) for values in (place, shares[:, k]))
+        spreads.append(
+            ModeSpread(
+                t_s=scores.parts[i].t_s,
+                weight=usual,
+                place_spread=None if place_spread is None else 2.0**place_spread - 1,
+                weight_spread=weight_spread if freedom else None,
+                seen_in=int(seen.sum()),
+                runs=len(group),
+            )
+        )
+    return spreads
+
+
+def _within(values: np.ndarray, group: np.ndarray) -> float | None:
+    """Standard deviation around the means of the groups."""
+    squares, freedom = 0.0, 0
+    for g in np.unique(group):
+        mine = values[(group == g) & np.isfinite(values)]
+        if len(mine) > 1:
+            squares += float(((mine - mine.mean()) ** 2).sum())
+            freedom += len(mine) - 1
+    return float(np.sqrt(squares / freedom)) if freedom else None

@@ -1,0 +1,274 @@
+"""What moved, said in terms of modes: one by one, or all together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ensembles.comparison.components import PLACE, WEIGHT, Component, Scores, component_shares, compute_scores
+from ensembles.comparison.effects import estimate_effects
+from ensembles.comparison.mode_partition import fit_partition
+from ensembles.comparison.report import ALL, DIFFERENT, Effect, Move, PartResult
+from ensembles.summaries.bins import bin_edges_s
+
+ABSENT = 0.1
+"""A mode with less than this part of the share that it has in another group is absent."""
+LEAST_SHARE = 0.05
+"""Modes that hold less everywhere are not looked for in another place."""
+GAP_OCTAVES = 1.0
+"""Cost of a mode that has no partner, where one with a partner costs the octaves and the shares between
+them."""
+
+
+def describe_shifts(parts: Sequence[PartResult]) -> list[Move]:
+    """What moved, part by part: those that are certain to have.
+
+    Parameters
+    ----------
+    parts : sequence of PartResult
+    """
+    return [
+        Move(part.what, part.mode, part.t_s, effect)
+        for part in parts
+        for effect in part.effects
+        if part.verdict == DIFFERENT and effect.is_certain
+    ]
+
+
+def common_factor(parts: Sequence[PartResult], g: int) -> Effect | None:
+    """The factor by which all modes of a group moved against the first group, if it may be one: all places
+    are certain to have moved, of three or more all but one, and all intervals hold it.
+
+    Parameters
+    ----------
+    parts : sequence of PartResult
+    g : int
+        Number of the group, from 1.
+    """
+    places = [(part.verdict, part.effects[g - 1]) for part in parts if part.what == PLACE]
+    certain = [effect for verdict, effect in places if verdict == DIFFERENT and effect.is_certain]
+    if not certain or len(certain) < len(places) - (len(places) > 2):
+        return None
+    return _together(certain, [effect for _, effect in places])
+
+
+def _together(certain: Sequence[Effect], every: Sequence[Effect]) -> Effect | None:
+    """The factor that some effects have in common; None if an interval of `every` does not hold it."""
+    value, low, high = (
+        np.log2([getattr(effect, name) for effect in certain]) for name in ("value", "low", "high")
+    )
+    half = (high - low) / 2
+    weight = 1 / half**2
+    middle = float(weight @ value / weight.sum())
+    # Places of one run may all be off together, so that averaging makes the interval no narrower.
+    around = float(weight @ half / weight.sum())
+    for effect in every:
+        if effect.low is None or effect.high is None:
+            return None
+        if not (np.log2(effect.low) <= middle + around and np.log2(effect.high) >= middle - around):
+            return None
+    ends = [float(2.0**end) for end in (middle, middle - around, middle + around)]
+    return replace(certain[0], value=ends[0], low=ends[1], high=ends[2], before=None, after=None)
+
+
+def moves_beside_factor(
+    counts: np.ndarray,
+    group: np.ndarray,
+    g: int,
+    names: Sequence[str],
+    level: float,
+    calls: float,
+    resolution_s: float,
+    spread: float,
+    factor: Effect,
+) -> list[Move] | None:
+    """What moved beside a factor that all durations of a group have in common: its durations are divided
+    by it, and the parts compared again. (As modes overlap, some calls of a mode that moved as a whole
+    cross to the next one's side of the saddle, and look like a change of weights.)
+
+    Parameters
+    ----------
+    counts : ndarray of float64, shape (u, BIN_COUNT)
+    group : ndarray of int64, shape (u,)
+    g : int
+        The group.
+    names, level, calls, resolution_s, spread
+        As for `moves_of_matched_modes`.
+    factor : Effect
+
+    Returns
+    -------
+    list of Move or None
+        The factor first; None: places still differ, so that it was not one factor.
+    """
+    chosen = (group == 0) | (group == g)
+    both = (group[chosen] == g).astype(np.int64)
+    aligned = counts[chosen].copy()
+    aligned[both == 1] = _divided(aligned[both == 1], factor.value or 1.0)
+    scores = compute_scores(aligned, fit_partition(aligned.mean(axis=0), calls, resolution_s), resolution_s)
+    moves, rest = [], []
+    names_of_both = [names[0], names[g]]
+    found = estimate_effects(scores, both, names_of_both, level / len(scores.parts), spread)
+    for part, (effect,) in zip(scores.parts, found, strict=True):
+        if part.what == PLACE:
+            if effect.is_certain:
+                return None
+            rest.append(effect)
+        elif effect.is_certain:
+            moves.append(Move(part.what, part.mode, part.t_s, effect))
+    # What is left of the places says how far off the factor was.
+    off = _together(rest, []) if all(effect.low is not None for effect in rest) else None
+    by = off.value if off is not None and off.value else 1.0
+    value, low, high = ((end or np.nan) * by for end in (factor.value, factor.low, factor.high))
+    return [Move(ALL, None, None, replace(factor, value=value, low=low, high=high)), *moves]
+
+
+def _divided(counts: np.ndarray, factor: float) -> np.ndarray:
+    """Histograms of durations divided by a factor, each bin being spread evenly."""
+    edges = bin_edges_s()
+    before = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
+    inside = np.array([np.interp(edges * factor, edges, row) for row in before])
+    return np.diff(inside, axis=1)
+
+
+def modes_exchanged(shares: np.ndarray, group: np.ndarray) -> list[int]:
+    """Groups that lack a mode of the first group, or have one that the first lacks.
+
+    Parameters
+    ----------
+    shares : ndarray of float64, shape (u, modes)
+    group : ndarray of int64, shape (u,)
+    """
+    by_group = np.array([shares[group == g].mean(axis=0) for g in range(group.max() + 1)])
+    found = []
+    for g in range(1, len(by_group)):
+        less, more = np.minimum(by_group[0], by_group[g]), np.maximum(by_group[0], by_group[g])
+        if ((less < ABSENT * more) & (more >= LEAST_SHARE)).any():
+            found.append(g)
+    return found
+
+
+def moves_of_matched_modes(
+    counts: np.ndarray,
+    group: np.ndarray,
+    g: int,
+    names: Sequence[str],
+    level: float,
+    calls: float,
+    resolution_s: float,
+    spread: float,
+) -> list[Move]:
+    """What moved between the first group and another one in which a mode lies where the first has none:
+    each group's own modes are found, and those that belong together compared.
+
+    Parameters
+    ----------
+    counts : ndarray of float64, shape (u, BIN_COUNT)
+    group : ndarray of int64, shape (u,)
+    g : int
+        The other group.
+    names : sequence of str
+    level : float
+    calls : float
+        Of both groups together.
+    resolution_s : float
+    spread : float
+        By which factor standard errors are larger than the units tell.
+
+    Returns
+    -------
+    list of Move
+        Places and weights whose intervals leave out that nothing moved.
+    """
+    chosen = [counts[group == 0], counts[group == g]]
+    partitions = [fit_partition(mine.mean(axis=0), calls / 2, resolution_s) for mine in chosen]
+    scores = [compute_scores(mine, cut, resolution_s) for mine, cut in zip(chosen, partitions, strict=True)]
+    shares = [component_shares(mine, cut) for mine, cut in zip(chosen, partitions, strict=True)]
+    places = [np.array([part.t_s for part in one.parts if part.what == PLACE]) for one in scores]
+    weights = [one.mean(axis=0) for one in shares]
+    moves: list[Move] = []
+    pairs = matched(np.log2(places[0]), weights[0], np.log2(places[1]), weights[1])
+    for i, j in pairs:
+        joined = _joined(scores, shares, i, j, places)
+        both = np.concatenate([np.zeros(len(chosen[0]), int), np.ones(len(chosen[1]), int)])
+        for part, effects in zip(
+            joined.parts, estimate_effects(joined, both, [names[0], names[g]], level, spread), strict=True
+        ):
+            if effects[0].is_certain:
+                moves.append(Move(part.what, part.mode, part.t_s, effects[0]))
+    moved = [move.effect for move in moves if move.what == PLACE]
+    factor = _together(moved, moved) if len(moved) == len(moves) == len(pairs) else None
+    return [Move(ALL, None, None, factor)] if factor else moves
+
+
+def matched(
+    place_a: np.ndarray, weight_a: np.ndarray, place_b: np.ndarray, weight_b: np.ndarray
+) -> list[tuple[int | None, int | None]]:
+    """Which modes of two groups belong together, in rising order; None: it has no partner.
+
+    The alignment of least cost that keeps the order: two modes that belong together cost the octaves and
+    the difference of shares between them, one without partner `GAP_OCTAVES` and its share (Needleman and
+    Wunsch, A general method applicable to the search for similarities, 1970). One mode on each side always
+    belong together.
+    """
+    n, m = len(place_a), len(place_b)
+    if n == m == 1:
+        return [(0, 0)]
+    cost = np.full((n + 1, m + 1), np.inf)
+    cost[0, 0] = 0.0
+    step: dict[tuple[int, int], tuple[int, int]] = {}
+    for i in range(n + 1):
+        for j in range(m + 1):
+            ways = []
+            if i and j:
+                apart = abs(place_a[i - 1] - place_b[j - 1]) + abs(weight_a[i - 1] - weight_b[j - 1])
+                ways.append((cost[i - 1, j - 1] + apart, (i - 1, j - 1)))
+            if i:
+                ways.append((cost[i - 1, j] + GAP_OCTAVES + weight_a[i - 1], (i - 1, j)))
+            if j:
+                ways.append((cost[i, j - 1] + GAP_OCTAVES + weight_b[j - 1], (i, j - 1)))
+            if ways:
+                cost[i, j], step[i, j] = min(ways)
+    pairs: list[tuple[int | None, int | None]] = []
+    i, j = n, m
+    while i or j:
+        a, b = step[i, j]
+        pairs.append((a if a < i else None, b if b < j else None))
+        i, j = a, b
+    return pairs[::-1]
+
+
+def _joined(
+    scores: Sequence[Scores],
+    shares: Sequence[np.ndarray],
+    i: int | None,
+    j: int | None,
+    places: Sequence[np.ndarray],
+) -> Scores:
+    """The place and the weight of one mode in the units of both groups."""
+    modes = (i, j)
+    units = [len(share) for share in shares]
+    weight = np.concatenate(
+        [np.zeros(n) if k is None else share[:, k] for k, n, share in zip(modes, units, shares, strict=True)]
+    )
+    number = (i if i is not None else j or 0) + 1
+    t_s = float(places[0][i] if i is not None else places[1][j])
+    parts = [Component(WEIGHT, number, t_s)]
+    total, size = [weight], [np.ones(sum(units))]
+    if i is not None and j is not None:
+        # Each group's places are told from its own mode; here both from that of the first group.
+        beyond = [0.0, float(np.log2(places[1][j] / places[0][i]))]
+        size.append(np.concatenate([one.size[:, k] for one, k in zip(scores, modes, strict=True)]))
+        total.append(
+            np.concatenate(
+                [
+                    one.total[:, k] + off * one.size[:, k]
+                    for one, k, off in zip(scores, modes, beyond, strict=True)
+                ]
+            )
+        )
+        grain = max(scores[0].parts[i].grain_octaves, scores[1].parts[j].grain_octaves)
+        parts.append(Component(PLACE, number, t_s, grain))
+    return Scores(parts, np.column_stack(total), np.column_stack(size))

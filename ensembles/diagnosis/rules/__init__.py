@@ -1,0 +1,1 @@
+"""The rules of the diagnosis: a folder for each cause of slow I/O."""

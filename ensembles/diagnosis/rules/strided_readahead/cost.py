@@ -1,0 +1,125 @@
+"""What a read-ahead that fails costs: the time of the slow reads beyond what they would have taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensembles.diagnosis.rules.strided_readahead.profile import HEALTHY_READS, StridedRuns
+
+DRAWS = 200
+
+LEAST_DOUBT = 0.02
+"""Intervals are no narrower than this share to each side: calls of other tasks would change, too."""
+_TAIL = 0.05
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Time lost.
+
+    Attributes
+    ----------
+    lost_s : (float, float)
+        By all tasks together, from and to.
+    gain_s : (float, float)
+        By how much the run would be shorter.
+    """
+
+    lost_s: tuple[float, float]
+    gain_s: tuple[float, float]
+
+
+def estimate_loss(
+    rows: np.ndarray, runs: StridedRuns, window: np.ndarray, share: float, seed: int = 0
+) -> Loss:
+    """The loss of slow reads.
+
+    What they would have taken is what the reads before them took, a byte. These differ, for the first of them
+    may come before the first write: the least loss is that against the slowest of their positions, the most
+    that against the fastest, and each with what the choice of the tasks may do to it (bootstrap of tasks),
+    and with what befell all tasks at once (the scatter of those positions).
+    While reads are slow, writes find an emptier cache; the least loss is without what they win by that.
+    A window, such as a phase, ends with its last task: it would be shorter by as much as its last end would
+    be earlier if every task came earlier by what it lost.
+
+    Parameters
+    ----------
+    rows : ndarray of `ensembles.structure.strides.summary.ROW`
+        All reads of the runs.
+    runs : StridedRuns
+        The same.
+    window : ndarray of int64, shape (rows,)
+        Which window each read is in.
+    share : float
+        Share of the tasks that these are.
+    seed : int
+        Of the bootstrap.
+    """
+    rate = float(np.nanmedian(runs.base))
+    low, high = _levels_before(runs, seed)
+    lost, gain = [], []
+    for level, won_ns in ((high, _won_by_writes_ns(rows, runs)), (low, 0.0)):
+        lost_ns = _lost_ns(rows, np.exp(rate + level)) - won_ns
+        lost.append(max(float(lost_ns.sum()), 0.0) * 1e-9 / share)
+        gain.append(_earlier_ns(rows, lost_ns, window) * 1e-9)
+    return Loss(_doubted(lost), _doubted(gain))
+
+
+def _doubted(ends: list[float]) -> tuple[float, float]:
+    return (1 - LEAST_DOUBT) * ends[0], (1 + LEAST_DOUBT) * ends[1]
+
+
+def _levels_before(runs: StridedRuns, seed: int) -> tuple[float, float]:
+    """The least and the highest typical time of the positions before the stride is recognised, relative to
+    the median of `runs.base`."""
+    relative = runs.time[:, :HEALTHY_READS] - np.nanmedian(runs.base)
+    tasks, where = np.unique(runs.rank, return_inverse=True)
+    where = where.reshape(-1)
+    order = np.argsort(where, kind="stable")
+    begin = np.searchsorted(where[order], np.arange(len(tasks) + 1))
+    rng = np.random.default_rng(seed)
+    lows, highs = [], []
+    for _ in range(DRAWS):
+        drawn = rng.integers(0, len(tasks), min(len(tasks), 1024))
+        count = begin[drawn + 1] - begin[drawn]
+        at = (
+            np.repeat(begin[drawn], count)
+            + np.arange(count.sum())
+            - np.repeat(np.cumsum(count) - count, count)
+        )
+        levels = np.nanmedian(relative[order[at]], axis=0)
+        lows.append(float(np.nanmin(levels)))
+        highs.append(float(np.nanmax(levels)))
+    scatter = float(np.nanstd(np.nanmedian(relative, axis=0), ddof=1)) / np.sqrt(HEALTHY_READS)
+    return float(np.quantile(lows, _TAIL)) - scatter, float(np.quantile(highs, 1 - _TAIL)) + scatter
+
+
+def _lost_ns(rows: np.ndarray, ns_per_byte: float) -> np.ndarray:
+    """Of each read, beyond what it would have taken at that rate: shape (rows,); 0 for those before."""
+    beyond = rows["duration_ns"] - rows["bytes"] * ns_per_byte
+    return np.where(rows["position"] > HEALTHY_READS, beyond, 0.0)
+
+
+def _won_by_writes_ns(rows: np.ndarray, runs: StridedRuns) -> np.ndarray:
+    """By how much the writes before each read were quicker than those before the first slow read: shape
+    (rows,); 0 where they were not."""
+    before = runs.writing[:, 1 : HEALTHY_READS + 1]
+    if np.isnan(before).all():
+        return np.zeros(len(rows))
+    won = rows["written_bytes"] * np.exp(np.nanmedian(before)) - rows["writing_ns"]
+    return np.where(rows["position"] > HEALTHY_READS + 1, np.maximum(won, 0.0), 0.0)
+
+
+def _earlier_ns(rows: np.ndarray, lost_ns: np.ndarray, window: np.ndarray) -> float:
+    """By how much the last ends of the windows would come earlier, added up."""
+    key = window.astype(np.int64) << 32 | rows["rank"]
+    order = np.argsort(key, kind="stable")
+    first = np.flatnonzero(np.diff(key[order], prepend=-1))
+    lost = np.add.reduceat(lost_ns[order], first)
+    end = np.maximum.reduceat(rows["end_ns"][order], first).astype(np.float64)
+    of_window = key[order][first] >> 32
+    begin = np.flatnonzero(np.diff(of_window, prepend=-1))
+    earlier = np.maximum.reduceat(end, begin) - np.maximum.reduceat(end - lost, begin)
+    return float(np.maximum(earlier, 0.0).sum())

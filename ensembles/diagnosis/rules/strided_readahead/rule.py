@@ -1,0 +1,170 @@
+"""``strided-readahead``: read-ahead that recognises a stride and then fetches single pages, for the client's
+memory is full of what was written.
+
+The case (Uselton et al., "Parallel I/O Performance: From Events to Ensembles", 2010, section IV): Lustre's
+client recognises a strided pattern at its third appearance, reads from the fourth on get a larger window, and
+where writes lie between the reads that window is fetched in pages of 4 KiB. What betrays it is where slow
+reads begin, that each is worse than the one before, and that the same reads are healthy where nothing is
+written between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensembles.diagnosis.finding import (
+    MOST_FILES,
+    Check,
+    Finding,
+    Where,
+    find_spans,
+    rate_confidence,
+    rate_severity,
+)
+from ensembles.diagnosis.rule import NotApplicable, every_call_needed
+from ensembles.diagnosis.rules.strided_readahead.checks import Verdict, verdict
+from ensembles.diagnosis.rules.strided_readahead.cost import Loss, estimate_loss
+from ensembles.diagnosis.rules.strided_readahead.profile import HEALTHY_READS, StridedRuns, judgeable
+from ensembles.model.events import Events
+from ensembles.model.units import bytes_text, seconds_text
+from ensembles.passes.group import SummaryRequest
+from ensembles.structure.strides.streams import LAYERS
+from ensembles.structure.strides.summary import StridedReads
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+ID = "strided-readahead"
+
+NEEDS = {"strided-reads": SummaryRequest(StridedReads)}
+
+ADVICE = (
+    "switch off or shrink the client's strided read-ahead for these files (Lustre: "
+    "llite.*.max_read_ahead_mb, or a "
+    "client with the fix), or else break what provokes it: read without holes (whole regions, padding "
+    "included, "
+    "or a layout without padding), tell the kernel that reads are random (posix_fadvise), or write what is "
+    "dirty to disk (fsync) before reading on"
+)
+
+
+def preconditions(run: Run) -> None:
+    """As `ensembles.diagnosis.rule.Rule` says."""
+    every_call_needed(run, "the order of a task's reads and writes")
+
+
+def evaluate(run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
+    """As `ensembles.diagnosis.rule.Rule` says."""
+    reads: StridedReads = summaries["strided-reads"]
+    if reads.reads and not reads.bytes_by_layer:
+        raise NotApplicable(
+            f"none of the {reads.reads:,} reads of this run tells its place in the file (offset)"
+        )
+    rows = judgeable(reads.rows_nearest_to_disk)
+    runs = StridedRuns.from_rows(rows[rows["interleaved"]])
+    found = verdict(runs, StridedRuns.from_rows(rows[~rows["interleaved"]]))
+    if not found.holds:
+        return []
+    chosen = rows[rows["interleaved"] & np.isin(rows["run"], found.groups)]
+    return [_finding(run, reads, chosen, runs.some(np.isin(runs.run, found.groups)), found)]
+
+
+def _finding(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns, found: Verdict) -> Finding:
+    slow = rows[rows["position"] > HEALTHY_READS]
+    phase = _phases(run, rows)
+    loss = estimate_loss(rows, runs, rows["run"] if phase is None else phase, reads.share)
+    slow_phase = None if phase is None else phase[rows["position"] > HEALTHY_READS]
+    strides, counts = np.unique(rows["stride_bytes"], return_counts=True)
+    stride = int(strides[np.argmax(counts)])
+    size = int(np.median(rows["bytes"][rows["position"] <= HEALTHY_READS]))
+    positions = (HEALTHY_READS + 1, int(slow["reads"].max()))
+    span_s = ((reads.last_ns or 0) - (reads.first_ns or 0)) * 1e-9
+    checks = (*found.checks, _all_seen(reads))
+    evidence = {
+        "stride_bytes": stride,
+        "read_bytes": size,
+        "gap_bytes": stride - size,
+        "strides": len(strides),
+        "positions": list(positions),
+        "slow_reads": int(slow["calls"].sum()),
+        "tasks_share": reads.share,
+        **found.numbers,
+        **_medians(runs),
+        "time_lost_s": list(loss.lost_s),
+        "time_lost_share_of_io": [lost / max(reads.io_time_ns * 1e-9, 1e-9) for lost in loss.lost_s],
+        "span_s": span_s,
+    }
+    return Finding(
+        id=ID,
+        severity=rate_severity(_cost(loss, span_s, reads.io_time_ns * 1e-9)),
+        confidence=rate_confidence(checks),
+        where=_where(run, slow, slow_phase),
+        evidence=evidence,
+        checks=checks,
+        advice=ADVICE,
+        gain_s=loss.gain_s,
+        title=(
+            f"reads of {bytes_text(size)} with holes of {bytes_text(stride - size)} between them are slow "
+            "from the "
+            f"{HEALTHY_READS + 1}th on where writes come between: {found.numbers['slowdown']:.3g} times as "
+            f"long as the first {HEALTHY_READS}; all tasks together lose {seconds_text(loss.lost_s[0])} to "
+            f"{seconds_text(loss.lost_s[1])}"
+        ),
+    )
+
+
+def _all_seen(reads: StridedReads) -> Check:
+    share = 1 - reads.reads_with_offset / max(reads.reads, 1)
+    holds = None if share > 0.1 else True
+    return Check("places-known", holds, f"{1 - share:.0%} of the reads tell their place in the file")
+
+
+def _cost(loss: Loss, span_s: float, io_s: float) -> float:
+    """The share of the run, or of the time in I/O, that is lost: the larger."""
+    gain, lost = (sum(interval) / 2 for interval in (loss.gain_s, loss.lost_s))
+    return max(gain / max(span_s, 1e-9), lost / max(io_s, 1e-9))
+
+
+def _medians(runs: StridedRuns) -> dict[str, Any]:
+    """Seconds per MiB at each position, typically."""
+    many = np.count_nonzero(~np.isnan(runs.time), axis=0) >= 0.5 * len(runs)
+    width = int(np.argmin(np.append(many, False)))
+    medians = np.nanmedian(runs.time[:, :width], axis=0)
+    return {"median_s_per_mib_by_position": (np.exp(medians) * (1 << 20) * 1e-9).tolist()}
+
+
+def _phases(run: Run, rows: np.ndarray) -> np.ndarray | None:
+    """In which phase each read begins; None: the run has none."""
+    phases = run.phases
+    if phases is None or not phases.count:
+        return None
+    columns = {"rank": rows["rank"], "start": rows["start_ns"], "thread": np.zeros(len(rows))}
+    return np.asarray(phases.phase_index(Events.partly(columns, run.calls, run.files)))
+
+
+def _where(run: Run, slow: np.ndarray, phase: np.ndarray | None) -> Where:
+    files, where = np.unique(slow["file"], return_inverse=True)
+    time = np.bincount(where.reshape(-1), slow["duration_ns"].astype(float))
+    most = files[np.argsort(-time, kind="stable")[:MOST_FILES]]
+    numbers = None
+    if phase is not None:
+        numbers = tuple(np.unique(phase[phase > 0]).tolist())
+    names = run.phases.names if numbers and run.phases is not None else None
+    return Where(
+        op="read",
+        layer=LAYERS[int(slow["layer"][0])],
+        calls=tuple(sorted({run.calls[number].name for number in np.unique(slow["call"]).tolist()})),
+        files=tuple(run.files[number] for number in most.tolist()),
+        file_count=len(files),
+        tasks=len(np.unique(slow["rank"])),
+        ranks=find_spans(slow["rank"]),
+        phases=numbers,
+        phase_names=None
+        if names is None or numbers is None
+        else tuple(dict.fromkeys(names[n - 1] for n in numbers)),
+        ordinals=find_spans(slow["ordinal"]),
+        times_s=(float(slow["start_ns"].min()) * 1e-9, float(slow["end_ns"].max()) * 1e-9),
+    )

@@ -1,0 +1,1 @@
+"""Ensembles: the durations of many calls as one distribution, and their statistics."""

@@ -1,0 +1,55 @@
+"""Text and HTML representations of an ensemble."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.model.units import count_text, seconds_text
+
+if TYPE_CHECKING:
+    from ensembles.ensemble.ensemble import Ensemble
+
+
+def _facts(ensemble: Ensemble) -> list[tuple[str, str]]:
+    sample, rates = ensemble.counted, ensemble.per == "MiB"
+    facts = [("calls", f"{ensemble.n:,}")]
+    if ensemble.rank is not None and ensemble.n:
+        facts.append(("tasks", f"{len(np.unique(ensemble.rank)):,}"))
+    facts.append(("phases", f"{len(sample.phase):,}" if sample.phases_known else "not known"))
+    if ensemble.n:
+        per = "/MiB" if rates else ""
+        for what, value_s in (
+            ("shortest", sample.min_s.min()),
+            ("median", sample.quantile_s([0.5])[0]),
+            ("longest", sample.max_s.max()),
+        ):
+            rate = f" ({1 / value_s:.4g} MiB/s)" if rates and value_s > 0 else ""
+            facts.append((what, f"{seconds_text(float(value_s))}{per}{rate}"))
+    return facts
+
+
+def ensemble_text(ensemble: Ensemble) -> str:
+    """Return an ensemble as one line, followed by its notes."""
+    if not ensemble.n:
+        return "Ensemble: no calls"
+    facts = dict(_facts(ensemble))
+    title = f"Ensemble of {ensemble.name}" if ensemble.name else "Ensemble"
+    counted = [count_text(ensemble.n, "call")]
+    if "tasks" in facts:
+        counted.append(f"{facts['tasks']} task{'s' * (facts['tasks'] != '1')}")
+    known = ensemble.counted.phases_known
+    counted.append(count_text(len(ensemble.counted.phase), "phase") if known else "phases not known")
+    times = f"median {facts['median']}, from {facts['shortest']} to {facts['longest']}"
+    return f"{title}: {', '.join(counted)}; {times}" + "".join(f"\n  note: {note}" for note in ensemble.notes)
+
+
+def ensemble_html(ensemble: Ensemble) -> str:
+    """Return an ensemble as an HTML table with its notes, for notebooks."""
+    facts = _facts(ensemble)
+    rows = "".join(f"<tr><th>{what}</th><td>{html.escape(text)}</td></tr>" for what, text in facts)
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in ensemble.notes)
+    title = html.escape(f"Ensemble of {ensemble.name}" if ensemble.name else "Ensemble")
+    return f"<p><b>{title}</b></p><table>{rows}</table>" + (f"<ul>{notes}</ul>" if notes else "")

@@ -1,0 +1,595 @@
+"""Ensemble: the durations of many calls as one distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ensembles.ensemble.call_names import call_name, caveats_about, op_name, used_calls
+from ensembles.ensemble.columns import as_column, as_integers, checked_per
+from ensembles.ensemble.consecutive import ConsecutiveCalls
+from ensembles.ensemble.display import ensemble_html, ensemble_text
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import bytes_text
+from ensembles.statistics.samples.counted_durations import CountedDurations
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ensembles.model.events import Events
+    from ensembles.statistics.extremes.backtest import Backtest
+    from ensembles.statistics.extremes.exchangeability import CallAttributes
+    from ensembles.statistics.extremes.maximum import Tail
+    from ensembles.statistics.modes.modes import Modes
+    from ensembles.statistics.moments.moments import Moments
+    from ensembles.statistics.moments.quantiles import Quantiles
+    from ensembles.statistics.moments.robust import Robust
+    from ensembles.statistics.resampling.dependence import Dependence
+    from ensembles.statistics.samples.distinct_values import WeightedValues
+    from ensembles.statistics.samples.histogram import Histogram
+    from ensembles.statistics.sums.split import Split
+
+__all__ = ["MIB", "ConsecutiveCalls", "Ensemble", "call_name", "caveats_about", "op_name"]
+
+MIB = float(1 << 20)
+
+
+class Ensemble:
+    """Durations of many calls as one distribution, with the statistics of it.
+
+    Parameters
+    ----------
+    durations_s : array_like of float, shape (n,)
+        Durations in seconds; with ``per="MiB"``, in seconds per MiB.
+    phase : array_like of int, shape (n,), optional
+        Phase of each call, numbered in the order of time; -1: in no phase.
+    rank : array_like of int, shape (n,), optional
+        Task that made each call.
+    ordinal : array_like of int, shape (n,), optional
+        Number of each call among those of its rank, operation and file, from 1.
+    bytes : array_like of int, shape (n,), optional
+        Bytes that each call moved.
+    start_ns : array_like of int64, shape (n,), optional
+        Entry into each call, in nanoseconds. Without it, the calls of a rank are assumed to be in the order
+        of time.
+    per : {"call", "MiB"}
+        Unit of work to which the durations refer.
+    name : str
+        Name of the calls in texts and pictures.
+    op : str
+        Kind of operation, one of `OPS`; ``""``: several or unknown.
+    notes : iterable of str
+        Caveats about the data, one sentence each.
+    resolution_s : float, optional
+        Step of the clock in seconds; 0.0: finer than the bins of the histogram. Default: estimated from the
+        durations.
+
+    Raises
+    ------
+    EnsioError
+        The arrays have different lengths, or a duration is negative, not a number or longer than 146 years.
+
+    See Also
+    --------
+    ensembles.Run.ensemble : the ensemble of a recorded run.
+
+    Notes
+    -----
+    An ensemble of a run that keeps no events has a histogram, but no columns: each column is None.
+
+    References
+    ----------
+    A. Uselton et al., "Parallel I/O performance: From events to ensembles", IPDPS 2010.
+
+    Examples
+    --------
+    Of 1,000 writes, 700 take about 1 s and 300 about 0.5 s:
+
+    >>> random = np.random.default_rng(1)
+    >>> durations_s = np.repeat([1.0, 0.5], [700, 300]) * random.lognormal(0.0, 0.05, 1000)
+    >>> ensemble = en.Ensemble(durations_s, name="write")
+    >>> ensemble
+    Ensemble of write: 1,000 calls, phases not known; median 971 ms, from 419 ms to 1.17 s
+    >>> [round(mode.t_s, 1) for mode in ensemble.modes().modes]
+    [0.5, 1.0]
+    """
+
+    durations_s: npt.NDArray[np.float64] | None
+    """Durations in seconds; with ``per="MiB"``, in seconds per MiB. Shape (n,)."""
+    phase: npt.NDArray[np.int64] | None
+    """Phase of each call, numbered in the order of time; -1: in none. Shape (n,). None: unknown."""
+    rank: npt.NDArray[np.int64] | None
+    """Task that made each call. Shape (n,). None: unknown."""
+    ordinal: npt.NDArray[np.int64] | None
+    """Number of each call among those of its rank, operation and file, from 1. Shape (n,). None: unknown."""
+    bytes: npt.NDArray[np.int64] | None
+    """Bytes that each call moved. Shape (n,). None: unknown."""
+    start_ns: npt.NDArray[np.int64] | None
+    """Entry into each call: nanoseconds since the origin of the run. Shape (n,). None: unknown."""
+    per: Literal["call", "MiB"]
+    """Unit of work to which the durations refer."""
+    name: str
+    """Name of the calls in texts and pictures."""
+    op: str
+    """Kind of operation, one of `OPS`; ``""``: several or unknown."""
+    notes: list[str]
+    """Caveats about the data, one sentence each."""
+    counted: CountedDurations
+    """Durations counted by phase and bin, without the step of the clock (see `sample`)."""
+    _resolution_s: float | None
+
+    def __init__(
+        self,
+        durations_s: npt.ArrayLike,
+        phase: npt.ArrayLike | None = None,
+        rank: npt.ArrayLike | None = None,
+        ordinal: npt.ArrayLike | None = None,
+        bytes: npt.ArrayLike | None = None,
+        *,
+        start_ns: npt.ArrayLike | None = None,
+        per: Literal["call", "MiB"] = "call",
+        name: str = "",
+        op: str = "",
+        notes: Iterable[str] = (),
+        resolution_s: float | None = None,
+    ) -> None:
+        durations = as_column("durations_s", durations_s, np.float64)
+        n = len(durations)
+        self.durations_s = durations
+        self.phase = as_integers("phase", phase, n)
+        self.rank = as_integers("rank", rank, n)
+        self.ordinal = as_integers("ordinal", ordinal, n)
+        self.bytes = as_integers("bytes", bytes, n)
+        self.start_ns = as_integers("start_ns", start_ns, n)
+        self.per, self.name, self.op, self.notes = checked_per(per), name, op, list(notes)
+        self._resolution_s = resolution_s
+        self.counted = CountedDurations.from_durations(durations, self.phase)
+
+    @classmethod
+    def from_events(cls, events: Events, per: Literal["call", "MiB"] = "call") -> Ensemble:
+        """Make an ensemble of events; see `Events.ensemble`.
+
+        Parameters
+        ----------
+        events : Events
+        per : {"call", "MiB"}
+            Seconds of each call, or seconds per MiB moved; then calls that moved nothing are left out.
+
+        Returns
+        -------
+        Ensemble
+        """
+        durations_s = events.duration * 1e-9
+        if checked_per(per) == "MiB":
+            events = events[events.moved > 0]
+            durations_s = events.duration * 1e-9 / (events.moved / MIB)
+        used = used_calls(events)
+        return cls(
+            durations_s,
+            events.phase,
+            events.rank,
+            events.ordinal,
+            np.maximum(events.moved, 0),
+            start_ns=events.start,
+            per=per,
+            name=call_name(used),
+            op=op_name(used),
+            notes=caveats_about(used),
+        )
+
+    @classmethod
+    def from_sample(
+        cls,
+        sample: CountedDurations,
+        per: Literal["call", "MiB"] = "call",
+        name: str = "",
+        op: str = "",
+        notes: Iterable[str] = (),
+        successive: ConsecutiveCalls | None = None,
+    ) -> Ensemble:
+        """Make an ensemble of which only the histogram is known.
+
+        Parameters
+        ----------
+        sample : CountedDurations
+            Durations counted by phase and bin.
+        per : {"call", "MiB"}
+            Unit of work to which the durations refer.
+        name, op : str
+            As for `Ensemble`.
+        notes : iterable of str
+            Caveats about the data, one sentence each.
+        successive : ConsecutiveCalls, optional
+            Consecutive calls of some tasks, from which `dependence` is estimated.
+
+        Returns
+        -------
+        Ensemble
+            Every column is None.
+        """
+        ensemble = cls.__new__(cls)
+        if successive is not None:
+            ensemble.__dict__["successive"] = successive
+        ensemble.durations_s = ensemble.phase = ensemble.rank = None
+        ensemble.ordinal = ensemble.bytes = ensemble.start_ns = None
+        ensemble.per, ensemble.name, ensemble.op, ensemble.notes = checked_per(per), name, op, list(notes)
+        ensemble.counted, ensemble._resolution_s = sample, sample.resolution_s or None
+        return ensemble
+
+    @cached_property
+    def sample(self) -> CountedDurations:
+        """Durations counted by phase and bin, with the step of the clock: the input of the statistics."""
+        step_s = self._resolution_s
+        if step_s is None:
+            from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s
+
+            if self.durations_s is None:
+                step_s = clock_step_of_counts_s(self.counted.counts)
+            else:
+                step_s = clock_step_s(self.durations_s)
+        return replace(self.counted, resolution_s=step_s)
+
+    @property
+    def n(self) -> int:
+        """Number of calls."""
+        return self.counted.total
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def unit(self) -> str:
+        """Unit of the durations: ``s`` or ``s/MiB``."""
+        return "s" if self.per == "call" else "s/MiB"
+
+    @cached_property
+    def successive(self) -> ConsecutiveCalls:
+        """Durations of each task's consecutive calls, by phase.
+
+        Raises
+        ------
+        EnsioError
+            The task that made each call is unknown.
+        """
+        if self.durations_s is None or self.rank is None:
+            raise EnsioError(
+                "the task that made each call of this ensemble is unknown: make it from the events of a run "
+                "recorded in mode trace, or give the ranks"
+            )
+        return ConsecutiveCalls.from_calls(self.durations_s, self.rank, self.phase, self.start_ns)
+
+    @cached_property
+    def atoms(self) -> WeightedValues:
+        """Distinct values of the durations with their multiplicities.
+
+        The values are exact if the ensemble is small or has few distinct durations; otherwise they are bins.
+        """
+        from ensembles.statistics.samples.distinct_values import WeightedValues
+
+        if self.durations_s is None or not self.n:
+            return WeightedValues.from_sample(self.counted)
+        return WeightedValues.from_durations(self.durations_s, self.phase, self.counted)
+
+    def moments(self, level: float = 0.9, seed: int = 0) -> Moments:
+        """Compute mean, standard deviation, skewness and kurtosis, each with an interval.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level of the intervals, between 0 and 1.
+        seed : int
+            Seed of the bootstrap. The same seed gives the same intervals.
+
+        Returns
+        -------
+        Moments
+            Formulas and sources: `ensembles.statistics.moments.moments.compute_moments`.
+
+        Examples
+        --------
+        >>> moments = en.Ensemble([1.0, 2.0, 3.0, 4.0]).moments()
+        >>> moments.mean_s.value
+        2.5
+        """
+        from ensembles.statistics.moments.moments import compute_moments
+
+        return compute_moments(self.atoms, level=level, seed=seed)
+
+    def robust(self, level: float = 0.9, seed: int = 0) -> Robust:
+        """Compute median, median absolute deviation and L-moments, each with an interval.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level of the intervals, between 0 and 1.
+        seed : int
+            Seed of the bootstrap.
+
+        Returns
+        -------
+        Robust
+            Formulas and sources: `ensembles.statistics.moments.robust.compute_robust`.
+
+        Examples
+        --------
+        The median does not depend on how slow the slowest call is:
+
+        >>> en.Ensemble([1.0, 2.0, 3.0, 4.0, 500.0]).robust().median_s.value
+        3.0
+        """
+        from ensembles.statistics.moments.robust import compute_robust
+
+        return compute_robust(self.atoms, level=level, seed=seed)
+
+    def quantiles(
+        self, quantiles: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), level: float = 0.9
+    ) -> Quantiles:
+        """Compute quantiles of the durations, each with an interval.
+
+        Parameters
+        ----------
+        quantiles : sequence of float
+            Probabilities between 0 and 1.
+        level : float
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        Quantiles
+            Formulas and sources: `ensembles.statistics.moments.quantiles.compute_quantiles`.
+
+        Examples
+        --------
+        >>> ensemble = en.Ensemble(np.arange(1.0, 102.0))
+        >>> ensemble.quantiles([0.5, 0.9])[0.9].value
+        91.0
+        """
+        from ensembles.statistics.moments.quantiles import compute_quantiles
+
+        return compute_quantiles(self.atoms, quantiles, level)
+
+    def histogram(
+        self,
+        scale: Literal["log", "linear"] = "log",
+        bins: int | None = None,
+        weight: Literal["calls", "time"] = "calls",
+    ) -> Histogram:
+        """Count calls, or add up their time, by duration.
+
+        Parameters
+        ----------
+        scale : {"log", "linear"}
+            Spacing of the bins.
+        bins : int, optional
+            Number of bins. Default: chosen from the data.
+        weight : {"calls", "time"}
+            Number of calls, or seconds they took.
+
+        Returns
+        -------
+        Histogram
+            See `ensembles.statistics.samples.histogram.compute_histogram`.
+
+        Examples
+        --------
+        >>> histogram = en.Ensemble([0.1, 0.2, 0.2, 0.4]).histogram("linear", bins=3)
+        >>> histogram.amounts.tolist()
+        [1.0, 2.0, 1.0]
+        """
+        from ensembles.statistics.samples.histogram import compute_histogram
+
+        return compute_histogram(self.atoms, scale, bins, weight)
+
+    def modes(
+        self,
+        *,
+        limit_bytes_per_s: float | None = None,
+        tasks: int | None = None,
+        level: float = 0.9,
+        seed: int = 0,
+        resolution_s: float | None = None,
+        size: int = 200,
+    ) -> Modes:
+        """Estimate the modes of log duration, with intervals, and their harmonics.
+
+        Parameters
+        ----------
+        limit_bytes_per_s : float, optional
+            Limit of the aggregate rate. With `tasks`, modes are compared with the fair share of a task.
+        tasks : int, optional
+            Number of tasks that share the limit.
+        level : float
+            Confidence level of the intervals, between 0 and 1.
+        seed : int
+            Seed of the bootstrap.
+        resolution_s : float, optional
+            Step of the clock in seconds. Default: that of the sample.
+        size : int
+            Number of bootstrap samples.
+
+        Returns
+        -------
+        Modes
+            Method and sources: `ensembles.statistics.modes.modes.fit_modes`.
+
+        Raises
+        ------
+        EnsioError
+            A fair share is asked for, and the calls moved different or unknown amounts.
+
+        Examples
+        --------
+        >>> random = np.random.default_rng(1)
+        >>> ensemble = en.Ensemble(np.repeat([4.0, 2.0, 1.0], 400) * random.lognormal(0.0, 0.05, 1200))
+        >>> modes = ensemble.modes()
+        >>> [round(mode.t_s) for mode in modes.modes]
+        [1, 2, 4]
+        >>> modes.harmonics.orders
+        (1, 2, 4)
+        """
+        from ensembles.statistics.modes.modes import fit_modes
+
+        step_s = self.sample.resolution_s if resolution_s is None else resolution_s
+        modes = fit_modes(self.sample, level, seed, step_s, size)
+        if limit_bytes_per_s is None or tasks is None or modes.refused:
+            return modes
+        return modes.with_fair_share(limit_bytes_per_s, tasks, self._bytes_per_call())
+
+    def _bytes_per_call(self) -> float:
+        if self.per == "MiB":
+            return MIB
+        if self.bytes is None or not self.n:
+            raise EnsioError("a fair share needs calls of known sizes, and these are unknown: use --per-byte")
+        least, median, most = np.quantile(self.bytes, [0.05, 0.5, 0.95])
+        if most > 1.1 * least or not median:
+            raise EnsioError(
+                f"a fair share needs calls of one size, and these moved from {bytes_text(least)} to "
+                f"{bytes_text(most)}: choose one with --size, or use --per-byte"
+            )
+        return float(median)
+
+    def tail(self, tasks: int, level: float = 0.9, *, seed: int = 0) -> Tail:
+        """Predict the duration of the slowest of `tasks` new calls.
+
+        Parameters
+        ----------
+        tasks : int
+            Number of calls whose maximum is predicted, one for each task.
+        level : float
+            Probability with which the interval shall contain the maximum.
+        seed : int
+            Seed of the permutation tests of exchangeability.
+
+        Returns
+        -------
+        Tail
+            Prediction and its method, which `ensembles.statistics.extremes.maximum.predict_maximum`
+            chooses; or the reason of a refusal.
+
+        Raises
+        ------
+        EnsioError
+            `tasks` is not a positive integer, or `level` is not between 0 and 1.
+
+        Examples
+        --------
+        >>> durations_s = np.random.default_rng(1).lognormal(0.0, 0.1, 20_000)
+        >>> tail = en.Ensemble(durations_s).tail(tasks=1000)
+        >>> tail.method
+        'within-reach'
+        >>> tail.low_s < tail.median_s < tail.high_s < tail.observed_max_s
+        True
+        """
+        from ensembles.statistics.extremes.maximum import predict_maximum
+
+        return predict_maximum(self.sample, tasks, level, calls=self.calls, seed=seed)
+
+    def backtest(self, tasks: int | None = None, level: float = 0.9, *, seed: int = 0) -> Backtest:
+        """Measure the coverage of `tail` on the data: predict parts that are left out.
+
+        Parameters
+        ----------
+        tasks : int, optional
+            Number of calls whose maximum is predicted. Default: as many as the phase that is left out has.
+        level : float
+            Level of the prediction intervals.
+        seed : int
+            Seed of the choice of what is left out.
+
+        Returns
+        -------
+        Backtest
+            Coverage for phases, later phases and ranks that are left out; see
+            `ensembles.statistics.extremes.backtest.run_backtest`.
+
+        Raises
+        ------
+        EnsioError
+            `tasks` is less than 1.
+
+        Examples
+        --------
+        >>> durations_s = np.random.default_rng(1).lognormal(0.0, 0.1, 4000)
+        >>> backtest = en.Ensemble(durations_s, phase=np.repeat(np.arange(40), 100)).backtest()
+        >>> backtest.trials, backtest.level
+        (40, 0.9)
+        """
+        from ensembles.statistics.extremes.backtest import run_backtest
+
+        return run_backtest(self.sample, tasks, level, calls=self.calls, seed=seed)
+
+    @property
+    def calls(self) -> CallAttributes | None:
+        """Attributes of each call, for tests of exchangeability; None: only the histogram is known."""
+        from ensembles.statistics.extremes.exchangeability import CallAttributes
+
+        if self.durations_s is None:
+            return None
+        return CallAttributes(self.durations_s, self.phase, self.rank, self.ordinal, None, self.start_ns)
+
+    @cached_property
+    def dependence(self) -> Dependence | None:
+        """Correlation between calls of a phase, and between consecutive calls of a task.
+
+        None if the task that made each call is unknown.
+        """
+        from ensembles.statistics.resampling.dependence import estimate_dependence
+
+        try:
+            calls = self.successive
+        except EnsioError:
+            return None
+        return estimate_dependence(calls.duration_s, calls.rank, calls.phase if calls.phases_known else None)
+
+    def split(
+        self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, level: float = 0.9
+    ) -> Split:
+        """Predict the time of a phase in which each task makes k calls instead of one.
+
+        Parameters
+        ----------
+        calls : sequence of int
+            Numbers k of calls to predict for.
+        tasks : int, optional
+            Number of tasks that wait for each other. Default: the tasks of the ensemble.
+        level : float
+            Level of the prediction intervals.
+
+        Returns
+        -------
+        Split
+            Median, interval and speedup for each k; model and sources:
+            `ensembles.statistics.sums.split.predict_split`.
+
+        Raises
+        ------
+        EnsioError
+            An argument is out of range, or `tasks` is neither given nor known.
+
+        Examples
+        --------
+        >>> random = np.random.default_rng(1)
+        >>> ensemble = en.Ensemble(random.gamma(2.0, 1.0, 4096), rank=np.arange(4096) % 64)
+        >>> split = ensemble.split(calls=[1, 4], tasks=64)
+        >>> [round(one.speedup, 1) for one in split.splits]
+        [1.0, 1.7]
+        """
+        from ensembles.statistics.sums.split import predict_split
+
+        if tasks is None:
+            try:
+                rank = self.successive.rank if self.rank is None else self.rank
+            except EnsioError as error:
+                raise EnsioError("the number of tasks of this ensemble is unknown: give it") from error
+            tasks = max(len(np.unique(rank)), 1)
+        return predict_split(self.sample, calls, tasks, self.dependence, level)
+
+    def __repr__(self) -> str:
+        return ensemble_text(self)
+
+    def _repr_html_(self) -> str:
+        return ensemble_html(self)

@@ -1,0 +1,234 @@
+"""The ensemble of a run: from its events, in one pass if they are many, or from the recorder's summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ensembles.ensemble.ensemble import Ensemble, call_name, op_name
+from ensembles.ensemble.from_summary import ensemble_from_summary
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
+from ensembles.model.filters import within_ranges
+from ensembles.passes.summary import ignoring_run
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.structure.ordinals.numbering import compute_ordinals
+from ensembles.structure.phases.detect import MOST_EVENTS, Phases
+from ensembles.structure.phases.sampled_ranks import ExtraSummary, sample_ranks
+from ensembles.summaries.phasecounts import CountsOfSeveral, PhaseCounts
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+
+Per = Literal["call", "MiB"]
+
+IN_MEMORY = 4_000_000
+"""Of runs with more events, only the histogram and the calls of some ranks are kept in memory."""
+
+SOME_EVENTS = MOST_EVENTS // 2
+"""Events of whole ranks that are sampled from a run with more than `IN_MEMORY`. They show where to look for
+phases (`phases_of_run` takes as many) and how consecutive calls are correlated.
+"""
+
+MOST_SUCCESSIVE = 1 << 18
+"""Calls from which the correlation of consecutive calls is estimated, at most: from the middle of each task's
+calls in each phase. The standard error of the correlation is then 0.002.
+"""
+
+MOST_PHASES = 8192
+"""More phases than these are merged with their successors while counting: each takes 15 KiB."""
+
+
+def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
+    """Make the ensemble of the calls that a selection chooses.
+
+    Parameters
+    ----------
+    run : Run
+    selection : Selection
+        For this run.
+    per : {"call", "MiB"}
+        Seconds of each call, or seconds per MiB that it moved.
+
+    Returns
+    -------
+    Ensemble
+
+    Raises
+    ------
+    EnsioError
+        The run does not record what the selection asks for.
+    """
+    if run.keeps_all_calls:
+        if run.most_events <= min(IN_MEMORY, run.budget.held_events):
+            return run.chosen_by(selection).ensemble(per)
+        return _in_one_pass(run, [selection], per)[0]
+    try:
+        return ensemble_from_summary(run, selection, per)
+    except EnsioError:
+        if run.mode in ("profile", "tail") or selection.ordinals is not None:
+            raise
+    ensemble = run.chosen_by(selection).ensemble(per)
+    ensemble.notes.append(
+        f"{run.dropped_events:,} calls of this run are not among its events: those that the filters choose "
+        "are missing in this ensemble"
+    )
+    return ensemble
+
+
+def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "call") -> list[Ensemble]:
+    """Make the ensembles of several selections, in one pass where possible.
+
+    Parameters
+    ----------
+    run : Run
+    selections : sequence of Selection
+        For this run.
+    per : {"call", "MiB"}
+        Seconds of each call, or seconds per MiB that it moved.
+
+    Returns
+    -------
+    list of Ensemble
+        One for each selection.
+
+    Raises
+    ------
+    EnsioError
+        The run does not record what one of the selections asks for.
+    """
+    long = run.keeps_all_calls and run.most_events > min(IN_MEMORY, run.budget.held_events)
+    if long and selections and not any(selection.needs_whole_run for selection in selections):
+        return _in_one_pass(run, selections, per)
+    return [ensemble_from_run(run, selection, per) for selection in selections]
+
+
+def _in_one_pass(run: Run, selections: Sequence[Selection], per: Per) -> list[Ensemble]:
+    """Make the ensembles of one selection, or of several without phases and ordinals."""
+    some = sample_ranks(run, min(SOME_EVENTS, run.budget.held_events // 4))
+    run.budget.check(run.path)
+    phases, found, number = _phases_and_counts(run, selections, per, some)
+    return [
+        _ensemble_of_counts(
+            run, selection, per, some, phases, CountedDurations.from_phase_counts(counts, number)
+        )
+        for selection, counts in zip(selections, found.each, strict=True)
+    ]
+
+
+def _ensemble_of_counts(
+    run: Run, selection: Selection, per: Per, some: Events | None, phases: Phases, sample: CountedDurations
+) -> Ensemble:
+    if selection.phases is not None and phases.count <= MOST_PHASES:
+        sample = sample.chosen(within_ranges(sample.phase, selection.phases))
+    notes = [f"phases: {phases.sentence}"]
+    if phases.count > MOST_PHASES:
+        notes.append(f"{phases.count:,} phases were merged to {MOST_PHASES:,}")
+    if some is None:
+        notes.append(
+            "the correlation of consecutive calls of a task is unknown: each task made too many to keep in "
+            "memory"
+        )
+        used = [call for call in run.calls[1:] if selection.wants_call(call)]
+        return Ensemble.from_sample(sample, per, call_name(used), op_name(used), notes)
+    theirs = selection.apply(
+        some.with_derived(
+            lambda name: phases.phase_index(some) if name == "phase" else compute_ordinals(some)
+        )
+    )
+    part = _thinned(theirs, phases, MOST_SUCCESSIVE).ensemble(per)
+    doubts = [note for note in part.notes if note not in notes]
+    return Ensemble.from_sample(sample, per, part.name, part.op, notes + doubts, part.successive)
+
+
+def _phases_and_counts(
+    run: Run, selections: Sequence[Selection], per: Per, some: Events | None
+) -> tuple[Phases, CountsOfSeveral, np.ndarray]:
+    """Return the phases of a run, the counts of each selection, and the phase of each group of counts."""
+    selection, per_mib = selections[0], per == "MiB"
+    within = selection.without_phases()
+    # The pass itself applies the filter of ordinals.
+    chosen = [partial(_choose, replace(each.without_phases(), ordinals=None), per) for each in selections]
+    columns = {*(name for each in selections for name in each.columns), "start", "duration"}
+    columns |= {"moved"} if per_mib or any(each.per_byte for each in selections) else set()
+    if not run.knows_phases and selection.ordinals is None:
+        beside = ExtraSummary(columns, partial(_counts_beside, chosen, per_mib))
+        found = run.find_phases(some, beside)
+        if beside.found is not None and len(found.cuts_ns) < MOST_PHASES:
+            return found, beside.found, found.number
+    phases = run.phases
+    assert phases is not None  # all calls are among the events
+    cuts, number, key = _groups_of(phases)
+    columns |= {"rank"} if phases.named is not None else set()
+    if selection.phases is not None and phases.count > MOST_PHASES:
+        chosen = [partial(_choose_of_phases, choose, phases, selection.phases) for choose in chosen]
+    make = ignoring_run(partial(_counts_between, chosen, key, per_mib, cuts))
+    if selection.ordinals is not None:
+        return phases, run.summarize(make, selection=within), number
+    return phases, run.summarize(make, columns), number
+
+
+def _counts_beside(
+    chosen: Sequence[Callable[[Events], np.ndarray]], per_mib: bool, cuts: np.ndarray
+) -> CountsOfSeveral:
+    return CountsOfSeveral([PhaseCounts(cuts, choose, per_mib=per_mib, keep_odd=True) for choose in chosen])
+
+
+def _counts_between(
+    chosen: Sequence[Callable[[Events], np.ndarray]],
+    key: Callable[[Events], np.ndarray] | None,
+    per_mib: bool,
+    cuts: np.ndarray,
+) -> CountsOfSeveral:
+    return CountsOfSeveral([PhaseCounts(cuts, choose, key, per_mib) for choose in chosen])
+
+
+def _thinned(events: Events, phases: Phases, most: int) -> Events:
+    """Return at most `most` events, sorted by rank and start: the middle ones of each task in each phase."""
+    if len(events) <= most:
+        return events
+    phase = phases.phase_index(events)
+    new = (events.rank[1:] != events.rank[:-1]) | (phase[1:] != phase[:-1])
+    begin = np.concatenate([[0], np.flatnonzero(new) + 1, [len(events)]])
+    length = np.diff(begin)
+    kept = np.minimum(length, max(most // len(length), 2))
+    first = begin[:-1] + (length - kept) // 2
+    return events[np.repeat(first - np.cumsum(kept) + kept, kept) + np.arange(kept.sum())]
+
+
+def _groups_of(
+    phases: Phases,
+) -> tuple[np.ndarray, np.ndarray, Callable[[Events], np.ndarray] | None]:
+    """Return cuts, phases and keys of the groups in which calls are counted.
+
+    Keys map events to groups; None: groups are divided by start times. If there are too many phases, several
+    successive ones form a group, which has the number of the first.
+    """
+    if phases.named is not None:
+        first = np.arange(1, phases.count + 1)
+        if phases.count > MOST_PHASES:
+            first = first[np.unique(np.linspace(0, phases.count - 1, MOST_PHASES).astype(int))]
+        return first, np.append(-1, first), phases.phase_index
+    cuts, number = phases.cuts_ns, phases.number
+    if len(cuts) > MOST_PHASES:
+        kept = np.unique(np.linspace(0, len(cuts) - 1, MOST_PHASES).astype(int))
+        first = np.minimum.reduceat(np.where(number > 0, number, phases.count + 1)[1:], kept)
+        number = np.concatenate([number[:1], np.where(first > phases.count, -1, first)])
+        cuts = cuts[kept]
+    return cuts, number, None
+
+
+def _choose(selection: Selection, per: Per, chunk: Events) -> np.ndarray:
+    mask = selection.mask(chunk)
+    return mask & (chunk.moved > 0) if per == "MiB" else mask
+
+
+def _choose_of_phases(
+    choose: Callable[[Events], np.ndarray], phases: Phases, wanted: Sequence[tuple[int, int]], chunk: Events
+) -> np.ndarray:
+    return choose(chunk) & within_ranges(phases.phase_index(chunk), wanted)

@@ -1,0 +1,1 @@
+"""Safe reading and writing of files: bounded, atomic, with the right permissions."""

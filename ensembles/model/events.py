@@ -1,0 +1,499 @@
+"""Completed I/O calls as NumPy columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from ensembles.model import extensions
+from ensembles.model.units import count_text
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas
+
+    from ensembles.ensemble.ensemble import Ensemble
+
+T = TypeVar("T")
+
+OPS = ("read", "write", "open", "close", "seek", "sync", "meta", "wait")
+"""Kinds of operations. `Events.op` is an index into this tuple."""
+
+COLUMNS: dict[str, np.dtype] = {
+    "rank": np.dtype("u4"),
+    "thread": np.dtype("u2"),
+    "call": np.dtype("u2"),
+    "depth": np.dtype("u1"),
+    "carried": np.dtype("u1"),
+    "file": np.dtype("u4"),
+    "offset": np.dtype("i8"),
+    "requested": np.dtype("u8"),
+    "moved": np.dtype("i8"),
+    "error": np.dtype("u2"),
+    "start": np.dtype("i8"),
+    "duration": np.dtype("i8"),
+}
+"""Name and type of each column, in the order of the columns."""
+
+COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
+    "rank": ("", "task that made the call"),
+    "thread": ("", "thread of the task, numbered from 0"),
+    "call": ("", "function that was called: index into the calls"),
+    "depth": ("", "nesting depth: recorded calls of the same thread around this one"),
+    "carried": ("", "bytes that an enclosing call counts too; 1: bytes read, 2: bytes written, 3: both"),
+    "file": ("", "file that the call used: index into the files; 0: none or unknown"),
+    "offset": ("bytes", "position in the file, from its start; -1: none or unknown"),
+    "requested": ("bytes", "bytes requested"),
+    "moved": ("bytes", "bytes moved; -1: the call failed"),
+    "error": ("", "errno of a failed call, else 0"),
+    "start": ("ns", "entry into the call, since the origin of the run"),
+    "duration": ("ns", "time from entry to return"),
+}
+"""Unit and meaning of each column. Trace files and Parquet files store them as attributes."""
+
+
+class Call(NamedTuple):
+    """A traced function.
+
+    Attributes
+    ----------
+    name : str
+        Name of the function, for example ``pwrite``.
+    layer : str
+        ``posix``, ``stdio``, ``mpiio``, ``mpisync`` or ``hdf5``; imported traces may have other layers.
+    op : str
+        Kind of operation, one of `OPS`.
+    """
+
+    name: str
+    layer: str
+    op: str
+
+
+class Events:
+    """Completed calls: one NumPy array per column, all of the same length n.
+
+    Times are integer nanoseconds, sizes and offsets are bytes. A run returns its events by `Run.events`
+    and `Run.select`. Boolean masks, slices and arrays of positions select events, as with an array.
+
+    Parameters
+    ----------
+    columns : mapping of str to array_like, shape (n,)
+        The columns by name, see Attributes. Without ``carried``, every call inside another recorded call
+        counts as carried for both reads and writes.
+    calls : sequence of Call
+        The functions that the column ``call`` indexes.
+    files : sequence of str
+        The paths that the column ``file`` indexes; the first is ``""``.
+
+    Attributes
+    ----------
+    rank : ndarray of uint32, shape (n,)
+        Task that made the call.
+    thread : ndarray of uint16, shape (n,)
+        Thread of the task, numbered from 0.
+    call : ndarray of uint16, shape (n,)
+        Function that was called: index into `calls`.
+    depth : ndarray of uint8, shape (n,)
+        Nesting depth: the number of recorded calls of the same thread around this one.
+    carried : ndarray of uint8, shape (n,)
+        Bytes that an enclosing call counts too. 1: bytes read, 2: bytes written, 3: both. A sum over
+        layers leaves these bytes out, so that each byte counts once.
+    file : ndarray of uint32, shape (n,)
+        File that the call used: index into `files`. 0: none or unknown.
+    offset : ndarray of int64, shape (n,)
+        Position in the file in bytes, from its start. -1: none or unknown.
+    requested : ndarray of uint64, shape (n,)
+        Bytes that the call requested.
+    moved : ndarray of int64, shape (n,)
+        Bytes that the call moved. -1: the call failed. Calls that transfer no data have 0.
+    error : ndarray of uint16, shape (n,)
+        The errno of a failed call, else 0.
+    start : ndarray of int64, shape (n,)
+        Entry into the call: nanoseconds since the origin of the run, which is
+        `RunInfo.origin_unix_ns`.
+    duration : ndarray of int64, shape (n,)
+        Nanoseconds from entry to return.
+    calls : tuple of Call
+        The functions that the column ``call`` indexes.
+    files : sequence of str
+        Absolute paths that the column ``file`` indexes.
+
+    Raises
+    ------
+    ValueError
+        The columns have different lengths.
+
+    Examples
+    --------
+    Two tasks write 1 MiB each; the second task starts 2 ms later and takes three times as long.
+
+    >>> import numpy as np
+    >>> from ensembles.model.events import Call, Events
+    >>> columns = {
+    ...     "rank": [0, 1],
+    ...     "thread": [0, 0],
+    ...     "call": [0, 0],
+    ...     "depth": [0, 0],
+    ...     "file": [1, 1],
+    ...     "offset": [0, 1 << 20],
+    ...     "requested": [1 << 20, 1 << 20],
+    ...     "moved": [1 << 20, 1 << 20],
+    ...     "error": [0, 0],
+    ...     "start": [0, 2_000_000],
+    ...     "duration": [1_000_000, 3_000_000],
+    ... }
+    >>> writes = Events(columns, [Call("pwrite", "posix", "write")], ["", "/scratch/data"])
+    >>> writes
+    Events: 2 calls of 2 tasks over 0.005 s
+    >>> writes.duration / 1e9  # nanoseconds to seconds
+    array([0.001, 0.003])
+    >>> writes.moved / 2**20 / (writes.duration / 1e9)  # MiB per second of each call
+    array([1000.        ,  333.33333333])
+    >>> writes[writes.duration > 2_000_000].rank
+    array([1], dtype=uint32)
+    """
+
+    __slots__ = (*COLUMNS, "_ask", "_length", "_remembered", "_told", "calls", "files")
+
+    rank: npt.NDArray[np.uint32]
+    """Task that made the call. Shape (n,)."""
+    thread: npt.NDArray[np.uint16]
+    """Thread of the task, numbered from 0. Shape (n,)."""
+    call: npt.NDArray[np.uint16]
+    """Function that was called: index into `calls`. Shape (n,)."""
+    depth: npt.NDArray[np.uint8]
+    """Nesting depth: recorded calls of the same thread around this one. Shape (n,)."""
+    carried: npt.NDArray[np.uint8]
+    """Bytes that an enclosing call counts too. 1: read, 2: written, 3: both. Shape (n,)."""
+    file: npt.NDArray[np.uint32]
+    """File that the call used: index into `files`; 0: none or unknown. Shape (n,)."""
+    offset: npt.NDArray[np.int64]
+    """Bytes from the start of the file; -1: none or unknown. Shape (n,)."""
+    requested: npt.NDArray[np.uint64]
+    """Bytes that the call requested. Shape (n,)."""
+    moved: npt.NDArray[np.int64]
+    """Bytes that the call moved; -1: the call failed. Shape (n,)."""
+    error: npt.NDArray[np.uint16]
+    """The errno of a failed call, else 0. Shape (n,)."""
+    start: npt.NDArray[np.int64]
+    """Entry into the call: nanoseconds since the origin of the run. Shape (n,)."""
+    duration: npt.NDArray[np.int64]
+    """Nanoseconds from entry to return. Shape (n,)."""
+    calls: tuple[Call, ...]
+    """The functions that the column ``call`` indexes."""
+    files: Sequence[str]
+    """Absolute paths that the column ``file`` indexes; ``files[0]`` is ``""`` (no file)."""
+
+    _length: int
+    _ask: Callable[[str], np.ndarray | None] | None
+    _told: dict[str, np.ndarray | None]
+    _remembered: dict[Any, Any]
+
+    def __init__(
+        self, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]
+    ) -> None:
+        length = len(columns["rank"])
+        if "carried" not in columns:
+            inside = np.asarray(columns["depth"]) > 0
+            columns = {**columns, "carried": np.where(inside, np.uint8(3), np.uint8(0))}
+        for name, dtype in COLUMNS.items():
+            column = np.asarray(columns[name], dtype=dtype)
+            if column.shape != (length,):
+                raise ValueError(f"column {name!r} has the shape {column.shape}, not ({length},)")
+            setattr(self, name, column)
+        self.calls = tuple(calls)
+        self.files = files
+        self._length = length
+        self._ask, self._told, self._remembered = None, {}, {}
+
+    @classmethod
+    def partly(cls, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]) -> Events:
+        """Make events of which only some columns were read.
+
+        Summaries declare the columns that they need, and a reader decodes only these. Access to another
+        column raises AttributeError.
+
+        Parameters
+        ----------
+        columns : mapping of str to array_like, shape (n,)
+            At least one column.
+        calls : sequence of Call
+        files : sequence of str
+
+        Returns
+        -------
+        Events
+        """
+        events = cls.__new__(cls)
+        for name, column in columns.items():
+            setattr(events, name, np.asarray(column, dtype=COLUMNS[name]))
+            events._length = len(column)
+        events.calls, events.files = tuple(calls), files
+        events._ask, events._told, events._remembered = None, {}, {}
+        return events
+
+    @classmethod
+    def empty(cls, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> Events:
+        """Make an object without events."""
+        return cls({name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}, calls, files)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Events]) -> Events:
+        """Join the events of several parts of one run.
+
+        Parameters
+        ----------
+        parts : sequence of Events
+            At least one; all have the same `calls` and `files`.
+
+        Returns
+        -------
+        Events
+            The events in the order of the parts.
+
+        Raises
+        ------
+        ValueError
+            The parts have different `calls` or `files`.
+        """
+        first = parts[0]
+        if any(part.calls != first.calls or not _same(part.files, first.files) for part in parts):
+            raise ValueError("events of different runs cannot be joined: their calls or files differ")
+        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
+        whole = cls(columns, first.calls, first.files)
+
+        def ask(name: str) -> np.ndarray | None:
+            derived = [values for part in parts if (values := part._derived(name)) is not None]
+            return np.concatenate(derived) if len(derived) == len(parts) else None
+
+        if all(part._ask is not None for part in parts):
+            whole._ask = ask
+        return whole
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns by name, in the order of `COLUMNS`."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+    @property
+    def end(self) -> npt.NDArray[np.int64]:
+        """Return from the call: nanoseconds since the origin of the run. Shape (n,)."""
+        return self.start + self.duration
+
+    @property
+    def op(self) -> npt.NDArray[np.uint8]:
+        """Kind of operation: index into `OPS`. Shape (n,)."""
+        return op_of_calls(self.calls)[self.call]
+
+    @property
+    def phase(self) -> npt.NDArray[np.int64] | None:
+        """Phase of each call; -1: outside of every phase. Shape (n,). None: unknown.
+
+        Phases are computed from all events of a run (`ensembles.structure.phases.detect`). They are known
+        for the events that `Run.events` and `Run.select` return.
+        """
+        return self._derived("phase")
+
+    @property
+    def ordinal(self) -> npt.NDArray[np.int64] | None:
+        """Number of each call among those of its rank, operation and file, from 1. Shape (n,).
+
+        None: unknown, as for `phase`.
+        """
+        return self._derived("ordinal")
+
+    def _derived(self, name: str) -> np.ndarray | None:
+        if name not in self._told:
+            self._told[name] = None if self._ask is None else self._ask(name)
+        return self._told[name]
+
+    def remembered(self, key: Any, make: Callable[[Events], T]) -> T:
+        """Return `make` of these events, computed once per key.
+
+        Parameters
+        ----------
+        key : hashable
+            Identifies the result.
+        make : callable
+            Called with these events when the key is new.
+
+        Returns
+        -------
+        object
+            The result of the first call with this key.
+        """
+        if key not in self._remembered:
+            self._remembered[key] = make(self)
+        return self._remembered[key]
+
+    def with_derived(self, ask: Callable[[str], np.ndarray | None]) -> Events:
+        """Set the source of columns that are computed from all events of a run, and return these events.
+
+        Parameters
+        ----------
+        ask : callable
+            Called with ``"phase"`` or ``"ordinal"``. Returns the value of each event, shape (n,), or None
+            if it is unknown.
+
+        Returns
+        -------
+        Events
+            The same object.
+        """
+        self._ask = ask
+        return self
+
+    def ensemble(self, per: Literal["call", "MiB"] = "call") -> Ensemble:
+        """Make an ensemble of the durations of these calls.
+
+        Parameters
+        ----------
+        per : {"call", "MiB"}
+            "call": seconds of each call. "MiB": seconds per MiB that the call moved; calls that moved
+            nothing are left out.
+
+        Returns
+        -------
+        Ensemble
+            Durations in seconds, or in seconds per MiB.
+        """
+        return extensions.ensemble_from_events(self, per)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: Any) -> Events:
+        """Select events by a mask, a slice or an array of positions."""
+        if isinstance(index, (int, np.integer)):
+            index = slice(index, index + 1 or None)
+        columns = {name: getattr(self, name)[index] for name in COLUMNS if hasattr(self, name)}
+        make = Events if len(columns) == len(COLUMNS) else Events.partly
+        chosen = make(columns, self.calls, self.files)
+
+        def ask(name: str) -> np.ndarray | None:
+            derived = self._derived(name)
+            return None if derived is None else derived[index]
+
+        return chosen if self._ask is None else chosen.with_derived(ask)
+
+    def part(self, low: int, high: int) -> Events:
+        """Select the events from position `low` to `high`, with the columns that were read.
+
+        Parameters
+        ----------
+        low, high : int
+            The event at `high` is excluded.
+
+        Returns
+        -------
+        Events
+            Views of the columns.
+        """
+        columns = {name: getattr(self, name)[low:high] for name in COLUMNS if hasattr(self, name)}
+        return Events.partly(columns, self.calls, self.files)
+
+    def sorted(self) -> Events:
+        """Sort the events by rank and then by start.
+
+        Returns
+        -------
+        Events
+            The same object if the events are in this order already.
+        """
+        if self._is_sorted():
+            return self
+        return self[np.lexsort((self.start, self.rank))]
+
+    def _is_sorted(self) -> bool:
+        if len(self) < 2:
+            return True
+        later = self.start[1:] >= self.start[:-1]
+        return bool(np.all((self.rank[1:] > self.rank[:-1]) | ((self.rank[1:] == self.rank[:-1]) & later)))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Convert to a DataFrame with the same columns, ``op`` and ``layer``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row per call, units as in the columns (ns, bytes). ``op``, ``layer``, ``call`` and ``file``
+            are categories.
+        """
+        import pandas as pd
+
+        frame = pd.DataFrame(self.columns)
+        frame["op"] = pd.Categorical.from_codes(self.op, list(OPS))
+        layers = sorted({call.layer for call in self.calls})
+        layer_of_call = np.array([layers.index(call.layer) for call in self.calls], dtype="i2")
+        frame["layer"] = pd.Categorical.from_codes(layer_of_call[self.call], layers)
+        frame["call"] = _categories(self.call, [call.name for call in self.calls])
+        frame["file"] = _categories(self.file, list(self.files))
+        return frame
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Events: none"
+        ranks = len(np.unique(self.rank))
+        span_s = (int(self.end.max()) - int(self.start.min())) * 1e-9
+        return f"Events: {count_text(len(self), 'call')} of {count_text(ranks, 'task')} over {span_s:.3f} s"
+
+
+def of_calls(function: Callable[[Sequence[Call]], T]) -> Callable[[Sequence[Call]], T]:
+    """Cache the last result of a function of the traced calls of a run.
+
+    All chunks of a run share one tuple of calls, so that the last result is usually the right one.
+    """
+    last: tuple[Any, Any] = None, None
+
+    @wraps(function)
+    def remembering(calls: Sequence[Call]) -> T:
+        nonlocal last
+        known, answer = last
+        if known is not calls:
+            answer = function(calls)
+            last = (calls, answer) if isinstance(calls, tuple) else (None, None)
+        return answer
+
+    return remembering
+
+
+@of_calls
+def op_of_calls(calls: Sequence[Call]) -> npt.NDArray[np.uint8]:
+    """Return the kind of operation of each traced function.
+
+    Parameters
+    ----------
+    calls : sequence of Call
+
+    Returns
+    -------
+    ndarray of uint8, shape (len(calls),)
+        Index into `OPS`. Read-only.
+
+    Examples
+    --------
+    >>> from ensembles.model.events import Call, op_of_calls
+    >>> op_of_calls((Call("read", "posix", "read"), Call("fsync", "posix", "sync")))
+    array([0, 5], dtype=uint8)
+    """
+    ops = np.array([OPS.index(call.op) for call in calls], dtype=np.uint8)
+    ops.flags.writeable = False
+    return ops
+
+
+def _same(files: Sequence[str], others: Sequence[str]) -> bool:
+    # Chunks of one run share the object: the comparison of long lists is rarely needed.
+    return files is others or list(files) == list(others)
+
+
+def _categories(codes: np.ndarray, names: list[str]) -> Any:
+    """Make a pandas categorical of ``names[codes]``; names may occur more than once."""
+    import pandas as pd
+
+    unique = list(dict.fromkeys(names))
+    position = {name: number for number, name in enumerate(unique)}
+    return pd.Categorical.from_codes(np.array([position[name] for name in names], dtype="i8")[codes], unique)

@@ -1,0 +1,276 @@
+"""Parse filters as they are written on the command line: comma-separated texts, numbers and ranges."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+
+UNITS = {
+    "": 1,
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 1 << 10,
+    "MiB": 1 << 20,
+    "GiB": 1 << 30,
+    "TiB": 1 << 40,
+}
+"""Bytes of each unit of sizes."""
+
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+_NUMBERS = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
+
+_MAX_DIGITS = 40
+"""More digits than any quantity here needs. Python refuses to convert thousands of digits."""
+
+Text = str | int | float | Iterable[str | int | float] | None
+
+
+def parse_size(text: str) -> int:
+    """Parse a size such as ``4096``, ``1MiB`` or ``1.5 kB``.
+
+    Parameters
+    ----------
+    text : str
+        A number with an optional unit of `UNITS`; the case of the unit does not matter.
+
+    Returns
+    -------
+    int
+        Bytes.
+
+    Raises
+    ------
+    EnsioError
+        The text is not a size, or not a whole number of bytes.
+
+    Examples
+    --------
+    >>> from ensembles.model.filters import parse_size
+    >>> parse_size("1.5 kB"), parse_size("1MiB")
+    (1500, 1048576)
+    """
+    match = _SIZE.fullmatch(text)
+    units = {unit.lower(): factor for unit, factor in UNITS.items()}
+    if match is None or match[2].lower() not in units:
+        known = ", ".join(unit for unit in UNITS if unit)
+        raise EnsioError(f'size "{text}" is not a number of bytes: write it like 4096 or 1MiB ({known})')
+    _check_length(match[1], "size")
+    whole, _, fraction = match[1].partition(".")
+    scaled = int(whole + fraction) * units[match[2].lower()]
+    size, rest = divmod(scaled, 10 ** len(fraction))
+    if rest:
+        raise EnsioError(f'size "{text}" is not a whole number of bytes')
+    return size
+
+
+def _check_length(digits: str, what: str) -> None:
+    if len(digits) > _MAX_DIGITS:
+        raise EnsioError(f"{what} {digits[:8]}... has {len(digits)} digits: at most {_MAX_DIGITS} make sense")
+
+
+def _parts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return value.split(",")
+    if isinstance(value, (int, float, np.number)):
+        return [str(value)]
+    return [part for item in value for part in _parts(item)]
+
+
+def parse_names(value: Text, what: str, known: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Parse a list of names.
+
+    Parameters
+    ----------
+    value : str, number, iterable of these, or None
+        Texts may be comma-separated lists.
+    what : str
+        Noun for a name, for messages.
+    known : sequence of str or None
+        The valid names; None: every name is valid.
+
+    Returns
+    -------
+    tuple of str or None
+        None if `value` is None: no filter.
+
+    Raises
+    ------
+    EnsioError
+        A name is empty or not valid.
+
+    Examples
+    --------
+    >>> from ensembles.model.filters import parse_names
+    >>> parse_names("read, write", "operation", ("read", "write", "open"))
+    ('read', 'write')
+    """
+    if value is None:
+        return None
+    chosen = tuple(part.strip() for part in _parts(value))
+    for name in chosen:
+        if not name or (known is not None and name not in known):
+            remedy = f"it is one of {', '.join(known)}" if known else "give a name"
+            raise EnsioError(f'there is no {what} "{name}": {remedy}')
+    return chosen
+
+
+def parse_list(value: Text, parse: Any) -> tuple[Any, ...] | None:
+    """Parse each entry of a list.
+
+    Parameters
+    ----------
+    value : str, number, iterable of these, or None
+        Texts may be comma-separated lists.
+    parse : callable
+        Called with the text of each entry.
+
+    Returns
+    -------
+    tuple or None
+        None if `value` is None: no filter.
+    """
+    return None if value is None else tuple(parse(part) for part in _parts(value))
+
+
+def parse_numbers(what: str, text: str) -> tuple[int, int]:
+    """Parse a number or a range of numbers.
+
+    Parameters
+    ----------
+    what : str
+        Noun for the number, for messages.
+    text : str
+
+    Returns
+    -------
+    low, high : int
+        Both are included.
+
+    Raises
+    ------
+    EnsioError
+        The text is neither a number nor a range.
+
+    Examples
+    --------
+    >>> from ensembles.model.filters import parse_numbers
+    >>> parse_numbers("rank", "0-63"), parse_numbers("rank", "5")
+    ((0, 63), (5, 5))
+    """
+    match = _NUMBERS.fullmatch(text)
+    if match is None:
+        raise EnsioError(f'{what} "{text}" is neither a number nor a range: write it like 5 or 0-63')
+    for digits in match.groups(default=""):
+        _check_length(digits, what)
+    low, high = int(match[1]), int(match[2] or match[1])
+    if high < low:
+        raise EnsioError(f'{what} "{text}" is an empty range: write the smaller number first')
+    return low, high
+
+
+def parse_sizes(text: str) -> tuple[int, int]:
+    """Parse a size or a range of sizes; either end of a range may be missing.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    low, high : int
+        Bytes; both are included.
+
+    Raises
+    ------
+    EnsioError
+        The text is neither a size nor a range.
+
+    Examples
+    --------
+    >>> from ensembles.model.filters import parse_sizes
+    >>> parse_sizes("1MiB..4MiB"), parse_sizes("..4096")
+    ((1048576, 4194304), (0, 4096))
+    """
+    low_text, range_sign, high_text = text.partition("..")
+    low = parse_size(low_text) if low_text.strip() or not range_sign else 0
+    if not range_sign:
+        return low, low
+    high = parse_size(high_text) if high_text.strip() else 2**64 - 1
+    if high < low:
+        raise EnsioError(f'size "{text}" is an empty range: write the smaller size first')
+    return low, high
+
+
+def parse_times(text: str) -> tuple[float, float]:
+    """Parse a range of times; either end may be missing.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    low, high : float
+        Seconds; `high` is excluded.
+
+    Raises
+    ------
+    EnsioError
+        The text is not a range of times.
+
+    Examples
+    --------
+    >>> from ensembles.model.filters import parse_times
+    >>> parse_times("10..20"), parse_times("10..")
+    ((10.0, 20.0), (10.0, inf))
+    """
+    low_text, range_sign, high_text = text.partition("..")
+    for limit_text in (low_text, high_text):
+        _check_length(limit_text.strip(), "time")
+    try:
+        low = float(low_text) if low_text.strip() else -math.inf
+        high = float(high_text) if high_text.strip() else math.inf
+    except ValueError:
+        range_sign = ""
+    if not range_sign:
+        raise EnsioError(f'time "{text}" is not a range of seconds: write it like 10..20')
+    if not low < high:
+        raise EnsioError(f'time "{text}" is an empty range: write the earlier time first')
+    return low, high
+
+
+def within_ranges(values: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.ndarray:
+    """Test which integers lie in at least one range.
+
+    Parameters
+    ----------
+    values : ndarray of int, shape (n,)
+    ranges : iterable of (int, int)
+        Lowest and highest value of each range; both are included.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ensembles.model.filters import within_ranges
+    >>> within_ranges(np.array([1, 5, 9]), [(0, 2), (8, 20)])
+    array([ True, False,  True])
+    """
+    limits = np.iinfo(values.dtype)
+    mask = np.zeros(len(values), dtype=bool)
+    for low, high in ranges:
+        if low <= limits.max and high >= limits.min:
+            mask |= (values >= max(low, limits.min)) & (values <= min(high, limits.max))
+    return mask

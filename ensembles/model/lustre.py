@@ -1,0 +1,183 @@
+"""Striping of a file on Lustre, decoded from its extended attribute ``lustre.lov``.
+
+The attribute holds one of Lustre's public structures ``lov_user_md_v1``, ``lov_user_md_v3`` and
+``lov_comp_md_v1``: packed, in the byte order of the client node.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+_PLAIN, _POOLED, _SPECIFIC, _COMPOSITE = 0x0BD10BD0, 0x0BD30BD0, 0x0BD50BD0, 0x0BD60BD0
+_PATTERN_ON_METADATA_TARGET = 0x100
+_PATTERN_RELEASED = 0x80000000
+_INSTANTIATED = 0x10
+_ALL_TARGETS = 0xFFFF
+_END = (1 << 64) - 1
+_POOL_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of a file with one striping.
+
+    Attributes
+    ----------
+    start_bytes : int
+        Offset in the file at which the component begins.
+    end_bytes : int or None
+        Offset in the file at which it ends; None: the end of the file.
+    stripe_bytes : int
+        Stripe size: contiguous bytes on one target.
+    stripe_count : int
+        Number of targets; -1: all targets of the file system.
+    targets : tuple of int
+        Indices of the targets in striping order. Empty until the first write to the component. With more
+        than about 150 targets the last ones are missing.
+    pool : str
+        Name of the pool of the targets, or ``""``.
+    kind : {"raid0", "mdt", "released"}
+        "mdt": the data are on the metadata target. "released": the data are in the archive only.
+    instantiated : bool
+        Whether Lustre has allocated the targets.
+    mirror : int
+        Number of the mirror that the component belongs to; 0: the file is not mirrored.
+    """
+
+    start_bytes: int
+    end_bytes: int | None
+    stripe_bytes: int
+    stripe_count: int
+    targets: tuple[int, ...] = ()
+    pool: str = ""
+    kind: str = "raid0"
+    instantiated: bool = True
+    mirror: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Striping:
+    """Striping of a file over Lustre's targets.
+
+    Attributes
+    ----------
+    components : tuple of Component
+        At least one.
+    """
+
+    components: tuple[Component, ...]
+
+    @property
+    def stripe_bytes(self) -> int:
+        """Stripe size of the last instantiated component, else of the first one.
+
+        Files grow at their end, so that the last component receives the new data.
+        """
+        return self._current.stripe_bytes
+
+    @property
+    def stripe_count(self) -> int:
+        """Number of targets of the same component; -1: all targets."""
+        return self._current.stripe_count
+
+    @property
+    def _current(self) -> Component:
+        written = [component for component in self.components if component.instantiated]
+        return written[-1] if written else self.components[0]
+
+
+def decode_layout(digits: str) -> Striping | None:
+    """Decode the attribute ``lustre.lov``.
+
+    Parameters
+    ----------
+    digits : str
+        The bytes of the attribute as hexadecimal digits. The last targets may be cut off.
+
+    Returns
+    -------
+    Striping or None
+        None: the layout is invalid or of an unknown kind.
+
+    Examples
+    --------
+    >>> import struct
+    >>> from ensembles.model.lustre import decode_layout
+    >>> layout = struct.pack("<II16sIHH", 0x0BD10BD0, 1, bytes(16), 1 << 20, 1, 0)  # lov_user_md_v1
+    >>> layout += struct.pack("<20xI", 7)  # one object, on target 7
+    >>> striping = decode_layout(layout.hex())
+    >>> striping.stripe_bytes, striping.stripe_count, striping.components[0].targets
+    (1048576, 1, (7,))
+    """
+    try:
+        layout = bytes.fromhex(digits)
+    except ValueError:
+        return None
+    # The magic number shows the byte order of the client node.
+    for order in "<>":
+        try:
+            (magic,) = struct.unpack_from(order + "I", layout)
+            if magic == _COMPOSITE:
+                return _composite(layout, order)
+            component = _component(layout, order)
+        except struct.error:
+            return None
+        if component is not None:
+            return Striping((component,))
+    return None
+
+
+def _component(
+    layout: bytes,
+    order: str,
+    extent: tuple[int, int | None] = (0, None),
+    instantiated: bool = True,
+    mirror: int = 0,
+) -> Component | None:
+    magic, pattern, _, stripe_bytes, count, _ = struct.unpack_from(order + "II16sIHH", layout)
+    if magic not in (_PLAIN, _POOLED, _SPECIFIC):
+        return None
+    position, pool = 32, ""
+    if magic != _PLAIN:
+        pool = layout[32 : 32 + _POOL_BYTES].partition(b"\0")[0].decode("utf-8", "replace")
+        position += _POOL_BYTES
+    kind = "mdt" if pattern & _PATTERN_ON_METADATA_TARGET else "raid0"
+    kind = "released" if pattern & _PATTERN_RELEASED else kind
+    targets: list[int] = []
+    if instantiated and kind == "raid0" and count != _ALL_TARGETS:
+        whole = (len(layout) - position) // 24
+        for number in range(min(count, whole)):
+            (target,) = struct.unpack_from(order + "I", layout, position + 24 * number + 20)
+            targets.append(target)
+    return Component(
+        start_bytes=extent[0],
+        end_bytes=extent[1],
+        stripe_bytes=stripe_bytes,
+        stripe_count=-1 if count == _ALL_TARGETS else count,
+        targets=tuple(targets),
+        pool=pool,
+        kind=kind,
+        instantiated=instantiated,
+        mirror=mirror,
+    )
+
+
+def _composite(layout: bytes, order: str) -> Striping | None:
+    size, _, _, count, mirrors = struct.unpack_from(order + "IIHHH", layout, 4)
+    components = []
+    for number in range(count):
+        entry = struct.unpack_from(order + "IIQQII", layout, 32 + 48 * number)
+        identity, flags, start, end, offset, length = entry
+        if offset + length > size:
+            return None
+        component = _component(
+            layout[offset : offset + length],
+            order,
+            (start, None if end == _END else end),
+            bool(flags & _INSTANTIATED),
+            (identity >> 16) & 0x7FFF if mirrors else 0,
+        )
+        if component is not None:
+            components.append(component)
+    return Striping(tuple(components)) if components else None

@@ -1,0 +1,142 @@
+"""Metadata of a run: processes, mounts, files and environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ensembles.model.events import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A recorded process.
+
+    Attributes
+    ----------
+    rank : int
+        Task of the process; -1: it has no rank and recorded no call.
+    host : str
+        Name of the node.
+    pid, parent_pid : int
+        Process ids on that node.
+    program : str
+        Absolute path.
+    command : tuple of str
+        Arguments; the first is the name of the program.
+    cwd : str
+        Working directory.
+    user : str
+        Name or number of the user.
+    start_unix_ns, end_unix_ns : int
+        First and last reading of its clock, ns since 1970-01-01 UTC.
+    ended : bool
+        Whether it ended in order or was replaced (exec) by another listed program. If not, it was killed or
+        is still running.
+    threads : int
+        Number of threads that recorded calls. In events they are numbered from `first_thread`.
+    first_thread : int
+        Number of its first thread within the task.
+    dropped_events : int
+        Completed calls without an event, because the disk was full or the budget was used up.
+    excluded_calls : int
+        Completed calls without an event, because their file is excluded.
+    lost_calls : int
+        Dropped events that are missing in the summary too.
+    source : str
+        Name of the file that the process was read from.
+    """
+
+    rank: int
+    host: str
+    pid: int
+    parent_pid: int
+    program: str
+    command: tuple[str, ...]
+    cwd: str
+    user: str
+    start_unix_ns: int
+    end_unix_ns: int
+    ended: bool
+    threads: int
+    first_thread: int
+    dropped_events: int
+    excluded_calls: int
+    lost_calls: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted file system.
+
+    Attributes
+    ----------
+    point : str
+        Mount point.
+    type : str
+        The kernel's name of the type: ``lustre``, ``nfs4``, ``ext4``, ...
+    source : str
+        Device, server or name.
+    block_bytes : int
+        Preferred transfer size (``st_blksize``), if a recorded program opened a file there; 0: unknown.
+
+    Examples
+    --------
+    >>> from ensembles.model.metadata import Mount
+    >>> scratch = Mount("/scratch", "lustre", "mds@tcp:/scratch")
+    >>> scratch.holds("/scratch/data"), scratch.holds("/scratch2/data")
+    (True, False)
+    """
+
+    point: str
+    type: str
+    source: str
+    block_bytes: int = 0
+
+    def holds(self, path: str) -> bool:
+        """Test whether a path lies at or below the mount point."""
+        return path == self.point or path.startswith(self.point.rstrip("/") + "/")
+
+
+@dataclass(slots=True)
+class RunMetadata:
+    """Metadata of a run, which readers provide before they read events.
+
+    The attributes have the meanings of the properties of `RunInfo`.
+    """
+
+    tasks: int
+    threads: int
+    origin_unix_ns: int
+    calls: tuple[Call, ...]
+    files: list[str]
+    processes: list[Process]
+    notes: list[str]
+    mode: str = ""
+    job: str = ""
+    launcher: str = ""
+    recorder: str = ""
+    exclude: str = ""
+    hosts: list[str] = field(default_factory=list)
+    clock_error_s: float | None = None
+    user: str = ""
+    uid: str = ""
+    libc: str = ""
+    mpi: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+    mounts: dict[str, tuple[Mount, ...]] = field(default_factory=dict)
+    file_facts: dict[str, dict[str, str]] = field(default_factory=dict)
+    dropped_by_reason: dict[str, int] = field(default_factory=dict)
+    calls_on_other_paths: int = 0
+
+    @property
+    def has_all_events(self) -> bool:
+        """Whether every call that the summary counts has an event."""
+        return self.mode not in ("profile", "tail") and all(
+            process.dropped_events == process.lost_calls for process in self.processes
+        )
+
+    def note(self, sentence: str) -> None:
+        """Add a sentence to the notes unless it is there already."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)

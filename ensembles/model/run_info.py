@@ -1,0 +1,253 @@
+"""Properties of a job that need no events."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import os
+
+from ensembles.model.events import Call
+from ensembles.model.lustre import Striping, decode_layout
+from ensembles.model.metadata import Mount, Process, RunMetadata
+
+_SIMULATED = "ENSIO_SIMULATED_"
+
+
+class RunInfo:
+    """A job: where and how it ran, what was recorded, and what may be missing.
+
+    Parameters
+    ----------
+    path : str
+        File or directory that the job was read from.
+    metadata : RunMetadata
+
+    Attributes
+    ----------
+    path : str
+        File or directory that the job was read from.
+    """
+
+    def __init__(self, path: str, metadata: RunMetadata) -> None:
+        self.path = path
+        self._metadata = metadata
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks (ranks). Ranks in events are smaller."""
+        return self._metadata.tasks
+
+    @property
+    def threads(self) -> int:
+        """Number of threads that recorded calls, summed over tasks."""
+        return self._metadata.threads
+
+    @property
+    def origin_unix_ns(self) -> int:
+        """Time 0 of the run: ns since 1970-01-01 UTC."""
+        return self._metadata.origin_unix_ns
+
+    @property
+    def start(self) -> datetime.datetime:
+        """Time 0 of the run, in UTC."""
+        epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+        return epoch + datetime.timedelta(microseconds=self.origin_unix_ns // 1000)
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Traced functions, which `Events.call` indexes. The first is ``unknown``."""
+        return self._metadata.calls
+
+    @property
+    def files(self) -> list[str]:
+        """Absolute paths, which `Events.file` indexes. The first is ``""``: none or unknown."""
+        return self._metadata.files
+
+    @property
+    def processes(self) -> list[Process]:
+        """All recorded processes, by rank."""
+        return self._metadata.processes
+
+    @property
+    def dropped_events(self) -> int:
+        """Number of completed calls without an event, because the disk was full or the budget was used up."""
+        return sum(process.dropped_events for process in self.processes)
+
+    @property
+    def dropped_by_reason(self) -> dict[str, int]:
+        """Dropped events by reason (`ensembles.readers.native.losses.WORDS`), the most frequent first."""
+        return self._metadata.dropped_by_reason
+
+    @property
+    def calls_on_other_paths(self) -> int:
+        """Number of calls on paths beyond those that a process keeps; their files are counted together."""
+        return self._metadata.calls_on_other_paths
+
+    @property
+    def lost_calls(self) -> int:
+        """Number of dropped events that are missing in the summary too."""
+        return sum(process.lost_calls for process in self.processes)
+
+    @property
+    def has_all_events(self) -> bool:
+        """Whether every call that the summary counts has an event."""
+        return self._metadata.has_all_events
+
+    @property
+    def clock_error_ns(self) -> int:
+        """`clock_error_s` in ns; 0 if it is unknown."""
+        return round((self.clock_error_s or 0.0) * 1e9)
+
+    @property
+    def keeps_all_calls(self) -> bool:
+        """Whether every completed call has an event, so that phases and ordinals can be computed."""
+        return self.mode not in ("profile", "tail") and self.dropped_events == 0
+
+    @property
+    def excluded_calls(self) -> int:
+        """Number of calls on excluded files, of those that were counted."""
+        return sum(process.excluded_calls for process in self.processes)
+
+    @property
+    def notes(self) -> list[str]:
+        """Data-quality warnings: sentences about what is partial or doubtful in this run."""
+        return self._metadata.notes
+
+    @property
+    def hosts(self) -> list[str]:
+        """Names of the nodes."""
+        return self._metadata.hosts
+
+    @property
+    def clock_error_s(self) -> float | None:
+        """Bound on the clock offset between a node and the node of rank 0, s.
+
+        It holds between MPI_Init and MPI_Finalize. 0.0: one node, hence one clock. None: the clocks are not
+        aligned, or the bound is unknown.
+        """
+        return self._metadata.clock_error_s
+
+    @property
+    def mode(self) -> str:
+        """Recording mode; ``""``: unknown.
+
+        ``trace``: an event of every call. ``profile``: the summary only. ``tail``: the summary, and events
+        of the slowest calls.
+        """
+        return self._metadata.mode
+
+    @property
+    def job(self) -> str:
+        """Job id of the batch system, or ``""``."""
+        return self._metadata.job
+
+    @property
+    def user(self) -> str:
+        """Name of the user, or the user id if there is no name; ``""``: unknown."""
+        return self._metadata.user
+
+    @property
+    def mpi_version(self) -> str:
+        """Version of the MPI library, as the library reports it; ``""``: no MPI, or unknown."""
+        return self._metadata.mpi
+
+    @property
+    def libc_version(self) -> str:
+        """Version of the C library, or ``""``."""
+        return self._metadata.libc
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment variables of the first task that affect I/O (docs/reference/formats/spool.md)."""
+        return self._metadata.environment
+
+    @property
+    def simulated(self) -> str:
+        """Sentence on model, faults and seed of a simulated run; ``""`` for a real run."""
+        said = {name: self.environment.get(_SIMULATED + name, "") for name in ("MODEL", "FAULTS", "SEED")}
+        if not said["MODEL"]:
+            return ""
+        faults = f"with the faults {said['FAULTS']}" if said["FAULTS"] else "without a fault"
+        return f"on the model {said['MODEL']} {faults}, seed {said['SEED']}: no call was really made"
+
+    @property
+    def mounts(self) -> dict[str, tuple[Mount, ...]]:
+        """Mounted file systems of each node, by name of the node."""
+        return self._metadata.mounts
+
+    @property
+    def file_facts(self) -> dict[str, dict[str, str]]:
+        """Further properties of files by path, for example MPI-IO hints (``hint.*``)."""
+        return self._metadata.file_facts
+
+    def filesystem_of(self, path: str) -> Mount | None:
+        """Return the file system of a file.
+
+        Nodes may have different mounts at one path. The first node that recorded its mounts decides.
+
+        Parameters
+        ----------
+        path : str
+            Absolute path.
+
+        Returns
+        -------
+        Mount or None
+            None: unknown.
+        """
+        point = self.file_facts.get(path, {}).get("mount")
+        for table in self.mounts.values():
+            # The last mount at a mount point hides the earlier ones.
+            found = [mount for mount in table if (mount.point == point if point else mount.holds(path))]
+            if found:
+                return max(reversed(found), key=lambda mount: len(mount.point))
+        return None
+
+    def striping_of(self, path: str) -> Striping | None:
+        """Return the Lustre striping of a file.
+
+        Parameters
+        ----------
+        path : str
+            Absolute path.
+
+        Returns
+        -------
+        Striping or None
+            None: the file is not on Lustre, or its layout is unknown.
+        """
+        layout = self.file_facts.get(path, {}).get("lustre.lov")
+        return decode_layout(layout) if layout else None
+
+    @property
+    def program(self) -> str:
+        """Absolute path of the program of the first task, or ``""``."""
+        return next((process.program for process in self._by_weight() if process.program), "")
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """Arguments of the program of the first task; the first is its name."""
+        return next((process.command for process in self._by_weight() if process.command), ())
+
+    def _by_weight(self) -> list[Process]:
+        # Processes with a rank and with recorded calls come first.
+        return sorted(self.processes, key=lambda process: (process.rank < 0, process.threads == 0))
+
+    def __repr__(self) -> str:
+        return f"Run {self.path}: {self._in_one_line()}" + "".join(f"\n  note: {note}" for note in self.notes)
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return (
+            f"<p><b>{html.escape(os.path.basename(self.program) or self.path)}</b>: "
+            f"{html.escape(self._in_one_line())}<br><code>{html.escape(self.path)}</code></p>"
+            + (f"<ul>{notes}</ul>" if notes else "")
+        )
+
+    def _in_one_line(self) -> str:
+        command = " ".join(self.command) or self.program or "unknown program"
+        if len(command) > 80:
+            command = command[:77] + "..."
+        on = self.hosts[0] if len(self.hosts) == 1 else f"{len(self.hosts) or 'unknown'} nodes"
+        tasks = f"{self.tasks} task{'s' * (self.tasks != 1)}"
+        return f"{command}, {tasks} on {on}, {self.start:%Y-%m-%d %H:%M:%S} UTC"

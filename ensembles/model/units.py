@@ -1,0 +1,107 @@
+"""Numbers with units, and shortened lists of sentences, as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+"""Units of bytes; each is 1024 times the one before it."""
+
+
+def bytes_text(count: float) -> str:
+    """Format a number of bytes to three digits with a binary unit.
+
+    Examples
+    --------
+    >>> from ensembles.model.units import bytes_text
+    >>> bytes_text(512), bytes_text(1.5 * 2**20)
+    ('512 B', '1.50 MiB')
+    """
+    if abs(count) < 1024:
+        return f"{count:.0f} B"
+    power = 0
+    while abs(count) >= 1023.995 and power < len(BINARY_UNITS) - 1:
+        count /= 1024
+        power += 1
+    return f"{_three_digits(count)} {BINARY_UNITS[power]}"
+
+
+def size_text(count: int) -> str:
+    """Format a number of bytes exactly, in the largest binary unit that has an integer value.
+
+    Examples
+    --------
+    >>> from ensembles.model.units import size_text
+    >>> size_text(2**20), size_text(1000)
+    ('1 MiB', '1000 B')
+    """
+    power = 0
+    while count and count % 1024 == 0 and power < len(BINARY_UNITS) - 1:
+        count //= 1024
+        power += 1
+    return f"{count} {BINARY_UNITS[power]}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Format a time in seconds to three digits with a unit from ns to h.
+
+    Examples
+    --------
+    >>> from ensembles.model.units import seconds_text
+    >>> seconds_text(0.00125), seconds_text(3.4), seconds_text(3720)
+    ('1.25 ms', '3.40 s', '1 h 02 min')
+    """
+    size = abs(seconds)
+    if size >= 3600:
+        hours, minutes = divmod(round(seconds / 60), 60)
+        return f"{hours} h {minutes:02d} min"
+    if size >= 120:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest:02d} s"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if size >= 0.9995 * scale:
+            return f"{_three_digits(seconds / scale)} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def count_text(count: int, noun: str) -> str:
+    """Format a count with its noun, in the plural if the count is not 1.
+
+    Examples
+    --------
+    >>> from ensembles.model.units import count_text
+    >>> count_text(1, "task"), count_text(10240, "task")
+    ('1 task', '10,240 tasks')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _three_digits(value: float) -> str:
+    if abs(value) >= 99.95:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
+
+
+def few(sentences: Sequence[str], what: str) -> list[str]:
+    """Shorten a list to two sentences and the number of the others.
+
+    Parameters
+    ----------
+    sentences : sequence of str
+        Three or fewer are kept as they are.
+    what : str
+        Noun for the sentences, in the plural.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from ensembles.model.units import few
+    >>> few(["a", "b", "c", "d"], "notes")
+    ['a', 'b', '2 more notes']
+    """
+    if len(sentences) <= 3:
+        return list(sentences)
+    return [*sentences[:2], f"{len(sentences) - 2} more {what}"]

@@ -1,0 +1,45 @@
+"""Order of calls by start. Readers give the calls of a task thread by thread, in the order of completion."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.model.events import Events
+
+_AT_ONCE = 1 << 14
+
+
+def order_by_start(events: Events) -> np.ndarray | None:
+    """Compute the positions of calls in the order of their rank and start.
+
+    Parameters
+    ----------
+    events : Events
+        In the order of ranks. They cache the result for other callers.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,), or None
+        Calls that start at the same time keep their order. None: the events already are in this order, as
+        those of tasks with one thread and without nested calls.
+    """
+    return events.remembered(order_by_start, _ordered)
+
+
+def _ordered(events: Events) -> np.ndarray | None:
+    rank, start = events.rank, events.start
+    falls = []
+    for low in range(0, len(start) - 1, _AT_ONCE):
+        high = min(low + _AT_ONCE, len(start) - 1)
+        earlier = start[low + 1 : high + 1] < start[low:high]
+        if earlier.any():
+            falls.append(low + np.flatnonzero(earlier & (rank[low + 1 : high + 1] == rank[low:high])))
+    unsorted = np.unique(rank[np.concatenate(falls)]) if falls else ()
+    if not len(unsorted):
+        return None
+    order = np.arange(len(start))
+    for low, high in zip(
+        np.searchsorted(rank, unsorted), np.searchsorted(rank, unsorted, side="right"), strict=True
+    ):
+        order[low:high] = low + np.argsort(start[low:high], kind="stable")
+    return order

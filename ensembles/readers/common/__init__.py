@@ -1,0 +1,1 @@
+"""Parts shared by the readers of all formats."""

@@ -1,0 +1,1 @@
+"""Parts shared by the readers of other tools' formats: tables of calls, names and sorted events."""

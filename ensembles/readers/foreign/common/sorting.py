@@ -1,0 +1,182 @@
+"""Blocks of calls, in whatever order they come, put into the order of rank and start in bounded memory.
+
+What is too much for memory is sorted piece by piece into a temporary file; the pieces are then merged into
+a second one, a window of each at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from ensembles.model.events import COLUMNS
+from ensembles.readers.foreign.common.column_file import ColumnFile, StoredRows
+
+IN_MEMORY_EVENTS = 1 << 22
+"""So many calls are held at a time, in 0.24 GB (0.4 GB while they are sorted): fewer need no file."""
+
+MERGED_EVENTS = 1 << 20
+"""So many calls are looked at together when pieces are merged."""
+
+_LEAST_WINDOW = 256
+
+
+class MemoryTable:
+    """Rows of all columns in memory, as `columnfile.Table` has them in a file."""
+
+    def __init__(self, columns: dict[str, np.ndarray]) -> None:
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return len(self._columns["rank"])
+
+    def read(self, low: int, high: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+        """Rows `low` to `high` of some columns, or of all."""
+        return {
+            name: self._columns[name][max(low, 0) : high] for name in (COLUMNS if names is None else names)
+        }
+
+    def mapped(self) -> dict[str, np.ndarray]:
+        """All rows of all columns."""
+        return dict(self._columns)
+
+
+def sorted_table(
+    blocks: Iterable[Mapping[str, np.ndarray]], trace: str, in_memory: int = 0, merged: int = 0
+) -> MemoryTable | StoredRows:
+    """All calls of some blocks by rank and start; those equal in both stay in the order in which they came.
+
+    Parameters
+    ----------
+    blocks : iterable of mapping
+        Every block has all columns.
+    trace : str
+        What they are from, for messages.
+    in_memory, merged : int
+        In place of `IN_MEMORY_EVENTS` and `MERGED_EVENTS`.
+
+    Raises
+    ------
+    EnsioError
+        There is no room for a temporary file.
+    """
+    in_memory = in_memory or IN_MEMORY_EVENTS
+    held: list[Mapping[str, np.ndarray]] = []
+    count = 0
+    pieces: list[StoredRows] = []
+    file: ColumnFile | None = None
+    try:
+        for block in blocks:
+            length = len(block["rank"])
+            if held and count + length > in_memory:
+                file = file or ColumnFile(trace)
+                pieces.append(_stored(held, file))
+                held, count = [], 0
+            held.append(block)
+            count += length
+        if file is None:
+            return MemoryTable(_sorted(held))
+        pieces.append(_stored(held, file))
+        return _merged(pieces, trace, merged or MERGED_EVENTS)
+    finally:
+        if file is not None:
+            file.close()
+
+
+def _order_of(columns: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """The order by rank and start; None: it is so already."""
+    rank, start = columns["rank"], columns["start"]
+    same, later = rank[1:] == rank[:-1], start[1:] >= start[:-1]
+    if bool(np.all((rank[1:] > rank[:-1]) | (same & later))):
+        return None
+    return np.lexsort((start, rank))
+
+
+def _sorted(held: list[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The columns of some blocks, sorted; the blocks are let go."""
+    columns = {}
+    blocks = [dict(block) for block in held]
+    held.clear()
+    for name, dtype in COLUMNS.items():
+        # Column by column, so that not everything is held twice.
+        columns[name] = np.concatenate([block.pop(name) for block in blocks] or [np.empty(0, dtype)])
+    order = _order_of(columns)
+    if order is not None:
+        for name in columns:
+            columns[name] = columns[name][order]
+    return columns
+
+
+def _stored(held: list[Mapping[str, np.ndarray]], file: ColumnFile) -> StoredRows:
+    columns = _sorted(held)
+    table = file.reserve(len(columns["rank"]))
+    for name, column in columns.items():
+        table.write(name, 0, column)
+    return table
+
+
+class _Window:
+    """The next rows of a piece."""
+
+    def __init__(self, piece: StoredRows, rows: int) -> None:
+        self._piece = piece
+        self._rows = rows
+        self._low = 0
+        self.keys: dict[str, np.ndarray] = {}
+        self._fill()
+
+    def _fill(self) -> None:
+        self.keys = self._piece.read(self._low, self._low + self._rows, ("rank", "start"))
+
+    def __len__(self) -> int:
+        return len(self.keys["rank"])
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """Key of the last row in sight."""
+        return int(self.keys["rank"][-1]), int(self.keys["start"][-1])
+
+    @property
+    def sees_end(self) -> bool:
+        """Whether all that is left of the piece is in sight."""
+        return self._low + len(self) >= len(self._piece)
+
+    def until(self, bound: tuple[int, int], with_equals: bool) -> int:
+        """How many rows in sight come before a key, or are equal to it."""
+        rank, start = bound
+        low = int(np.searchsorted(self.keys["rank"], rank, "left"))
+        high = int(np.searchsorted(self.keys["rank"], rank, "right"))
+        side: Literal["left", "right"] = "right" if with_equals else "left"
+        return low + int(np.searchsorted(self.keys["start"][low:high], start, side))
+
+    def take(self, count: int) -> dict[str, np.ndarray]:
+        """The next rows, and look on."""
+        rows = self._piece.read(self._low, self._low + count)
+        self._low += count
+        self._fill()
+        return rows
+
+
+def _merged(pieces: Sequence[StoredRows], trace: str, at_a_time: int) -> StoredRows:
+    out = ColumnFile(trace).reserve(sum(map(len, pieces)))
+    windows = [_Window(piece, max(at_a_time // len(pieces), _LEAST_WINDOW)) for piece in pieces]
+    done = 0
+    while windows := [window for window in windows if len(window)]:
+        # What comes after the earliest end of sight may have to wait for rows that are not in sight yet.
+        ends = [(window.last, place) for place, window in enumerate(windows) if not window.sees_end]
+        bound, at = min(ends) if ends else (max(window.last for window in windows), len(windows))
+        # Of equal rows, those of earlier pieces come first, and the piece of the bound may have more of them.
+        taken = [
+            window.take(count)
+            for place, window in enumerate(windows)
+            if (count := window.until(bound, with_equals=place <= at))
+        ]
+        keys = {name: np.concatenate([rows[name] for rows in taken]) for name in ("rank", "start")}
+        order = _order_of(keys)
+        for name in COLUMNS:
+            column = np.concatenate([rows.pop(name) for rows in taken])
+            out.write(name, done, column if order is None else column[order])
+        done += len(keys["rank"])
+    return out

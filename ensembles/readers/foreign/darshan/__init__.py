@@ -1,0 +1,1 @@
+"""Darshan logs, read with Darshan's library."""

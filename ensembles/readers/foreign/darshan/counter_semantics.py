@@ -1,0 +1,106 @@
+"""Which of Darshan's counters count which calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ensembles.model.events import Call
+
+BUCKETS = (
+    ("0_100", 0, 100),
+    ("100_1K", 101, 1024),
+    ("1K_10K", 1025, 10 * 1024),
+    ("10K_100K", 10 * 1024 + 1, 100 * 1024),
+    ("100K_1M", 100 * 1024 + 1, 1 << 20),
+    ("1M_4M", (1 << 20) + 1, 4 << 20),
+    ("4M_10M", (4 << 20) + 1, 10 << 20),
+    ("10M_100M", (10 << 20) + 1, 100 << 20),
+    ("100M_1G", (100 << 20) + 1, 1 << 30),
+    ("1G_PLUS", (1 << 30) + 1, (1 << 63) - 1),
+)
+"""Darshan's classes of request sizes: the end of the counter's name, the least and the largest size."""
+
+
+class CounterMapping(NamedTuple):
+    """Where a module counts calls of a kind: the sum of counters, their bytes, and times (names without the
+    module's prefix)."""
+
+    call: Call
+    counts: tuple[str, ...]
+    moved: str | None
+    time: str
+    longest: str | None
+    first: tuple[str, ...]
+    last: tuple[str, ...]
+    sizes: str | None
+
+
+def _ways(
+    layer: str,
+    names: tuple[str, str, str],
+    reads: Sequence[str],
+    writes: Sequence[str],
+    others: Sequence[str],
+    sizes: str | None,
+    longest: bool,
+) -> tuple[CounterMapping, ...]:
+    transfers = (
+        CounterMapping(
+            Call(name, layer, op),
+            tuple(counts),
+            f"BYTES_{done}",
+            f"F_{kind}_TIME",
+            f"F_MAX_{kind}_TIME" if longest else None,
+            (f"F_{kind}_START_TIMESTAMP",),
+            (f"F_{kind}_END_TIMESTAMP",),
+            None if sizes is None else f"SIZE_{kind}_{sizes}",
+        )
+        for name, op, counts, kind, done in (
+            (names[0], "read", reads, "READ", "READ"),
+            (names[1], "write", writes, "WRITE", "WRITTEN"),
+        )
+    )
+    first = ("F_OPEN_START_TIMESTAMP", "F_CLOSE_START_TIMESTAMP")
+    last = ("F_OPEN_END_TIMESTAMP", "F_CLOSE_END_TIMESTAMP")
+    metadata = CounterMapping(
+        Call(names[2], layer, "meta"), tuple(others), None, "F_META_TIME", None, first, last, None
+    )
+    return (*transfers, metadata)
+
+
+_KINDS = ("INDEP", "COLL", "SPLIT", "NB")
+WAYS: dict[str, tuple[CounterMapping, ...]] = {
+    "POSIX": _ways(
+        "posix",
+        ("read", "write", "open, seek, stat, sync"),
+        ["READS"],
+        ["WRITES"],
+        ["OPENS", "SEEKS", "STATS", "FSYNCS", "FDSYNCS"],
+        "",
+        True,
+    ),
+    "MPI-IO": _ways(
+        "mpiio",
+        ("MPI_File_read", "MPI_File_write", "MPI_File_open, MPI_File_sync"),
+        [f"{kind}_READS" for kind in _KINDS],
+        [f"{kind}_WRITES" for kind in _KINDS],
+        ["INDEP_OPENS", "COLL_OPENS", "SYNCS"],
+        "AGG_",
+        True,
+    ),
+    "STDIO": _ways(
+        "stdio",
+        ("fread", "fwrite", "fopen, fseek, fflush"),
+        ["READS"],
+        ["WRITES"],
+        ["OPENS", "SEEKS", "FLUSHES"],
+        None,
+        False,
+    ),
+}
+"""By module, in the order in which they come: what is counted of reads, writes and other calls. Functions
+that do the same are counted together, under the name of the first."""
+
+PREFIX = {"POSIX": "POSIX_", "MPI-IO": "MPIIO_", "STDIO": "STDIO_"}
+CALLS = tuple(way.call for ways in WAYS.values() for way in ways)

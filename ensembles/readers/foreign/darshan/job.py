@@ -1,0 +1,211 @@
+"""What a Darshan log says about the job, and what has to be said about the log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ensembles.model.events import Call
+from ensembles.model.metadata import Mount, Process, RunMetadata
+from ensembles.readers.foreign.darshan.counter_semantics import WAYS
+from ensembles.readers.foreign.darshan.counters import Counters
+from ensembles.readers.foreign.darshan.header import DamagedLog
+from ensembles.readers.foreign.darshan.segments import CALLS, Converter, SegmentBlocks
+
+MOST_TASKS = 1 << 24
+"""More tasks no machine has."""
+
+_LATEST_NS = (1 << 33) * 10**9
+_MODULE_OF = {"DXT_POSIX": "POSIX", "DXT_MPIIO": "MPI-IO"}
+_UNDERSTOOD = {*WAYS, *CALLS, "LUSTRE", "HEATMAP", "BG/Q"}
+_CORRUPT_VERSION = "3.20"
+
+
+@dataclass(slots=True)
+class JobState:
+    """What is known of a log while it is read.
+
+    Attributes
+    ----------
+    has_segments : bool
+    """
+
+    has_segments: bool = False
+    start_ns: int = 0
+    end_ns: int = 0
+    command: str = ""
+    version: str = ""
+    modules: dict[str, dict[str, Any]] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()
+    paths: dict[int, str] = field(default_factory=dict)
+    counted: Counter[Call] = field(default_factory=Counter)
+    nameless: set[int] = field(default_factory=set)
+    hosts: dict[int, str] = field(default_factory=dict)
+    _numbers: dict[str, int] = field(default_factory=lambda: {"": 0})
+
+    def add_names(self, identity: np.ndarray, names: list[str]) -> None:
+        """Paths of files."""
+        self.paths.update(zip(identity.tolist(), map(str, names), strict=True))
+
+    def see(self, metadata: RunMetadata, identity: np.ndarray) -> np.ndarray:
+        """Index of each file among those of the run, which learns those it lacks: int64, shape (n,)."""
+        found = np.empty(len(identity), np.int64)
+        for i, known in enumerate(identity.tolist()):
+            path = self.paths.get(known, "")
+            if not path:
+                self.nameless.add(known)
+            if path not in self._numbers:
+                self._numbers[path] = len(metadata.files)
+                metadata.files.append(path)
+            found[i] = self._numbers[path]
+        return found
+
+    def see_hosts(self, rank: np.ndarray, host: np.ndarray, names: list[str]) -> None:
+        """On which nodes ranks ran."""
+        for of_rank, number in zip(rank.tolist(), host.tolist(), strict=True):
+            self.hosts.setdefault(of_rank, str(names[number]))
+
+    def count(self, parts: SegmentBlocks) -> None:
+        """Count segments."""
+        self.has_segments = True
+        read, write = CALLS[parts.module]
+        writes = int(parts.count[parts.is_write > 0].sum())
+        self.counted[write] += writes
+        self.counted[read] += parts.length - writes
+
+
+def describe(metadata: RunMetadata, state: JobState, head: dict[str, Any]) -> None:
+    """Take what the log says about the job.
+
+    Raises
+    ------
+    DamagedLog
+        That makes no sense.
+    """
+    job = head["job"]
+    tasks, state.start_ns, state.end_ns = int(job["nprocs"]), int(job["start_ns"]), int(job["end_ns"])
+    if not 1 <= tasks <= MOST_TASKS:
+        raise DamagedLog(f"it speaks of a job of {tasks:,} tasks")
+    if not 0 <= state.start_ns <= _LATEST_NS or not 0 <= state.end_ns <= _LATEST_NS:
+        raise DamagedLog("its job has no sensible time")
+    state.command, state.version, state.modules = str(job["command"]), str(head["version"]), head["modules"]
+    state.mounts = tuple(Mount(str(point), str(kind), "") for point, kind in head["mounts"])
+    told = dict(line.partition("=")[::2] for line in job["metadata"].splitlines())
+    metadata.tasks = tasks
+    metadata.origin_unix_ns = state.start_ns
+    metadata.job, metadata.uid = str(job["jobid"]), str(job["uid"])
+    metadata.user = metadata.uid
+    metadata.recorder = f"Darshan {told.get('lib_ver', '')}".strip()
+
+
+def finish(metadata: RunMetadata, state: JobState, counters: Counters, converter: Converter) -> None:
+    """Put the rest into the metadata, once the log has been gone through."""
+    metadata.mode = "trace" if state.has_segments else "profile"
+    metadata.threads = len(converter.threads) if state.has_segments else metadata.tasks
+    metadata.hosts = sorted({host for host in state.hosts.values() if host})
+    if state.mounts:
+        metadata.mounts = {metadata.hosts[0] if metadata.hosts else "": state.mounts}
+    lost = _lost(state, counters)
+    ranks = sorted({0, *state.hosts, *counters.table.rank.tolist()})
+    threads = Counter(rank for rank, _ in converter.threads)
+    first = 0
+    for rank in ranks:
+        count = threads[rank] if state.has_segments else 1
+        metadata.processes.append(_process(state, rank, count, first, lost if rank == 0 else 0))
+        first += count
+    for sentence in _notes(metadata, state, counters, converter, lost):
+        metadata.note(sentence)
+
+
+def _process(state: JobState, rank: int, threads: int, first_thread: int, lost: int) -> Process:
+    command = tuple(state.command.split(" ")) if state.command else ()
+    return Process(
+        rank=rank,
+        host=state.hosts.get(rank, ""),
+        pid=0,
+        parent_pid=0,
+        program=command[0] if command and command[0].startswith("/") else "",
+        command=command,
+        cwd="",
+        user="",
+        start_unix_ns=state.start_ns,
+        end_unix_ns=max(state.end_ns, state.start_ns),
+        ended=True,
+        threads=threads,
+        first_thread=first_thread,
+        dropped_events=lost,
+        excluded_calls=0,
+        lost_calls=lost,
+        source="",
+    )
+
+
+def _lost(state: JobState, counters: Counters) -> int:
+    """Reads and writes that the counters know, but DXT lacks, of the modules that it traced."""
+    traced = [call for module in CALLS if module in state.modules for call in CALLS[module]]
+    counted = {call: counters.sums[call].count for call in traced if call in counters.sums}
+    if not state.has_segments:
+        return 0
+    return sum(max(count - state.counted[call], 0) for call, count in counted.items())
+
+
+def _notes(
+    metadata: RunMetadata, state: JobState, counters: Counters, converter: Converter, lost: int
+) -> list[str]:
+    notes = []
+    full = [module for module, known in state.modules.items() if known["partial"]]
+    if full:
+        notes.append(
+            f"Darshan's memory for {', '.join(full)} was full, and what came after that is missing: give it "
+            "more (DARSHAN_MODMEM, or MODMEM in its configuration)"
+        )
+    if lost:
+        notes.append(f"{lost:,} reads and writes are counted by Darshan, but DXT did not keep them")
+    if state.has_segments:
+        notes += _only_counted(state, counters)
+    else:
+        notes.append(
+            "Darshan's counters say how many calls there were and how long they took together, not when "
+            "each was made nor how long it took: record with DXT (DXT_ENABLE_IO_TRACE=1) or with ensio run "
+            "for that"
+        )
+        if counters.shared_records:
+            notes.append(
+                f"{counters.shared_records:,} records of files are sums over all ranks: what each rank did "
+                "is not known of these"
+            )
+    passed = sorted(set(state.modules) - _UNDERSTOOD)
+    if passed:
+        notes.append(f"what Darshan's modules {', '.join(passed)} counted is not shown")
+    if state.nameless:
+        notes.append(f"the log lacks the names of {len(state.nameless):,} files")
+    if counters.negative_times:
+        notes.append(
+            f"{counters.negative_times:,} times that Darshan added up are negative, as by a clock that was "
+            "set back, and are taken for none"
+        )
+    if converter.turned:
+        notes.append(f"{converter.turned:,} calls ended before they began, and are shown without a duration")
+    if state.version == _CORRUPT_VERSION:
+        notes.append("Darshan 3.2.0 wrote this log, and is known to have corrupted counters")
+    return notes
+
+
+def _only_counted(state: JobState, counters: Counters) -> list[str]:
+    """What is not among the calls of a log with DXT."""
+    traced = {_MODULE_OF[module] for module in CALLS if module in state.modules}
+    texts = []
+    for module, ways in WAYS.items():
+        for way in ways:
+            found = counters.sums.get(way.call)
+            if found is not None and found.count and not (module in traced and way.moved):
+                time = f"{found.time_ns * 1e-9:.3g} s"
+                texts.append(
+                    f"{found.count:,} × {way.call.name.replace(', ', '/')} of {way.call.layer} ({time})"
+                )
+    if not texts:
+        return []
+    return ["DXT traces reads and writes of POSIX and MPI-IO; only counted are " + ", ".join(texts)]

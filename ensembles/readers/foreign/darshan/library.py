@@ -1,0 +1,217 @@
+"""Darshan's own library (libdarshan-util, which comes with the package ``darshan``), without the rest of that
+package: its DataFrames take a second to import and microseconds a segment.
+
+Only `sandbox_process` calls it, in a process of its own: it trusts what it reads.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from array import array
+from collections.abc import Iterator
+from glob import escape, glob
+from typing import Any
+
+# The package's own declarations lack these. `struct darshan_fd_s` begins so.
+_MORE = """
+int darshan_log_get_mod(void *, int, void *, int);
+struct ensio_fd { char version[8]; int swap_flag; };
+"""
+
+_RECORDS = {
+    "POSIX": ("struct darshan_posix_file", "posix"),
+    "MPI-IO": ("struct darshan_mpiio_file", "mpiio"),
+    "STDIO": ("struct darshan_stdio_file", "stdio"),
+}
+"""Modules of counters: the type of their records, and how the names of their counters are called."""
+
+_COMPONENT_COUNTERS = 7
+
+
+class DarshanError(Exception):
+    """The library failed; the text says at what."""
+
+
+def is_installed() -> bool:
+    """Whether the package and what it stands on are there, without importing them."""
+    return all(importlib.util.find_spec(name) is not None for name in ("darshan", "cffi"))
+
+
+def _declarations(folder: str) -> str:
+    """The package's C declarations, by its file: importing the package would import all of it."""
+    place = os.path.join(folder, "backend", "api_def_c.py")
+    spec = importlib.util.spec_from_file_location("_ensio_darshan_declarations", place)
+    if spec is None or spec.loader is None:
+        raise DarshanError(f"load {place}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.load_darshan_header() + _MORE
+
+
+class Log:
+    """An open log.
+
+    Parameters
+    ----------
+    path : str
+
+    Raises
+    ------
+    DarshanError
+        The library cannot be loaded, or does not open the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        import cffi
+
+        spec = importlib.util.find_spec("darshan")
+        folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+        if not folders:
+            raise DarshanError("find the package darshan")
+        self.ffi = cffi.FFI()
+        self.ffi.cdef(_declarations(folders[0]))
+        bundled = glob(
+            os.path.join(escape(os.path.dirname(folders[0])), "darshan.libs", "libdarshan-util*.so*")
+        )
+        try:
+            self.library: Any = self.ffi.dlopen(bundled[0] if bundled else "libdarshan-util.so")
+        except OSError as error:
+            raise DarshanError(f"load libdarshan-util ({error})") from error
+        self.knows_threads = "pthread_id" in dict(self.ffi.typeof("segment_info").fields)
+        self._handle = self.library.darshan_log_open(os.fsencode(path))
+        if self._handle == self.ffi.NULL:
+            raise DarshanError("open the log")
+        self.swapped = bool(self.ffi.cast("struct ensio_fd *", self._handle).swap_flag)
+
+    def _text(self, value: Any, longest: int) -> str:
+        return os.fsdecode(self.ffi.string(value, longest))
+
+    def job(self) -> dict[str, Any]:
+        """``uid``, ``jobid``, ``nprocs``, ``start_ns`` and ``end_ns`` since 1970, ``metadata`` (lines) and
+        ``command``."""
+        record = self.ffi.new("struct darshan_job *")
+        if self.library.darshan_log_get_job(self._handle, record) < 0:
+            raise DarshanError("read the description of the job")
+        command = self.ffi.new("char[]", 8192)
+        if self.library.darshan_log_get_exe(self._handle, command) < 0:
+            raise DarshanError("read the name of the program")
+        return {
+            "uid": record.uid,
+            "jobid": record.jobid,
+            "nprocs": record.nprocs,
+            "start_ns": record.start_time_sec * 10**9 + record.start_time_nsec,
+            "end_ns": record.end_time_sec * 10**9 + record.end_time_nsec,
+            "metadata": self._text(record.metadata, 1024),
+            "command": self._text(command, 8191),
+        }
+
+    def mounts(self) -> list[tuple[str, str]]:
+        """Mount points and the types of their file systems."""
+        found = self.ffi.new("struct darshan_mnt_info **")
+        count = self.ffi.new("int *")
+        if self.library.darshan_log_get_mounts(self._handle, found, count) < 0:
+            raise DarshanError("read the mount points")
+        return [
+            (self._text(found[0][i].mnt_path, 3015), self._text(found[0][i].mnt_type, 3015))
+            for i in range(count[0])
+        ]
+
+    def modules(self) -> dict[str, dict[str, Any]]:
+        """By name: ``number``, ``version``, ``partial``."""
+        found = self.ffi.new("struct darshan_mod_info **")
+        count = self.ffi.new("int *")
+        self.library.darshan_log_get_modules(self._handle, found, count)
+        entries = [found[0][i] for i in range(count[0])]
+        return {
+            f"number {entry.idx}" if entry.name == self.ffi.NULL else self._text(entry.name, 64): {
+                "number": entry.idx,
+                "version": entry.ver,
+                "partial": bool(entry.partial_flag),
+            }
+            for entry in entries
+        }
+
+    def names(self) -> tuple[array[int], list[str]]:
+        """Identities of files and their paths."""
+        found = self.ffi.new("struct darshan_name_record **")
+        count = self.ffi.new("int *")
+        self.library.darshan_log_get_name_records(self._handle, found, count)
+        entries = [found[0][i] for i in range(count[0])]
+        identities = array("Q", (entry.id for entry in entries))
+        return identities, [self._text(entry.name, 65536) for entry in entries]
+
+    def counter_names(self, module: str) -> tuple[list[str], list[str]]:
+        """Of the counters that are whole numbers, and of the others."""
+        _, prefix = _RECORDS[module]
+        return self._listed(f"{prefix}_counter_names"), self._listed(f"{prefix}_f_counter_names")
+
+    def _listed(self, variable: str) -> list[str]:
+        names: list[str] = []
+        table = getattr(self.library, variable)
+        while not (name := self._text(table[len(names)], 64)).endswith("_NUM_INDICES"):
+            names.append(name)
+        return names
+
+    def records(self, module: str, number: int) -> Iterator[Any]:
+        """The records of a module of counters, each valid until the next is asked for.
+
+        Raises
+        ------
+        DarshanError
+            The library cannot go on.
+        """
+        kind = _RECORDS[module][0] if module in _RECORDS else "struct darshan_lustre_record"
+        while True:
+            place = self.ffi.new("void **")
+            found = self.library.darshan_log_get_record(self._handle, number, place)
+            if found < 0:
+                raise DarshanError(f"read the records of {module}")
+            if found == 0:
+                return
+            yield self.ffi.cast(f"{kind} *", place[0])
+            self.library.darshan_free(place[0])
+
+    def counter_shape(self, module: str) -> tuple[int, int]:
+        """How many counters are whole numbers, and how many are not: a record is its file's identity, the
+        rank, and these, of 8 bytes each."""
+        fields = dict(self.ffi.typeof(_RECORDS[module][0]).fields)
+        return fields["counters"].type.length, fields["fcounters"].type.length
+
+    def counters(self, module: str, number: int, most: int) -> Iterator[bytes]:
+        """Records of a module, at most so many at a time."""
+        size = 8 * (2 + sum(self.counter_shape(module)))
+        rows: list[bytes] = []
+        for record in self.records(module, number):
+            rows.append(bytes(self.ffi.buffer(record, size)))
+            if len(rows) == most:
+                yield b"".join(rows)
+                rows = []
+        if rows:
+            yield b"".join(rows)
+
+    def layouts(self, number: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+        """Identity of each file on Lustre, and the components of its layout."""
+        for record in self.records("LUSTRE", number):
+            components, place = [], 0
+            for i in range(record.num_comps):
+                component = record.comps[i]
+                values = [component.counters[k] for k in range(_COMPONENT_COUNTERS)]
+                targets = max(min(values[1], record.num_stripes - place), 0)
+                components.append(
+                    {
+                        "counters": values,
+                        "pool": self._text(component.pool_name, 16),
+                        "targets": [record.ost_ids[place + k] for k in range(targets)],
+                    }
+                )
+                place += targets
+            yield record.base_rec.id, components
+
+    def read_into(self, number: int, buffer: Any, length: int) -> int:
+        """Put the next bytes of a module into a buffer: how many there were; fewer than asked for only at its
+        end, after which it would begin again."""
+        done = self.library.darshan_log_get_mod(self._handle, number, self.ffi.from_buffer(buffer), length)
+        if done < 0:
+            raise DarshanError("unpack the records of DXT")
+        return done

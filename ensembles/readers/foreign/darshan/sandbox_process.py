@@ -1,0 +1,204 @@
+"""The process in which Darshan's library reads a log: a crash on a damaged log ends only this process.
+
+It is started as ``python -m``, this module, and the arguments LOG, DESCRIPTOR and SEGMENTS. It writes frames
+(`frames`) to standard output. DXT segments are unpacked into the shared memory of the descriptor, which has
+room for SEGMENTS of them. A byte on standard input says that they were taken.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import resource
+import struct
+import sys
+from array import array
+from typing import Any
+
+from ensembles.model.errors import EnsioError
+from ensembles.readers.foreign.darshan.frames import ROWS, SEGMENT_BYTES, write_frame
+from ensembles.readers.foreign.darshan.header import LONGEST, MOST_JOB_BYTES, Header, check_job, read_header
+from ensembles.readers.foreign.darshan.library import DarshanError, Log
+
+COUNTED = ("MPI-IO", "POSIX", "STDIO")
+TRACED = ("DXT_MPIIO", "DXT_POSIX")
+
+_RECORD = "Qqq64sqq"
+_FIRST_WITH_THREADS = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
+_MOST_TIMES_PACKED = 200
+_PACKED_CHECK_BYTES = 1 << 26
+_LEAST_SECONDS = 60
+_BYTES_PER_SECOND = 1 << 20
+_LEAST_MEMORY = 1 << 29
+_MEMORY_PER_NAME_BYTE = 128
+
+
+def main(path: str, descriptor: int, room: int) -> int:
+    """Read the log, tell what is in it."""
+    out = sys.stdout.buffer
+    try:
+        with open(path, "rb") as file:
+            header = read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
+            file.seek(header.job[0])
+            check_job(path, header, file.read(min(header.job[1], MOST_JOB_BYTES)))
+        _limit(os.stat(path).st_size, header)
+        _tell(path, header, out, descriptor, room)
+    except EnsioError as error:
+        write_frame(out, {"kind": "error", "text": str(error)})
+    except DarshanError as error:
+        write_frame(out, {"kind": "error", "failed": str(error)})
+    except MemoryError:
+        write_frame(out, {"kind": "error", "failed": "read the log in bounded memory"})
+    return 0
+
+
+def _limit(size_bytes: int, header: Header) -> None:
+    """No core file, no more time and memory than a log of this size can need."""
+    _lower(resource.RLIMIT_CORE, 0)
+    seconds = _LEAST_SECONDS + size_bytes // _BYTES_PER_SECOND
+    _lower(resource.RLIMIT_CPU, seconds)
+    with open("/proc/self/statm", "rb") as file:
+        used = int(file.read().split()[0]) * mmap.PAGESIZE
+    most = used + _LEAST_MEMORY + _MEMORY_PER_NAME_BYTE * header.names[1]
+    _lower(resource.RLIMIT_AS, most)
+
+
+def _lower(which: int, most: int) -> None:
+    """Set a limit, unless there is a lower one."""
+    soft, hard = resource.getrlimit(which)
+    most = min([most, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)])
+    resource.setrlimit(which, (most, most))
+
+
+def _tell(path: str, header: Header, out: Any, descriptor: int, room: int) -> None:
+    log = Log(path)
+    modules = log.modules()
+    job = log.job()
+    write_frame(
+        out,
+        {"kind": "job", "job": job, "mounts": log.mounts(), "modules": modules, "version": header.version},
+    )
+    identities, names = log.names() if header.names[1] else (array("Q"), [])
+    if header.names[1] and not names:
+        raise DarshanError("read the names of the files")
+    for low in range(0, len(names), ROWS):
+        write_frame(out, {"kind": "names", "names": names[low : low + ROWS]}, [identities[low : low + ROWS]])
+    if "LUSTRE" in modules:
+        for identity, components in log.layouts(modules["LUSTRE"]["number"]):
+            write_frame(out, {"kind": "layout", "components": components}, [array("Q", [identity])])
+    packed = os.stat(path).st_size
+    for module in COUNTED:
+        if module in modules:
+            counters, times = log.counter_names(module)
+            head = {
+                "kind": "counters",
+                "module": module,
+                "counters": counters,
+                "times": times,
+                "shape": log.counter_shape(module),
+            }
+            unpacked = 0
+            for records in log.counters(module, modules[module]["number"], ROWS):
+                unpacked += len(records)
+                _check_packing(unpacked, packed)
+                write_frame(out, head, [array("B", records)])
+    shared = mmap.mmap(descriptor, room * SEGMENT_BYTES)
+    for module in TRACED:
+        if module in modules:
+            _check_version(path, module, modules[module]["version"], log)
+            _Segments(log, module, modules[module], shared, out, packed).tell()
+    write_frame(out, {"kind": "end"})
+
+
+def _check_version(path: str, module: str, version: int, log: Log) -> None:
+    """The declarations of the library tell which it knows: threads came with the last one."""
+    newest = _FIRST_WITH_THREADS[module] - (0 if log.knows_threads else 1)
+    if version > newest:
+        raise EnsioError(
+            f"{path} was written by a newer Darshan than the package darshan that is installed "
+            f"({module} {version}): pip install --upgrade darshan, once there is one for it"
+        )
+
+
+def _check_packing(unpacked: int, packed: int) -> None:
+    if unpacked > _PACKED_CHECK_BYTES and unpacked > _MOST_TIMES_PACKED * packed:
+        raise DarshanError("unpack records that are nothing like a program's (they are all alike)")
+
+
+class _Segments:
+    """The segments of a module of DXT, as many at a time as the shared memory holds."""
+
+    def __init__(
+        self, log: Log, module: str, known: dict[str, Any], shared: mmap.mmap, out: Any, packed: int
+    ) -> None:
+        self._log, self._module, self._number, self._out, self._packed = (
+            log,
+            module,
+            known["number"],
+            out,
+            packed,
+        )
+        self._has_threads = known["version"] >= _FIRST_WITH_THREADS[module]
+        self._has_offsets = module != "DXT_MPIIO" or known["version"] > 1
+        self._bytes = SEGMENT_BYTES if self._has_threads else SEGMENT_BYTES - 8
+        self._view = memoryview(shared)
+        self._room = len(shared) // SEGMENT_BYTES
+        self._used = self._unpacked = 0
+        self._rows: list[tuple[int, int, int, int]] = []
+        self._hosts: dict[bytes, int] = {}
+        self._host_of: list[int] = []
+        self._shape = struct.Struct((">" if log.swapped else "<") + _RECORD)
+
+    def tell(self) -> None:
+        """Go through the module."""
+        head = bytearray(self._shape.size)
+        while (got := self._log.read_into(self._number, head, len(head))) == len(head):
+            self._unpacked += len(head)
+            identity, rank, _, host, writes, reads = self._shape.unpack(head)
+            if min(writes, reads) < 0 or max(writes, reads) >= 1 << 48:
+                raise DarshanError(f"make sense of a record of {self._module}")
+            self._take(identity, rank, host.partition(b"\0")[0], writes, 1)
+            self._take(identity, rank, host.partition(b"\0")[0], reads, 0)
+        if got:
+            raise DarshanError(f"read the records of {self._module} to their end")
+        self._send()
+        self._view.release()
+
+    def _take(self, identity: int, rank: int, host: bytes, count: int, is_write: int) -> None:
+        while count:
+            if self._used == self._room:
+                self._send()
+            now = min(count, self._room - self._used)
+            length = now * self._bytes
+            # The packed segments lie behind each other: their width is the same in the whole module.
+            place = self._view[self._used * self._bytes :][:length]
+            if self._log.read_into(self._number, place, length) < length:
+                raise DarshanError(f"read the records of {self._module} to their end")
+            self._rows.append((identity, rank, now, is_write))
+            self._host_of.append(self._hosts.setdefault(host, len(self._hosts)))
+            self._used += now
+            count -= now
+            self._unpacked += length
+            _check_packing(self._unpacked, self._packed)
+
+    def _send(self) -> None:
+        if not self._used:
+            return
+        identities, ranks, counts, writes = zip(*self._rows, strict=True)
+        head = {
+            "kind": "segments",
+            "module": self._module,
+            "has_threads": self._has_threads,
+            "has_offsets": self._has_offsets,
+            "swapped": self._log.swapped,
+            "hosts": [os.fsdecode(host) for host in self._hosts],
+        }
+        columns = [array("q", values) for values in (ranks, counts, writes, self._host_of)]
+        write_frame(self._out, head, [array("Q", identities), *columns])
+        if sys.stdin.buffer.read(1) != b"+":
+            raise SystemExit(1)
+        self._used, self._rows, self._host_of, self._hosts = 0, [], [], {}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

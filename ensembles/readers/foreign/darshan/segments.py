@@ -1,0 +1,183 @@
+"""Segments of Darshan's DXT as columns of calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from mmap import mmap
+
+import numpy as np
+
+from ensembles.model.events import Call
+from ensembles.readers.foreign.darshan.frames import SEGMENT_BYTES
+from ensembles.readers.foreign.darshan.header import DamagedLog
+
+CALLS = {
+    "DXT_POSIX": (Call("read", "posix", "read"), Call("write", "posix", "write")),
+    "DXT_MPIIO": (Call("MPI_File_read", "mpiio", "read"), Call("MPI_File_write", "mpiio", "write")),
+}
+"""What reads and writes of a module are called: DXT does not say by which function they were made."""
+
+_READ, _WRITE = 1, 2
+_LONGEST_S = 1e9
+_MOST_THREADS = 1 << 16
+
+Columns = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentBlocks:
+    """Stretches of consecutive segments that are of one file, rank and kind; arrays of shape (n,).
+
+    Attributes
+    ----------
+    module : str
+    rank, count, is_write : ndarray of int64
+        ``count``: segments in the stretch.
+    file : ndarray of int64
+        Index into the files of the run.
+    has_threads, has_offsets, swapped : bool
+        Of the segments: old versions lack the thread, or the offset; or it is another machine's byte order.
+    """
+
+    module: str
+    rank: np.ndarray
+    count: np.ndarray
+    is_write: np.ndarray
+    file: np.ndarray
+    has_threads: bool
+    has_offsets: bool
+    swapped: bool
+
+    @property
+    def length(self) -> int:
+        """Number of segments."""
+        return int(self.count.sum())
+
+    @property
+    def width_bytes(self) -> int:
+        """Bytes of a segment."""
+        return SEGMENT_BYTES if self.has_threads else SEGMENT_BYTES - 8
+
+
+@dataclass(slots=True)
+class Converter:
+    """Makes columns of segments; remembers threads and MPI-IO calls, which tell what a POSIX call is inside.
+
+    The segments of DXT_MPIIO have to come first.
+
+    Attributes
+    ----------
+    calls : tuple of Call
+        Of the run; those of `CALLS` are among them.
+    turned : int
+        Segments that ended before they began, as their clock was set back; they got no duration.
+    threads : dict of (int, int) to int
+        Rank and the number that pthreads gave the thread → its number among those of the rank.
+    """
+
+    calls: tuple[Call, ...]
+    turned: int = 0
+    threads: dict[tuple[int, int], int] = field(default_factory=dict)
+    _per_rank: dict[int, int] = field(default_factory=dict)
+    _around: list[Columns] = field(default_factory=list)
+    _sorted: dict[int, tuple[tuple[np.ndarray, np.ndarray], ...]] | None = None
+
+    def columns(self, parts: SegmentBlocks, memory: mmap | bytes) -> Columns:
+        """The columns of the segments in the memory.
+
+        Raises
+        ------
+        DamagedLog
+            A number cannot be what it is said to be.
+        """
+        fields = [("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")]
+        fields += [("thread", "u8")] if parts.has_threads else []
+        order = ">" if parts.swapped else "<"
+        shape = np.dtype([(name, order + kind) for name, kind in fields])
+        segments = np.frombuffer(memory, shape, parts.length)
+        start_s, end_s = segments["start"].astype("f8"), segments["end"].astype("f8")
+        # Comparisons with NaN are false.
+        if not (np.abs(start_s).max() < _LONGEST_S and np.abs(end_s).max() < _LONGEST_S):
+            raise DamagedLog("a call has no sensible time")
+        length = segments["length"].astype("i8")
+        if length.min() < 0:
+            raise DamagedLog("a call moved a negative number of bytes")
+        start, end = _ns(start_s), _ns(end_s)
+        duration = end - start
+        self.turned += int((duration < 0).sum())
+        numbers = np.array([self.calls.index(call) for call in CALLS[parts.module]], "u2")
+        rank = np.repeat(parts.rank, parts.count)
+        thread = segments["thread"].astype("u8") if parts.has_threads else np.zeros(len(segments), "u8")
+        columns = {
+            "rank": rank.astype("u4"),
+            "thread": self._numbered(rank, thread),
+            "call": np.repeat(numbers[parts.is_write], parts.count),
+            "file": np.repeat(parts.file, parts.count).astype("u4"),
+            "offset": segments["offset"].astype("i8") if parts.has_offsets else np.full(len(length), -1),
+            "requested": length.astype("u8"),
+            "moved": length,
+            "start": start,
+            "duration": np.maximum(duration, 0),
+        }
+        if parts.module == "DXT_MPIIO":
+            columns["depth"] = columns["carried"] = np.zeros(len(length), "u1")
+            what = np.repeat(np.where(parts.is_write, _WRITE, _READ).astype("u1"), parts.count)
+            self._around.append(
+                {name: columns[name] for name in ("rank", "thread", "start")} | {"end": end, "what": what}
+            )
+        elif self._around:
+            columns["carried"] = self._carried(columns, start, end)
+            columns["depth"] = (columns["carried"] > 0).astype("u1")
+        return columns
+
+    def _numbered(self, rank: np.ndarray, thread: np.ndarray) -> np.ndarray:
+        """Threads numbered from 0 in each rank, in the order in which they are met."""
+        change = np.flatnonzero((rank[1:] != rank[:-1]) | (thread[1:] != thread[:-1])) + 1
+        first = np.concatenate([[0], change])
+        pairs = np.stack([rank[first].astype("u8"), thread[first]])
+        known, place = np.unique(pairs, axis=1, return_inverse=True)
+        numbers = np.empty(known.shape[1], "u2")
+        for i, (of_rank, pthread) in enumerate(zip(*known.tolist(), strict=True)):
+            number = self.threads.get((of_rank, pthread))
+            if number is None:
+                number = self.threads[of_rank, pthread] = self._per_rank.get(of_rank, 0)
+                self._per_rank[of_rank] = number + 1
+                if number >= _MOST_THREADS:
+                    raise DamagedLog(f"rank {of_rank} has more than {_MOST_THREADS:,} threads")
+            numbers[i] = number
+        return np.repeat(numbers[place.ravel()], np.diff(np.append(first, len(rank))))
+
+    def _carried(self, columns: Columns, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Which MPI-IO calls of the same thread lie around each call: those that read (1), that write (2)."""
+        if self._sorted is None:
+            self._sorted = self._by_thread()
+        key = columns["rank"].astype("i8") << 16 | columns["thread"]
+        order = np.argsort(key, kind="stable")
+        found = np.zeros(len(key), "u1")
+        unique, first = np.unique(key[order], return_index=True)
+        for thread, mine in zip(unique.tolist(), np.split(order, first[1:]), strict=True):
+            for what, (starts, ends) in zip((_READ, _WRITE), self._sorted.get(thread, ()), strict=False):
+                if len(starts):
+                    before = np.searchsorted(starts, start[mine], side="right")
+                    inside = (before > 0) & (ends[np.maximum(before, 1) - 1] >= end[mine])
+                    found[mine[inside]] |= what
+        return found
+
+    def _by_thread(self) -> dict[int, tuple[tuple[np.ndarray, np.ndarray], ...]]:
+        """Of each thread the starts of MPI-IO calls in their order, and the latest end up to each; those that
+        read, and those that write."""
+        around = {name: np.concatenate([part[name] for part in self._around]) for name in self._around[0]}
+        key = around["rank"].astype("i8") << 16 | around["thread"]
+        order = np.lexsort((around["start"], key))
+        unique, first = np.unique(key[order], return_index=True)
+        found = {}
+        for thread, mine in zip(unique.tolist(), np.split(order, first[1:]), strict=True):
+            parts = (mine[around["what"][mine] == what] for what in (_READ, _WRITE))
+            found[thread] = tuple(
+                (around["start"][part], np.maximum.accumulate(around["end"][part])) for part in parts
+            )
+        return found
+
+
+def _ns(seconds: np.ndarray) -> np.ndarray:
+    return np.rint(seconds * 1e9).astype("i8")

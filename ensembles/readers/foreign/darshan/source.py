@@ -1,0 +1,197 @@
+"""Darshan logs: DXT's segments as calls, or where there are none, what the counters add up to.
+
+The log is read by Darshan's own library, in a process of its own (`sandbox_process`).
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Call
+from ensembles.model.metadata import RunMetadata
+from ensembles.model.regions import RegionTable
+from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
+from ensembles.readers.foreign.darshan import counter_semantics, counters, job, segments
+from ensembles.readers.foreign.darshan.frames import SEGMENT_BYTES, FrameError, read_frame
+from ensembles.readers.foreign.darshan.header import LONGEST, DamagedLog, damaged, read_header
+from ensembles.readers.foreign.darshan.library import is_installed
+from ensembles.readers.foreign.darshan.lustre_layout import encode_attribute
+from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.ranktable import RankTable
+
+CALLS: tuple[Call, ...] = tuple(
+    dict.fromkeys((UNKNOWN_CALL, *counter_semantics.CALLS, *sum(segments.CALLS.values(), ())))
+)
+
+
+def read(path: str) -> DarshanImport:
+    """The log, to be gone through.
+
+    Raises
+    ------
+    EnsioError
+        It is not one that the library reads, or the library is not there.
+    """
+    try:
+        with open(path, "rb") as file:
+            read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
+    except OSError as error:
+        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+    if not is_installed():
+        raise EnsioError(
+            f"{path} is a Darshan log, which is read by the package darshan: pip install 'ensio[darshan]'"
+        )
+    return DarshanImport(path)
+
+
+class DarshanImport:
+    """A Darshan log (`ensembles.readers.foreign.common.import_table.ForeignTrace`).
+
+    Parameters
+    ----------
+    path : str
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.metadata = RunMetadata(0, 0, 0, CALLS, [""], [], [])
+        self._state = job.JobState()
+        self._counters = counters.Counters()
+        self._converter = segments.Converter(CALLS)
+
+    def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
+        """The reads and writes that DXT holds; the times of ranks are as their own clocks tell."""
+        memory = os.memfd_create("ensio-darshan")
+        try:
+            os.ftruncate(memory, max_events * SEGMENT_BYTES)
+            # Not closed, but left: arrays of an error's traceback may still look at it.
+            shared = mmap.mmap(memory, max_events * SEGMENT_BYTES, prot=mmap.PROT_READ)
+            yield from self._blocks(memory, shared, max_events)
+        except DamagedLog as error:
+            raise damaged(self.path, str(error)) from error
+        except FrameError as error:
+            raise damaged(self.path, "Darshan's library did not get through it") from error
+        finally:
+            os.close(memory)
+        job.finish(self.metadata, self._state, self._counters, self._converter)
+
+    def _blocks(self, memory: int, shared: mmap.mmap, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
+        # -P: modules of the folder in which somebody calls ensio are not ours.
+        child = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                f"{__package__}.sandbox_process",
+                self.path,
+                str(memory),
+                str(max_events),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[memory],
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        )
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            while True:
+                head, arrays = read_frame(child.stdout)
+                if head.get("kind") == "end":
+                    return
+                try:
+                    block = self._taken(head, arrays, shared, max_events)
+                except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
+                    raise FrameError from error
+                if block is not None:
+                    yield block
+                    with suppress(BrokenPipeError):
+                        child.stdin.write(b"+")
+                        child.stdin.flush()
+        finally:
+            child.kill()
+            with suppress(BrokenPipeError):
+                child.stdin.close()
+            child.stdout.close()
+            child.wait()
+
+    def _taken(
+        self, head: dict[str, Any], arrays: list[np.ndarray], shared: mmap.mmap, room: int
+    ) -> Mapping[str, np.ndarray] | None:
+        kind = head["kind"]
+        if kind == "error":
+            raise (
+                EnsioError(head["text"])
+                if "text" in head
+                else DamagedLog(f"Darshan's library could not {head['failed']}")
+            )
+        if kind == "job":
+            job.describe(self.metadata, self._state, head)
+        elif kind == "names":
+            self._state.add_names(arrays[0], head["names"])
+        elif kind == "layout":
+            self._add_layout(int(arrays[0][0]), head["components"])
+        elif kind == "counters":
+            columns = counters.counter_columns(arrays[0], *head["shape"])
+            self._check_ranks(columns[1], -1)
+            self._state.see(self.metadata, columns[0])
+            self._counters.add(head["module"], (head["counters"], head["times"]), columns)
+        elif kind == "segments":
+            return self._segments(head, arrays, shared, room)
+        return None
+
+    def _add_layout(self, identity: int, components: list[dict[str, Any]]) -> None:
+        attribute = encode_attribute(components)
+        path = self._state.paths.get(identity, "")
+        if attribute is not None and path:
+            self.metadata.file_facts.setdefault(path, {})["lustre.lov"] = attribute
+
+    def _segments(
+        self, head: dict[str, Any], arrays: list[np.ndarray], shared: mmap.mmap, room: int
+    ) -> Mapping[str, np.ndarray]:
+        identity, rank, count, is_write, host = arrays
+        parts = segments.SegmentBlocks(
+            head["module"],
+            rank,
+            count,
+            is_write,
+            self._state.see(self.metadata, identity),
+            bool(head["has_threads"]),
+            bool(head["has_offsets"]),
+            bool(head["swapped"]),
+        )
+        if len({len(column) for column in arrays}) != 1 or count.min() < 1 or parts.length > room:
+            raise FrameError
+        self._check_ranks(rank, 0)
+        self._state.see_hosts(rank, host, head["hosts"])
+        columns = self._converter.columns(parts, shared)
+        self._state.count(parts)
+        return columns
+
+    def _check_ranks(self, rank: np.ndarray, least: int) -> None:
+        if rank.min(initial=0) < least or rank.max(initial=0) >= self.metadata.tasks:
+            raise DamagedLog(
+                f"it speaks of rank {int(rank.max(initial=0)):,} of {self.metadata.tasks:,} tasks"
+            )
+
+    def regions(self) -> RegionTable:
+        """Darshan knows no phases and no regions."""
+        return RegionTable.empty()
+
+    def summary(self) -> CellSummary | None:
+        """The sums of the counters, where there are no calls; else None: the calls tell."""
+        return None if self._state.has_segments else self._counters.summary(self.metadata.files)
+
+    def ranks(self) -> RankTable | None:
+        """Likewise by rank; None too where the log holds sums over all ranks."""
+        return None if self._state.has_segments or self._counters.shared_records else self._counters.table

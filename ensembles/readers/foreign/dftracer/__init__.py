@@ -1,0 +1,1 @@
+"""DFTracer traces."""

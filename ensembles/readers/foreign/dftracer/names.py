@@ -1,0 +1,227 @@
+"""Names in DFTracer's traces: hashes of files and hosts, processes and their ranks, categories of calls."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from ensembles.readers.foreign.common.call_catalog import NO_IO, canonical_function
+from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
+from ensembles.readers.foreign.dftracer.lines import NO_ARGUMENTS, Record
+
+_LAYER_OF = {
+    "POSIX": "posix",
+    "STDIO": "stdio",
+    "MPIIO": "mpiio",
+    "MPI-IO": "mpiio",
+    "MPI_IO": "mpiio",
+    "MPI": "mpisync",
+    "HDF5": "hdf5",
+}
+_LARGEST_RANK = 1 << 24
+_MOST_REGION_NAMES = 1 << 16
+_AT_AN_OFFSET = frozenset(("pread", "pwrite", "preadv", "pwritev", "preadv2", "pwritev2"))
+
+
+class Names:
+    """All names of a trace, and the numbers that stand for them.
+
+    Attributes
+    ----------
+    codes : Numbers
+        (name, category) of a record → number of a call; `NO_IO`; or `REGION` less the number of a name of
+        a region.
+    pairs : Numbers
+        ((hash of host, host), (pid, tid)) → number of a thread.
+    files : Numbers
+        (hash of file, path) → number of a file.
+    region_names : list of str
+    """
+
+    NO_IO = -1
+    REGION = -2
+
+    def __init__(self) -> None:
+        self.calls = CallIds()
+        self.codes = IdTable(self._code)
+        self.pairs = IdTable(self._pair)
+        self.files = IdTable(self._file)
+        self.region_names: list[str] = []
+        self._traits: list[tuple[bool, bool, bool, bool]] = []
+        self._paths = FileIds()
+        self._path_of_hash: dict[Any, str] = {}
+        self._awaited: dict[Any, int] = {}
+        self._host_of_hash: dict[Any, str] = {}
+        self._text_of_hash: dict[Any, str] = {}
+        self._processes: dict[tuple[Any, int], TracedProcess] = {}
+        self._told_ranks: dict[tuple[Any, int], int] = {}
+        self._threads: list[tuple[TracedProcess, int]] = []
+        self._tasks = Tasks()
+        self._cwd = ""
+        self._host: Any = None
+        self._source = ""
+        self._moved = self._relative = False
+
+    def note_rank(self, line: bytes) -> None:
+        """A line that may tell the rank of a process."""
+        try:
+            record = msgspec.json.decode(line.strip().rstrip(b","), type=Record, strict=False)
+            args = record.args or NO_ARGUMENTS
+            rank = int(args.value) if args.name == "rank" else -1
+        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
+            return
+        if 0 <= rank < _LARGEST_RANK:
+            self._told_ranks[args.hhash or args.hostname, record.pid] = rank
+            self._tasks.reserve(rank)
+
+    def begin_file(self, source: str) -> None:
+        """The records that follow are those of another file."""
+        self._source, self._host, self._cwd = source, None, ""
+        self.pairs.clear()
+
+    def note(self, record: Record) -> None:
+        """A record of metadata."""
+        args = record.args or NO_ARGUMENTS
+        if not isinstance(args.value, int | str) or not isinstance(args.name, int | str):
+            return
+        name = str(args.name)
+        if record.name == "FH":
+            self._path_of_hash.setdefault(args.value, self._absolute(name))
+        elif record.name == "HH":
+            self._host_of_hash[args.value] = name
+            self._host = args.value
+        elif record.name == "SH":
+            self._text_of_hash[args.value] = name
+
+    def _absolute(self, path: str) -> str:
+        self._relative |= not path.startswith("/")
+        return os.path.normpath(os.path.join(self._cwd, path)) if path else ""
+
+    def note_life(self, record: Record, time_ns: int) -> None:
+        """The record of a process's start or end."""
+        args = record.args or NO_ARGUMENTS
+        process = self._process(args.hhash or args.hostname, record.pid)
+        process.seen(time_ns, time_ns)
+        if record.name == "end":
+            process.ended = True
+        if record.name == "start":
+            self._cwd = self._path_of_hash.get(args.cwd, self._cwd)
+            process.cwd = self._cwd
+            process.parent = args.ppid if isinstance(args.ppid, int) else 0
+            command = self._text_of_hash.get(args.cmd_hash, "")
+            process.command = tuple(word for word in command.split(";") if word)
+            program = self._text_of_hash.get(args.exec_hash, "")
+            if program.startswith("/"):
+                process.program = program
+            elif process.command and self._cwd:
+                process.program = os.path.normpath(os.path.join(self._cwd, process.command[0]))
+
+    def _process(self, host: Any, pid: int) -> TracedProcess:
+        host = self._host if host is None else host
+        process = self._processes.get((host, pid))
+        if process is None:
+            process = TracedProcess("", pid, source=self._source)
+            self._processes[host, pid] = process
+        return process
+
+    def _pair(self, key: Any) -> int:
+        (hhash, hostname), (pid, tid) = key
+        host = hhash if hhash is not None else hostname
+        process = self._process(host, pid)
+        if process.rank < 0:
+            host = self._host if host is None else host
+            process.rank = self._told_ranks.get((host, pid), self._told_ranks.get((None, pid), -1))
+            self._tasks.enter(process)
+        self._threads.append((process, self._tasks.thread(process, tid)))
+        return len(self._threads) - 1
+
+    def rank_and_thread(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rank and number of the thread of each of some `pairs`."""
+        unique, where = np.unique(pairs, return_inverse=True)
+        told = [(self._threads[pair][0].rank, self._threads[pair][1]) for pair in unique.tolist()]
+        table = np.array(told, np.int64).reshape(len(told), 2)
+        return table[where, 0], table[where, 1]
+
+    def note_times(self, pairs: np.ndarray, start: np.ndarray, end: np.ndarray) -> None:
+        """Processes lived from the first of these times to the last (ns since 1970)."""
+        for pair in np.unique(pairs).tolist():
+            mine = pairs == pair
+            self._threads[pair][0].seen(int(start[mine].min()), int(end[mine].max()))
+
+    def _code(self, key: Any) -> int:
+        name, category = key
+        layer = _LAYER_OF.get(category.upper())
+        if layer == "mpisync" and name.startswith("MPI_File_"):
+            layer = "mpiio"
+        if layer is None:
+            if len(self.region_names) < _MOST_REGION_NAMES:
+                self.region_names.append(f"{category}: {name}" if category else name)
+            return self.REGION - (len(self.region_names) - 1)
+        if name in NO_IO:
+            self._moved |= name in ("chdir", "fchdir")
+            return self.NO_IO
+        return self.calls.number(canonical_function(name, layer))
+
+    def traits(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Of each call: does it move bytes; at an offset of its own; is it lseek or ftell, which tells where
+        the position is; does it count items of a size."""
+        for call in self.calls.calls[len(self._traits) :]:
+            self._traits.append(
+                (
+                    call.op in ("read", "write"),
+                    call.name in _AT_AN_OFFSET,
+                    call.name in ("lseek", "ftell"),
+                    call.name in ("fread", "fwrite"),
+                )
+            )
+        return tuple(np.array(self._traits, bool)[codes].T)
+
+    def _file(self, key: Any) -> int:
+        fhash, path = key
+        if path is not None:
+            return self._paths.number(self._absolute(path))
+        if fhash is None or fhash in (0, "", "0"):
+            return 0
+        if fhash in self._path_of_hash:
+            return self._paths.number(self._path_of_hash[fhash])
+        # Its name may come later, in another file of the folder.
+        self._awaited[fhash] = self._paths.number(f"\0{fhash}")
+        return self._awaited[fhash]
+
+    def paths(self) -> list[str]:
+        """Paths by the numbers of files."""
+        paths = self._paths.paths
+        for fhash, number in self._awaited.items():
+            paths[number] = self._path_of_hash.get(fhash, f"file with the hash {fhash}")
+        return paths
+
+    def as_processes(self) -> list[Any]:
+        """All processes, by rank."""
+        for (host, _), process in self._processes.items():
+            process.host = self._host_of_hash.get(host, host if isinstance(host, str) else "")
+        return sorted(
+            (process.as_process() for process in self._processes.values()),
+            key=lambda process: (process.rank, process.first_thread),
+        )
+
+    def notes(self) -> list[str]:
+        """What is doubtful about the names."""
+        notes = []
+        nameless = sum(fhash not in self._path_of_hash for fhash in self._awaited)
+        if nameless:
+            notes.append(
+                f"the names of {nameless:,} files are not in the trace: they are called by their hashes"
+            )
+        if self._moved and self._relative:
+            notes.append("programs changed their folder: relative names are taken from where they began")
+        if not self._told_ranks:
+            notes.append("the trace tells no ranks: processes are numbered in the order of their start")
+        elif any(
+            process.rank >= 0 and process.rank not in set(self._told_ranks.values())
+            for process in self._processes.values()
+        ):
+            notes.append("some processes told no rank: they are numbered after the others")
+        return notes

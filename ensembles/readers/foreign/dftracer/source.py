@@ -1,0 +1,299 @@
+"""DFTracer's traces (``.pfw``, ``.pfw.gz``): a file of JSON records for each process, versions 1 to 4.
+
+docs/reference/formats/other-tools.md says what the records mean, and what they do not hold.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress, repeat
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.metadata import RunMetadata
+from ensembles.model.regions import KINDS, RegionTable
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.readers.foreign.dftracer.files import dftracer_files
+from ensembles.readers.foreign.dftracer.lines import (
+    NO_ARGUMENTS,
+    UNTOLD,
+    Record,
+    TextFile,
+)
+from ensembles.readers.foreign.dftracer.names import Names
+from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.ranktable import RankTable
+
+MOST_REGIONS = 1 << 20
+"""Functions of programs (C, C++, Python) are regions, which are held in memory: of more, the first."""
+
+_EVENT, _METADATA, _OTHER = range(3)
+_KIND_OF_PHASE = {"X": _EVENT, 1: _EVENT, "1": _EVENT, "M": _METADATA, 4: _METADATA, "4": _METADATA}
+_UNIT_NS = {"NS": 1, "US": 1_000, "MS": 1_000_000, "SEC": 1_000_000_000}
+_LATEST_NS = 1 << 62
+_OWN = "dftracer"
+_FIRST_LINES = 1000
+
+
+class DFTracerImport:
+    """A trace of DFTracer: one file, or all of a folder as one run.
+
+    Parameters
+    ----------
+    path : str
+
+    Raises
+    ------
+    EnsioError
+        A file cannot be read, or none has a record.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._names = Names()
+        self._unit_ns = 1_000
+        self._left_out = self._other = self._bad = self._sizeless = 0
+        self._region_blocks: list[dict[str, np.ndarray]] = []
+        self._regions = self._regions_left_out = 0
+        try:
+            files = dftracer_files(path)
+        except OSError as error:
+            raise EnsioError(f"{path} cannot be read: {error.strerror or error}") from error
+        firsts = {file: self._look_through(file) for file in files}
+        known = {file: first for file, first in firsts.items() if first is not None}
+        if not known:
+            raise EnsioError(f"{path} has no call of DFTracer with a time: there is nothing to read")
+        self._files = sorted(known, key=lambda file: (known[file], file))
+        self._without = [file for file in firsts if file not in known]
+        self.metadata = RunMetadata(
+            0, 0, min(known.values()), (), [], [], [], mode="trace", recorder="DFTracer"
+        )
+
+    def _look_through(self, path: str) -> int | None:
+        """Note the ranks that a file tells; the earliest time in its first block, ns; None: there is none."""
+        first, unit_ns = None, 1_000
+        for block in TextFile(path).blocks():
+            at = block.find(b'"rank"')
+            while at >= 0:
+                begin, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
+                end = end if end >= 0 else len(block)
+                self._names.note_rank(block[begin:end])
+                at = block.find(b'"rank"', end)
+            if first is None:
+                first, unit_ns = _first_time(block), _unit_in(block)
+        return None if first is None else first * unit_ns
+
+    def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
+        """Columns of the calls, some ten thousand a block."""
+        texts = []
+        for path in self._files:
+            self._unit_ns = 1_000
+            self._names.begin_file(os.path.basename(path))
+            text = TextFile(path)
+            texts.append(text)
+            for records in text.records():
+                for low in range(0, len(records), max_events):
+                    yield self._columns(records[low : low + max_events])
+        self._finish(texts)
+
+    def _columns(self, records: list[Record]) -> dict[str, np.ndarray]:
+        kinds = np.fromiter(
+            map(_KIND_OF_PHASE.get, map(attrgetter("ph"), records), repeat(_OTHER)), "u1", len(records)
+        )
+        self._other += int((kinds == _OTHER).sum())
+        own = np.fromiter(map(_OWN.__eq__, map(attrgetter("cat"), records)), bool, len(records))
+        # In their order: names of folders come before the start of a process there.
+        for record in compress(records, (kinds == _METADATA) | (own & (kinds == _EVENT))):
+            self._note(record)
+        events = list(compress(records, (kinds == _EVENT) & ~own))
+        codes = np.fromiter(
+            map(self._names.codes.__getitem__, map(attrgetter("name", "cat"), events)), "i8", len(events)
+        )
+        self._left_out += int((codes == self._names.NO_IO).sum())
+        numbers = _integers(events, ("ts", "dur"))
+        latest = _LATEST_NS // self._unit_ns
+        sound = ((numbers >= 0) & (numbers <= latest)).all(axis=1)
+        wanted = (codes >= 0) | (codes <= self._names.REGION)
+        self._bad += int((wanted & ~sound).sum())
+        chosen = wanted & sound
+        events, codes, numbers = list(compress(events, chosen)), codes[chosen], numbers[chosen]
+        args = [event.args or NO_ARGUMENTS for event in events]
+        pairs = np.fromiter(
+            map(
+                self._names.pairs.__getitem__,
+                zip(
+                    map(attrgetter("hhash", "hostname"), args),
+                    map(attrgetter("pid", "tid"), events),
+                    strict=True,
+                ),
+            ),
+            "i8",
+            len(events),
+        )
+        rank, thread = self._names.rank_and_thread(pairs)
+        start = numbers[:, 0] * self._unit_ns
+        duration = numbers[:, 1] * self._unit_ns
+        self._names.note_times(pairs, start, start + duration)
+        columns = {
+            "rank": rank,
+            "thread": thread,
+            "call": codes,
+            "start": start - self.metadata.origin_unix_ns,
+            "duration": duration,
+        }
+        calls = codes >= 0
+        self._keep_regions(columns, ~calls)
+        columns = {name: column[calls] for name, column in columns.items()}
+        args = list(compress(args, calls))
+        columns["file"] = np.fromiter(
+            map(self._names.files.__getitem__, map(attrgetter("fhash", "fname"), args)), "u4", len(args)
+        )
+        return {**columns, **self._sizes(codes[calls], _integers(args, ("ret", "count", "size", "offset")))}
+
+    def _sizes(self, codes: np.ndarray, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """What calls asked for, moved and where: `numbers` has ret, count, size and offset of each."""
+        told = numbers != UNTOLD
+        ret, count, size, offset = np.where(told, numbers, 0).T
+        has_ret, _, has_size, has_offset = told.T
+        moves, at_offset, seeks, counts_items = self._names.traits(codes)
+        item = np.where(counts_items & has_size, np.clip(size, 0, 1 << 31), 1)
+        most = (1 << 62) // np.maximum(item, 1)
+        failed = has_ret & (ret < 0)
+        moved = np.where(moves, np.clip(ret, 0, most) * item, 0)
+        self._sizeless += int((moves & ~has_ret).sum())
+        where = np.where(at_offset & has_offset, offset, -1)
+        where = np.where(seeks & has_ret, ret, where)
+        return {
+            "requested": np.where(moves, np.clip(count, 0, most) * item, 0).astype("u8"),
+            "moved": np.where(failed, -1, moved),
+            "offset": np.maximum(where, -1),
+        }
+
+    def _keep_regions(self, columns: Mapping[str, np.ndarray], mask: np.ndarray) -> None:
+        count = int(mask.sum())
+        kept = min(count, MOST_REGIONS - self._regions)
+        self._regions += kept
+        self._regions_left_out += count - kept
+        if kept:
+            self._region_blocks.append({name: column[mask][:kept] for name, column in columns.items()})
+
+    def _note(self, record: Record) -> None:
+        args = record.args or NO_ARGUMENTS
+        if _KIND_OF_PHASE.get(record.ph) == _EVENT:
+            self._names.note_life(record, min(max(record.ts, 0) * self._unit_ns, _LATEST_NS))
+        elif record.name == "CM" and args.name == "time_metric":
+            self._unit_ns = _UNIT_NS.get(str(args.value).upper(), 1_000)
+        else:
+            self._names.note(record)
+
+    def _finish(self, texts: Sequence[TextFile]) -> None:
+        names, metadata = self._names, self.metadata
+        metadata.calls, metadata.files = names.calls.calls, names.paths()
+        metadata.processes = names.as_processes()
+        metadata.tasks = max((process.rank for process in metadata.processes), default=-1) + 1
+        metadata.threads = sum(process.threads for process in metadata.processes)
+        metadata.hosts = sorted({process.host for process in metadata.processes if process.host})
+        metadata.clock_error_s = 0.0 if len(metadata.hosts) <= 1 else None
+        self._tell(texts, metadata)
+
+    def _tell(self, texts: Sequence[TextFile], metadata: RunMetadata) -> None:
+        note = metadata.note
+        if self._unit_ns >= 1_000:
+            note("DFTracer wrote times in steps of a microsecond: shorter calls have a duration of 0 or 1 µs")
+        note("DFTracer writes no errno, and of few calls whether they failed, or an offset")
+        for sentence in self._names.notes():
+            note(sentence)
+        torn = [text for text in texts if text.torn]
+        if torn:
+            note(f"{_some(torn)}: the end is missing, as where a program was killed; what is there is read")
+        lines = sum(text.skipped for text in texts) + self._bad
+        if lines:
+            note(f"{lines:,} lines make no sense and were passed over")
+        if self._without:
+            note(f"{len(self._without):,} files without a call were passed over")
+        if self._other:
+            note(f"{self._other:,} records that are counters or sums of calls were passed over")
+        if self._left_out:
+            note(f"{self._left_out:,} calls that are no I/O (fork, exec, pipe …) were left out")
+        if self._sizeless:
+            note(
+                f"of {self._sizeless:,} reads and writes the trace does not say how many bytes they moved "
+                "(it does where DFTRACER_INC_METADATA=1 was set)"
+            )
+        if self._regions_left_out:
+            note(f"{self._regions_left_out:,} functions of the program were left out of the regions")
+        layers = {call.layer for call in metadata.calls}
+        if "posix" in layers and layers & {"mpiio", "hdf5"}:
+            note(
+                "which POSIX calls are inside of calls of MPI-IO or HDF5 is not told: bytes count in both; "
+                "choose a layer with --layer"
+            )
+
+    def regions(self) -> RegionTable:
+        """Functions that the program had DFTracer note."""
+        blocks = self._region_blocks
+        if not blocks:
+            return RegionTable.empty()
+        columns = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+        columns["name"] = self._names.REGION - columns.pop("call")
+        columns["kind"] = np.full(len(columns["rank"]), KINDS.index("region"))
+        columns["ended"] = np.ones(len(columns["rank"]))
+        return RegionTable(columns, self._names.region_names)
+
+    def summary(self) -> CellSummary | None:
+        """None: it follows from the calls."""
+        return None
+
+    def ranks(self) -> RankTable | None:
+        """None: it follows from the calls."""
+        return None
+
+
+def _integers(objects: Sequence[Any], names: tuple[str, ...]) -> np.ndarray:
+    """Numbers of some objects, shape (objects, names); those beyond 64 bits are `UNTOLD`."""
+    columns = []
+    for name in names:
+        values = map(attrgetter(name), objects)
+        try:
+            columns.append(np.fromiter(values, np.int64, len(objects)))
+        except OverflowError:
+            kept = [value if abs(value) < 1 << 63 else UNTOLD for value in map(attrgetter(name), objects)]
+            columns.append(np.array(kept, np.int64))
+    return np.stack(columns, axis=1)
+
+
+class _Timed(msgspec.Struct, gc=False):
+    ts: int
+
+
+def _first_time(block: bytes) -> int | None:
+    """The earliest time in the first lines."""
+    decoder = msgspec.json.Decoder(_Timed, strict=False)
+    first = None
+    for line in block.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]:
+        if b'"ts":' not in line:
+            continue
+        try:
+            time = decoder.decode(line.strip().rstrip(b",").removesuffix(b"]"))
+        except (msgspec.MsgspecError, RecursionError, ValueError):
+            continue
+        if 0 <= time.ts <= _LATEST_NS // 1_000 and (first is None or time.ts < first):
+            first = time.ts
+    return first
+
+
+def _unit_in(block: bytes) -> int:
+    at = block.find(b'"name":"time_metric"')
+    if at < 0:
+        return 1_000
+    return next((ns for name, ns in _UNIT_NS.items() if f'"{name}"'.encode() in block[at : at + 60]), 1_000)
+
+
+def _some(files: Sequence[TextFile]) -> str:
+    name = sanitize_text(os.path.basename(files[0].path))
+    return name if len(files) == 1 else f"{name} and {len(files) - 1:,} more files"

@@ -1,0 +1,1 @@
+"""OTF2 archives of ensio, Score-P and other tools."""

@@ -1,0 +1,326 @@
+"""Reads OTF2 archives, those of ``ensio export`` and those of other tools, by way of ``ensio-otf2``.
+
+Libotf2 ends its process, or does worse, where an archive is damaged: so the archive is read by processes
+of their own, in bounded memory, and where they make no progress they are given up.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from typing import IO
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.metadata import RunMetadata
+from ensembles.model.regions import RegionTable
+from ensembles.readers.common.value_ranges import unsound
+from ensembles.readers.foreign.otf2.calls import CallResolver
+from ensembles.readers.foreign.otf2.definitions import Definitions
+from ensembles.recorder import otf2_program as link
+from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.ranktable import RankTable
+
+MAGIC = b"OTF2"
+"""Behind a byte for the kind of block, and one for the order of bytes."""
+
+ROW = np.dtype(
+    [
+        ("start", "i8"),
+        ("duration", "i8"),
+        ("offset", "i8"),
+        ("moved", "i8"),
+        ("requested", "u8"),
+        ("location", "u4"),
+        ("region", "u4"),
+        ("file", "u4"),
+        ("rank", "u4"),
+        ("thread", "u2"),
+        ("error", "u2"),
+        ("kind", "u1"),
+        ("paradigm", "u1"),
+        ("depth", "u1"),
+        ("carried", "u1"),
+    ]
+)
+"""``struct ensio_otf2_row`` of ``libtrace/otf2/stream.h``."""
+
+REGION_ROW = 9
+NO_NUMBER = 0xFFFFFFFF
+NO_THREAD = 0xFFFF
+
+MOST_MEMORY_BYTES = 2 << 30
+"""Of the processes that read: what definitions may take."""
+
+MOST_DEFINITION_BYTES = 1 << 30
+_MOST_MESSAGE_BYTES = 64 << 20
+
+MOST_PROCESSES = min(8, len(os.sched_getaffinity(0)))
+"""Of ``ensio-otf2``, which take turns at telling what each reads of the archive. More than eight tell more
+than one Python takes in."""
+
+STANDSTILL_S = 60.0
+"""A process that tells nothing for so long has met damage that it does not get out of."""
+
+_COUNTED = {
+    "unknown definitions": "definitions of kinds that are not known were passed over",
+    "unknown records": "records of unknown kinds, or about handles that are not defined, were passed over",
+    "never complete": "operations were begun and have no end: they are left out",
+    "never left": "calls were entered and not left: they are left out",
+    "missing": "records that its definitions promise are not there: the calls in them are missing",
+    "without begin": "operations end without a begin: they are left out",
+    "without bytes": "reads and writes do not say how many bytes were asked for or moved (Score-P's of scanf "
+    "do not): they count none, and offsets behind them are not known",
+}
+
+
+def find_anchor(path: str, beginning: bytes | None) -> str | None:
+    """The anchor file of an archive: `path` itself (its first bytes are given), or the only one in a folder
+    (None is given); None: it is no archive."""
+    if beginning is not None:
+        return path if _has_magic(beginning) else None
+    try:
+        names = sorted(name for name in os.listdir(path) if name.endswith(".otf2"))
+        anchors = [os.path.join(path, name) for name in names if _is_anchor(os.path.join(path, name))]
+    except OSError:
+        return None
+    return anchors[0] if len(anchors) == 1 else None
+
+
+def _has_magic(beginning: bytes) -> bool:
+    return beginning[2:6] == MAGIC
+
+
+def _is_anchor(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return _has_magic(file.read(6))
+
+
+def recognises(path: str, beginning: bytes | None) -> bool:
+    """Whether this is an anchor file, or a folder that holds one."""
+    return find_anchor(path, beginning) is not None
+
+
+def read(path: str) -> Otf2Import:
+    """The archive, as `ensembles.readers.foreign.common.import_table` wants it."""
+    anchor = find_anchor(path, None) if os.path.isdir(path) else path
+    if anchor is None:
+        raise EnsioError(f"{path} holds no OTF2 archive any more")
+    return Otf2Import(anchor)
+
+
+class Otf2Import:
+    """An OTF2 archive, to be gone through once.
+
+    Attributes
+    ----------
+    metadata : RunMetadata
+    """
+
+    def __init__(self, anchor: str) -> None:
+        self._anchor = anchor
+        self._program = link.program()
+        self._definitions = Definitions(anchor)
+        self._calls: CallResolver | None = None
+        self._regions: list[dict[str, np.ndarray]] = []
+        self._impossible = 0
+        self.metadata = RunMetadata(0, 0, 0, (), [""], [], [])
+
+    def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
+        """Columns of at most `max_events` calls, location by location; those of several ranks may take turns.
+
+        Raises
+        ------
+        EnsioError
+            The archive is damaged.
+        """
+        counts: dict[str, int] = {}
+        for kind, count, data in self._messages():
+            if kind == link.DEFINITION_KIND:
+                self._definitions.add([os.fsdecode(word) for word in bytes(data).split(b"\0")[:-1]])
+            elif kind == link.ROWS_KIND:
+                rows = np.frombuffer(data, ROW, count)
+                for low in range(0, count, max_events):
+                    block = self._block_of(rows[low : low + max_events])
+                    if len(block["rank"]):
+                        yield block
+            elif kind == link.READ_KIND:
+                words = data.decode().split("\0")
+                counts = {name: int(number) for name, number in zip(words[0::2], words[1::2], strict=False)}
+        self._finish(counts)
+
+    def regions(self) -> RegionTable:
+        """Phases and regions that the program named."""
+        if not self._regions:
+            return RegionTable.empty()
+        columns = {name: np.concatenate([part[name] for part in self._regions]) for name in self._regions[0]}
+        by_rank = np.argsort(columns["rank"], kind="stable")  # whichever process was the first to tell
+        return RegionTable(
+            {name: column[by_rank] for name, column in columns.items()}, self._definitions.region_names
+        )
+
+    def summary(self) -> CellSummary | None:
+        """None: it follows from the calls."""
+        return None
+
+    def ranks(self) -> RankTable | None:
+        """None: it follows from the calls."""
+        return None
+
+    def _finish(self, counts: Mapping[str, int]) -> None:
+        calls = self._calls or CallResolver(self._definitions)
+        self.metadata = self._definitions.metadata()
+        self.metadata.calls = tuple(calls.known)
+        for name, count in counts.items():
+            if count and name in _COUNTED:
+                self.metadata.note(f"{self._anchor}: {count:,} {_COUNTED[name]}")
+        if calls.without_operation:
+            told = "reads and writes were recorded without their bytes and their file"
+            doing = "(Score-P does so for sockets, pipes and what was opened unseen): they count no bytes"
+            self.metadata.note(f"{self._anchor}: {calls.without_operation:,} {told} {doing}")
+        if self._impossible:
+            told = "regions have times that no clock shows: they are left out"
+            self.metadata.note(f"{self._anchor}: {self._impossible:,} {told}")
+        for note in self._definitions.notes():
+            self.metadata.note(note)
+
+    def _block_of(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The columns of rows; phases and regions are put aside."""
+        if self._calls is None:
+            self._definitions.complete()
+            self._calls = CallResolver(self._definitions)
+        regions = rows["kind"] == REGION_ROW
+        if regions.any():
+            self._keep_regions(self._possible(rows[regions]))
+            rows = rows[~regions]
+        rank, thread = self._who(rows)
+        return {
+            "rank": rank,
+            "thread": thread,
+            "call": self._calls.resolve(rows),
+            "depth": rows["depth"],
+            "carried": rows["carried"],
+            "file": self._definitions.read_files(rows["file"]),
+            "offset": rows["offset"],
+            "requested": rows["requested"],
+            "moved": rows["moved"],
+            "error": rows["error"],
+            "start": rows["start"],
+            "duration": rows["duration"],
+        }
+
+    def _who(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rank and thread of each row: as it says itself, or as its location does."""
+        ranks, threads = self._definitions.ranks, self._definitions.threads
+        location = rows["location"]
+        if len(location) and int(location.max()) >= len(ranks):
+            raise self._damaged("it has records of a location that it does not define")
+        rank, thread = ranks[location], threads[location]
+        told = rows["rank"] != NO_NUMBER
+        if told.any():
+            rank = np.where(told, rows["rank"], rank)
+            thread = np.where(rows["thread"] != NO_THREAD, rows["thread"], thread)
+            if int(rank.max()) >= self._definitions.tasks:
+                raise self._damaged("it has records of a rank that it does not define")
+        return rank, thread
+
+    def _possible(self, regions: np.ndarray) -> np.ndarray:
+        """Without regions that have impossible times, which are counted."""
+        beyond = unsound({name: regions[name] for name in ("start", "duration")})
+        if beyond is None:
+            return regions
+        self._impossible += int(beyond.sum())
+        return regions[~beyond]
+
+    def _keep_regions(self, rows: np.ndarray) -> None:
+        rank, thread = self._who(rows)
+        kind, name = self._definitions.read_regions(rows["region"])
+        self._regions.append(
+            {
+                "rank": rank.astype("u4"),
+                "thread": thread.astype("u2"),
+                "kind": kind,
+                "name": name,
+                "start": rows["start"].copy(),
+                "duration": rows["duration"].copy(),
+                "ended": (rows["moved"] != 0).astype("u1"),
+            }
+        )
+
+    def _messages(self) -> Iterator[tuple[int, int, bytes | bytearray]]:
+        """What the program tells, to its end."""
+        with (
+            tempfile.TemporaryFile() as complaint,
+            subprocess.Popen(
+                [self._program, "read", self._anchor, str(MOST_MEMORY_BYTES), str(MOST_PROCESSES)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=complaint,
+                bufsize=0,
+            ) as process,
+        ):
+            assert process.stdout is not None
+            link.widen(process.stdout)
+            told_all, definition_bytes = False, 0
+            try:
+                while (head := self._receive(process.stdout, link.HEAD.size)) is not None:
+                    kind, count, size = link.HEAD.unpack(head)
+                    if not _makes_sense(kind, count, size):
+                        raise self._damaged("the OTF2 library broke down on it")
+                    data = self._receive(process.stdout, size) if size else b""
+                    if data is None:
+                        break
+                    definition_bytes += size * (kind == link.DEFINITION_KIND)
+                    if definition_bytes > MOST_DEFINITION_BYTES:
+                        raise self._damaged("its definitions go on for more than a GiB")
+                    told_all = told_all or kind == link.READ_KIND
+                    yield kind, count, data
+            finally:
+                if not told_all:
+                    _end(process)
+            if process.wait() != 0 or not told_all:
+                complaint.seek(0)
+                reason = complaint.read(1000).decode("utf-8", "replace").strip().split("\n")[0]
+                raise self._damaged(reason or "the OTF2 library broke down on it")
+
+    def _receive(self, pipe: IO[bytes], size: int) -> bytearray | None:
+        """So many bytes; None: the program has ended."""
+        data = bytearray(size)
+        room = memoryview(data)
+        until = time.monotonic() + STANDSTILL_S
+        while room:
+            if not select.select([pipe], [], [], max(until - time.monotonic(), 0))[0]:
+                raise self._damaged(f"the OTF2 library made no progress on it for {STANDSTILL_S:.0f} s")
+            count = os.readv(pipe.fileno(), [room])
+            if not count:
+                return None
+            room = room[count:]
+        return data
+
+    def _damaged(self, reason: str) -> EnsioError:
+        return EnsioError(
+            f"{self._anchor} cannot be read: {reason}; copy the archive again, or write it anew"
+        )
+
+
+def _makes_sense(kind: int, count: int, size: int) -> bool:
+    """Whether a message is one that the program sends: damage may have reached its memory."""
+    if kind == link.ROWS_KIND:
+        return size == count * ROW.itemsize <= _MOST_MESSAGE_BYTES
+    known = kind in (link.DEFINITION_KIND, link.ALIVE_KIND, link.READ_KIND)
+    return known and size <= _MOST_MESSAGE_BYTES
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The program has ended by itself (its reason is told), or is ended."""
+    try:
+        process.wait(timeout=0.2)
+    except subprocess.TimeoutExpired:
+        process.kill()

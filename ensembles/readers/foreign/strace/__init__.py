@@ -1,0 +1,1 @@
+"""Text output of strace."""

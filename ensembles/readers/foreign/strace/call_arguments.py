@@ -1,0 +1,213 @@
+"""What strace's lines say of single system calls: which arguments name files, sizes and offsets."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+
+_BY_DESCRIPTOR = """
+read write pread64 pwrite64 pread pwrite readv writev preadv pwritev preadv2 pwritev2 lseek _llseek fsync
+fdatasync ftruncate ftruncate64 fstat fstat64 fstatfs fchmod fchown fallocate sync_file_range fadvise64
+flock getdents getdents64 syncfs close fcntl fcntl64 dup dup2 dup3 readahead futimesat fgetxattr fsetxattr
+flistxattr fremovexattr"""
+BY_DESCRIPTOR = frozenset(_BY_DESCRIPTOR.split())
+_BY_PATH = """
+open creat stat stat64 lstat lstat64 access unlink rename mkdir rmdir link symlink readlink chmod chown
+lchown truncate truncate64 utime utimes statfs mknod getxattr lgetxattr setxattr lsetxattr listxattr
+llistxattr removexattr lremovexattr"""
+BY_PATH = frozenset(_BY_PATH.split())
+_BY_FOLDER = """
+openat openat2 newfstatat fstatat64 statx faccessat faccessat2 unlinkat renameat renameat2 mkdirat linkat
+symlinkat readlinkat fchmodat fchmodat2 fchownat utimensat mknodat"""
+BY_FOLDER = frozenset(_BY_FOLDER.split())
+TWO_DESCRIPTORS = frozenset(("sendfile", "sendfile64", "copy_file_range", "splice"))
+MAPPING = frozenset(("mmap", "mmap2"))
+WITHOUT_FILE = frozenset(("sync",))
+
+RECORDED = BY_DESCRIPTOR | BY_PATH | BY_FOLDER | TWO_DESCRIPTORS | MAPPING | WITHOUT_FILE
+"""System calls that become events."""
+
+_NO_FILES = """
+socket socketpair accept accept4 pipe pipe2 eventfd eventfd2 epoll_create epoll_create1 timerfd_create
+signalfd signalfd4 inotify_init inotify_init1 memfd_create memfd_secret pidfd_open pidfd_getfd userfaultfd
+io_uring_setup perf_event_open bpf fanotify_init landlock_create_ruleset"""
+NO_FILES = frozenset(_NO_FILES.split())
+"""System calls that make descriptors of what is no file."""
+
+BIRTHS = frozenset(("fork", "vfork", "clone", "clone3"))
+
+FOLLOWED = (
+    RECORDED
+    | NO_FILES
+    | BIRTHS
+    | {"execve", "execveat", "chdir", "fchdir", "getcwd", "close_range", "unshare", "ioctl"}
+)
+"""System calls that are looked at."""
+
+MOVING = {
+    "read": "read",
+    "pread64": "at",
+    "pread": "at",
+    "readv": "vector",
+    "preadv": "vector at",
+    "preadv2": "vector at",
+    "write": "write",
+    "pwrite64": "at",
+    "pwrite": "at",
+    "writev": "vector",
+    "pwritev": "vector at",
+    "pwritev2": "vector at",
+}
+WRITING = frozenset(("write", "writev", "pwrite64", "pwritev", "pwritev2"))
+AT_POSITION = frozenset(("read", "write", "readv", "writev"))
+
+_DESCRIPTOR = re.compile(
+    r"(AT_FDCWD|-?\d+)(?:<((?:[^<>]|->|<[^<>]*>)*)>(\(deleted\))?)?(?:, ?|\)|$| )", re.ASCII
+)
+_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"(\.\.\.)?')
+_RESULT = re.compile(
+    r"(-?\d+|0x[0-9a-f]+|\?)(?:<((?:[^<>]|->|<[^<>]*>)*)>(?:\(deleted\))?)?"
+    r"(?: ([A-Z][A-Z0-9_]+))?(?: \(.*\))?(?: <(\d+)\.(\d{1,9})>)?",
+    re.ASCII,
+)
+_LENGTHS = re.compile(r"iov_len=(\d+)", re.ASCII)
+_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)
+_LETTERS = {
+    b"n": b"\n",
+    b"t": b"\t",
+    b"r": b"\r",
+    b"v": b"\v",
+    b"f": b"\f",
+    b"a": b"\a",
+    b"b": b"\b",
+    b"e": b"\x1b",
+}
+_MOST_DIGITS = 64
+_BEYOND = 1 << 200
+_LARGEST = (1 << 63) - 1
+LATEST_NS = 1 << 62
+_UNIT_NS = [10 ** max(9 - digits, 0) for digits in range(10)]
+
+
+def unescaped(text: str) -> str:
+    """A name as strace writes it (Latin-1 of the bytes) as Python has names of files."""
+
+    def plain(match: re.Match[bytes]) -> bytes:
+        code = match[1]
+        if code[:1] == b"x" and len(code) == 3:
+            return bytes((int(code[1:], 16),))
+        if code[:1].isdigit() and code[:1] < b"8":
+            return bytes((int(code, 8) & 0xFF,))
+        return _LETTERS.get(code, code)
+
+    raw = text.encode("latin-1", "replace")
+    return os.fsdecode(_ESCAPE.sub(plain, raw) if b"\\" in raw else raw)
+
+
+def bounded_number(text: str, base: int = 10) -> int:
+    """A whole number, or a huge one where there are thousands of digits, which Python's `int` refuses."""
+    if len(text) > _MOST_DIGITS:
+        return -_BEYOND if text.startswith("-") else _BEYOND
+    return int(text, base)
+
+
+class SyscallResult:
+    """What a call returned.
+
+    Attributes
+    ----------
+    value : int or None
+        None: it never returned, or will be restarted.
+    path : str or None
+        The file of the descriptor that it returned, if strace says it.
+    errno : int
+    duration_ns : int or None
+        None: strace was not asked for it (``-T``).
+    """
+
+    __slots__ = ("duration_ns", "errno", "path", "value")
+
+    def __init__(self, match: re.Match[str]) -> None:
+        value, path, error, seconds, fraction = match.groups()
+        self.value = None if value == "?" else max(min(bounded_number(value, 0), _LARGEST), -1 - _LARGEST)
+        self.path = path
+        self.errno = 0
+        if self.value is not None and self.value < 0:
+            # strace knows names that Python on another system may not: those stay failures without a number.
+            self.errno = getattr(errno, error or "", 0)
+        self.duration_ns = None if seconds is None else time_ns(seconds, fraction)
+
+
+def time_ns(seconds: str, fraction: str) -> int:
+    """Seconds and the digits behind their point as ns; at most `LATEST_NS`."""
+    return min(bounded_number(seconds) * 1_000_000_000 + int(fraction) * _UNIT_NS[len(fraction)], LATEST_NS)
+
+
+def split_result(text: str) -> tuple[str, SyscallResult] | None:
+    """Arguments and result of a call from what follows its name and bracket; None: it makes no sense."""
+    at = len(text)
+    for _ in range(8):  # a path in the result may contain the sign itself
+        at = text.rfind(" = ", 0, at)
+        if at < 0:
+            return None
+        match = _RESULT.fullmatch(text, at + 3)
+        if match:
+            arguments = text[:at].rstrip()
+            return (arguments[:-1], SyscallResult(match)) if arguments.endswith(")") else None
+    return None
+
+
+def descriptor(arguments: str, begin: int = 0) -> tuple[int | None, str | None, int] | None:
+    """A descriptor (None: ``AT_FDCWD``), its path if strace says it, and where the next argument begins."""
+    match = _DESCRIPTOR.match(arguments, begin)
+    if not match:
+        return None
+    number = None if match[1] == "AT_FDCWD" else bounded_number(match[1])
+    if number == -100:
+        number = None
+    return number, match[2], match.end()
+
+
+def texts(arguments: str) -> list[str]:
+    """The first two texts among the arguments, unescaped."""
+    found = []
+    for match in _TEXT.finditer(arguments):
+        found.append(unescaped(match[1]))
+        if len(found) == 2:
+            break
+    return found
+
+
+def _without_texts(arguments: str) -> str:
+    return _TEXT.sub('""', arguments) if '"' in arguments else arguments
+
+
+def size_and_offset(name: str, arguments: str) -> tuple[int, int]:
+    """Bytes that a call asks for, and the offset that it names (-1: none)."""
+    kind = MOVING[name]
+    if kind in ("read", "write"):
+        return _number(arguments.rpartition(", ")[2]), -1
+    if kind == "at":
+        head, _, last = arguments.rpartition(", ")
+        return _number(head.rpartition(", ")[2]), _number(last)
+    plain = _without_texts(arguments)
+    lengths = sum(map(int, _LENGTHS.findall(plain)))
+    offset = -1
+    if kind == "vector at":
+        behind = plain.rpartition("], ")[2].split(", ")
+        offset = _number(behind[1], -1) if len(behind) > 1 else -1
+    return min(lengths, _LARGEST), offset
+
+
+def number_at(arguments: str, place: int) -> int:
+    """The number that is the argument at a place, counted from 0, or from the last, -1; 0: it is none."""
+    words = _without_texts(arguments).split(", ")
+    return _number(words[place]) if -len(words) <= place < len(words) else 0
+
+
+def _number(word: str, otherwise: int = 0) -> int:
+    try:
+        return max(min(bounded_number(word, 0), _LARGEST), -1)
+    except ValueError:
+        return otherwise

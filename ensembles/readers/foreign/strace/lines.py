@@ -1,0 +1,77 @@
+"""The lines of strace's text, in bounded memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ensembles.model.errors import EnsioError
+
+LONGEST_LINE_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 22
+_HOPELESS_BYTES = 1 << 28
+"""So much text in one line, a hole in the file perhaps, and it is given up: that may go on for terabytes."""
+
+_ATTACHED = re.compile(r"strace: Process \d+ attached$", re.ASCII)
+
+
+class TextLines:
+    """The lines of a file, without their ends, each byte a letter (Latin-1).
+
+    Attributes
+    ----------
+    too_long : int
+        Lines of more than `LONGEST_LINE_BYTES`, which are left out.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.too_long = 0
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through them.
+
+        Raises
+        ------
+        EnsioError
+            The file cannot be read.
+        """
+        held = ""
+        for line in self._raw():
+            # On a terminal strace says in the middle of a line that it follows a process from now on.
+            if line.endswith(" attached") and (match := _ATTACHED.search(line)):
+                held = (held + line[: match.start()])[-LONGEST_LINE_BYTES:]
+            else:
+                yield held + line
+                held = ""
+
+    def _raw(self) -> Iterator[str]:
+        try:
+            with open(self._path, "rb") as file:
+                held, skipping, hopeless = b"", False, 0
+                while text := file.read(_BLOCK_BYTES):
+                    *lines, last = text.split(b"\n")
+                    if not lines:
+                        held += last
+                    else:
+                        lines[0] = held + lines[0]
+                        if skipping:
+                            del lines[0]
+                        held, skipping = last, False
+                        for line in lines:
+                            if len(line) <= LONGEST_LINE_BYTES:
+                                yield line.decode("latin-1")
+                            else:
+                                self.too_long += 1
+                    hopeless = 0 if lines else hopeless + len(text)
+                    if hopeless > _HOPELESS_BYTES:
+                        raise EnsioError(
+                            f"{self._path} has hundreds of MB without an end of line: is it damaged?"
+                        )
+                    if len(held) > LONGEST_LINE_BYTES:
+                        self.too_long += not skipping
+                        held, skipping = b"", True
+                if held and not skipping:
+                    yield held.decode("latin-1")
+        except OSError as error:
+            raise EnsioError(f"{self._path} cannot be read: {error.strerror or error}") from error

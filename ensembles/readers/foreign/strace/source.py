@@ -1,0 +1,304 @@
+"""The text of ``strace -f -ttt -T``: system calls of programs, with or without ``-o``, ``-y`` and ``-yy``.
+
+Every line changes what the next ones mean (descriptors, positions, folders, who is whose child), so they are
+gone through one by one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.metadata import RunMetadata
+from ensembles.model.regions import RegionTable
+from ensembles.readers.foreign.common.call_catalog import canonical_function
+from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
+from ensembles.readers.foreign.strace.call_arguments import (
+    BIRTHS,
+    FOLLOWED,
+    SyscallResult,
+    bounded_number,
+    split_result,
+    time_ns,
+)
+from ensembles.readers.foreign.strace.lines import TextLines
+from ensembles.readers.foreign.strace.open_files import Descriptors, Folder
+from ensembles.readers.foreign.strace.syscall_semantics import Syscall, Thread, apply_syscall
+from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.ranktable import RankTable
+
+_BLOCK_EVENTS = 1 << 16
+_MOST_UNFINISHED_BYTES = 1 << 16
+
+_LINE = re.compile(
+    r"(?:\[pid +(\d+)\] +|(\d+) +)?(\d{1,11})\.(\d{6,9}) "
+    r"(?:(\w+)\((.*)|<\.\.\. (\w+) resumed> ?(.*)|\+\+\+ (.*) \+\+\+|--- .*|(\?\?\?\?.*))",
+    re.ASCII | re.DOTALL,
+)
+_UNFINISHED = " <unfinished ...>"
+_OWN_WORDS = ("strace: ", " > ", "/usr/bin/strace: ")
+_BORN = re.compile(r"(?:clone3?|v?fork)\b.* = (\d+)(?:<[^>]*>)?(?: <[\d.]+>)?$", re.ASCII)
+_FLAGS = re.compile(r"flags=([A-Z_|0-9xa-f]+)")
+
+COLUMNS = ("rank", "thread", "call", "file", "offset", "requested", "moved", "error", "start", "duration")
+
+
+class StraceImport:
+    """The text of strace.
+
+    Parameters
+    ----------
+    path : str
+
+    Raises
+    ------
+    EnsioError
+        It cannot be read, or has no times.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._calls = CallIds()
+        self._numbers = IdTable(lambda name: self._calls.number(canonical_function(name, "posix")))
+        self._files = FileIds()
+        self._tasks = Tasks()
+        self._processes: list[TracedProcess] = []
+        self._threads: dict[int, Thread] = {}
+        self._stored = 0
+        self._unnamed: Thread | None = None
+        self._alone = 0
+        self._births: dict[int, deque[tuple[int, str]]] = {}
+        self._counts: Counter[str] = Counter()
+        self._rows: list[tuple[int, ...]] = []
+        origin = self._look_through()
+        if origin is None:
+            raise EnsioError(f"{path} has no system call with a time: trace with strace -f -ttt -T -o FILE")
+        self.metadata = RunMetadata(0, 0, origin, (), [], [], [], mode="trace", recorder="strace")
+
+    def _look_through(self) -> int | None:
+        """Note who was born by whom; the time of the first call, ns since 1970; None: there is none."""
+        origin = None
+        flags: dict[str, str] = {}
+        for line in TextLines(self._path):
+            if origin is None and (match := _LINE.match(line)):
+                origin = time_ns(match[3], match[4])
+            if "clone" not in line and "fork" not in line:
+                continue
+            match = _LINE.match(line)
+            if match is None or (match[5] or match[7]) not in BIRTHS:
+                continue
+            parent = match[1] or match[2] or "0"
+            if match[5]:
+                told = _FLAGS.search(match[6])
+                flags[parent] = told[1] if told else ""
+            born = _BORN.search(line)
+            if born and bounded_number(born[1]):
+                self._births.setdefault(bounded_number(born[1]), deque()).append(
+                    (bounded_number(parent), flags.get(parent) or flags.get("0", ""))
+                )
+        return origin
+
+    def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
+        """Columns of the calls, in the order in which they returned."""
+        limit = min(max_events, _BLOCK_EVENTS)
+        lines = TextLines(self._path)
+        for line in lines:
+            match = _LINE.match(line)
+            if match is None:
+                if line.strip() and not line.startswith(_OWN_WORDS):
+                    self._counts["lines"] += 1
+                continue
+            self._line(match)
+            if len(self._rows) >= limit:
+                yield self._block()
+        yield self._block()
+        self._counts["lines"] += lines.too_long
+        self._finish()
+
+    def _line(self, match: re.Match[str]) -> None:
+        pid = self._pid_of(match)
+        now = time_ns(match[3], match[4])
+        thread = self._threads.get(pid) or self._born(pid)
+        process = thread.process
+        process.first = process.first or now
+        process.last = max(process.last, now)
+        name, resumed = match[5], match[7]
+        if name is not None:
+            if name not in FOLLOWED:
+                return
+            if match[6].endswith(_UNFINISHED):
+                text = match[6][: -len(_UNFINISHED)].rstrip(" ")
+                thread.begin(Syscall(name, text[:_MOST_UNFINISHED_BYTES], now))
+                return
+            self._returned(thread, Syscall(name, match[6], now), now)
+        elif resumed is not None:
+            begun = thread.unfinished
+            thread.end()
+            if begun is None or begun.name != resumed:
+                self._counts["resumed"] += resumed in FOLLOWED
+                return
+            begun.text += match[8] if not begun.text or match[8][:1] in ",)" else " " + match[8]
+            self._returned(thread, begun, now)
+        elif match[9] is not None:
+            self._ended(pid, thread, match[9])
+
+    def _pid_of(self, match: re.Match[str]) -> int:
+        """On a terminal strace writes numbers only while there are several processes."""
+        told = match[1] or match[2]
+        if told is None:
+            if len(self._threads) == 1:
+                self._alone = next(iter(self._threads))
+            # A child is followed a little later than it is born.
+            return self._alone if self._alone in self._threads else 0
+        pid = bounded_number(told)
+        if pid not in self._threads and 0 in self._threads and not self._births.get(pid):
+            self._unnamed = self._threads[pid] = self._threads.pop(0)
+            self._unnamed.process.pid = self._alone = pid
+        return pid
+
+    def _born(self, pid: int) -> Thread:
+        """A thread or process of which nothing was known."""
+        births = self._births.get(pid)
+        parent_pid, flags = births.popleft() if births else (0, "")
+        parent = self._threads.get(parent_pid) or (self._unnamed if births is not None else None)
+        if parent is None:
+            process = TracedProcess("", pid, source=os.path.basename(self._path))
+            thread = Thread(pid, process, Descriptors(), Folder())
+        elif "CLONE_THREAD" in flags:
+            thread = Thread(pid, parent.process, parent.descriptors, parent.folder)
+            self._threads[pid] = thread
+            return thread
+        else:
+            process = TracedProcess("", pid, parent=parent.process.pid, source=os.path.basename(self._path))
+            process.program, process.command = parent.process.program, parent.process.command
+            shares = "CLONE_FILES" in flags
+            thread = Thread(
+                pid,
+                process,
+                parent.descriptors if shares else parent.descriptors.copy(),
+                parent.folder if "CLONE_FS" in flags else Folder(parent.folder.path),
+            )
+        self._processes.append(process)
+        self._threads[pid] = thread
+        return thread
+
+    def _returned(self, thread: Thread, call: Syscall, now: int) -> None:
+        split = split_result(call.text)
+        if split is None:
+            self._counts["lines"] += 1
+            return
+        arguments, result = split
+        if result.value is None:
+            self._counts["restarted"] += call.name not in ("execve", "execveat")
+            return
+        if call.name in BIRTHS:
+            if result.value > 0 and result.value not in self._threads and self._births.get(result.value):
+                self._born(result.value)
+            return
+        told = apply_syscall(thread, call.name, arguments, result)
+        if told is None:
+            return
+        if told == "no file":
+            self._counts["no file"] += 1
+            return
+        self._store(thread, call, told, result, now)
+
+    def _store(
+        self, thread: Thread, call: Syscall, told: tuple[str, int, int, int], result: SyscallResult, now: int
+    ) -> None:
+        path, offset, requested, moved = told
+        duration = result.duration_ns
+        if duration is None:
+            self._counts["untimed"] += 1
+            duration = max(now - call.start, 0)
+        process = thread.process
+        if thread.number is None:
+            self._tasks.enter(process)
+            thread.number = self._tasks.thread(process, thread.tid)
+        if not path.startswith("/"):
+            self._counts["relative" if path else "unknown file"] += 1
+        self._stored += 1
+        row = (
+            process.rank,
+            thread.number,
+            self._numbers[call.name],
+            self._files.number(path),
+            offset,
+            requested,
+            moved,
+            result.errno,
+            call.start - self.metadata.origin_unix_ns,
+            duration,
+        )
+        self._rows.append(row)
+        process.last = max(process.last, call.start + duration)
+
+    def _ended(self, pid: int, thread: Thread, how: str) -> None:
+        if how.startswith("superseded"):
+            return
+        self._counts["never returned"] += thread.unfinished is not None
+        thread.end()
+        process = thread.process
+        if process.pid == pid:
+            process.ended = how.startswith("exited")
+            self._counts["killed"] += not process.ended
+        del self._threads[pid]
+
+    def _block(self) -> dict[str, np.ndarray]:
+        table = np.array(self._rows, np.int64).reshape(len(self._rows), len(COLUMNS))
+        self._rows.clear()
+        return {name: np.ascontiguousarray(table[:, place]) for place, name in enumerate(COLUMNS)}
+
+    def _finish(self) -> None:
+        metadata = self.metadata
+        if self._stored and self._counts["untimed"] == self._stored:
+            raise EnsioError(
+                f"{self._path} does not tell how long calls took: trace with strace -f -ttt -T -o FILE"
+            )
+        self._counts["never returned"] += sum(
+            thread.unfinished is not None for thread in self._threads.values()
+        )
+        metadata.calls, metadata.files = self._calls.calls, self._files.paths
+        processes = [process.as_process() for process in self._processes]
+        metadata.processes = sorted(processes, key=lambda process: (process.rank < 0, process.rank))
+        metadata.tasks = self._tasks.number_of_tasks(self._processes)
+        metadata.threads = sum(process.threads for process in processes)
+        metadata.clock_error_s = 0.0
+        self._tell()
+
+    def _tell(self) -> None:
+        note, counts = self.metadata.note, self._counts
+        note(
+            "strace wrote times in steps of a microsecond, and its own work is part of every call's duration"
+        )
+        sentences = {
+            "lines": "{:,} lines make no sense and were passed over",
+            "resumed": "{:,} calls go on whose beginning is not in the text: they were passed over",
+            "never returned": "{:,} calls had not returned when the text or their process ended",
+            "restarted": "{:,} calls were interrupted and begun anew: only the last try counts",
+            "untimed": "of {:,} calls the text does not tell how long they took (strace -T does)",
+            "no file": "{:,} calls on pipes, sockets and the like were left out",
+            "unknown file": "of {:,} calls the text does not tell the file (strace -y does)",
+            "relative": "{:,} calls have a path from a folder that the text does not tell (strace -y does)",
+            "killed": "{:,} processes were killed",
+        }
+        for what, sentence in sentences.items():
+            if counts[what]:
+                note(sentence.format(counts[what]))
+
+    def regions(self) -> RegionTable:
+        """None: strace knows no regions."""
+        return RegionTable.empty()
+
+    def summary(self) -> CellSummary | None:
+        """None: it follows from the calls."""
+        return None
+
+    def ranks(self) -> RankTable | None:
+        """None: it follows from the calls."""
+        return None

@@ -1,0 +1,283 @@
+"""What a system call did to its process, and what of it becomes an event."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from ensembles.readers.foreign.common.id_tables import TracedProcess
+from ensembles.readers.foreign.strace.call_arguments import (
+    AT_POSITION,
+    BY_DESCRIPTOR,
+    BY_FOLDER,
+    BY_PATH,
+    MAPPING,
+    MOVING,
+    NO_FILES,
+    RECORDED,
+    TWO_DESCRIPTORS,
+    WRITING,
+    SyscallResult,
+    bounded_number,
+    descriptor,
+    number_at,
+    size_and_offset,
+    texts,
+    unescaped,
+)
+from ensembles.readers.foreign.strace.open_files import NO_FILE, Descriptors, Folder, OpenFile
+
+Declared = tuple[str, int, int, int]
+"""Path, offset, bytes asked for, bytes moved."""
+
+_PAIR = re.compile(r"\[(\d+)(?:<[^\]]*?>)?, (\d+)(?:<[^\]]*?>)?\]", re.ASCII)
+_RANGE = re.compile(r"(\d+), (\d+|~0U)", re.ASCII)
+_COMMAND = re.compile(r'\[((?:"(?:[^"\\]|\\.)*"(?:\.\.\.)?(?:, )?)*)')
+_ARGUMENT = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_OPENS = frozenset(("open", "openat", "openat2", "creat"))
+_LARGEST = (1 << 63) - 1
+
+
+@dataclass(slots=True)
+class Syscall:
+    """A call of which a part was read."""
+
+    name: str
+    text: str
+    start: int
+    file: OpenFile | None = None
+
+
+class Thread:
+    """A thread, with what it shares with others of its process."""
+
+    __slots__ = ("descriptors", "folder", "number", "process", "tid", "unfinished")
+
+    def __init__(self, tid: int, process: TracedProcess, descriptors: Descriptors, folder: Folder) -> None:
+        self.tid = tid
+        self.process = process
+        self.descriptors = descriptors
+        self.folder = folder
+        self.unfinished: Syscall | None = None
+        self.number: int | None = None  # in its task, as soon as it made a call
+
+    def begin(self, call: Syscall) -> None:
+        """A call has begun, and has not returned."""
+        self.end()
+        self.unfinished = call
+        if call.name in AT_POSITION or call.name == "lseek":
+            told = descriptor(call.text)
+            if told is not None and told[0] is not None:
+                call.file = self.descriptors.get(told[0], _path(told[1]))
+                call.file.under_way += 1
+
+    def end(self) -> None:
+        """It is under way no more."""
+        call, self.unfinished = self.unfinished, None
+        if call is not None and call.file is not None:
+            call.file.under_way -= 1
+
+
+def apply_syscall(
+    thread: Thread, name: str, arguments: str, result: SyscallResult
+) -> Declared | Literal["no file"] | None:
+    """Follow what a call did.
+
+    Returns
+    -------
+    Declared, "no file" or None
+        What of it is an event; "no file": it was about a pipe, a socket or the like; None: it is no I/O.
+    """
+    value = result.value if result.value is not None else -1
+    failed = value < 0
+    if name in BY_DESCRIPTOR:
+        return _by_descriptor(thread, name, arguments, value, result)
+    if name in BY_PATH or name in BY_FOLDER:
+        path = _path_of(thread, name, arguments)
+        if name in _OPENS and not failed:
+            told = _path(result.path)
+            file = OpenFile(path if told is None else told, 0, "O_APPEND" in arguments)
+            thread.descriptors.put(value, file, "O_CLOEXEC" in arguments)
+            path = file.path
+        return "no file" if path == NO_FILE else (path, -1, 0, -1 if failed else 0)
+    if name in TWO_DESCRIPTORS:
+        return _between(thread, name, arguments, value)
+    if name in MAPPING:
+        return _mapping(thread, arguments, failed)
+    if name in NO_FILES:
+        if not failed:
+            _no_files(thread, arguments, value)
+    elif not failed:
+        _life(thread, name, arguments, result)
+    return ("", -1, 0, 0) if name in RECORDED else None
+
+
+def _path(told: str | None) -> str | None:
+    """A path from what strace says of a descriptor; what has none is no file."""
+    if told is None:
+        return None
+    # -yy tells of devices what they are: </dev/null<char 1:3>>
+    told = told.partition("<")[0]
+    return unescaped(told) if told.startswith("/") else NO_FILE
+
+
+def _by_descriptor(
+    thread: Thread, name: str, arguments: str, value: int, result: SyscallResult
+) -> Declared | Literal["no file"] | None:
+    number, path, _ = descriptor(arguments) or (None, None, 0)
+    if number is None:
+        return None
+    table, failed = thread.descriptors, value < 0
+    file = table.get(number, _path(path))
+    offset, requested, moved = -1, 0, -1 if failed else 0
+    if name in MOVING:
+        requested, offset = size_and_offset(name, arguments)
+        moved = value
+        requested = max(requested, moved, 0)
+        if name in AT_POSITION:
+            offset = file.moved(max(value, 0), name in WRITING)
+    elif name in ("lseek", "_llseek") and not failed:
+        offset = file.position = value
+        if name == "_llseek":
+            offset = -1
+            file.position = None
+    elif name == "ftruncate":
+        offset = number_at(arguments, -1)
+    elif name == "close":
+        # Even where it fails, Linux lets go of the number, but for numbers that were none.
+        table.close(number)
+    elif name in ("dup", "dup2", "dup3") and not failed:
+        table.put(value, file, "O_CLOEXEC" in arguments)
+    elif name in ("fcntl", "fcntl64"):
+        if "F_SETFD" in arguments and not failed:
+            table.put(number, file, "FD_CLOEXEC" in arguments)
+        if "F_DUPFD" not in arguments:
+            return None
+        if not failed:
+            table.put(value, file, "F_DUPFD_CLOEXEC" in arguments)
+    return "no file" if file.path == NO_FILE else (file.path, offset, requested, moved)
+
+
+def _path_of(thread: Thread, name: str, arguments: str) -> str:
+    """The file that a call with a path is about."""
+    found = texts(arguments)
+    if name in ("symlink", "symlinkat"):
+        found = found[1:]
+    path = found[0] if found else ""
+    base = None
+    if name in BY_FOLDER:
+        begin = 0
+        if name == "symlinkat":
+            begin = arguments.find('", ') + 3
+        told = descriptor(arguments, begin)
+        if told is not None:
+            number, shown, _ = told
+            if number is not None:
+                base = thread.descriptors.get(number, _path(shown)).path
+            elif shown is not None and shown.startswith("/"):
+                base = thread.folder.path = unescaped(shown)
+    if not path and base is None:
+        return ""
+    if base == NO_FILE:
+        return path if path.startswith("/") else NO_FILE
+    return thread.folder.join(path, base)
+
+
+def _between(thread: Thread, name: str, arguments: str, value: int) -> Declared | Literal["no file"] | None:
+    """sendfile is a read of the one file, copy_file_range and splice a write of the other."""
+    first, first_path, behind = descriptor(arguments) or (None, None, 0)
+    if first is None:
+        return None
+    reads = name.startswith("sendfile")
+    place = behind if reads else arguments.find(", ", behind) + 2
+    second, second_path, after = descriptor(arguments, place) or (None, None, 0)
+    if second is None:
+        return None
+    of = thread.descriptors.get
+    files = [of(first, _path(first_path)), of(second, _path(second_path))]
+    offsets = arguments[behind:].split(", ") if not reads else []
+    moved = max(value, 0)
+    if reads:
+        out, file = files
+        out.moved(moved, True)
+        own = arguments[after:].startswith("NULL")
+        at = file.moved(moved, False) if own else -1
+        requested = number_at(arguments, -1)
+    else:
+        source, file = files
+        if offsets and offsets[0].startswith("NULL"):
+            source.moved(moved, False)
+        own = arguments[after:].startswith("NULL")
+        at = file.moved(moved, True) if own else -1
+        requested = number_at(arguments, -2)
+    if file.path == NO_FILE:
+        return "no file"
+    return file.path, at, max(requested, moved), value
+
+
+def _mapping(thread: Thread, arguments: str, failed: bool) -> Declared | Literal["no file"] | None:
+    if "MAP_ANON" in arguments:
+        return None
+    words = arguments.split(", ")
+    if len(words) < 6:
+        return None
+    told = descriptor(", ".join(words[4:]))
+    if told is None or told[0] is None or told[0] < 0:
+        return None
+    path = thread.descriptors.get(told[0], _path(told[1])).path
+    if path == NO_FILE:
+        return "no file"
+    try:
+        offset = max(min(bounded_number(words[-1], 0), _LARGEST), -1)
+    except ValueError:
+        offset = -1
+    return path, offset, number_at(arguments, 1), -1 if failed else 0
+
+
+def _no_files(thread: Thread, arguments: str, value: int) -> None:
+    closed_by_exec = "CLOEXEC" in arguments
+    pair = _PAIR.search(arguments)
+    numbers = [bounded_number(pair[1]), bounded_number(pair[2])] if pair else [value]
+    for number in numbers:
+        thread.descriptors.put(number, OpenFile(NO_FILE), closed_by_exec)
+
+
+def _life(thread: Thread, name: str, arguments: str, result: SyscallResult) -> None:
+    """Calls that change the process itself."""
+    table = thread.descriptors
+    if name in ("execve", "execveat"):
+        found = texts(arguments)
+        command = _COMMAND.search(arguments)
+        program = thread.folder.join(found[0]) if found else ""
+        thread.process.program = program if program.startswith("/") else ""
+        if command:
+            thread.process.command = tuple(map(unescaped, _ARGUMENT.findall(command[1])))
+        thread.descriptors = table.copy()
+        for number in thread.descriptors.closed_by_exec.copy():
+            thread.descriptors.close(number)
+    elif name == "chdir":
+        found = texts(arguments)
+        thread.folder.path = thread.folder.join(found[0]) if found else ""
+        if not thread.folder.path.startswith("/"):
+            thread.folder.path = ""
+    elif name == "fchdir":
+        told = descriptor(arguments)
+        if told is not None and told[0] is not None:
+            path = table.get(told[0], _path(told[1])).path
+            thread.folder.path = path if path.startswith("/") else ""
+    elif name == "getcwd":
+        found = texts(arguments)
+        if found:
+            thread.folder.path = found[0]
+    elif name == "ioctl" and "CLEX" in arguments:
+        told = descriptor(arguments)
+        if told is not None and told[0] is not None:
+            table.put(told[0], table.get(told[0], _path(told[1])), "FIOCLEX" in arguments)
+    elif name == "close_range":
+        match = _RANGE.match(arguments)
+        if match and "CLOSE_RANGE_CLOEXEC" not in arguments:
+            last = 1 << 32 if match[2] == "~0U" else bounded_number(match[2])
+            table.close_range(bounded_number(match[1]), last)
+    elif name == "unshare" and "CLONE_FILES" in arguments:
+        thread.descriptors = table.copy()

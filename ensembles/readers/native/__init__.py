@@ -1,0 +1,1 @@
+"""Spools and job files, which the recorder writes into a run directory."""

@@ -1,0 +1,199 @@
+"""Reads the events of spools, as they lie in files, into columns.
+
+Events are read into a small buffer that stays in the processor's cache, and from there go into the columns.
+No more than the buffer and the columns is ever in memory, whatever the size of the files.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ensembles.model.c_layout import EVENT
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS
+from ensembles.passes.damage import DamageReport
+from ensembles.passes.memory import held_elsewhere
+from ensembles.readers.native import job_file_codec
+from ensembles.readers.native.spool import Coded, Window
+from ensembles.readers.native.window_decoder import Decoding, compact, decode, read_window, sound
+
+BLOCK_EVENTS = job_file_codec.BLOCK_EVENTS
+
+
+class BlockReader:
+    """Reads events of spools one after the other, and decodes them into columns.
+
+    Attributes
+    ----------
+    flaws : DamageReport
+        Of the events that were read so far.
+    """
+
+    def __init__(self, decodings: Sequence[Decoding]) -> None:
+        self.flaws = DamageReport()
+        self._raw = np.empty(BLOCK_EVENTS, EVENT.dtype)
+        self._columns: dict[str, np.ndarray] = {}
+        self._place = range(0)
+        self._source = self._filled(decodings)
+
+    def read(self, columns: dict[str, np.ndarray], position: int, limit: int) -> int:
+        """Decode up to `limit` of the next events into `columns` from `position` on.
+
+        Returns
+        -------
+        int
+            How many there were: fewer if there are no more.
+        """
+        self._columns, self._place = columns, range(position, position + limit)
+        next(self._source, None)
+        self._columns = {}
+        return self._place.start - position
+
+    def _filled(self, decodings: Sequence[Decoding]) -> Iterator[None]:
+        """Fills the columns, and stops whenever there is no room in them."""
+        for decoding in decodings:
+            if not decoding.windows and not decoding.coded:
+                continue
+            path = decoding.job_path or decoding.path
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError as error:
+                raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+            try:
+                for window in decoding.windows:
+                    thread = min(decoding.first_thread + window.thread, 0xFFFF)
+                    yield from self._filled_by_window(descriptor, decoding, window, thread)
+                for block in decoding.coded:
+                    thread = min(decoding.first_thread + block.thread, 0xFFFF)
+                    yield from self._filled_by_block(descriptor, decoding, block, thread)
+            finally:
+                os.close(descriptor)
+
+    def _filled_by_window(
+        self, descriptor: int, decoding: Decoding, window: Window, thread: int
+    ) -> Iterator[None]:
+        slot = 0
+        while slot < window.slots:
+            if not self._place:
+                yield
+            rest = window._replace(position=window.position + slot * EVENT.size, slots=window.slots - slot)
+            try:
+                done = read_window(descriptor, decoding, thread, rest, self._raw, self._columns, self._place)
+            except OSError as error:
+                raise EnsioError(f"{decoding.path} cannot be read: {error.strerror}") from error
+            if done.slots == 0:
+                return
+            self._place = self._place[done.events :]
+            self.flaws.unknown_calls += done.unknown_calls
+            self.flaws.unknown_files += done.unknown_files
+            slot += done.slots
+            if done.left:
+                self._decode(decoding, thread, self._raw[: done.left])
+            elif done.events == 0:
+                slot = max(slot, _slot_with_data(descriptor, window, slot))
+
+    def _filled_by_block(
+        self, descriptor: int, decoding: Decoding, block: Coded, thread: int
+    ) -> Iterator[None]:
+        try:
+            coded = os.pread(descriptor, block.length, block.position)
+            if job_file_codec.decode_events(coded, self._raw) != block.events:
+                raise ValueError("the block has another number of events than it is said to have")
+        except OSError as error:
+            raise EnsioError(f"{decoding.job_path} cannot be read: {error.strerror}") from error
+        except (ValueError, IndexError):
+            self.flaws.lost[decoding.job_path] = self.flaws.lost.get(decoding.job_path, 0) + block.events
+            return
+        done, completed = 0, compact(self._raw[: block.events])
+        while done < completed:
+            if not self._place:
+                yield
+            wanted = min(len(self._place), completed - done)
+            self._decode(decoding, thread, self._raw[done : done + wanted])
+            done += wanted
+
+    def _decode(self, decoding: Decoding, thread: int, raw: np.ndarray) -> None:
+        """Decode completed events, for all of which there is room."""
+        low = self._place.start
+        out = {name: column[low : low + len(raw)] for name, column in self._columns.items()}
+        found = decode(decoding, thread, raw, out)
+        self.flaws.unknown_calls += found.unknown_calls
+        self.flaws.unknown_files += found.unknown_files
+        count = len(raw)
+        if found.damaged:
+            kept = sound(decoding, raw)
+            count = int(np.count_nonzero(kept))
+            if count < len(raw):
+                lost = self.flaws.damaged.get(decoding.path, 0) + len(raw) - count
+                self.flaws.damaged[decoding.path] = lost
+            for column in out.values():
+                column[:count] = column[kept]
+        self._place = self._place[count:]
+
+
+def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:
+    """The first slot from `slot` on that does not lie in a hole of the file."""
+    position = window.position + slot * EVENT.size
+    try:
+        return (os.lseek(descriptor, position, os.SEEK_DATA) - window.position) // EVENT.size
+    except OSError as error:
+        return window.slots if error.errno == errno.ENXIO else slot
+
+
+class ReusedColumns:
+    """Columns for chunk after chunk: the same memory again, unless somebody still holds a column of it.
+
+    Memory that is new to the process has to be cleared and mapped page by page, which takes as long as
+    decoding.
+
+    Parameters
+    ----------
+    length : int
+        Of each column.
+    names : sequence of str or None
+        As for `empty_columns`.
+    """
+
+    def __init__(self, length: int, names: Sequence[str] | None) -> None:
+        self._length, self._names = length, names
+        self._last: dict[str, np.ndarray] = {}
+
+    def taken(self) -> dict[str, np.ndarray]:
+        """Columns whose values are not set yet."""
+        if not self._last or held_elsewhere(self._last):
+            self._last = empty_columns(self._length, self._names)
+        return self._last
+
+
+def empty_columns(length: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+    """Columns of this length whose values are not set yet: all, or those that are named and the few on which
+    decoding stands."""
+    if names is None:
+        return {name: np.empty(length, dtype) for name, dtype in COLUMNS.items()}
+    needed = {*names, "call", "start", "duration"} | ({"error"} if "moved" in names else set())
+    return {name: np.empty(length, dtype) for name, dtype in COLUMNS.items() if name in needed}
+
+
+def sort_by_rank_and_start(columns: dict[str, np.ndarray]) -> None:
+    """Sort columns in place by rank and then start (stably), where ranks already come in ascending order.
+
+    Only ranks whose calls are out of order cost time: those with several threads or nested calls.
+    """
+    rank, start = columns["rank"], columns["start"]
+    if len(rank) < 2:
+        return
+    descents = []
+    for low in range(0, len(rank) - 1, 1 << 18):
+        high = min(low + (1 << 18), len(rank) - 1)
+        falls = start[low + 1 : high + 1] < start[low:high]
+        falls &= rank[low + 1 : high + 1] == rank[low:high]
+        descents.append(low + np.flatnonzero(falls))
+    for unsorted_rank in np.unique(rank[np.concatenate(descents)]):
+        low, high = np.searchsorted(rank, [unsorted_rank, unsorted_rank + 1])
+        order = np.argsort(start[low:high], kind="stable")
+        for column in columns.values():
+            column[low:high] = column[low:high][order]

@@ -1,0 +1,136 @@
+"""What is partial or doubtful about a run that processes left in spools: the sentences of its notes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from ensembles.model.metadata import Process, RunMetadata
+from ensembles.model.units import few
+from ensembles.readers.native.clock import Clocks, notes_on_wrong_clocks
+from ensembles.readers.native.clock_alignment import Alignment
+from ensembles.readers.native.losses import WORDS
+from ensembles.readers.native.spool import Spool
+
+
+def notes_on_spools(spools: Sequence[Spool], about_ranks: Sequence[str]) -> list[str]:
+    """What the spools themselves lack; with what is to be said about ranks."""
+    return [
+        *few([sentence for spool in spools for sentence in spool.notes], "spools are damaged"),
+        *_notes_on_unknown(spools),
+        *about_ranks,
+        *_notes_on_launches(spools),
+        *_notes_on_job_file(spools),
+        *_notes_on_children(spools),
+        *_notes_on_folding(spools),
+    ]
+
+
+def notes_on_clocks(spools: Sequence[Spool], clocks: Clocks, alignment: Alignment) -> list[str]:
+    """How far times can be trusted."""
+    wrong = [] if alignment.error_s else few(notes_on_wrong_clocks(spools), "hosts have a wrong time of day")
+    doubtful = few(list(dict.fromkeys(clocks.notes)), "clock rates are doubtful")
+    return [*doubtful, *alignment.notes, *wrong]
+
+
+def notes_on_ends(processes: Sequence[Process]) -> list[str]:
+    """Which processes did not end, and which calls were not kept."""
+    notes = []
+    running = [process for process in processes if not process.ended]
+    if 0 < len(running) <= 3:
+        for process in running:
+            rank = f" (rank {process.rank})" if process.rank >= 0 else ""
+            host = process.host or "an unknown host"
+            notes.append(
+                f"process {process.pid}{rank} on {host} did not end its recording (still running, or "
+                "killed); every call that it had completed is here"
+            )
+    elif running:
+        notes.append(
+            f"{len(running)} of {len(processes)} processes did not end their recording "
+            "(still running, or killed); every call that they had completed is here"
+        )
+    return notes
+
+
+def notes_on_losses(metadata: RunMetadata) -> list[str]:
+    """Which calls were not kept as events, or not at all, or not under their own paths, and why."""
+    notes, processes = [], metadata.processes
+    why = "; ".join(
+        WORDS[reason] + (f" ({count:,})" if len(metadata.dropped_by_reason) > 1 else "")
+        for reason, count in metadata.dropped_by_reason.items()
+    )
+    dropped = sum(process.dropped_events for process in processes)
+    lost = sum(process.lost_calls for process in processes)
+    if dropped > lost:
+        notes.append(
+            f"{dropped - lost} calls of {_processes(process.dropped_events for process in processes)} were "
+            f"dropped from the events ({why}): tables, sums and histograms count them, pictures and lists of "
+            "single calls lack them"
+        )
+    if lost:
+        notes.append(
+            f"{lost} calls of {_processes(process.lost_calls for process in processes)} were not recorded "
+            f"({why}): counts, times and bytes are too low by them"
+        )
+    if metadata.calls_on_other_paths:
+        notes.append(
+            f"{metadata.calls_on_other_paths:,} calls name files beyond the number of paths that a process "
+            "keeps, and are counted under the nearest folder that it keeps, or under (other paths)"
+        )
+    return notes
+
+
+def _processes(losses: Iterable[int]) -> str:
+    count = sum(loss > 0 for loss in losses)
+    return f"{count} process{'es' if count > 1 else ''}"
+
+
+def _notes_on_unknown(spools: Sequence[Spool]) -> list[str]:
+    unknown = sum(spool.unknown for spool in spools)
+    if not unknown:
+        return []
+    return [
+        f"{unknown:,} records are of kinds that this ensio does not know, and were passed over: "
+        "use the ensio that recorded them"
+    ]
+
+
+def _notes_on_launches(spools: Sequence[Spool]) -> list[str]:
+    launches = {spool.properties.get(b"launch", b"") for spool in spools if spool.head.rank >= 0}
+    if len(launches) < 2:
+        return []
+    return [
+        f"{len(launches)} launches recorded into this directory, and are shown as one run: give each an "
+        "ENSIO_DIR of its own to tell them apart"
+    ]
+
+
+def _notes_on_job_file(spools: Sequence[Spool]) -> list[str]:
+    reasons = {spool.properties[b"no_job_file"] for spool in spools if b"no_job_file" in spool.properties}
+    return [
+        f"the ranks could not put their calls into one file ({os.fsdecode(reason)}): all that they recorded "
+        "is in their spools"
+        for reason in sorted(reasons)
+    ]
+
+
+def _notes_on_children(spools: Sequence[Spool]) -> list[str]:
+    count = sum(spool.head.unrecorded_children for spool in spools)
+    if count == 0:
+        return []
+    return [
+        f"{count} forked process{'es' if count > 1 else ''} could not be recorded (no space, or the run "
+        "directory was gone): their calls are missing"
+    ]
+
+
+def _notes_on_folding(spools: Sequence[Spool]) -> list[str]:
+    """A summary that may be off by one call."""
+    count = sum(spool.head.folding and not spool.ended for spool in spools)
+    if count == 0:
+        return []
+    return [
+        f"{count} process{'es were' if count > 1 else ' was'} killed while a call was being added to the "
+        "summary: of this one call, a part may be missing there or counted twice"
+    ]

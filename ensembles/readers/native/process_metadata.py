@@ -1,0 +1,146 @@
+"""Metadata of processes and of the job: hosts, ranks, environment, files, mounts."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from ensembles.model.metadata import Mount, Process, RunMetadata
+from ensembles.model.units import few
+from ensembles.readers.native.clock_alignment import Alignment
+from ensembles.readers.native.losses import by_reason
+from ensembles.readers.native.rank_assignment import Member
+from ensembles.readers.native.spool import Spool
+
+_ESCAPE = re.compile(rb"\\([0-7]{3})")
+_VARIABLE = b"env."
+_BLOCK = b"block."
+
+
+def add_facts(metadata: RunMetadata, spools: Sequence[Spool]) -> None:
+    """Put what the spools tell into the metadata. Where they differ, the first one's word is taken."""
+    for spool in spools:
+        host = os.fsdecode(spool.properties.get(b"host", b""))
+        if host not in metadata.mounts and b"mounts" in spool.properties:
+            metadata.mounts[host] = _mounts(spool.properties)
+        for number, name in spool.files:
+            if number in spool.facts:
+                facts = metadata.file_facts.setdefault(os.fsdecode(name), {})
+                for key, value in _pairs(spool.facts[number]):
+                    facts.setdefault(key, value)
+    metadata.environment = next((found for spool in spools if (found := _environment(spool))), {})
+    for fact in ("user", "uid", "libc", "mpi"):
+        values = (spool.properties.get(fact.encode(), b"") for spool in spools)
+        setattr(metadata, fact, os.fsdecode(next(filter(None, values), b"")))
+
+
+def _pairs(text: bytes) -> Iterable[tuple[str, str]]:
+    for line in text.split(b"\0"):
+        key, equals, value = line.partition(b"=")
+        if equals and key:
+            yield os.fsdecode(key), os.fsdecode(value)
+
+
+def _environment(spool: Spool) -> dict[str, str]:
+    return {
+        os.fsdecode(key[len(_VARIABLE) :]): os.fsdecode(value)
+        for key, value in sorted(spool.properties.items())
+        if key.startswith(_VARIABLE)
+    }
+
+
+def _plain(text: bytes) -> str:
+    r"""A text of /proc/self/mountinfo, with blanks for ``\040``."""
+    return os.fsdecode(_ESCAPE.sub(lambda escape: bytes([int(escape[1], 8) & 0xFF]), text))
+
+
+def _mounts(properties: dict[bytes, bytes]) -> tuple[Mount, ...]:
+    mounts = []
+    for line in properties[b"mounts"].splitlines():
+        point, _, rest = line.partition(b" ")
+        kind, _, source = rest.partition(b" ")
+        block = properties.get(_BLOCK + point, b"")
+        if point.startswith(b"/") and kind:
+            block_bytes = int(block) if block.isdigit() and len(block) < 16 else 0
+            mounts.append(Mount(_plain(point), _plain(kind), _plain(source), block_bytes))
+    return tuple(mounts)
+
+
+@lru_cache(maxsize=4096)
+def _text(value: bytes) -> str:
+    """The same few texts come from every process."""
+    return os.fsdecode(value)
+
+
+def aligned_ns(spool: Spool, alignment: Alignment, which: str) -> int:
+    """The first or the last reading of a process's clock, by the clock of rank 0's node."""
+    time_ns: int = getattr(spool.head, f"{which}_realtime_ns")
+    return time_ns - alignment.correction(spool).ahead_ns(time_ns)
+
+
+def describe_process(member: Member, alignment: Alignment) -> Process:
+    """The process of a spool."""
+    spool, head = member.spool, member.spool.head
+    command = spool.properties.get(b"command", b"")
+    return Process(
+        rank=member.rank,
+        host=_text(spool.properties.get(b"host", b"")),
+        pid=head.pid,
+        parent_pid=head.parent_pid,
+        program=_text(spool.properties.get(b"program", b"")),
+        command=tuple(_text(command).split("\x1f")) if command else (),
+        cwd=_text(spool.properties.get(b"cwd", b"")),
+        user=_text(spool.properties.get(b"user", b"")),
+        start_unix_ns=aligned_ns(spool, alignment, "first"),
+        end_unix_ns=aligned_ns(spool, alignment, "last"),
+        ended=member.replaced or spool.ended,
+        threads=member.threads,
+        first_thread=member.first_thread,
+        dropped_events=head.dropped_events
+        + (spool.pending if spool.properties.get(b"mode") == b"trace" else 0),
+        lost_calls=head.lost_calls if spool.is_summarised else head.dropped_events,
+        excluded_calls=head.excluded_calls,
+        source=spool.name,
+    )
+
+
+def described(spools: Sequence[Spool], processes: list[Process], origin_ns: int) -> RunMetadata:
+    """What the processes of a job say alike; the number of tasks, calls, files and notes are left empty."""
+
+    def first(key: str) -> str:
+        values = (spool.properties.get(key.encode(), b"") for spool in spools)
+        return os.fsdecode(next((value for value in values if value), b""))
+
+    return RunMetadata(
+        tasks=0,
+        threads=sum(process.threads for process in processes),
+        origin_unix_ns=origin_ns,
+        calls=(),
+        files=[],
+        processes=processes,
+        notes=[],
+        mode=first("mode"),
+        job=first("job"),
+        launcher=first("launcher"),
+        recorder=first("recorder"),
+        exclude=first("exclude"),
+        hosts=sorted({process.host for process in processes if process.host}),
+        dropped_by_reason=by_reason(
+            (spool.losses for spool in spools), sum(process.dropped_events for process in processes)
+        ),
+        calls_on_other_paths=sum(spool.losses.calls_on_other_paths for spool in spools),
+    )
+
+
+def count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[int, list[str]]:
+    """The number of tasks, and what is to be said about ranks."""
+    notes = list(dict.fromkeys(member.note for member in members if member.note))
+    ranks = {member.rank for member in members if member.rank >= 0}
+    expected = max(spool.head.tasks for spool in spools)
+    tasks = max(expected, len(ranks), max(ranks, default=-1) + 1, 1)
+    if ranks and len(ranks) < tasks:
+        missing = tasks - len(ranks)
+        notes.append(f"{missing} of {tasks} ranks left no spool: their calls are missing, or they made none")
+    return tasks, few(notes, "processes without a rank made calls")

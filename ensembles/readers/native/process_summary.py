@@ -1,0 +1,168 @@
+"""Reads the summary of a process from its spool."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.model.c_layout import CELL, CONSTANTS
+from ensembles.model.events import Call, Events
+from ensembles.readers.native.spool import BLOCK_BYTES, Spool
+from ensembles.readers.native.window_decoder import LARGEST_MOVED_BYTES, LARGEST_NS, Decoding
+from ensembles.summaries.cells import LARGEST, CellSummary
+
+_BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
+_SAME = ("count", "errors", "moved", "time_ns", "inner_ns", "min_ns", "max_ns", "without_bin")
+
+
+def read_summary(
+    spool: Spool, decoding: Decoding, calls: tuple[Call, ...], files: list[str]
+) -> tuple[CellSummary, int]:
+    """The summary of a process, without its events that are not in it.
+
+    Parameters
+    ----------
+    spool : Spool
+    decoding : Decoding
+        How its numbers and ticks become the run's.
+    calls, files
+        The run's dictionaries.
+
+    Returns
+    -------
+    summary : CellSummary
+    damaged : int
+        Cells with impossible numbers, which are left out.
+
+    Raises
+    ------
+    EnsioError
+        The spool cannot be read any more.
+    """
+    with spool.contents as contents:
+        raw = [contents.read(part.length * CELL.size, part.position) for part in spool.cells]
+        blocks = [contents.read(part.length * BLOCK_BYTES, part.position) for part in spool.blocks]
+    cells = np.concatenate([np.empty(0, CELL.dtype), *(_array(part, CELL.dtype) for part in raw)])
+    counts = np.concatenate([np.empty(0, "u8"), *(_array(part, "u8") for part in blocks)]).reshape(
+        -1, _BLOCK_BINS
+    )
+    cells = cells[(cells["call"] != 0) & (cells["count"] > 0)]
+    sound = _sound(cells, len(counts), decoding)
+    summary = CellSummary(calls, files)
+    if sound.any():
+        summary.merge(_decoded(cells[sound], counts, decoding, calls, files))
+    return summary, int(len(cells) - np.count_nonzero(sound))
+
+
+def _array(raw: bytes, dtype: np.dtype | str) -> np.ndarray:
+    dtype = np.dtype(dtype)
+    return np.frombuffer(raw, dtype, len(raw) // dtype.itemsize)
+
+
+def _sound(cells: np.ndarray, blocks: int, decoding: Decoding) -> np.ndarray:
+    """Which cells hold what a recorder may have written."""
+    sound = (cells["count"] < 1 << 60) & (cells["blocks"].max(axis=1, initial=0) <= blocks)
+    for name in ("time_ns", "inner_ns", "min_ns", "max_ns", "shift_ns"):
+        sound &= cells[name] <= LARGEST_NS
+    for name in ("errors", "nested_count", "without_bin"):
+        sound &= cells[name] <= cells["count"]
+    sound &= (cells["moved"] < 1 << 62) & (cells["carried_moved"] <= cells["moved"])
+    sound &= cells["nested_ns"] <= cells["time_ns"]
+    most = decoding.most_ticks
+    for name in ("first_start", "last_end"):
+        since_first = (cells[name] - np.uint64(decoding.first_ticks)).view("i8")
+        sound &= (since_first >= -most) & (since_first <= most)
+    return sound & np.isfinite(cells["power4"])
+
+
+def _decoded(
+    cells: np.ndarray, counts: np.ndarray, decoding: Decoding, calls: tuple[Call, ...], files: list[str]
+) -> CellSummary:
+    part = CellSummary(calls, files)
+    part.cells = {
+        **plain_columns(cells, decoding.call_numbers),
+        "start_ns": _times(cells["first_start"], decoding),
+        "end_ns": _times(cells["last_end"], decoding),
+        **_central(cells),
+    }
+    part.histogram = histogram_of_blocks(cells, counts)
+    part.longest = _longest(cells, decoding, calls, files)
+    return part
+
+
+def _times(ticks: np.ndarray, decoding: Decoding) -> np.ndarray:
+    since_first = (ticks - np.uint64(decoding.first_ticks)).view("i8")
+    return np.rint(since_first * decoding.ns_per_tick).astype(np.int64) + decoding.start_ns
+
+
+def _central(cells: np.ndarray) -> dict[str, np.ndarray]:
+    """Mean, and sums of powers of the deviations from it, from those of the deviations from the first
+    duration."""
+    n = cells["count"].astype(np.float64)
+    beyond = (cells["time_ns"] - cells["count"] * cells["shift_ns"]).view("i8").astype(np.float64)
+    d = beyond / n
+    s2, s3, s4 = (cells[name] for name in ("power2", "power3", "power4"))
+    return {
+        "mean_ns": cells["shift_ns"] + d,
+        "m2": np.maximum(s2 - n * d**2, 0.0),
+        "m3": s3 - 3 * d * s2 + 2 * n * d**3,
+        "m4": np.maximum(s4 - 4 * d * s3 + 6 * d**2 * s2 - 3 * n * d**4, 0.0),
+    }
+
+
+def _longest(
+    cells: np.ndarray, decoding: Decoding, calls: tuple[Call, ...], files: list[str]
+) -> tuple[np.ndarray, Events]:
+    used = np.arange(LARGEST) < cells["count"][:, None]
+    cell, place = np.nonzero(used)
+    raw = cells["largest"][cell, place]
+    most = decoding.most_ticks
+    since_first = (raw["start"] - np.uint64(decoding.first_ticks)).view("i8")
+    sound = (raw["duration"] <= most) & (since_first >= -most) & (since_first <= most)
+    sound &= raw["moved"] <= LARGEST_MOVED_BYTES
+    cell, place, raw = cell[sound], place[sound], raw[sound]
+    moved = raw["moved"]
+    columns = {
+        "rank": np.full(len(raw), max(decoding.rank, 0), "u4"),
+        "thread": np.minimum(decoding.first_thread + cells["threads"][cell, place].astype(np.int64), 0xFFFF),
+        "call": np.take(decoding.call_numbers, raw["call"], mode="clip"),
+        "depth": raw["depth"],
+        "carried": raw["flags"],
+        "file": np.take(decoding.file_numbers, raw["file"], mode="clip"),
+        "offset": raw["offset"],
+        "requested": raw["requested"],
+        "moved": np.where(moved < 0, -1, moved),
+        "error": np.minimum(np.maximum(-moved, 0), 0xFFFF),
+        "start": _times(raw["start"], decoding),
+        "duration": np.rint(raw["duration"] * decoding.ns_per_tick).astype(np.int64),
+    }
+    return cell, Events(columns, calls, files)
+
+
+def plain_columns(cells: np.ndarray, call_numbers: np.ndarray) -> dict[str, np.ndarray]:
+    """The columns of a `CellSummary` that need no clock, from cells of a spool or of a job file.
+
+    Parameters
+    ----------
+    cells : structured ndarray, shape (n,)
+    call_numbers : ndarray
+        The number in the run's dictionary of each call in the cells' own.
+    """
+    return {
+        "call": np.take(call_numbers, cells["call"], mode="clip").astype(np.int64),
+        "size_class": cells["size_class"].astype(np.int64),
+        "ordinal_class": cells["ordinal_class"].astype(np.int64),
+        **{name: cells[name].astype(np.int64) for name in _SAME},
+        "outer_count": (cells["count"] - cells["nested_count"]).astype(np.int64),
+        "outer_moved": (cells["moved"] - cells["carried_moved"]).astype(np.int64),
+        "outer_ns": (cells["time_ns"] - cells["nested_ns"]).astype(np.int64),
+        "min_requested": cells["min_requested"],
+        "max_requested": cells["max_requested"],
+    }
+
+
+def histogram_of_blocks(cells: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The sparse histogram (cell, bin, count) of cells that name their blocks of bins, numbered from 1."""
+    cell, octave = np.nonzero(cells["blocks"])
+    block = counts[cells["blocks"][cell, octave].astype(np.int64) - 1]
+    row, column = np.nonzero(block)
+    return cell[row], octave[row] * _BLOCK_BINS + column, block[row, column].astype(np.int64)

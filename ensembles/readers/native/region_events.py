@@ -1,0 +1,198 @@
+"""Reads the phases and regions that programs named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensembles.model.c_layout import EVENT
+from ensembles.model.regions import COLUMNS, RegionTable
+from ensembles.readers.common.call_dictionary import Dictionary
+from ensembles.readers.native.block_reader import BLOCK_EVENTS
+from ensembles.readers.native.rank_assignment import Member
+from ensembles.readers.native.spool import Window
+from ensembles.readers.native.spool_bytes import Contents
+from ensembles.readers.native.window_decoder import Decoding
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedSpool:
+    """A spool with named regions.
+
+    Attributes
+    ----------
+    decoding : Decoding
+    numbers : mapping of str to int
+        Name of each kind of mark (``phase``, ``region``, ``region_begin``) → its number among the calls.
+    names : mapping of int to str
+        Number of a name → the name.
+    contents : Contents
+    windows : sequence of Window
+        Where in them the marks lie.
+    last_ticks : int
+        When its clock was read last.
+    ended : bool
+        The process ended in order.
+    """
+
+    decoding: Decoding
+    numbers: Mapping[str, int]
+    names: Mapping[int, str]
+    contents: Contents
+    windows: Sequence[Window]
+    last_ticks: int
+    ended: bool
+
+
+def marked_spools(
+    members: Sequence[Member], decodings: Sequence[Decoding], dictionary: Dictionary
+) -> list[MarkedSpool]:
+    """Those of the spools in which a program named a phase or region."""
+    decoding_of = {decoding.path: decoding for decoding in decodings}
+    return [
+        MarkedSpool(
+            decoding=decoding_of[member.spool.path],
+            numbers=dictionary.marks(member.spool.calls_text),
+            names={number: os.fsdecode(name) for number, name in member.spool.region_names.items()},
+            contents=member.spool.contents,
+            windows=member.spool.marks,
+            last_ticks=member.spool.head.last_ticks,
+            ended=member.replaced or member.spool.ended,
+        )
+        for member in members
+        if member.spool.marks and member.spool.path in decoding_of
+    ]
+
+
+def read_regions(spools: Sequence[MarkedSpool]) -> RegionTable:
+    """All phases and regions of these spools.
+
+    Raises
+    ------
+    EnsioError
+        A spool cannot be read any more.
+    """
+    names: dict[str, int] = {}
+    parts = [_occurrences(spool, names) for spool in spools]
+    if not parts:
+        return RegionTable.empty()
+    return RegionTable(
+        {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}, list(names)
+    )
+
+
+def _occurrences(spool: MarkedSpool, names: dict[str, int]) -> dict[str, np.ndarray]:
+    """The columns of one process; names that are new get the next numbers."""
+    marks, end = _marks(spool)
+    phases = _phases(marks[marks["call"] == spool.numbers.get("phase", 0)], end, spool.ended)
+    regions = _regions(marks, spool.numbers, end)
+    kinds = [np.full(len(rows["start"]), kind, "u1") for kind, rows in enumerate((phases, regions))]
+    both = {name: np.concatenate([phases[name], regions[name]]) for name in phases}
+    decoding = spool.decoding
+    used = {number: spool.names.get(number, "") for number in np.unique(both["id"]).tolist()}
+    number_of = {number: names.setdefault(name, len(names)) for number, name in used.items()}
+    start, until = (
+        _nanoseconds(ticks, decoding) for ticks in (both["start"], both["start"] + both["duration"])
+    )
+    return {
+        "rank": np.full(len(both["id"]), decoding.rank, "u4"),
+        "thread": np.minimum(decoding.first_thread + both["thread"], 0xFFFF).astype("u2"),
+        "kind": np.concatenate(kinds),
+        "name": np.array([number_of[number] for number in both["id"].tolist()], "u4"),
+        "start": start + decoding.start_ns,
+        "duration": until - start,
+        "ended": both["ended"].astype("u1"),
+    }
+
+
+def _nanoseconds(ticks: np.ndarray, decoding: Decoding) -> np.ndarray:
+    return np.rint(ticks * decoding.ns_per_tick).astype("i8")
+
+
+_MARK = np.dtype([("thread", "i8"), ("call", "i8"), ("id", "i8"), ("start", "i8"), ("duration", "i8")])
+"""Start: ticks since the process's first clock reading."""
+
+
+def _marks(spool: MarkedSpool) -> tuple[np.ndarray, int]:
+    """The marks of a spool in the order of their start, and the last moment that is known of it, in ticks."""
+    decoding = spool.decoding
+    with spool.contents as contents:
+        found = [_columns(events, decoding) for events in _events(contents, spool.windows)]
+        # A process that was killed may have made calls after the last reading of its clock.
+        calls = [] if spool.ended else _events(contents, decoding.windows)
+        end = max((int(_ends(events, decoding).max(initial=0)) for events in calls), default=0)
+    marks = np.concatenate(found or [np.empty(0, _MARK)])
+    marks = marks[np.argsort(marks["start"], kind="stable")]
+    last = int((marks["start"] + marks["duration"]).max(initial=0))
+    return marks, max(end, last, spool.last_ticks - decoding.first_ticks)
+
+
+def _events(contents: Contents, windows: Sequence[Window]) -> Iterator[np.ndarray]:
+    """The completed events in windows, some at a time."""
+    for window in windows:
+        for slot in range(0, window.slots, BLOCK_EVENTS):
+            wanted = min(BLOCK_EVENTS, window.slots - slot)
+            raw = contents.read(wanted * EVENT.size, window.position + slot * EVENT.size)
+            events = np.frombuffer(raw, EVENT.dtype, len(raw) // EVENT.size)
+            yield events[events["call"] != 0]
+
+
+def _ends(events: np.ndarray, decoding: Decoding) -> np.ndarray:
+    """Returns from calls, in ticks since the process's first clock reading; without impossible ones."""
+    events = events[_sound(events, decoding)]
+    return (events["start"] - np.uint64(decoding.first_ticks)).view("i8") + events["duration"].view("i8")
+
+
+def _sound(events: np.ndarray, decoding: Decoding) -> np.ndarray:
+    since = (events["start"] - np.uint64(decoding.first_ticks)).view("i8")
+    most = decoding.most_ticks
+    return (since >= -most) & (since <= most) & (events["duration"] <= most)
+
+
+def _columns(events: np.ndarray, decoding: Decoding) -> np.ndarray:
+    events = events[_sound(events, decoding)]
+    marks = np.empty(len(events), _MARK)
+    marks["thread"] = np.minimum(events["requested"], 0xFFFF)
+    marks["start"] = (events["start"] - np.uint64(decoding.first_ticks)).view("i8")
+    marks["call"], marks["id"], marks["duration"] = events["call"], events["offset"], events["duration"]
+    return marks
+
+
+def _phases(marks: np.ndarray, end: int, process_ended: bool) -> dict[str, np.ndarray]:
+    """Each phase lasts until the next one of its process."""
+    ends = np.append(marks["start"][1:], end) if len(marks) else marks["start"]
+    ended = np.ones(len(marks), bool)
+    ended[-1:] = process_ended
+    return _rows(marks, ends - marks["start"], ended)
+
+
+def _regions(marks: np.ndarray, numbers: Mapping[str, int], end: int) -> dict[str, np.ndarray]:
+    """Regions that ended tell their duration; of the others only the beginning is there."""
+    whole = marks[marks["call"] == numbers.get("region", 0)]
+    begun = marks[marks["call"] == numbers.get("region_begin", 0)]
+    open_ones = begun[~_among(begun, whole)]
+    both = np.concatenate([whole, open_ones])
+    duration = np.concatenate([whole["duration"], end - open_ones["start"]])
+    return _rows(both, duration, np.arange(len(both)) < len(whole))
+
+
+def _among(begun: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Which beginnings have their thread, name and start in common with a region that ended: bool."""
+    both = np.concatenate([whole, begun])
+    order = np.lexsort((both["id"], both["thread"], both["start"]))  # stably: the whole ones first
+    rows = both[order]
+    same = np.ones(len(rows), bool)
+    same[:1] = False
+    for name in ("id", "thread", "start"):
+        same[1:] &= rows[name][1:] == rows[name][:-1]
+    found = np.empty(len(rows), bool)
+    found[order] = same
+    return found[len(whole) :]
+
+
+def _rows(marks: np.ndarray, duration: np.ndarray, ended: np.ndarray) -> dict[str, np.ndarray]:
+    rows = {name: marks[name] for name in ("thread", "id", "start")}
+    return rows | {"duration": np.maximum(duration, 0), "ended": ended}

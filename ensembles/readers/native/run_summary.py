@@ -1,0 +1,172 @@
+"""What all calls of a run add up to: by the summaries of job files, by those of spools, and by events that
+are in neither."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ensembles.model.c_layout import JOB_CALL
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
+from ensembles.model.metadata import RunMetadata
+from ensembles.model.units import few
+from ensembles.readers.native.block_reader import BlockReader, empty_columns
+from ensembles.readers.native.job_summary import JobSummary, Translation, read_job_summary
+from ensembles.readers.native.process_summary import read_summary
+from ensembles.readers.native.rank_assignment import Member
+from ensembles.readers.native.spool import Spool
+from ensembles.readers.native.window_decoder import Decoding
+from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.ranktable import COLUMNS, RankTable
+
+_REST_EVENTS = 1 << 17
+_LARGEST = 1 << 60
+_ROWS = tuple(name for name in COLUMNS if name != "rank")
+"""What is known of the calls of a function, of a process or in a cell."""
+
+
+class RunSummary:
+    """Where the summaries of a run lie.
+
+    Parameters
+    ----------
+    members : sequence of Member
+    decodings : sequence of Decoding
+        How their numbers and ticks become the run's.
+    files : dict of str to int
+        The run's dictionary of paths.
+    origin_ns : int
+        The run's time 0, ns since 1970.
+    """
+
+    def __init__(
+        self, members: Sequence[Member], decodings: Sequence[Decoding], files: dict[str, int], origin_ns: int
+    ) -> None:
+        both = [(member.spool, decoding) for member, decoding in zip(members, decodings, strict=True)]
+        self._own = [(spool, decoding) for spool, decoding in both if _adds_to_summary(spool)]
+        self._rows = [
+            (spool.call_rows, decoding)
+            for spool, decoding in both
+            if spool.call_rows is not None and len(spool.call_rows)
+        ]
+        self._of_jobs = _job_summaries(members, decodings, files, origin_ns)
+
+    def read(self, metadata: RunMetadata) -> tuple[CellSummary, RankTable]:
+        """The summary, and the same by rank and function; what is missing goes into the notes of `metadata`.
+
+        Raises
+        ------
+        EnsioError
+            A spool cannot be read any more.
+        """
+        summary, ranks = CellSummary(metadata.calls, metadata.files), RankTable(metadata.calls)
+        notes: list[str] = []
+        self._add_job_summaries(summary, metadata, notes)
+        rows = [self._rows_of_jobs(metadata)]
+        for spool, decoding in self._own:
+            part, damaged = read_summary(spool, decoding, metadata.calls, metadata.files)
+            summary.merge(part)
+            rows.append(_with_rank({name: part.cells[name] for name in _ROWS}, decoding))
+            if damaged:
+                notes.append(_damaged_cells(spool.name, damaged))
+        ranks.add_rows(
+            metadata.calls, {name: np.concatenate([part[name] for part in rows]) for name in COLUMNS}
+        )
+        for sentence in few(notes, "spools have a damaged summary"):
+            metadata.note(sentence)
+        for events in self._rest(metadata):
+            summary.add(events, ordinals_known=False)
+            ranks.add(events)
+        without_bin = int(summary.cells["without_bin"].sum())
+        if without_bin:
+            metadata.note(f"{without_bin} calls are missing in the histograms, for want of space")
+        return summary, ranks
+
+    def _add_job_summaries(self, summary: CellSummary, metadata: RunMetadata, notes: list[str]) -> None:
+        for place, translation in self._of_jobs.items():
+            try:
+                part, damaged = read_job_summary(place, translation, metadata.calls, metadata.files)
+            except EnsioError as error:
+                metadata.note(f"{error}; sums and histograms lack the calls that are in it")
+                continue
+            summary.merge(part)
+            if damaged:
+                notes.append(_damaged_cells(os.path.basename(place.path), damaged))
+
+    def _rows_of_jobs(self, metadata: RunMetadata) -> dict[str, np.ndarray]:
+        """What job files say of each of their processes."""
+        joined = np.frombuffer(b"".join([part.tobytes() for part, _ in self._rows]), JOB_CALL.dtype)
+        lengths = np.array([len(part) for part, _ in self._rows], np.int64)
+        call = np.empty(len(joined), np.int64)
+        # Nearly always all processes have one table of calls.
+        for numbers in {
+            id(decoding.call_numbers): decoding.call_numbers for _, decoding in self._rows
+        }.values():
+            whose = [decoding.call_numbers is numbers for _, decoding in self._rows]
+            mine = slice(None) if all(whose) else np.repeat(whose, lengths)
+            call[mine] = np.take(numbers, joined["call"][mine], mode="clip")
+        columns = {name: joined[name] for name in _ROWS}
+        columns["call"] = call
+        columns["rank"] = np.repeat([max(decoding.rank, 0) for _, decoding in self._rows], lengths)
+        sound = joined["errors"] <= joined["count"]
+        for name in _ROWS[1:]:
+            sound &= joined[name] < _LARGEST
+        if not sound.all():
+            metadata.note(
+                "a job file is damaged: what it says of some ranks is left out for impossible numbers"
+            )
+        return {name: column[sound].astype(np.int64) for name, column in columns.items()}
+
+    def _rest(self, metadata: RunMetadata) -> Iterator[Events]:
+        """What came after the recorder's last look is in the windows only. Its ordinals are not known."""
+        reader = BlockReader([_rest(spool, decoding) for spool, decoding in self._own])
+        while True:
+            columns = empty_columns(_REST_EVENTS)
+            count = reader.read(columns, 0, _REST_EVENTS)
+            if count == 0:
+                return
+            columns = {name: column[:count] for name, column in columns.items()}
+            yield Events(columns, metadata.calls, metadata.files)
+
+
+def _adds_to_summary(spool: Spool) -> bool:
+    """Whether a process has, or may have, calls that are in no job file's summary."""
+    if spool.job_path and spool.job_summary is not None:
+        return False
+    return bool(spool.cells or spool.windows or spool.coded or spool.pending)
+
+
+def _rest(spool: Spool, decoding: Decoding) -> Decoding:
+    """The events that are not in the process's summary. Those in a job file all are, if there is one."""
+    if spool.job_path:
+        return replace(decoding, windows=[], coded=() if spool.is_summarised else spool.coded)
+    return replace(decoding, windows=[window.rest for window in spool.windows + spool.scratch])
+
+
+def _job_summaries(
+    members: Sequence[Member], decodings: Sequence[Decoding], files: dict[str, int], origin_ns: int
+) -> dict[JobSummary, Translation]:
+    """The summaries of the job files, and how their numbers become the run's."""
+    ranks: dict[JobSummary, dict[int, tuple[int, int]]] = {}
+    numbers: dict[JobSummary, np.ndarray] = {}
+    for member, decoding in zip(members, decodings, strict=True):
+        place = member.spool.job_summary
+        if place is not None:
+            ranks.setdefault(place, {})[max(member.spool.head.rank, 0)] = member.rank, member.first_thread
+            numbers[place] = decoding.call_numbers
+    return {
+        place: Translation(numbers[place], files, ranks_of, origin_ns) for place, ranks_of in ranks.items()
+    }
+
+
+def _with_rank(rows: dict[str, np.ndarray], decoding: Decoding) -> dict[str, np.ndarray]:
+    return rows | {"rank": np.full(len(rows["count"]), max(decoding.rank, 0))}
+
+
+def _damaged_cells(name: str, count: int) -> str:
+    cells = "1 cell of its summary is" if count == 1 else f"{count} cells of its summary are"
+    return f"{name} is damaged: {cells} left out for impossible numbers"

@@ -1,0 +1,392 @@
+"""Reads one spool: its head, its texts, and where its events are.
+
+Nothing in a spool is trusted: a process may have been killed while it wrote, and the file may be cut short,
+or no spool at all.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ensembles.model.c_layout import CELL, CONSTANTS, EVENT, SPOOL, TEXT, WINDOW
+from ensembles.model.errors import EnsioError
+from ensembles.readers.native.losses import NOTHING_KNOWN, Losses, losses_in_job_file, losses_of_spool
+from ensembles.readers.native.spool_bytes import Contents, Piece
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ensembles.readers.native.job_summary import JobSummary
+
+UNIT_BYTES = CONSTANTS["ENSIO_WINDOW_UNIT_BYTES"]
+HEAD_BYTES = CONSTANTS["ENSIO_SPOOL_BYTES"]
+HEADER_BYTES = CONSTANTS["ENSIO_WINDOW_HEADER_BYTES"]
+TEXT_BYTES = CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"]
+BLOCK_BYTES = 8 * CONSTANTS["ENSIO_BLOCK_BINS"]
+MAGIC = CONSTANTS["ENSIO_SPOOL_MAGIC"].to_bytes(8, "little")
+
+_FILE, _FILE_FACTS, _REGION, _CALLS, _PROPERTIES = (
+    CONSTANTS[f"ENSIO_TEXT_{kind}"] for kind in ("FILE", "FILE_FACTS", "REGION", "CALLS", "PROPERTIES")
+)
+_MOST_RANKS = 1 << 24
+_STATES = [CONSTANTS[f"ENSIO_STATE_{state}"] for state in ("RUNNING", "ENDED", "REPLACED")]
+_MOST_TEXT_BYTES = 1 << 26
+_CALL_OFFSET = EVENT.field_offset("call")
+_FEW_SLOTS = HEAD_BYTES // EVENT.size
+_MOST_SCRATCH_SLOTS = (1 << 20) // EVENT.size
+_FIRST_READ_BYTES = TEXT_BYTES + 4096
+
+
+class Window(NamedTuple):
+    """Where events of a thread lie: `slots` places for events from byte `position` on.
+
+    The first `summarised` of them are in the process's summary, in which a tick was taken for `rate` / 2**32
+    ns (0: none is).
+    """
+
+    position: int
+    slots: int
+    thread: int
+    summarised: int = 0
+    rate: int = 0
+
+    @property
+    def rest(self) -> Window:
+        """The part whose events are not in the summary."""
+        position = self.position + self.summarised * EVENT.size
+        return Window(position, self.slots - self.summarised, self.thread, 0, self.rate)
+
+
+class SummaryPart(NamedTuple):
+    """Where a part of the summary lies: so many cells, or blocks of bins, from byte `position` on."""
+
+    position: int
+    length: int
+
+
+class Coded(NamedTuple):
+    """Where coded events of a thread lie in a job file: `events` of them in `length` bytes."""
+
+    position: int
+    length: int
+    events: int
+    thread: int
+
+
+@dataclass(slots=True)
+class Spool:
+    """What one process left, without its events: in a spool, or in its part of a job file.
+
+    Attributes
+    ----------
+    path : str
+        Of the spool, which need not be there any more if there is a job file.
+    head : named tuple
+        The members of ``struct ensio_spool``.
+    status : os.stat_result
+        Of the file that was read.
+    properties : dict of bytes to bytes
+    calls_text : bytes
+        Lines ``number name layer op``.
+    files : list of (int, bytes)
+        Number and path.
+    facts : dict of int to bytes
+        Number of a file → ``key=value`` strings about it, each ended by a NUL.
+    region_names : dict of int to bytes
+        Number and name of phases and regions.
+    marks : list of Window
+        Where these lie.
+    windows, scratch : list of Window
+        Where events lie, and events that are only on their way into the summary.
+    cells, blocks : list of Part
+        Where the summary lies.
+    pending : int
+        Events that are on their way into the summary, and nowhere else.
+    has_events : bool
+        It tells of calls.
+    notes : list of str
+        What is damaged, in plain sentences.
+    unknown : int
+        Windows and texts of kinds that are not known.
+    job_path : str
+        The job file that was read; "": the spool itself.
+    coded : list of Coded
+        Events in the job file.
+    pieces : list of Piece
+        What else is in the job file.
+    job_summary : JobSummary or None
+        The summary of a job file in which the calls of this process are, but for those in `cells`.
+    call_rows : ndarray of JOB_CALL.dtype, or None
+        What those calls add up to, by function.
+    own_losses : Losses
+        What the first window of a spool says about what is missing.
+    """
+
+    path: str
+    head: Any
+    status: os.stat_result
+    properties: dict[bytes, bytes] = field(default_factory=dict)
+    calls_text: bytes = b""
+    files: list[tuple[int, bytes]] = field(default_factory=list)
+    facts: dict[int, bytes] = field(default_factory=dict)
+    region_names: dict[int, bytes] = field(default_factory=dict)
+    marks: list[Window] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
+    scratch: list[Window] = field(default_factory=list)
+    cells: list[SummaryPart] = field(default_factory=list)
+    blocks: list[SummaryPart] = field(default_factory=list)
+    pending: int = 0
+    has_events: bool = False
+    notes: list[str] = field(default_factory=list)
+    unknown: int = 0
+    job_path: str = ""
+    coded: list[Coded] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
+    job_summary: JobSummary | None = None
+    call_rows: np.ndarray | None = None
+    own_losses: Losses = NOTHING_KNOWN
+
+    @property
+    def losses(self) -> Losses:
+        """What it did not keep, and why."""
+        return losses_in_job_file(self.properties) if self.job_path else self.own_losses
+
+    @property
+    def name(self) -> str:
+        """Name of the spool's file."""
+        return os.path.basename(self.path)
+
+    @property
+    def ended(self) -> bool:
+        """Its process ended in order, or went on as another: nothing more will come."""
+        return self.head.state != CONSTANTS["ENSIO_STATE_RUNNING"]
+
+    @property
+    def slots(self) -> int:
+        """Places for events: at least as many as there are events."""
+        return sum(window.slots for window in self.windows) + sum(block.events for block in self.coded)
+
+    @property
+    def threads(self) -> int:
+        """Threads that recorded."""
+        parts: list[Window | Coded] = [*self.windows, *self.scratch, *self.coded]
+        with_events = max((part.thread + 1 for part in parts), default=0)
+        return max(with_events, self.head.threads) if self.marks else with_events
+
+    @property
+    def is_summarised(self) -> bool:
+        """Whether the recorder kept a summary of it that can be read."""
+        return bool(self.cells) or self.job_summary is not None
+
+    def leave_to(self, collected: Spool) -> None:
+        """Leave what a job file's summary has of this process to that.
+
+        Parameters
+        ----------
+        collected : Spool
+            The same process in the job file. Cells of calls that came later lie in windows that were made
+            later.
+        """
+        if collected.job_summary is None:
+            return
+        self.job_summary, self.call_rows = collected.job_summary, collected.call_rows
+        self.cells = [part for part in self.cells if part.position >= collected.head.allocated_bytes]
+
+    @property
+    def contents(self) -> Contents:
+        """What lies in its windows."""
+        return Contents(self.path, self.job_path, self.pieces)
+
+
+def read_spool(path: str) -> Spool:
+    """Read a spool's head and texts, and find its windows.
+
+    Raises
+    ------
+    EnsioError
+        The file cannot be read, is no spool, or its head makes no sense.
+    """
+    try:
+        # A pipe in place of a spool must not keep us waiting.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            return _read(path, descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _read(path: str, descriptor: int) -> Spool:
+    beginning = os.pread(descriptor, _FIRST_READ_BYTES, 0)
+    spool = Spool(path, checked_head(path, beginning), os.fstat(descriptor))
+    spool.own_losses = losses_of_spool(beginning)
+    wanted = TEXT_BYTES + spool.head.text_bytes
+    if wanted > len(beginning) == _FIRST_READ_BYTES:
+        beginning += os.pread(descriptor, wanted - _FIRST_READ_BYTES, _FIRST_READ_BYTES)
+    read_texts(spool, beginning[TEXT_BYTES:wanted])
+    _find_windows(spool, descriptor)
+    return spool
+
+
+def checked_head(path: str, beginning: bytes) -> Any:
+    """The members of a spool's head.
+
+    Raises
+    ------
+    EnsioError
+        They make no sense.
+    """
+    if beginning[:8] == MAGIC[::-1]:
+        raise EnsioError(f"{path} was recorded on a machine of another byte order: read it on such a machine")
+    if beginning[:8] == bytes(8):
+        raise EnsioError(f"{path} holds no calls: its process was killed before it began to record")
+    if beginning[:8] != MAGIC:
+        raise EnsioError(f"{path} is not a spool of ensio: its first bytes are others")
+    if len(beginning) < SPOOL.size:
+        raise EnsioError(f"{path} is cut short: it ends within its head, nothing can be read from it")
+    head = SPOOL.unpack(beginning)
+    if head.last_is_spare:
+        head = head._replace(
+            last_ticks=head.spare_ticks,
+            last_monotonic_ns=head.spare_monotonic_ns,
+            last_realtime_ns=head.spare_realtime_ns,
+        )
+    if head.version != CONSTANTS["ENSIO_SPOOL_VERSION"] or head.event_bytes != EVENT.size:
+        raise EnsioError(
+            f"{path} has layout version {head.version} and events of {head.event_bytes} bytes, not "
+            f"{CONSTANTS['ENSIO_SPOOL_VERSION']} and {EVENT.size}: use the ensio that recorded it"
+        )
+    plausible = (
+        head.allocated_bytes >= HEAD_BYTES
+        and head.text_bytes <= HEAD_BYTES - TEXT_BYTES
+        and head.state in _STATES
+        and head.clock in (CONSTANTS["ENSIO_CLOCK_TSC"], CONSTANTS["ENSIO_CLOCK_MONOTONIC"])
+        and -1 <= head.rank < _MOST_RANKS
+        and head.tasks <= _MOST_RANKS
+        and head.threads <= 1 << 16
+        and max(head.first_realtime_ns, head.last_realtime_ns) < 1 << 62
+        and max(head.first_monotonic_ns, head.last_monotonic_ns) < 1 << 62
+        and max(head.dropped_events, head.excluded_calls, head.lost_calls) < 1 << 62
+    )
+    if not plausible:
+        raise EnsioError(f"{path} is damaged: the numbers in its head make no sense")
+    return head
+
+
+def read_texts(spool: Spool, text: bytes) -> None:
+    """Take the text entries of one window."""
+    position = 0
+    while position + TEXT.size <= len(text):
+        kind, _, number, length, _ = TEXT.unpack(text, position)
+        end = position + TEXT.size + length
+        if kind == 0 or end > len(text):
+            spool.notes.append(f"{spool.name} is damaged: a text in it is not whole, names may be missing")
+            return
+        body = text[position + TEXT.size : end]
+        if kind == _FILE:
+            spool.files.append((number, body))
+        elif kind == _FILE_FACTS:
+            spool.facts[number] = spool.facts.get(number, b"") + body
+        elif kind == _REGION:
+            spool.region_names[number] = body
+        elif kind == _CALLS:
+            spool.calls_text = body
+        elif kind == _PROPERTIES:
+            spool.properties.update([line.partition(b"=")[::2] for line in body.split(b"\0") if line])
+        else:
+            spool.unknown += 1
+        position = end + -end % 8
+
+
+def _find_windows(spool: Spool, descriptor: int) -> None:
+    size = spool.status.st_size
+    end = min(spool.head.allocated_bytes, size)
+    if size < spool.head.allocated_bytes:
+        spool.notes.append(
+            f"{spool.name} is cut short: it has {size} of {spool.head.allocated_bytes} bytes, "
+            "calls recorded in the others are missing"
+        )
+    position, damaged_at = HEAD_BYTES, -1
+    while position + HEADER_BYTES <= end:
+        beginning = os.pread(descriptor, HEADER_BYTES + EVENT.size, position)
+        window = WINDOW.unpack(beginning.ljust(WINDOW.size, b"\0"))
+        if window.magic == 0:
+            position = _next_data(descriptor, position + UNIT_BYTES)
+            continue
+        length = window.bytes
+        sound = window.magic == CONSTANTS["ENSIO_WINDOW_MAGIC"] and length > 0 and length % UNIT_BYTES == 0
+        if not sound or position + length > spool.head.allocated_bytes:
+            damaged_at = position if damaged_at < 0 else damaged_at
+            position += UNIT_BYTES
+            continue
+        present = min(length, end - position)
+        first, room = position + HEADER_BYTES, max(present - HEADER_BYTES, 0)
+        if window.kind == CONSTANTS["ENSIO_WINDOW_EVENTS"]:
+            spool.windows.append(_window(window, first, room))
+            spool.has_events |= any(beginning[HEADER_BYTES + _CALL_OFFSET : HEADER_BYTES + _CALL_OFFSET + 2])
+        elif add_window(spool, window, first, room):
+            pass
+        elif window.kind == CONSTANTS["ENSIO_WINDOW_TEXT"]:
+            used = min(window.text_bytes, present - HEADER_BYTES, _MOST_TEXT_BYTES)
+            read_texts(spool, os.pread(descriptor, used, position + HEADER_BYTES))
+        else:
+            spool.unknown += 1
+        position += length
+    if damaged_at >= 0:
+        spool.notes.append(
+            f"{spool.name} is damaged: no sound window begins at byte {damaged_at}, calls there are missing"
+        )
+    spool.pending = sum(_count_events(descriptor, window.rest) for window in spool.scratch)
+    spool.has_events |= spool.pending > 0
+    if not spool.has_events:
+        beginnings = (window._replace(slots=min(window.slots, _FEW_SLOTS)) for window in spool.windows)
+        spool.has_events = any(_count_events(descriptor, window) for window in beginnings)
+
+
+def add_window(spool: Spool, window: Any, first: int, room: int) -> bool:
+    """Take note of a window of neither events nor texts: `room` bytes from byte `first` of the spool on.
+
+    Returns
+    -------
+    bool
+        Whether it is of a kind that is known.
+    """
+    if window.kind == CONSTANTS["ENSIO_WINDOW_SCRATCH"]:
+        spool.scratch.append(_window(window, first, room))
+    elif window.kind == CONSTANTS["ENSIO_WINDOW_CELLS"]:
+        spool.cells.append(SummaryPart(first, min(window.summarised, room // CELL.size)))
+        spool.has_events |= window.summarised > 0
+    elif window.kind == CONSTANTS["ENSIO_WINDOW_BINS"]:
+        spool.blocks.append(SummaryPart(first, room // BLOCK_BYTES))
+    elif window.kind == CONSTANTS["ENSIO_WINDOW_MARKS"]:
+        spool.marks.append(Window(first, room // EVENT.size, 0))
+        spool.has_events = True
+    else:
+        return False
+    return True
+
+
+def _window(window: Any, first: int, room: int) -> Window:
+    slots = room // EVENT.size
+    return Window(first, slots, window.thread, min(window.summarised, slots), window.rate)
+
+
+def _next_data(descriptor: int, position: int) -> int:
+    """The first unit from `position` on that may hold data: holes are not worth a walk through them."""
+    try:
+        found = os.lseek(descriptor, position, os.SEEK_DATA)
+    except OSError as error:
+        return 1 << 63 if error.errno == errno.ENXIO else position
+    return max(position, found // UNIT_BYTES * UNIT_BYTES)
+
+
+def _count_events(descriptor: int, window: Window) -> int:
+    """How many places of a window hold an event; one that was never completed leaves its place empty."""
+    import numpy as np
+
+    raw = os.pread(descriptor, min(window.slots, _MOST_SCRATCH_SLOTS) * EVENT.size, window.position)
+    return int(np.count_nonzero(np.frombuffer(raw, EVENT.dtype, len(raw) // EVENT.size)["call"]))

@@ -1,0 +1,82 @@
+"""Reads the bytes of a spool, from the spool itself or from what a job file has of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ensembles.model.errors import EnsioError
+from ensembles.readers.native.job_file_codec import decode_text
+
+
+class Piece(NamedTuple):
+    """`length` bytes from byte `position` of a spool on: coded, `coded` bytes at `place` in the job file."""
+
+    position: int
+    length: int
+    place: int
+    coded: int
+
+
+class Contents:
+    """The bytes of a spool by their positions in it, within a ``with`` statement.
+
+    Of a job file, only those that are neither events nor texts.
+
+    Parameters
+    ----------
+    path : str
+        The spool.
+    job_path : str
+        The job file that holds it; "": the spool itself is read.
+    pieces : sequence of Piece
+        What the job file has.
+    """
+
+    def __init__(self, path: str, job_path: str = "", pieces: Sequence[Piece] = ()) -> None:
+        self.path = path
+        self._job_path = job_path
+        self._pieces = pieces
+        self._descriptor = -1
+        self._last: tuple[Piece | None, bytes] = (None, b"")
+
+    def __enter__(self) -> Contents:
+        path = self._job_path or self.path
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        os.close(self._descriptor)
+
+    def read(self, length: int, position: int) -> bytes:
+        """Bytes of the spool, fewer where it ends before.
+
+        Raises
+        ------
+        EnsioError
+            They cannot be read.
+        """
+        try:
+            if not self._job_path:
+                return os.pread(self._descriptor, length, position)
+            found = b"".join(self._part(piece, position, position + length) for piece in self._pieces)
+        except OSError as error:
+            raise EnsioError(f"{self._job_path or self.path} cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            raise EnsioError(
+                f"{self._job_path} is damaged: what it has of {os.path.basename(self.path)} cannot be read"
+            ) from error
+        return found
+
+    def _part(self, piece: Piece, begin: int, end: int) -> bytes:
+        low, high = max(begin, piece.position), min(end, piece.position + piece.length)
+        if low >= high:
+            return b""
+        if self._last[0] != piece:
+            coded = os.pread(self._descriptor, piece.coded, piece.place)
+            self._last = piece, decode_text(coded, b"", piece.length)
+        return self._last[1][low - piece.position : high - piece.position]

@@ -1,0 +1,267 @@
+"""The events and metadata of a run that lie in spools, and in job files that spools were put into."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from threading import Lock
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS, Events
+from ensembles.model.regions import RegionTable
+from ensembles.model.units import few
+from ensembles.passes.damage import DamageReport
+from ensembles.readers.common.call_dictionary import Dictionary
+from ensembles.readers.common.rank_partitions import even_spans
+from ensembles.readers.native.block_reader import (
+    BlockReader,
+    ReusedColumns,
+    empty_columns,
+    sort_by_rank_and_start,
+)
+from ensembles.readers.native.caveats import notes_on_clocks, notes_on_ends, notes_on_losses, notes_on_spools
+from ensembles.readers.native.clock import Clocks
+from ensembles.readers.native.clock_alignment import Alignment
+from ensembles.readers.native.process_metadata import (
+    add_facts,
+    aligned_ns,
+    count_tasks,
+    describe_process,
+    described,
+)
+from ensembles.readers.native.rank_assignment import assign_ranks
+from ensembles.readers.native.region_events import marked_spools, read_regions
+from ensembles.readers.native.run_summary import RunSummary
+from ensembles.readers.native.spool import Spool
+from ensembles.readers.native.window_decoder import Decoding
+from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.ranktable import RankTable
+
+
+class SpoolSource:
+    """The spools of a run.
+
+    Parameters
+    ----------
+    spools : sequence of Spool
+        At least one.
+    notes : sequence of str
+        What is already known to be missing.
+
+    Attributes
+    ----------
+    metadata : RunMetadata
+    is_complete : bool
+        Every process has ended: its spool will not change any more.
+    capacity : int
+        Places for events: at least as many as there are events.
+    spools : dict of str to (int, int)
+        Name of each spool and job file that was read → its size in bytes and time of change in ns.
+    has_summary : bool
+        The recorder kept summaries.
+    """
+
+    def __init__(self, spools: Sequence[Spool], notes: Sequence[str] = ()) -> None:
+        clocks = Clocks(spools)
+        members = assign_ranks(spools)
+        members.sort(key=lambda member: (member.rank, member.first_thread, member.spool.path))
+        dictionary = Dictionary()
+        alignment = Alignment(spools, clocks)
+        started_ns = {spool.path: aligned_ns(spool, alignment, "first") for spool in spools}
+        origin_ns = min(started_ns.values())
+        decodings = [
+            Decoding(
+                path=member.spool.path,
+                job_path=member.spool.job_path,
+                windows=member.spool.windows,
+                coded=member.spool.coded,
+                rank=member.rank,
+                first_thread=member.first_thread,
+                call_numbers=dictionary.call_numbers(member.spool.calls_text),
+                file_numbers=dictionary.file_numbers(member.spool.files),
+                first_ticks=member.spool.head.first_ticks,
+                ns_per_tick=clocks.ns_per_tick(member.spool) * (1 - alignment.correction(member.spool).drift),
+                start_ns=started_ns[member.spool.path] - origin_ns,
+            )
+            for member in members
+        ]
+        self._marked = marked_spools(members, decodings, dictionary)
+        self._decodings = [decoding for decoding in decodings if decoding.windows or decoding.coded]
+        self._summary = RunSummary(members, decodings, dictionary.files, origin_ns)
+        self.capacity = sum(spool.slots for spool in spools)
+        self.spool_identities = {
+            os.path.basename(spool.job_path or spool.path): identity(spool.status) for spool in spools
+        }
+        processes = [describe_process(member, alignment) for member in members]
+        self.metadata = described(spools, processes, origin_ns)
+        # Processes of which all events are in a job file have no summary there: it follows from the events.
+        bare = any(spool.coded and not spool.is_summarised for spool in spools)
+        kept = any(spool.is_summarised for spool in spools)
+        self.has_summary = kept and not (bare and self.metadata.has_all_events)
+        self.metadata.calls = tuple(dictionary.calls)
+        self.metadata.files = list(dictionary.files)
+        self.metadata.clock_error_s = alignment.error_s
+        add_facts(self.metadata, [member.spool for member in members])
+        self.is_complete = all(process.ended for process in processes)
+        tasks, rank_notes = count_tasks(spools, members)
+        self.metadata.tasks = tasks
+        for sentence in (
+            *notes,
+            *notes_on_spools(spools, rank_notes),
+            *notes_on_clocks(spools, clocks, alignment),
+            *notes_on_ends(processes),
+            *notes_on_losses(self.metadata),
+            *few(dictionary.notes, "tables of calls are damaged"),
+        ):
+            self.metadata.note(sentence)
+
+    def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
+        """At most `max_events` at a time, in the order of ranks, those of a thread in order of completion;
+        with these columns and those that are read anyway (`Events.partly`), or with all."""
+        reader = BlockReader(self._decodings)
+        yield from self._chunks_of(reader, max_events, names)
+        self.note_damage(reader.flaws)
+
+    def parts(
+        self, most_parts: int, max_events: int, names: Sequence[str] | None = None
+    ) -> list[Iterator[Events]]:
+        """The same in up to `most_parts` parts, about equally long, which threads may read side by side."""
+        sizes = [_slots_of(decoding) for decoding in self._decodings]
+        part_of = np.cumsum(sizes) * most_parts // (sum(sizes) + 1)
+        places = [np.flatnonzero(part_of == part) for part in np.unique(part_of)]
+        readers = [BlockReader([self._decodings[i] for i in group]) for group in places]
+        waiting, lock = len(readers), Lock()
+
+        def part(reader: BlockReader) -> Iterator[Events]:
+            nonlocal waiting
+            yield from self._chunks_of(reader, max_events, names)
+            with lock:
+                waiting -= 1
+                if not waiting:
+                    for other in readers[1:]:
+                        readers[0].flaws.merge(other.flaws)
+                    self.note_damage(readers[0].flaws)
+
+        return [part(reader) for reader in readers]
+
+    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
+        """Up to so many spans of ranks with about equally many events, which together are all: the first and
+        the last rank of each."""
+        events: Counter[int] = Counter()
+        for decoding in self._decodings:
+            events[decoding.rank] += _slots_of(decoding)
+        return even_spans(sorted(events), [events[rank] for rank in sorted(events)], most_parts)
+
+    def chunks_of_ranks(
+        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
+    ) -> Iterator[Events]:
+        """As `chunks`, of the ranks of a span; what is wrong with them is added to `flaws`."""
+        low, high = span
+        reader = BlockReader([decoding for decoding in self._decodings if low <= decoding.rank <= high])
+        yield from self._chunks_of(reader, max_events, names)
+        flaws.merge(reader.flaws)
+
+    def _chunks_of(
+        self, reader: BlockReader, max_events: int, names: Sequence[str] | None
+    ) -> Iterator[Events]:
+        reused = ReusedColumns(max_events, names)
+        while True:
+            columns, count = reused.taken(), 0
+            while count < max_events:
+                more = reader.read(columns, count, max_events - count)
+                if more == 0:
+                    break
+                count += more
+            if count:
+                yield self._events(columns, count)
+            if count < max_events:
+                break
+
+    def some_ranks(self, most_events: int, least_ranks: int) -> Events:
+        """All events of some ranks, evenly spaced among all, by rank and start: about `most_events`, of
+        `least_ranks` ranks at least."""
+        ranks = sorted({decoding.rank for decoding in self._decodings})
+        wanted = max(least_ranks, int(len(ranks) * most_events / max(self.capacity, 1)))
+        places = np.linspace(0, len(ranks) - 1, min(wanted, len(ranks))).astype(int)
+        chosen = {ranks[place] for place in places.tolist()}
+        reader = BlockReader([decoding for decoding in self._decodings if decoding.rank in chosen])
+        parts = [Events.empty(self.metadata.calls, self.metadata.files)]
+        while True:
+            columns = empty_columns(1 << 16)
+            count = reader.read(columns, 0, 1 << 16)
+            if not count:
+                return Events.concatenate(parts).sorted()
+            parts.append(self._events(columns, count))
+
+    def events(self) -> Events:
+        """All events, by rank and start."""
+        reader = BlockReader(self._decodings)
+        try:
+            columns = empty_columns(self.capacity)
+        except MemoryError as error:
+            raise EnsioError(
+                f"{self.capacity:,} events do not fit into memory: use Run.chunks() instead of Run.events"
+            ) from error
+        count = 0
+        while count < self.capacity:
+            more = reader.read(columns, count, self.capacity - count)
+            if more == 0:
+                break
+            count += more
+        self.note_damage(reader.flaws)
+        events = self._events(columns, count)
+        sort_by_rank_and_start(events.columns)
+        return events
+
+    def regions(self) -> RegionTable:
+        """The phases and regions that the program named; read when they are asked for."""
+        return read_regions(self._marked)
+
+    def summary(self) -> CellSummary | None:
+        """What all calls add up to, those included that are not among the events; None: the recorder kept no
+        summary.
+
+        Raises
+        ------
+        EnsioError
+            A spool cannot be read any more.
+        """
+        return self._summaries[0] if self.has_summary else None
+
+    def ranks(self) -> RankTable | None:
+        """The same by rank and function, without sizes and ordinals; None: the recorder kept no summary.
+
+        Raises
+        ------
+        EnsioError
+            A spool cannot be read any more.
+        """
+        return self._summaries[1] if self.has_summary else None
+
+    @cached_property
+    def _summaries(self) -> tuple[CellSummary, RankTable]:
+        return self._summary.read(self.metadata)
+
+    def _events(self, columns: dict[str, np.ndarray], count: int) -> Events:
+        columns = {name: column[:count] for name, column in columns.items()}
+        make = Events if len(columns) == len(COLUMNS) else Events.partly
+        return make(columns, self.metadata.calls, self.metadata.files)
+
+    def note_damage(self, flaws: DamageReport) -> None:
+        """Say in the notes what a pass over all events found."""
+        for sentence in flaws.sentences:
+            self.metadata.note(sentence)
+
+
+def _slots_of(decoding: Decoding) -> int:
+    """How many events there are at most."""
+    return sum(window.slots for window in decoding.windows) + sum(block.events for block in decoding.coded)
+
+
+def identity(status: os.stat_result) -> tuple[int, int]:
+    """What tells whether a spool has changed: its size in bytes and time of change in ns."""
+    return status.st_size, status.st_mtime_ns

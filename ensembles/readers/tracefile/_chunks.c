@@ -1,0 +1,331 @@
+/* From chunks of a trace.h5 as they lie in the file to columns. trace_chunks.py documents the functions, and has the same with
+ * zlib and NumPy; results are equal to the last bit. What is read comes from a file that may be damaged or forged: nothing in it
+ * is believed unread. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <errno.h>
+#include <libdeflate.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "summaries/processors.h"
+#include "readers/common/shuffle.h"
+
+enum {
+    MOST_COLUMNS = 16,
+    SOME_ITEMS = 2048,       /* are put together and looked at while they are in the first cache of the processor */
+    MUCH_SHORTER = 64,       /* chunks that were so many times longer may hold one value only */
+    MOST_ROWS = 1 << 27,
+};
+
+/* The last chunk of a column that held one value only, as it lies in the file: most are like it to the last bit. */
+struct single {
+    uint8_t *stored, item[8];
+    size_t stored_bytes, rows; /* 0: there was none */
+    int width;
+};
+
+/* Memory of one thread, used again for each chunk: what is new to a process has to be cleared and mapped. */
+struct workspace {
+    struct libdeflate_decompressor *machine;
+    uint8_t *stored, *plain;
+    size_t stored_room, plain_room;
+    struct single single[MOST_COLUMNS];
+    int busy;
+};
+
+enum flaw { NONE, NO_MEMORY, NOT_READ, TOO_SHORT, DAMAGED, OTHER_LENGTH, BEYOND };
+
+struct part {
+    const char *name; /* of the column, as UTF-8 */
+    PyObject *name_bytes;
+    Py_buffer out;
+    int number, width, is_signed, limited, zeroed;
+    long long position, least, most;
+    size_t stored_bytes, rows, first, count;
+};
+
+static const char workspace_name[] = "ensembles.readers.tracefile._chunks.workspace";
+
+static int has_room(uint8_t **memory, size_t *room, size_t bytes)
+{
+    if (bytes <= *room)
+        return 1;
+    free(*memory);
+    *memory = malloc(bytes);
+    *room = *memory ? bytes : 0;
+    return *memory != NULL;
+}
+
+#define BEYOND_LIMITS(type)                                            \
+    do {                                                               \
+        const type *const value = items, base = (type)least;           \
+        unsigned beyond = 0;                                           \
+        for (size_t i = 0; i < count; i++)                             \
+            beyond |= (type)(value[i] - base) > (type)span;            \
+        return (int)beyond;                                            \
+    } while (0)
+
+/* Whether any item is less than `least` or more than `least` + `span`; modulo the width of an item. */
+static inline int are_beyond(const void *items, size_t count, int width, uint64_t least, uint64_t span)
+{
+    if (width == 1)
+        BEYOND_LIMITS(uint8_t);
+    if (width == 2)
+        BEYOND_LIMITS(uint16_t);
+    if (width == 4)
+        BEYOND_LIMITS(uint32_t);
+    BEYOND_LIMITS(uint64_t);
+}
+
+/* Puts items together, and tells whether any of them is beyond the limits of its column. */
+FOR_EACH_PROCESSOR
+static int put_in_place(const uint8_t *plain, const struct part *part)
+{
+    const uint64_t widest = part->width == 8 ? UINT64_MAX : ((uint64_t)1 << 8 * part->width) - 1;
+    const int any = !part->limited || (!part->is_signed && (uint64_t)part->most >= widest && part->most >= 0);
+    const uint64_t least = (uint64_t)part->least, span = (uint64_t)part->most - least;
+    if (part->limited && part->most < part->least)
+        return 1;
+    int beyond = 0;
+    for (size_t done = 0; done < part->count; done += SOME_ITEMS) {
+        const size_t some = part->count - done < SOME_ITEMS ? part->count - done : SOME_ITEMS;
+        uint8_t *const out = (uint8_t *)part->out.buf + done * (size_t)part->width;
+        put_together(plain, part->rows, part->first + done, some, part->width, out);
+        if (!any)
+            beyond |= are_beyond(out, some, part->width, least, span);
+    }
+    return beyond;
+}
+
+static void fill(const struct part *part, const uint8_t *item)
+{
+    static const uint8_t zero[8];
+    if (part->zeroed && memcmp(item, zero, (size_t)part->width) == 0)
+        return;
+    uint8_t *const out = part->out.buf;
+    const size_t bytes = part->count * (size_t)part->width;
+    size_t done = (size_t)part->width;
+    int alike = 1;
+    for (int k = 1; k < part->width; k++)
+        alike &= item[k] == item[0];
+    if (alike) {
+        memset(out, item[0], bytes);
+        return;
+    }
+    memcpy(out, item, done);
+    for (size_t some; done < bytes; done += some) {
+        some = done < 4096 ? done : 4096; /* stays in the first cache */
+        some = some < bytes - done ? some : bytes - done;
+        memcpy(out + done, out, some);
+    }
+}
+
+/* Remembers a chunk that holds one value only; the value is that of any item. */
+static void remember(struct single *single, const struct workspace *space, const struct part *part)
+{
+    const size_t rows = part->rows;
+    if (part->stored_bytes > rows * (size_t)part->width / MUCH_SHORTER)
+        return;
+    for (int k = 0; k < part->width; k++) {
+        const uint8_t *const plane = space->plain + (size_t)k * rows;
+        if (memcmp(plane, plane + 1, rows - 1) != 0)
+            return;
+    }
+    free(single->stored);
+    single->rows = 0;
+    single->stored = malloc(part->stored_bytes);
+    if (!single->stored)
+        return;
+    memcpy(single->stored, space->stored, part->stored_bytes);
+    memcpy(single->item, part->out.buf, (size_t)part->width);
+    single->stored_bytes = part->stored_bytes, single->rows = rows, single->width = part->width;
+}
+
+static enum flaw read_part(struct workspace *space, int descriptor, const struct part *part)
+{
+    const size_t bytes = part->rows * (size_t)part->width;
+    if (!has_room(&space->stored, &space->stored_room, part->stored_bytes) ||
+        !has_room(&space->plain, &space->plain_room, bytes))
+        return NO_MEMORY;
+    for (size_t done = 0; done < part->stored_bytes;) {
+        const ssize_t some = pread(descriptor, space->stored + done, part->stored_bytes - done,
+                                   (off_t)(part->position + (long long)done));
+        if (some < 0 && errno == EINTR)
+            continue;
+        if (some <= 0)
+            return some < 0 ? NOT_READ : TOO_SHORT;
+        done += (size_t)some;
+    }
+    struct single *const single = &space->single[part->number];
+    if (single->rows == part->rows && single->width == part->width && single->stored_bytes == part->stored_bytes &&
+        memcmp(single->stored, space->stored, part->stored_bytes) == 0) {
+        fill(part, single->item);
+        return NONE;
+    }
+    size_t length = 0;
+    const enum libdeflate_result done = libdeflate_zlib_decompress(space->machine, space->stored, part->stored_bytes,
+                                                                   space->plain, bytes, &length);
+    if (done == LIBDEFLATE_INSUFFICIENT_SPACE || (done == LIBDEFLATE_SUCCESS && length != bytes))
+        return OTHER_LENGTH;
+    if (done != LIBDEFLATE_SUCCESS)
+        return DAMAGED;
+    if (put_in_place(space->plain, part))
+        return BEYOND;
+    remember(single, space, part);
+    return NONE;
+}
+
+static void destroy(PyObject *capsule)
+{
+    struct workspace *const space = PyCapsule_GetPointer(capsule, workspace_name);
+    if (!space)
+        return;
+    libdeflate_free_decompressor(space->machine);
+    for (int i = 0; i < MOST_COLUMNS; i++)
+        free(space->single[i].stored);
+    free(space->stored);
+    free(space->plain);
+    free(space);
+}
+
+static PyObject *workspace(PyObject *module, PyObject *none)
+{
+    (void)module, (void)none;
+    struct workspace *const space = calloc(1, sizeof *space);
+    if (!space)
+        return PyErr_NoMemory();
+    space->machine = libdeflate_alloc_decompressor();
+    if (!space->machine) {
+        free(space);
+        return PyErr_NoMemory();
+    }
+    PyObject *const capsule = PyCapsule_New(space, workspace_name, destroy);
+    if (!capsule) {
+        libdeflate_free_decompressor(space->machine);
+        free(space);
+    }
+    return capsule;
+}
+
+/* Takes a part's description; its column is held from then on, even where this fails: `out.obj` says so. */
+static int get_part(struct part *part, PyObject *told)
+{
+    PyObject *name, *out, *limits;
+    long long stored_bytes, rows, first;
+    if (!PyTuple_Check(told)) {
+        PyErr_SetString(PyExc_TypeError, "a part is a tuple");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(told, "iO!ppLLLLOO", &part->number, &PyUnicode_Type, &name, &part->is_signed,
+                          &part->zeroed, &part->position, &stored_bytes, &rows, &first, &out, &limits))
+        return -1;
+    part->name_bytes = PyUnicode_AsUTF8String(name);
+    if (!part->name_bytes)
+        return -1;
+    part->name = PyBytes_AsString(part->name_bytes);
+    part->limited = limits != Py_None;
+    if (part->limited) {
+        if (!PyTuple_Check(limits)) {
+            PyErr_SetString(PyExc_TypeError, "limits are a tuple");
+            return -1;
+        }
+        if (!PyArg_ParseTuple(limits, "LL", &part->least, &part->most))
+            return -1;
+    }
+    if (PyObject_GetBuffer(out, &part->out, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) != 0)
+        return -1;
+    const Py_ssize_t width = part->out.itemsize;
+    const int known = width == 1 || width == 2 || width == 4 || width == 8;
+    const Py_ssize_t count = known ? part->out.len / width : 0;
+    if (!known || part->number < 0 || part->number >= MOST_COLUMNS || rows < 1 || rows > MOST_ROWS || first < 0 ||
+        count < 1 || count > rows - first || part->position < 0 || (!part->is_signed && part->least < 0)) {
+        PyErr_SetString(PyExc_ValueError, "a part does not fit its chunk");
+        return -1;
+    }
+    part->width = (int)width, part->count = (size_t)count;
+    part->rows = (size_t)rows, part->first = (size_t)first;
+    /* Deflated data are no longer than what they hold but for a few bytes a block. */
+    if (stored_bytes < 1 || (unsigned long long)stored_bytes > 2 * part->rows * (size_t)part->width + (1 << 16) ||
+        part->position > LLONG_MAX - stored_bytes) {
+        PyErr_Format(PyExc_ValueError, "a part of its column %s has a length that cannot be", part->name);
+        return -1;
+    }
+    part->stored_bytes = (size_t)stored_bytes;
+    return 0;
+}
+
+static void set_error(enum flaw flaw, const struct part *part, int number)
+{
+    if (flaw == NO_MEMORY)
+        PyErr_NoMemory();
+    else if (flaw == NOT_READ) {
+        errno = number;
+        PyErr_SetFromErrno(PyExc_OSError);
+    } else if (flaw == BEYOND)
+        PyErr_Format(PyExc_ValueError, "its column %s has values beyond %lld to %lld", part->name, part->least, part->most);
+    else if (flaw == TOO_SHORT)
+        PyErr_Format(PyExc_ValueError, "a part of its column %s lies beyond its end", part->name);
+    else if (flaw == OTHER_LENGTH)
+        PyErr_SetString(PyExc_ValueError, "its compressed data have another length than they are said to have");
+    else
+        PyErr_SetString(PyExc_ValueError, "its compressed data are damaged");
+}
+
+static PyObject *read_parts(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *capsule, *told, *result = NULL;
+    int descriptor, number = 0;
+    if (!PyArg_ParseTuple(args, "OiO!", &capsule, &descriptor, &PyTuple_Type, &told))
+        return NULL;
+    struct workspace *const space = PyCapsule_GetPointer(capsule, workspace_name);
+    if (!space)
+        return NULL;
+    if (space->busy) {
+        PyErr_SetString(PyExc_RuntimeError, "two threads read with one workspace");
+        return NULL;
+    }
+    const Py_ssize_t count = PyTuple_Size(told);
+    struct part *const parts = calloc(count ? (size_t)count : 1, sizeof *parts);
+    if (!parts)
+        return PyErr_NoMemory();
+    Py_ssize_t at = 0;
+    while (at < count && get_part(&parts[at], PyTuple_GetItem(told, at)) == 0)
+        at++;
+    if (at == count) {
+        enum flaw flaw = NONE;
+        space->busy = 1;
+        Py_BEGIN_ALLOW_THREADS
+        for (at = 0; at < count && flaw == NONE; at++)
+            flaw = read_part(space, descriptor, &parts[at]);
+        number = errno;
+        Py_END_ALLOW_THREADS
+        space->busy = 0;
+        if (flaw == NONE)
+            result = Py_NewRef(Py_None);
+        else
+            set_error(flaw, &parts[at - 1], number);
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (parts[i].out.obj)
+            PyBuffer_Release(&parts[i].out);
+        Py_XDECREF(parts[i].name_bytes);
+    }
+    free(parts);
+    return result;
+}
+
+static PyMethodDef methods[] = {{"workspace", workspace, METH_NOARGS, NULL},
+                                {"read_parts", read_parts, METH_VARARGS, NULL},
+                                {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT, .m_name = "_chunks", .m_size = 0, .m_methods = methods};
+
+PyMODINIT_FUNC PyInit__chunks(void)
+{
+    return PyModule_Create(&definition);
+}

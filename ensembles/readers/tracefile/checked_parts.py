@@ -1,0 +1,203 @@
+"""Groups and columns of a ``trace.h5``, checked before HDF5 reads them.
+
+HDF5 would follow links into other files, take a column's data from them, give zeros for what was never
+written, and unpack a few bytes into any number. Here a part must lie in the file itself, and reading a whole
+part takes memory in proportion to the file.
+
+The HDF5 library does not survive every damage either: an empty text of variable length that lost its number
+makes it loop. So it gets only structures with checksums, and no such texts: they lie in the global heap,
+which has no checksum.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import Any
+
+import h5py
+import numpy as np
+
+_HEADER = b"OHDR"
+"""How a header of an object with a checksum begins; those without one begin with their version, 1."""
+
+_SUPERBLOCK = struct.Struct("<8xBB2xQ16xQ")
+"""Version, bytes of a place, the place from which others count, that of the header of the root group."""
+
+_MOST_PLACE = (1 << 63) - 8
+
+
+def check_superblock(path: str) -> None:
+    """See that a file begins with headers that have checksums.
+
+    Raises
+    ------
+    ValueError
+        It does not.
+    OSError
+        It cannot be read.
+    """
+    with open(path, "rb") as file:
+        first = file.read(_SUPERBLOCK.size)
+        if len(first) < _SUPERBLOCK.size:
+            raise ValueError("it is cut short")
+        version, place_bytes, base, root = _SUPERBLOCK.unpack(first)
+        if version not in (2, 3):
+            raise ValueError("it has no checksums, as those of other programs, and of ensio before version 4")
+        if place_bytes != 8 or base != 0 or not is_header(file.fileno(), root):
+            raise ValueError("its first header is damaged")
+
+
+def is_header(descriptor: int, place: int) -> bool:
+    """Whether a header of an object with a checksum begins at this place of a file."""
+    return os.pread(descriptor, len(_HEADER), min(place, _MOST_PLACE)) == _HEADER
+
+
+_DEFLATE_RATIO = 1032
+"""No deflated data become longer than this many times their length."""
+
+_MOST_CHUNK_BYTES = 1 << 27
+
+_ALWAYS_READ_BYTES = 1 << 26
+_MOST_RATIO = 64
+"""A column that is read as a whole has at most so many bytes, or so many times those that are stored."""
+
+_MOST_TEXT_RATIO = 256
+"""The same of texts, each of which is counted once; their lengths are not, which are those of the longest."""
+
+_MOST_ATTRIBUTE_BYTES = 1 << 24
+
+
+def has_part(parent: h5py.Group, name: str) -> bool:
+    """Whether a group has a part of this name; `name in parent` would open the file that a link leads to."""
+    return bool(parent.id.links.exists(name.encode()))
+
+
+def lies_here(parent: h5py.Group, name: str) -> bool:
+    """Whether a part is no link to another place, or another file."""
+    return has_part(parent, name) and parent.id.links.get_info(name.encode()).type == h5py.h5l.TYPE_HARD
+
+
+def open_group(parent: h5py.Group, name: str) -> h5py.Group:
+    """A group of the same file.
+
+    Raises
+    ------
+    ValueError
+        It is no group, or lies elsewhere.
+    """
+    group = _own(parent, name)
+    if not isinstance(group, h5py.Group):
+        raise ValueError(f"{name} in it is no group")
+    return group
+
+
+def open_column(group: h5py.Group, name: str) -> h5py.Dataset:
+    """A column that is there in full: HDF5 gives zeros for what was never written, at any length.
+
+    Raises
+    ------
+    ValueError
+        It is not, or no column, or lies elsewhere.
+    """
+    dataset = _own(group, name)
+    if not isinstance(dataset, h5py.Dataset) or len(dataset.shape or ()) != 1:
+        raise ValueError(f"{name} in it is no column")
+    if dataset.external is not None or dataset.is_virtual:
+        raise ValueError(f"its column {name} lies in other files")
+    (length,), stored_bytes = dataset.shape, dataset.id.get_storage_size()
+    if dataset.chunks is None:
+        whole = stored_bytes >= length * dataset.dtype.itemsize
+    elif dataset.chunks[0] * dataset.dtype.itemsize > _MOST_CHUNK_BYTES:
+        raise ValueError(f"its column {name} has chunks of {dataset.chunks[0]:,} rows")
+    else:
+        whole = dataset.id.get_num_chunks() == -(-length // dataset.chunks[0])
+        if dataset.compression == "gzip":
+            whole &= _DEFLATE_RATIO * stored_bytes >= length * dataset.dtype.itemsize
+    if not whole or stored_bytes > os.fstat(open_descriptor(dataset)).st_size:
+        raise ValueError(f"a part of its column {name} is missing")
+    return dataset
+
+
+def whole_column(group: h5py.Group, name: str) -> np.ndarray:
+    """All of a column."""
+    dataset = open_column(group, name)
+    if dataset.dtype.hasobject:
+        raise ValueError(f"its column {name} has the type {dataset.dtype}")
+    _check_size(dataset, name)
+    return dataset[:]
+
+
+def read_texts(group: h5py.Group, name: str) -> list[str]:
+    """A column of texts of a fixed length."""
+    dataset = open_column(group, name)
+    kind = h5py.check_string_dtype(dataset.dtype)
+    if kind is None or kind.length is None:
+        raise ValueError(f"its column {name} has the type {dataset.dtype}")
+    most_bytes = max(_ALWAYS_READ_BYTES, _MOST_TEXT_RATIO * dataset.id.get_storage_size())
+    at_a_time = dataset.chunks[0] if dataset.chunks else max(_MOST_CHUNK_BYTES // kind.length, 1)
+    known: dict[bytes, str] = {}  # one of a million tasks has the command of all others
+    texts: list[str] = []
+    for first in range(0, len(dataset), at_a_time):
+        for text in dataset[first : first + at_a_time].tolist():
+            if text not in known:
+                known[text] = os.fsdecode(text)
+                most_bytes -= len(text)
+            texts.append(known[text])
+        if most_bytes < 8 * len(texts):
+            raise ValueError(f"its column {name} unpacks to much more than is stored of it")
+    return texts
+
+
+def read_rows(group: h5py.Group, *names: str) -> list[tuple[str, ...]]:
+    """Several columns of texts, row by row."""
+    return list(zip(*(read_texts(group, name) for name in names), strict=True))
+
+
+def read_numbers(group: h5py.Group, name: str) -> Any:
+    """A column of whole numbers: an array."""
+    dataset = open_column(group, name)
+    if dataset.dtype.kind not in "iu":
+        raise ValueError(f"its column {name} has the type {dataset.dtype}")
+    return whole_column(group, name)
+
+
+def read_attribute(parent: h5py.Group, name: str) -> Any:
+    """An attribute that is one number or one text (bytes).
+
+    Raises
+    ------
+    KeyError
+        There is none.
+    ValueError
+        It is something else.
+    """
+    attribute = h5py.h5a.open(parent.id, name.encode())
+    kind = attribute.get_type()
+    plain = isinstance(kind, (h5py.h5t.TypeIntegerID, h5py.h5t.TypeFloatID)) or (
+        isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str()
+    )
+    if not plain or attribute.shape != () or kind.get_size() > _MOST_ATTRIBUTE_BYTES:
+        raise ValueError(f"its attribute {name} is neither a number nor a text of a fixed length")
+    return parent.attrs[name]
+
+
+def _own(parent: h5py.Group, name: str) -> Any:
+    if not has_part(parent, name):
+        raise KeyError(f"{name} is missing")
+    if not lies_here(parent, name):
+        raise ValueError(f"{name} in it is a link to somewhere else")
+    if not is_header(open_descriptor(parent), parent.id.links.get_info(name.encode()).u):
+        raise ValueError(f"the header of {name} in it has no checksum")
+    return parent[name]
+
+
+def _check_size(dataset: h5py.Dataset, name: str) -> None:
+    size, stored_bytes = len(dataset) * dataset.dtype.itemsize, dataset.id.get_storage_size()
+    if size > max(_ALWAYS_READ_BYTES, _MOST_RATIO * stored_bytes):
+        raise ValueError(f"its column {name} unpacks to {size:,} bytes from {stored_bytes:,}")
+
+
+def open_descriptor(part: h5py.Group | h5py.Dataset) -> int:
+    """Of the open file in which it lies."""
+    return int(part.file.id.get_vfd_handle())

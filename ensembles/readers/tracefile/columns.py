@@ -1,0 +1,157 @@
+"""The columns of a ``trace.h5``, chunks of which several threads decompress and check."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import h5py
+import numpy as np
+
+from ensembles.model.events import COLUMNS
+from ensembles.readers.tracefile.checked_parts import open_column, open_descriptor
+from ensembles.readers.tracefile.chunks import ChunkReader, ChunkRows, Limits, check_limits
+from ensembles.readers.tracefile.index import TraceIndex
+
+THREADS = min(4, len(os.sched_getaffinity(0)))
+"""Threads that compress and decompress; both let them run side by side."""
+
+_ORDER = ("rank", "start", "duration")
+"""Columns that the index is about."""
+
+
+class TraceColumns:
+    """Columns of events.
+
+    Parameters
+    ----------
+    group : h5py.Group
+    names : sequence of str
+    limits : dict of str to (int, int)
+        Least and largest value of columns; others are damage.
+
+    Attributes
+    ----------
+    names : tuple of str
+    length : int
+        Number of rows.
+    """
+
+    def __init__(self, group: h5py.Group, names: Sequence[str], limits: Limits) -> None:
+        self.names = tuple(names)
+        self._datasets = {name: open_column(group, name) for name in names}
+        self._limits = limits
+        lengths = {dataset.shape[0] for dataset in self._datasets.values()}
+        if len(lengths) != 1:
+            raise ValueError("its columns have different lengths")
+        self.length = lengths.pop()
+        for name, dataset in self._datasets.items():
+            if dataset.dtype != COLUMNS[name]:
+                raise ValueError(f"its column {name} has the type {dataset.dtype}")
+        self._ordering = [name for name in _ORDER if name in self._datasets]
+        # Of those that are stored as ours are, the rows of a chunk: h5py takes a while to tell.
+        self._plain_gzip = {
+            name: dataset.chunks[0] for name, dataset in self._datasets.items() if _is_plain_gzip(dataset)
+        }
+        self._places: dict[str, list[tuple[int, int, int]]] = {}
+        self._reader = ChunkReader(limits)
+        self._descriptor = open_descriptor(next(iter(self._datasets.values())))
+
+    def read(
+        self,
+        low: int,
+        high: int,
+        pool: ThreadPoolExecutor,
+        index: TraceIndex | None = None,
+        out: dict[str, np.ndarray] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Rows `low` to `high`; with an index, of whose chunks they must be, they are checked against it.
+
+        With `out` they come in its columns, which must be as long."""
+        zeroed = out is None
+        if out is None:
+            out = {name: np.zeros(high - low, COLUMNS[name]) for name in self._datasets}
+        checked: set[int] = set()
+        jobs = []
+        for first, parts in self._work(low, high, out, zeroed):
+            chunk = None if index is None else self._chunk_in(index, first, parts)
+            if index is None or chunk is None:
+                jobs.append(pool.submit(self._reader.read, self._descriptor, parts))
+            else:
+                checked.add(chunk)
+                jobs.append(pool.submit(self._read_checked, parts, index, chunk))
+        for name, dataset in self._datasets.items():
+            if name not in self._plain_gzip:
+                dataset.read_direct(out[name], np.s_[low:high])
+                jobs.append(pool.submit(check_limits, name, out[name], self._limits.get(name)))
+        for job in jobs:
+            job.result()
+        if index is not None and self._ordering:
+            for chunk in range(low // index.rows, -(-high // index.rows)):
+                if chunk not in checked:
+                    begin, end = chunk * index.rows - low, min((chunk + 1) * index.rows, high) - low
+                    index.check(chunk, {name: out[name][begin:end] for name in self._ordering})
+        return out
+
+    def _work(
+        self, low: int, high: int, out: dict[str, np.ndarray], zeroed: bool
+    ) -> Iterator[tuple[int, list[ChunkRows]]]:
+        """What threads may read side by side, and its first row: the same rows of all columns, or single
+        columns, where there are not enough of these."""
+        by_row: dict[int, list[ChunkRows]] = {}
+        for name, rows in self._plain_gzip.items():
+            if name not in self._places:
+                self._places[name] = _places(self._datasets[name])
+            for first in range(low // rows * rows, high, rows):
+                mask, position, stored_bytes = self._places[name][first // rows]
+                if mask:
+                    raise ValueError(f"a part of its column {name} is stored without compression")
+                begin, end = max(first, low), min(first + rows, high)
+                place = out[name][begin - low : end - low]
+                part = ChunkRows(name, position, stored_bytes, rows, begin - first, place, zeroed)
+                by_row.setdefault(first, []).append(part)
+        if len(by_row) >= THREADS:
+            return iter(by_row.items())
+        each = [(first, part) for first, parts in by_row.items() for part in parts]
+        each.sort(key=lambda one: -one[1].stored_bytes)
+        return ((first, [part]) for first, part in each)
+
+    def _chunk_in(self, index: TraceIndex, first: int, parts: list[ChunkRows]) -> int | None:
+        """The chunk of the index that these parts are, with all columns that it is about."""
+        if not self._ordering or first % index.rows:
+            return None
+        whole = {part.name for part in parts if part.rows == index.rows and part.first == 0}
+        return first // index.rows if whole.issuperset(self._ordering) else None
+
+    def _read_checked(self, parts: list[ChunkRows], index: TraceIndex, chunk: int) -> None:
+        """Parts that are a chunk of the index, whose order is looked at while they are in the cache."""
+        self._reader.read(self._descriptor, parts)
+        index.check(chunk, {part.name: part.out for part in parts if part.name in self._ordering})
+
+
+def _is_plain_gzip(dataset: h5py.Dataset) -> bool:
+    """Whether a column is stored as ours are; another program may have repacked it."""
+    return (
+        dataset.chunks is not None
+        and dataset.compression == "gzip"
+        and dataset.shuffle
+        and not dataset.fletcher32
+        and dataset.scaleoffset is None
+        # Not every HDF5 tells where chunks lie, nor counts from the beginning of the file.
+        and hasattr(dataset.id, "chunk_iter")
+        and dataset.file.userblock_size == 0
+    )
+
+
+def _places(dataset: h5py.Dataset) -> list[tuple[int, int, int]]:
+    """Of each chunk its filter mask, its position in the file and its length there; to ask for a single one
+    takes as long as to ask for all."""
+    rows = dataset.chunks[0]
+    places = [(0, 0, 0)] * dataset.id.get_num_chunks()
+
+    def tell(stored: h5py.h5d.StoreInfo) -> None:
+        places[stored.chunk_offset[0] // rows] = (stored.filter_mask, stored.byte_offset, stored.size)
+
+    dataset.id.chunk_iter(tell)
+    return places

@@ -1,0 +1,27 @@
+"""Installation paths of the recorder, the C part of ensio."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def install_prefixes() -> Iterator[Path]:
+    """Yield the prefixes to search for the recorder's files, the most likely first.
+
+    These are the prefix of the ``ensio-cc`` on PATH, the prefix of Python, and the prefix of the preload
+    library that ``ENSIO_PRELOAD`` names.
+
+    Yields
+    ------
+    Path
+        A prefix; it may lack the wanted file.
+    """
+    if driver := shutil.which("ensio-cc"):
+        yield Path(driver).resolve().parent.parent
+    yield Path(sys.prefix)
+    if told := os.environ.get("ENSIO_PRELOAD"):
+        yield Path(told).resolve().parent.parent

@@ -1,0 +1,86 @@
+"""Find and talk to ``ensio-otf2``, the program that writes and reads OTF2 archives.
+
+It runs as a separate process, because libotf2 aborts its process when an archive is damaged.
+``libtrace/otf2/stream.h`` describes the messages on the pipes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import struct
+from collections.abc import Sequence
+from typing import IO
+
+from ensembles.model.errors import EnsioError
+from ensembles.recorder.install_paths import install_prefixes
+
+HEAD = struct.Struct("=IIQ")
+"""Head of a message: kind, count, length in bytes."""
+
+SETTINGS = struct.Struct("=QII")
+"""Origin of the run in ns since 1970, ranks per location, 0."""
+
+(
+    SETTINGS_KIND,
+    RUN_KIND,
+    CALLS_KIND,
+    FILES_KIND,
+    PROPERTIES_KIND,
+    HOSTS_KIND,
+    PROCESSES_KIND,
+    NAMES_KIND,
+    REGIONS_KIND,
+    EVENTS_KIND,
+    END_KIND,
+) = range(1, 12)
+"""Kinds of messages to the writing program."""
+
+DEFINITION_KIND, ROWS_KIND, ALIVE_KIND, READ_KIND = range(32, 36)
+"""Kinds of messages from the reading program."""
+
+_PIPE_BYTES = 1 << 20
+
+PACKAGE = "libopen-trace-format2-dev"
+
+
+def program() -> str:
+    """Find ``ensio-otf2``.
+
+    Returns
+    -------
+    str
+        Path of the program.
+
+    Raises
+    ------
+    EnsioError
+        The program does not exist, because ensio was built without libotf2.
+    """
+    for prefix in install_prefixes():
+        path = prefix / "bin" / "ensio-otf2"
+        if path.is_file() and os.access(path, os.X_OK):
+            return str(path)
+    raise EnsioError(
+        f"OTF2 archives need the program ensio-otf2, which was not built: apt-get install {PACKAGE} pkgconf, "
+        "then ./dev setup in the sources (or cmake -S . -B build && cmake --build build, and install again)"
+    )
+
+
+def widen(pipe: IO[bytes]) -> None:
+    """Enlarge a pipe from 64 KiB to 1 MiB if permitted, so that its ends wait less for each other."""
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+
+
+def texts(words: Sequence[str]) -> bytes:
+    """Encode texts for a message: each ends with a NUL.
+
+    Examples
+    --------
+    >>> from ensembles.recorder.otf2_program import texts
+    >>> texts(["read", "write"])
+    b'read\\x00write\\x00'
+    """
+    return b"".join(os.fsencode(word).replace(b"\0", b"?") + b"\0" for word in words)

@@ -1,0 +1,1 @@
+"""Runs: opening, selecting and collecting what was recorded."""

@@ -1,0 +1,383 @@
+"""Filters: a selection of the calls of a run.
+
+Every command and `Run.select` take the same filters. Each is a text as on the command line (a comma-separated
+list), a number, or a list of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import OPS, Call, Events
+from ensembles.model.filters import (
+    UNITS,
+    Text,
+    parse_list,
+    parse_names,
+    parse_numbers,
+    parse_size,
+    parse_sizes,
+    parse_times,
+    within_ranges,
+)
+from ensembles.structure.ordinals.numbering import with_ordinals
+
+if TYPE_CHECKING:
+    from ensembles.model.regions import Spans
+    from ensembles.passes.memory import Budget
+    from ensembles.run.run import Run
+
+__all__ = ["UNITS", "Filters", "Selection", "Text", "parse_size", "select_chunks"]
+
+
+class Filters(TypedDict, total=False):
+    """Keywords of `Selection.parse`, for functions that pass them on."""
+
+    op: Text
+    call: Text
+    layer: Text
+    file: str | Iterable[str] | None
+    rank: Text
+    size: Text
+    time: Text
+    region: str | Iterable[str] | None
+    phase: Text
+    ordinal: Text
+    per_byte: bool
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A selection of calls: one condition an attribute; None selects all calls.
+
+    Attributes
+    ----------
+    ops, calls, layers : tuple of str or None
+        Operations, names of functions, layers.
+    file_globs : tuple of str or None
+        Globs for absolute paths; ``*`` matches any characters, including ``/``.
+    ranks : tuple of (int, int) or None
+        Ranges of ranks, both ends included.
+    sizes : tuple of (int, int) or None
+        Ranges of requested bytes, both ends included.
+    times_s : tuple of (float, float) or None
+        Ranges of the start of a call, seconds since the origin of the run, the end excluded.
+    regions : tuple of str or None
+        Names of phases and regions: the call's task must be in one of them when the call starts.
+    phases, ordinals : tuple of (int, int) or None
+        Ranges of phase numbers and of ordinals, both ends included.
+    per_byte : bool
+        Select only calls that moved bytes. The durations of ensembles are then per MiB.
+    spans : Spans or None
+        Times at which the tasks of a run are in `regions`; `for_run` sets it.
+    """
+
+    ops: tuple[str, ...] | None = None
+    calls: tuple[str, ...] | None = None
+    layers: tuple[str, ...] | None = None
+    file_globs: tuple[str, ...] | None = None
+    ranks: tuple[tuple[int, int], ...] | None = None
+    sizes: tuple[tuple[int, int], ...] | None = None
+    times_s: tuple[tuple[float, float], ...] | None = None
+    regions: tuple[str, ...] | None = None
+    phases: tuple[tuple[int, int], ...] | None = None
+    ordinals: tuple[tuple[int, int], ...] | None = None
+    per_byte: bool = False
+    spans: Spans | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        op: Text = None,
+        call: Text = None,
+        layer: Text = None,
+        file: str | Iterable[str] | None = None,
+        rank: Text = None,
+        size: Text = None,
+        time: Text = None,
+        region: str | Iterable[str] | None = None,
+        phase: Text = None,
+        ordinal: Text = None,
+        per_byte: bool = False,
+    ) -> Selection:
+        """Parse filters as they are written on the command line.
+
+        Parameters
+        ----------
+        op, call, layer : str or list of str
+            ``"write"``, ``"pread,pwrite"``, ``"posix"``.
+        file : str or list of str
+            Glob for absolute paths. Several globs are a list, as a path may contain a comma.
+        rank : str or int or list of these
+            ``"0-63"``, ``"0,5,8-15"``, both ends included.
+        size : str or int or list of these
+            Requested bytes: ``"1MiB"``, ``"1MiB..4MiB"`` (both ends included), ``"1MiB.."``, ``"..4096"``.
+        time : str or list of str
+            Start of the call in seconds since the origin of the run: ``"10..20"`` (from 10, before 20),
+            ``"10.."``.
+        region : str or list of str
+            Name of a phase or region that the program named. Several names are a list, as a name may contain
+            a comma.
+        phase, ordinal : str or int or list of these
+            ``"3"``, ``"4-8"``, ``"1,3-5"``, both ends included: phase numbers as ``ensio phases`` prints
+            them, and indices of the call among those of its rank, operation and file, from 1.
+        per_byte : bool
+            Select only calls that moved bytes; durations are per MiB.
+
+        Returns
+        -------
+        Selection
+
+        Raises
+        ------
+        EnsioError
+            A filter is malformed.
+
+        Examples
+        --------
+        >>> from ensembles.run.selection import Selection
+        >>> selection = Selection.parse(op="read,write", rank="0,5,8-15", size="1MiB..", time="10..20")
+        >>> selection.ops, selection.ranks
+        (('read', 'write'), ((0, 0), (5, 5), (8, 15)))
+        >>> selection.times_s
+        ((10.0, 20.0),)
+        """
+        return cls(
+            ops=parse_names(op, "op", OPS),
+            calls=parse_names(call, "call", None),
+            layers=parse_names(layer, "layer", None),
+            file_globs=None if file is None else (file,) if isinstance(file, str) else tuple(map(str, file)),
+            ranks=parse_list(rank, partial(parse_numbers, "rank")),
+            sizes=parse_list(size, parse_sizes),
+            times_s=parse_list(time, parse_times),
+            regions=None if region is None else (region,) if isinstance(region, str) else tuple(region),
+            phases=parse_list(phase, partial(parse_numbers, "phase")),
+            ordinals=parse_list(ordinal, partial(parse_numbers, "ordinal")),
+            per_byte=per_byte,
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of events that the conditions need, apart from phases and ordinals."""
+        wanted = (
+            ("call", True),
+            ("file", self.file_globs),
+            ("rank", self.ranks or self.regions),
+            ("requested", self.sizes),
+            ("start", self.times_s or self.regions),
+            ("moved", self.per_byte),
+        )
+        return tuple(name for name, needed in wanted if needed)
+
+    @property
+    def times_ns(self) -> list[tuple[int, int]] | None:
+        """Ranges of starts in whole ns since the origin, both ends included."""
+        if self.times_s is None:
+            return None
+        return [(_ns(low), _ns(high) - 1) for low, high in self.times_s]
+
+    @property
+    def needs_whole_run(self) -> bool:
+        """Whether the selection depends on all events of a run: it filters by phases or ordinals."""
+        return self.phases is not None or self.ordinals is not None
+
+    def for_run(self, run: Run, from_summary: bool = False) -> Selection:
+        """Check this selection against a run, and find the times of its regions.
+
+        Parameters
+        ----------
+        run : Run
+        from_summary : bool
+            Allow phases and ordinals that only the summary of the run can give.
+
+        Returns
+        -------
+        Selection
+            The same conditions, with `spans` where regions are selected.
+
+        Raises
+        ------
+        EnsioError
+            The run has no such call, layer, phase or region; or phases or ordinals are selected and the run
+            does not keep every call.
+        """
+        checked = self.checked(run.calls)
+        what = "phases" if self.phases is not None and not run.has_phases else "ordinals"
+        missing = what == "phases" or (self.ordinals is not None and not run.keeps_all_calls)
+        if missing and not from_summary:
+            raise EnsioError(
+                f"{run.path} does not keep every call as an event, which {what} need: record the whole run "
+                "with ensio run --mode trace"
+            )
+        if self.regions is None:
+            return checked
+        for name in self.regions:
+            if name not in run.regions.names:
+                known = ", ".join(sorted(run.regions.names))
+                found = (
+                    f"available: {known}" if known else "its program named none (docs: Phases and regions)"
+                )
+                raise EnsioError(f'there is no phase or region "{name}" in this run; {found}')
+        return replace(checked, spans=run.regions.named(*self.regions).spans())
+
+    def checked(self, calls: Sequence[Call]) -> Selection:
+        """Check that the functions and layers of this selection are among the calls of a run.
+
+        Raises
+        ------
+        EnsioError
+            The run has no such call or layer.
+        """
+        for wanted, known, what in (
+            (self.calls, {call.name for call in calls}, "call"),
+            (self.layers, {call.layer for call in calls}, "layer"),
+        ):
+            for name in wanted or ():
+                if name not in known:
+                    names = ", ".join(sorted(known - {"unknown"}))
+                    raise EnsioError(f'there is no {what} "{name}" in this run; available: {names}')
+        return self
+
+    def mask(self, chunk: Events) -> np.ndarray:
+        """Compute which events of a chunk are selected.
+
+        Parameters
+        ----------
+        chunk : Events
+            With phases and ordinals if the selection filters by them.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+
+        Raises
+        ------
+        ValueError
+            Regions are selected, and `for_run` was not called.
+        EnsioError
+            Phases or ordinals are selected, and the events have none.
+
+        Examples
+        --------
+        >>> from ensembles.run.selection import Selection
+        >>> events = en.open("ensio-ior").events
+        >>> int(Selection.parse(op="read", rank=0).mask(events).sum())
+        20
+        """
+        mask = np.ones(len(chunk), dtype=bool)
+        wanted_calls = _wanted_calls(self.ops, self.calls, self.layers, chunk.calls)
+        if not wanted_calls.all():
+            mask &= wanted_calls[chunk.call]
+        if self.file_globs is not None:
+            mask &= self._wanted_files(chunk)[chunk.file]
+        for ranges, name in ((self.ranks, "rank"), (self.sizes, "requested")):
+            if ranges is not None:
+                mask &= within_ranges(getattr(chunk, name), ranges)
+        if self.times_ns is not None:
+            mask &= within_ranges(chunk.start, self.times_ns)
+        if self.regions is not None:
+            if self.spans is None:
+                raise ValueError("the times of regions are unknown: use Selection.for_run first")
+            mask &= self.spans.hold(chunk.rank, chunk.start)
+        if self.per_byte:
+            mask &= chunk.moved > 0
+        for ranges, name in ((self.phases, "phase"), (self.ordinals, "ordinal")):
+            if ranges is not None:
+                numbers = getattr(chunk, name)
+                if numbers is None:
+                    raise EnsioError(f"these events have no {name}, which needs a whole run: use Run.select")
+                mask &= within_ranges(numbers, ranges)
+        return mask
+
+    def without_phases(self) -> Selection:
+        """Copy this selection without its condition on phases."""
+        return replace(self, phases=None)
+
+    def apply(self, chunk: Events) -> Events:
+        """Reduce events to those that are selected."""
+        mask = self.mask(chunk)
+        return chunk if mask.all() else chunk[mask]
+
+    def wants_call(self, call: Call) -> bool:
+        """Whether the conditions on operation, function and layer select calls of this function."""
+        return bool(_wanted_calls(self.ops, self.calls, self.layers, (call,))[0])
+
+    def _wanted_files(self, chunk: Events) -> np.ndarray:
+        """Compute which entries of the dictionary of files match, of those that occur in the chunk."""
+        wanted = np.zeros(len(chunk.files), dtype=bool)
+        for number in np.flatnonzero(np.bincount(chunk.file)).tolist():
+            path = chunk.files[number]
+            wanted[number] = any(fnmatchcase(path, glob) for glob in self.file_globs or ())
+        return wanted
+
+
+def select_chunks(
+    selection: Selection,
+    phase_of: Callable[[Events], np.ndarray] | None,
+    chunks: Iterator[Events],
+    budget: Budget,
+    path: str,
+) -> Iterator[Events]:
+    """Reduce the chunks of a run to the selected events.
+
+    The events have phases and ordinals if the selection filters by them.
+
+    Parameters
+    ----------
+    selection : Selection
+        From `Selection.for_run` of the run.
+    phase_of : callable or None
+        Gives the phase of each event; None if the selection does not filter by phases.
+    chunks : iterator of Events
+        In the order of ranks.
+    budget : Budget
+        Memory budget of the pass.
+    path : str
+        Path of the run, for messages.
+
+    Yields
+    ------
+    Events
+    """
+    if selection.ordinals is not None:
+        chunks = with_ordinals(chunks, budget.held_events, path)
+    for chunk in chunks:
+        if phase_of is not None:
+            chunk.with_derived(partial(_known, phase_of(chunk), chunk.ordinal))
+        yield selection.apply(chunk)
+        del chunk  # so that its memory can be reused for the next one
+
+
+def _known(phase: np.ndarray, ordinal: np.ndarray | None, name: str) -> np.ndarray | None:
+    # The ordinals are passed in: a function that held the chunk would keep it alive as a reference cycle.
+    return phase if name == "phase" else ordinal
+
+
+@lru_cache(maxsize=64)
+def _wanted_calls(
+    ops: tuple[str, ...] | None,
+    names: tuple[str, ...] | None,
+    layers: tuple[str, ...] | None,
+    calls: tuple[Call, ...],
+) -> np.ndarray:
+    """Compute which functions are selected: bool, shape (len(calls),); cached for the next chunks."""
+    wanted = [
+        (ops is None or call.op in ops)
+        and (names is None or call.name in names)
+        and (layers is None or call.layer in layers)
+        for call in calls
+    ]
+    return np.array(wanted, dtype=bool)
+
+
+def _ns(seconds: float) -> int:
+    """Convert to nanoseconds; infinities become ±2**62."""
+    return round(max(min(seconds * 1e9, 2.0**62), -(2.0**62)))

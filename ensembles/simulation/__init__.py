@@ -1,6 +1,0 @@
-"""Patterns on a model of a parallel file system, in virtual time (docs/simulation.md)."""
-
-from ensembles.simulation.models import Model, read_model
-from ensembles.simulation.simulate import Result, simulate
-
-__all__ = ["Model", "Result", "read_model", "simulate"]

@@ -1,0 +1,1 @@
+"""The slowest of N calls, by the assumptions that the data allow (docs/statistics.md)."""

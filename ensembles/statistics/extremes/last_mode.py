@@ -1,0 +1,187 @@
+"""Where the last mode of an ensemble begins, and how many of the slowest calls form its tail.
+
+The last antimode is the lowest valley between the last two modes. A second kind of slow calls can also show
+as a shoulder, without a valley. The density of log duration of one kind of calls is nearly always
+log-concave: that of log-normal, gamma, Weibull, Pareto, beta and uniform durations is. Then the counts of
+three classes of equal width on a logarithmic axis, at places x_a < x_b < x_c, obey::
+
+    log p_b >= u log p_a + (1 - u) log p_c,    u = (x_c - x_b) / (x_c - x_a)
+
+Two kinds of calls violate this long before there is a valley: the density falls steeply to the left of the
+shoulder, and does not continue to fall to its right.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.bins import bin_edges_s
+
+MOST_CALLS = 100
+"""Calls that a tail is fitted to, at most. With more, what log-normal and Weibull tails have in curvature
+exceeds what the fit takes for its own uncertainty when it is carried to a hundred times the calls."""
+
+SHARE = 0.07
+"""Share of the last mode's calls that is called its tail, at most; where that is fewer than ``FEWEST_CALLS``,
+up to half of them are."""
+
+FEWEST_CALLS = 20
+
+SIGNIFICANT = 2.8
+"""Standard deviations by which a valley must lie below the hills on both sides. Several widths and all places
+are looked at, so that some are found where there are none. A valley that is not there makes an interval
+wider; one that is there and not seen makes it wrong."""
+
+_FEWEST_ABOVE = 10
+
+_OCTAVES = (0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0)
+
+
+def last_antimode_s(sample: CountedDurations, significant: float = SIGNIFICANT) -> float:
+    """The last valley between two modes of log duration above the median, in seconds; 0.0: there is none.
+
+    Calls are counted in classes of log duration, of several widths. A class is in a valley if its count is
+    lower than one on its left and one on its right, by ``significant`` standard deviations of the difference
+    of their square roots (which for Poisson counts plus 3/8 is 1 / sqrt(2) whatever they are: Anscombe 1948),
+    and if at least ten calls are longer.
+    """
+    counts = sample.counts
+    used = np.flatnonzero(counts)
+    if len(used) < 3:
+        return 0.0
+    edges = bin_edges_s()
+    used = used[edges[used] > 0]
+    # Calls are taken as spread evenly over the logarithm of their bin, so that classes need not agree with
+    # bins.
+    low, high, count = np.log2(edges[used]), np.log2(edges[used + 1]), counts[used].astype(np.float64)
+    knots = np.ravel(np.column_stack([low, high]))
+    below = np.ravel(np.column_stack([np.cumsum(count) - count, np.cumsum(count)]))
+    middle = np.interp(0.5 * sample.total, below, knots)
+    last = np.interp(sample.total - _FEWEST_ABOVE, below, knots)
+    found = 0.0
+    for width in _OCTAVES:
+        for shift in (0.0, 0.33, 0.67):
+            grid = np.arange(low[0] - (1 + shift) * width, high[-1] + 2 * width, width)
+            root = np.sqrt(np.diff(np.interp(grid, knots, below)) + 0.375)
+            if sample.resolution_s > 0:  # classes that hold less than some three ticks are no witnesses
+                root = root[2.0 ** grid[:-1] * (2.0**width - 1.0) >= 3 * sample.resolution_s]
+                if len(root) < 3:
+                    continue
+                grid = grid[-len(root) - 1 :]
+            left = np.maximum.accumulate(root)
+            right = np.maximum.accumulate(root[::-1])[::-1]
+            depth = np.minimum(left, right) - root
+            valleys = np.flatnonzero(
+                (depth > significant / np.sqrt(2)) & (grid[:-1] > middle) & (grid[1:] < last)
+            )
+            if len(valleys):
+                found = max(found, _lowest_s(grid, root, int(valleys[-1])))
+    return found
+
+
+def _lowest_s(grid: np.ndarray, root: np.ndarray, last: int) -> float:
+    """Where the valley ends in which the class ``last`` lies: right of it the last mode rises."""
+    return float(2.0 ** grid[last + 1])
+
+
+def tail_calls(calls: int) -> int:
+    """How many of the slowest calls of a mode are its tail."""
+    return int(min(MOST_CALLS, max(SHARE * calls, min(FEWEST_CALLS, calls // 2))))
+
+
+SHOULDER_SIGNIFICANT = 3.6
+"""Signed root of the likelihood ratio from which on a class holds too few calls for one kind. All places,
+several widths and distances are looked at: of 1,000 to 100,000 calls of one kind, some 1 % show it."""
+
+MATTERS = 0.25
+"""Logarithm of the ratio by which calls must be too few; less is not told from the rounding to bins."""
+
+FEWEST_ABOVE = 10
+
+_SHOULDER_OCTAVES = (0.125, 0.25, 0.5, 0.7, 1.0)
+_SHIFTS = (0.0, 0.33, 0.67)
+_APART = (1, 2, 4)
+"""Classes from the first to the middle one, and from there to the last."""
+
+
+def last_shoulder_s(sample: CountedDurations, significant: float = SHOULDER_SIGNIFICANT) -> float:
+    """Where the last kind of calls begins, above the median, in seconds; 0.0: there is one kind only."""
+    triples = _triples(sample)
+    if not triples.shape[1]:
+        return 0.0
+    calls_a, calls_b, calls_c, share, begin, end, last = triples
+    root = too_few(calls_a, calls_b, calls_c, share)
+    sure = root > significant
+    if not sure.any():
+        return 0.0
+    # Of all that see the last lack of calls, the one that is surest tells where it ends.
+    farthest = end[sure].max()
+    same = sure & (begin < farthest) & (last >= farthest)
+    return float(2.0 ** end[same][np.argmax(root[same])])
+
+
+def _triples(sample: CountedDurations) -> np.ndarray:
+    """All triples of classes that hold too few calls in the middle, shape (7, m): calls of the three, u, and
+    (log2 seconds) where the first begins, the middle one ends and the last ends."""
+    counts, edges = sample.counts, bin_edges_s()
+    used = np.flatnonzero(counts)
+    used = used[edges[used] > 0]
+    if len(used) < 3:
+        return np.zeros((7, 0))
+    low, high, count = edges[used], edges[used + 1], counts[used].astype(np.float64)
+    if sample.resolution_s > 0:  # a tick stands for all that is nearer to it than to others
+        low, high = between_ticks_s(low, sample.resolution_s), between_ticks_s(high, sample.resolution_s)
+        apart = (high > low) & (low > 0)
+        low, high, count = low[apart], high[apart], count[apart]
+        if len(count) < 3:
+            return np.zeros((7, 0))
+    low, high = np.log2(low), np.log2(high)
+    knots = np.ravel(np.column_stack([low, high]))
+    below = np.ravel(np.column_stack([np.cumsum(count) - count, np.cumsum(count)]))
+    middle = np.interp(0.5 * sample.total, below, knots)
+    latest = np.interp(sample.total - FEWEST_ABOVE, below, knots)
+    parts = [np.zeros((7, 0))]
+    for width in _SHOULDER_OCTAVES:
+        for shift in _SHIFTS:
+            grid = np.arange(middle - (_APART[-1] + shift) * width, high[-1] + width, width)
+            calls = np.diff(np.interp(grid, knots, below))
+            if sample.resolution_s > 0:  # classes that hold less than some three ticks are no witnesses
+                coarse = int((2.0 ** grid[:-1] * (2.0**width - 1.0) < 3 * sample.resolution_s).sum())
+                calls, grid = calls[coarse:], grid[coarse:]
+            for left in _APART:
+                for right in _APART:
+                    m = len(calls) - left - right
+                    if m <= 0:
+                        continue
+                    a, b, c = calls[:m], calls[left : left + m], calls[left + right :]
+                    end = grid[left + 1 : left + 1 + m]
+                    u = right / (left + right)
+                    kept = np.flatnonzero((end > middle) & (end < latest) & (a > 0) & (c > 0))
+                    part = np.array(
+                        [a, b, c, np.full(m, u), grid[:m], end, grid[left + right + 1 : left + right + 1 + m]]
+                    )[:, kept]
+                    parts.append(part)
+    found = np.concatenate(parts, axis=1)
+    a, b, c, u = found[:4]
+    lacking = np.log(np.maximum(b, 1e-300)) < u * np.log(a) + (1 - u) * np.log(c) - MATTERS
+    return found[:, lacking]
+
+
+def between_ticks_s(edge_s: np.ndarray, step_s: float) -> np.ndarray:
+    """Edges of bins moved to the middle between two ticks, as all durations of a bin are ticks in it."""
+    return (np.ceil(edge_s / step_s - 1e-6) - 0.5) * step_s
+
+
+def too_few(a: np.ndarray, b: np.ndarray, c: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Root of the likelihood ratio of three counts with ``b < a**u c**(1 - u)``, against Poisson means that
+    obey log-concavity."""
+    low, high = np.zeros(len(a)), np.minimum(a / u, c / (1 - u)) * (1 - 1e-12)
+    for _ in range(24):  # the likeliest means are b + s, a - u s, c - (1 - u) s
+        s = 0.5 * (low + high)
+        above = np.log(b + s) > u * np.log(a - u * s) + (1 - u) * np.log(c - (1 - u) * s)
+        low, high = np.where(above, low, s), np.where(above, s, high)
+    s = 0.5 * (low + high)
+    ratio = a * np.log(a / (a - u * s)) + c * np.log(c / (c - (1 - u) * s))
+    ratio += b * np.log(np.maximum(b, 1e-300) / (b + s))
+    return np.sqrt(np.maximum(2 * ratio, 0.0))

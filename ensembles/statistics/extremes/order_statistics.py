@@ -1,0 +1,140 @@
+"""The maximum of N calls within reach of the data: order statistics, and Equation 1 of the paper.
+
+Equation 1 gives the distribution of the maximum of N independent calls, ``f_N(t) = N F(t)**(N - 1) f(t)``.
+
+`max_tasks` gives bands that hold for any distribution. If the calls seen and the calls to come are
+exchangeable, each of the ``n + N`` is equally likely to be the longest. The probability that none of N new
+calls is longer than the c-th longest of n is exactly::
+
+    P = n! (n + N - c)! / ((n - c)! (n + N)!)
+
+This is the beta-binomial law with parameters c and n - c + 1. For c = 1 it is ``n / (n + N)``, so that a band
+with probability 1 - a on either side ends at the longest call seen for ``N = n a / (1 - a)``: with a = 5 %,
+``N = n / 19``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.bins import bin_edges_s
+
+
+@dataclass(frozen=True)
+class Equation1:
+    """The slowest of N by Equation 1, seconds; the central interval holds it with the chance ``level``."""
+
+    median_s: float
+    mean_s: float
+    low_s: float
+    high_s: float
+
+    def to_json(self) -> dict[str, float]:
+        """A dict of its numbers."""
+        return asdict(self)
+
+
+def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) -> Equation1:
+    """Equation 1 with the empirical distribution of a sample that has calls."""
+    side = (1.0 - level) / 2.0
+    chance = np.array([side, 0.5, 1.0 - side]) ** (1.0 / tasks)
+    curve = UpperOrderStatistics.from_sample(sample)
+    # The quantile of an empirical distribution is a call: the one that so many others are longer than.
+    rank = np.floor(sample.total * -np.expm1(np.log(chance))) + 1.0
+    low, median, high = np.interp(rank, curve.rank, curve.duration_s)
+    _, below = maximum_distribution(sample, tasks)
+    edges = bin_edges_s()
+    middle = np.clip(0.5 * (edges[:-1] + edges[1:]), sample.min_s.min(), sample.max_s.max())
+    mean = float(np.diff(below) @ middle)
+    return Equation1(float(median), mean, float(low), float(high))
+
+
+def maximum_distribution(sample: CountedDurations, tasks: int) -> tuple[np.ndarray, np.ndarray]:
+    """F_N over the edges of the bins: both float64, shape (BIN_COUNT + 1,)."""
+    total = np.concatenate([[0], np.cumsum(sample.counts)]) / sample.total
+    return bin_edges_s(), total ** float(tasks)
+
+
+def chance_below_longest(calls: float, tasks: float, rank: np.ndarray) -> np.ndarray:
+    """The chance that none of ``tasks`` new calls is longer than the ``rank``-th longest of ``calls``; ranks
+    between whole numbers are interpolated by the gamma function."""
+    from scipy.special import gammaln
+
+    rank = np.minimum(np.asarray(rank, dtype=np.float64), calls)
+    n = float(calls)
+    log_chance = (gammaln(n + 1) - gammaln(n - rank + 1)) - (
+        gammaln(n + tasks + 1) - gammaln(n + tasks - rank + 1)
+    )
+    if n > 1e6:  # the differences of large logarithms lose their digits, and the product is a power
+        log_chance = rank * (np.log(n) - np.log(n + tasks))
+    return np.exp(log_chance)
+
+
+def max_tasks(calls: int, level: float) -> int:
+    """The most tasks for which a central band at ``level`` lies within what ``calls`` calls have seen."""
+    side = (1.0 - level) / 2.0
+    return int(calls * side / (1.0 - side) + 1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class UpperOrderStatistics:
+    """How many calls are as long as a duration, or longer: a falling curve through what is known of them.
+
+    Attributes
+    ----------
+    duration_s, rank : ndarray of float64, shape (m,)
+        Durations, falling, and the number of calls that are at least as long, rising from 1.
+    calls : int
+        All of them.
+    known : int
+        So many of the durations are those of calls, and the others edges of bins.
+    """
+
+    duration_s: np.ndarray
+    rank: np.ndarray
+    calls: int
+    known: int
+
+    @classmethod
+    def from_sample(
+        cls, sample: CountedDurations, largest_s: np.ndarray | None = None
+    ) -> UpperOrderStatistics:
+        """From the bins, the longest call, and the longest calls where they are given."""
+        edges = bin_edges_s()
+        used = np.flatnonzero(sample.counts)[::-1]
+        rank = np.cumsum(sample.counts[used]).astype(np.float64)
+        longest_s = float(sample.max_s.max())
+        duration_s = np.maximum(np.minimum(edges[used], longest_s), float(sample.min_s.min()))
+        if sample.resolution_s > 0:
+            longest_s += 0.5 * sample.resolution_s
+        if largest_s is not None and len(largest_s) > 1:
+            exact_s = np.sort(np.asarray(largest_s, dtype=np.float64))[::-1]
+            later = (rank > len(exact_s)) & (duration_s < exact_s[-1])
+            duration_s = np.concatenate([exact_s, duration_s[later]])
+            rank = np.concatenate([np.arange(1.0, len(exact_s) + 1), rank[later]])
+            known = len(exact_s)
+        else:
+            known = 1
+            duration_s = np.concatenate([[longest_s], duration_s])
+            rank = np.concatenate([[1.0], np.maximum(rank, 1.0 + 1e-9)])
+        return cls(duration_s, rank, sample.total, known)
+
+    def longest_s(self, number: int) -> np.ndarray:
+        """The longest calls, falling; those of which the bin is known are spread evenly over it."""
+        places = self.rank - 0.5 * (np.arange(len(self.rank)) < self.known)
+        log_s = np.log(np.maximum(self.duration_s, 1e-12))
+        return np.exp(np.interp(np.arange(number) + 0.5, places, log_s))
+
+    def quantiles_s(self, tasks: float, levels: np.ndarray) -> np.ndarray:
+        """Quantiles of the slowest of ``tasks`` new calls, seconds; nan where they lie above the longest one
+        seen."""
+        levels = np.asarray(levels, dtype=np.float64)
+        # Ranks from 1 to all of them, denser where the chance falls by some percent with each.
+        ranks = np.minimum(np.geomspace(1.0, self.calls, 2000), self.calls)
+        chance = chance_below_longest(self.calls, tasks, ranks)
+        wanted = np.interp(-levels, -chance, ranks)
+        found = np.exp(np.interp(wanted, self.rank, np.log(np.maximum(self.duration_s, 1e-12))))
+        return np.where(levels > chance[0], np.nan, found)

@@ -1,0 +1,211 @@
+"""The slowest of N beyond the data: a tail above the last mode, with all that is uncertain about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensembles.statistics.extremes.last_mode import between_ticks_s, last_shoulder_s, tail_calls
+from ensembles.statistics.extremes.order_statistics import UpperOrderStatistics
+from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, compute_posterior
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.bins import bin_edges_s
+
+FEWEST_ABOVE = 5
+"""Calls that a tail can be fitted to, at least."""
+
+_ANDERSON_DARLING = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoTail:
+    """The distribution of the slowest of N new calls of a fitted tail.
+
+    Attributes
+    ----------
+    threshold_s : float
+        Where the tail begins.
+    calls, above : int
+        Calls that it was fitted on, and those of them above the threshold.
+    nodes : Nodes
+        The tails that are possible, with their weights.
+    antimode_s : float
+        Where the last kind of calls begins; 0.0: there is only one kind.
+    longest : Longest
+        The calls themselves, which say what lies below the threshold.
+    """
+
+    threshold_s: float
+    calls: int
+    above: int
+    nodes: Nodes
+    antimode_s: float
+    longest: UpperOrderStatistics
+
+    def chance_below(self, tasks: float, duration_s: np.ndarray) -> np.ndarray:
+        """F_N: the chance that none of ``tasks`` new calls takes longer; durations below the threshold are
+        not to be asked for.
+
+        The number of new calls above the threshold is Poisson with a mean of which ``above`` calls among
+        ``calls`` are the only witnesses (a gamma posterior): ``P = E[(1 + N S(t) / n)**-above]``.
+        """
+        ratio = np.maximum(np.asarray(duration_s, dtype=np.float64) / self.threshold_s, 1.0)
+        expected = np.exp(self.nodes.log_survival(ratio)) * (tasks / self.calls)
+        return (1.0 + expected) ** -float(self.above) @ self.nodes.weight
+
+    def quantiles_s(self, tasks: float, levels: np.ndarray) -> np.ndarray:
+        """Quantiles of the slowest of ``tasks`` new calls, seconds."""
+        levels = np.asarray(levels, dtype=np.float64)
+        expected = self.above * tasks / self.calls
+        low, high = np.log(
+            [
+                max(self.nodes.exceeded_with(min(np.log(8.0 / expected), 0.0)).min(), 1.0 + 1e-9),
+                self.nodes.exceeded_with(min(np.log(1e-3 / expected), -1e-9)).max(),
+            ]
+        )
+        grid = np.linspace(low, max(high, low + 1e-9), 48)
+        chance = self.chance_below(tasks, np.exp(grid) * self.threshold_s)
+        first = chance[0]
+        for _ in range(2):
+            right = np.clip(np.searchsorted(chance, levels), 1, len(grid) - 1)
+            grid = np.unique(np.linspace(grid[right - 1], grid[right], 9))
+            chance = self.chance_below(tasks, np.exp(grid) * self.threshold_s)
+        found = np.exp(np.interp(levels, chance, grid)) * self.threshold_s
+        below = levels < first
+        if below.any():
+            found[below] = np.minimum(self.longest.quantiles_s(tasks, levels[below]), self.threshold_s)
+        return found
+
+    def mean_s(self, tasks: float) -> float | None:
+        """Mean of the slowest of ``tasks`` new calls, seconds; None: it rests on chances below a hundred
+        thousandth, so that the data cannot say it."""
+        rest = np.geomspace(1.0, 1e-9, 145)
+        slowest = self.quantiles_s(tasks, 1.0 - np.sqrt(rest[1:] * rest[:-1]))
+        parts = slowest * -np.diff(rest)
+        mean = float(parts.sum())
+        return mean if parts[rest[1:] < 1e-5].sum() < 0.1 * mean else None
+
+
+def fit_pareto_tail(sample: CountedDurations, largest_s: np.ndarray | None = None) -> ParetoTail | None:
+    """Fit a tail to calls that are exchangeable.
+
+    Parameters
+    ----------
+    sample : Sample
+        Which call belongs to which phase makes no difference, except that the slowest of each is known
+        exactly.
+    largest_s : ndarray of float64, optional
+        The longest calls, exactly (all that are longer than the shortest of them, which may be left out); of
+        the others the bin is known, and of the slowest of a phase all.
+
+    Returns
+    -------
+    Beyond or None
+        None: there are too few different durations for a tail.
+    """
+    antimode_s = last_shoulder_s(sample)
+    at_least = sample.counts[::-1].cumsum()[::-1]
+    edges = bin_edges_s()
+    first = int(np.searchsorted(edges[:-1], antimode_s)) if antimode_s > 0 else 0
+    wanted = tail_calls(int(at_least[first]))
+    if wanted < FEWEST_ABOVE:
+        return None
+    longest = UpperOrderStatistics.from_sample(sample, largest_s)
+    exact = np.sort(largest_s)[::-1] if largest_s is not None and sample.resolution_s == 0 else np.zeros(0)
+    tail, refuted = None, False
+    while True:
+        one = _with_calls(sample, exact, wanted, first, antimode_s, longest, at_least)
+        if one is None:
+            return tail
+        tail = one
+        if goodness_of_fit(tail, longest):
+            break
+        wanted, refuted = wanted * 2 // 3, True
+        if wanted < FEWEST_ABOVE:
+            return tail
+    if refuted:  # calls of the mode below that are too few to be noticed are still too many
+        one = _with_calls(
+            sample, exact, max(wanted * 4 // 9, FEWEST_ABOVE), first, antimode_s, longest, at_least
+        )
+    return one or tail
+
+
+def goodness_of_fit(tail: ParetoTail, longest: UpperOrderStatistics) -> bool:
+    """Whether the calls above the threshold look like drawn from the likeliest tail: Anderson and Darling's
+    statistic is not among the largest sixth or so of what it is if they are (Choulakian and Stephens 2001
+    tabulate it for a fitted generalised Pareto distribution; simulated here, 0.7 is exceeded by 10 to 20 %).
+    """
+    nodes = tail.nodes
+    rank = np.arange(tail.above) + 1.0
+    ratio = longest.longest_s(tail.above)
+    best = nodes.only(int(np.argmax(nodes.weight)))
+    survival = np.exp(best.log_survival(np.maximum(ratio / tail.threshold_s, 1.0 + 1e-12))[:, 0])
+    survival = np.clip(survival, 1e-12, 1 - 1e-12)
+    n = len(survival)
+    # Survival rises with the rank from the longest on.
+    statistic = -n - float(((2 * rank - 1) * (np.log(survival) + np.log1p(-survival[::-1]))).sum()) / n
+    return statistic < _ANDERSON_DARLING
+
+
+def _with_calls(
+    sample: CountedDurations,
+    exact: np.ndarray,
+    wanted: int,
+    first: int,
+    antimode_s: float,
+    longest: UpperOrderStatistics,
+    at_least: np.ndarray,
+) -> ParetoTail | None:
+    edges, counts = bin_edges_s(), sample.counts
+    if len(exact) > wanted and exact[wanted] < exact[0]:
+        threshold_s = float(exact[wanted])
+        exact = exact[exact > threshold_s]
+        used = np.zeros(0, np.int64)
+    else:
+        begin = int(np.flatnonzero(at_least >= wanted)[-1])
+        # A whole bin on: the threshold is an edge, with the number of calls nearer to what is wanted.
+        if at_least[begin + 1] >= max(wanted // 2, FEWEST_ABOVE) and at_least[begin] > 2 * wanted:
+            begin += 1
+        begin = max(begin, first)
+        threshold_s = float(edges[begin])
+        exact = sample.max_s[np.rint(sample.max_s * 1e9) >= np.rint(threshold_s * 1e9)]
+        used = begin + np.flatnonzero(counts[begin:])
+        if sample.resolution_s > 0:
+            exact = np.zeros(0)
+    return None if threshold_s <= 0 else _fitted(sample, threshold_s, exact, used, antimode_s, longest)
+
+
+def _fitted(
+    sample: CountedDurations,
+    threshold_s: float,
+    exact_s: np.ndarray,
+    used: np.ndarray,
+    antimode_s: float,
+    longest: UpperOrderStatistics,
+) -> ParetoTail | None:
+    edges, count = bin_edges_s(), sample.counts.copy()
+    if len(used) and len(exact_s):  # what is known exactly is not counted again in its bin
+        inside = np.searchsorted(edges, exact_s, side="right") - 1
+        inside = np.clip(inside, used[0], used[-1])
+        np.subtract.at(count, inside, 1)
+        used = used[count[used] > 0]
+    low, high = edges[used], edges[used + 1]
+    if sample.resolution_s > 0 and len(used):
+        low, high = (between_ticks_s(edge, sample.resolution_s) for edge in (low, high))
+        narrow = high <= low
+        low, high = low - 0.5 * sample.resolution_s * narrow, high + 0.5 * sample.resolution_s * narrow
+        threshold_s = float(low.min())
+        if threshold_s <= 0:
+            return None
+    excesses = Excesses(
+        np.maximum(exact_s / threshold_s - 1.0, 0.0),
+        low / threshold_s - 1.0,
+        high / threshold_s - 1.0,
+        count[used],
+    )
+    if len(excesses.exact) + len(used) < 3 or not excesses.largest > 0:
+        return None
+    return ParetoTail(
+        threshold_s, sample.total, excesses.total, compute_posterior(excesses), antimode_s, longest
+    )

@@ -1,0 +1,112 @@
+"""Phases in which some calls are slow: the slowest of more calls than a phase had, where calls have two
+modes.
+
+A tail must not be carried across the gap between two modes. Where durations over the median of their phase
+show a last mode of their own, a phase is described by the share of its calls in that mode, which all phases
+together help to know (a beta distribution over phases), and the slow calls of all phases by one distribution
+with one tail."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.statistics.extremes.last_mode import last_antimode_s
+from ensembles.statistics.extremes.order_statistics import UpperOrderStatistics
+from ensembles.statistics.extremes.pareto_tail import ParetoTail, fit_pareto_tail
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.bins import BIN_COUNT, bin_edges_s, bin_index
+
+FEWEST_SLOW = 20
+_SURE = 5.0
+"""Standard deviations of a valley here: with all phases together calls are many, and what is lost by seeing a
+mode that is none is that phases have spreads of their own."""
+
+_PARTS = 24
+_UNIT_S = 1e-3
+"""Durations over a median are counted in bins as if the median were a millisecond."""
+
+
+def maximum_by_share(sample: CountedDurations, log_median: np.ndarray, tasks: int) -> np.ndarray | None:
+    """The slowest of ``tasks`` in each phase of a sample, in equally probable cases.
+
+    Parameters
+    ----------
+    sample : Sample
+    log_median : ndarray of float64, shape (p,)
+        Logarithm of the median of each phase, seconds.
+    tasks : int
+
+    Returns
+    -------
+    ndarray of float64, shape (p, parts), or None
+        Logarithms of seconds. None: calls of a phase show no last mode of their own.
+    """
+    edges = bin_edges_s()
+    middle = np.log(np.maximum(0.5 * (edges[:-1] + edges[1:]), 1e-10))[sample.bin]
+    group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
+    over = middle - log_median[group]
+    antimode_s = last_antimode_s(_counted(over, sample.count), _SURE)
+    if antimode_s == 0.0:
+        return None
+    slow = over > np.log(antimode_s / _UNIT_S)
+    number = np.bincount(group, sample.count * slow, minlength=len(sample.n))
+    if number.sum() < FEWEST_SLOW:
+        return None
+    # Slow calls take a time of their own (a timeout), or one that goes with the phase: whichever varies less.
+    weight = sample.count[slow].astype(np.float64)
+    own = _variance(middle[slow], weight) < _variance(over[slow], weight)
+    location = np.full(len(sample.n), np.log(_UNIT_S)) if own else log_median
+    mode = _counted(middle[slow] - location[group[slow]], sample.count[slow])
+    tail = fit_pareto_tail(mode)
+    if tail is None:
+        return None
+    rng = np.random.default_rng(0)
+    shape = (len(sample.n), _PARTS)
+    strata = (rng.permuted(np.tile(np.arange(_PARTS), (shape[0], 1)), axis=1) + rng.random(shape)) / _PARTS
+    chance = -np.expm1(np.log(strata) / tasks)
+    share = _shares(number, sample.n, rng)
+    log_s = location[:, None] + _log_quantile(mode, tail, np.minimum(chance / share, 1.0)) - np.log(_UNIT_S)
+    rest = _counted(over[~slow], sample.count[~slow])
+    curve = UpperOrderStatistics.from_sample(rest)
+    rank = np.clip((chance - share) / (1 - share), 0.0, 1.0) * rest.total + 0.5
+    fast = log_median[:, None] - np.log(_UNIT_S) + np.log(np.interp(rank, curve.rank, curve.duration_s))
+    return np.where(chance < share, log_s, fast)
+
+
+def _counted(log_value: np.ndarray, count: np.ndarray) -> CountedDurations:
+    """A sample of values over a unit, counted in bins."""
+    value_s = _UNIT_S * np.exp(np.clip(log_value, -13.0, 20.0))
+    counts = np.zeros(BIN_COUNT, np.int64)
+    np.add.at(counts, bin_index(np.rint(value_s * 1e9).astype(np.int64)), count)
+    return CountedDurations.from_counts(counts, float(value_s.min()), float(value_s.max()))
+
+
+def _variance(value: np.ndarray, weight: np.ndarray) -> float:
+    centre = np.average(value, weights=weight)
+    return float(np.average((value - centre) ** 2, weights=weight))
+
+
+def _shares(number: np.ndarray, calls: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draws of the share of slow calls of each phase, shape (p, parts), from its beta posterior; the prior is
+    fitted to all phases by moments (empirical Bayes)."""
+    n = calls.astype(np.float64)
+    mean = float(number.sum() / n.sum())
+    excess = float(((number - n * mean) ** 2).sum() - n.sum() * mean * (1 - mean))
+    variance = max(excess / max(float((n**2 - n).sum()), 1.0), 1e-12)
+    weight = np.clip(mean * (1 - mean) / variance - 1.0, 0.5, 1e7)
+    slow, fast = weight * mean + number, weight * (1 - mean) + n - number
+    return np.clip(rng.beta(slow[:, None], fast[:, None], (len(n), _PARTS)), 1e-12, 1.0 - 1e-9)
+
+
+def _log_quantile(mode: CountedDurations, tail: ParetoTail, chance: np.ndarray) -> np.ndarray:
+    """Log of what a slow call exceeds with a chance: from the calls, and above the threshold from the tails,
+    one a column."""
+    curve = UpperOrderStatistics.from_sample(mode)
+    found = np.log(np.interp(chance * mode.total + 0.5, curve.rank, curve.duration_s))
+    nodes = tail.nodes.thinned(chance.shape[1])
+    edge = tail.above / tail.calls
+    for place in range(chance.shape[1]):
+        far = np.log(np.minimum(chance[:, place] / edge, 1.0))
+        beyond_it = np.log(tail.threshold_s * nodes.only(place).exceeded_with(far)[:, 0])
+        found[:, place] = np.where(far < 0, beyond_it, found[:, place])
+    return found

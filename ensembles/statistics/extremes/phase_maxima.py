@@ -1,0 +1,274 @@
+"""The slowest of N in a new phase, from the slowest of the phases that were seen.
+
+Calls of one phase share its fate, so that a phase is one observation, however many calls it has. The slowest
+call of each is one draw of ``F_phase(t)**n``, and draws of different phases are exchangeable. For as many
+tasks as before nothing else is needed. For more, the slowest of each phase is carried up its own tail to
+where it would be with N calls: from the exceedance chance q to q n / N. For fewer it is replaced by the
+slowest of N of the phase's calls, drawn without replacement. What comes out is a sample of the slowest of N
+in phases, of which a new phase will be one more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, kinds_posterior
+from ensembles.statistics.extremes.per_phase_exceedance import maximum_by_share
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.bins import bin_edges_s
+
+MOST_PHASES = 2000
+"""Phases that are looked at; of more, evenly spaced ones."""
+
+_ENOUGH = 19
+"""Independent phases from which on a central interval at 90 % lies within what was seen. Phases that are so
+many, and resemble their neighbours so much that they are worth fewer, are taken for so many: the interval
+then leaves out a fortieth on each side instead of a twentieth, and no more."""
+
+_MORE = 0.05
+"""Logarithm of a number of calls over that of a phase, up to which the slowest call is taken as it is."""
+
+_PARTS = 16
+_NODES = 24
+_TAIL_SHARE, _TAIL_LEAST, _TAIL_MOST = 0.15, 4, 64
+_CLASSES = 160
+_TINY_S = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseMaxima:
+    """The slowest of N in the phases that were seen.
+
+    Attributes
+    ----------
+    log_s : ndarray of float64, shape (p, a)
+        Logarithms of durations: what the slowest of N would be in each phase, in ``a`` equally probable
+        cases.
+    effective : float
+        Phases that the sample is worth: fewer than p where neighbours in time resemble each other.
+    carried : bool
+        Some of them were carried up the tails of their phases by a tenth of their calls, or more.
+    log_median_s : ndarray of float64, shape (p,)
+        Logarithms of the medians of phases.
+    """
+
+    log_s: np.ndarray
+    effective: float
+    carried: bool
+    log_median_s: np.ndarray
+
+    def quantiles_s(self, levels: np.ndarray) -> np.ndarray:
+        """Quantiles for a new phase, seconds.
+
+        The level q of a prediction from p phases lies at the place q (p + 1) of the sorted phases, which is
+        exact whatever the distribution is (Wilks 1941). Where that is outside of 1 to p, a normal
+        distribution of the logarithm with its own uncertainty (Student's t with p - 1 degrees of freedom)
+        goes on.
+        """
+        levels = np.asarray(levels, dtype=np.float64)
+        values = np.sort(self.log_s, axis=None)
+        p = max(self.effective, min(len(self.log_s), _ENOUGH))
+        places = (np.arange(len(values)) + 0.5) / len(values)
+        found = np.interp((levels * (p + 1) - 0.5) / p, places, values)
+        outside = np.minimum(levels, 1 - levels) * (p + 1) < 1 - 1e-9
+        if outside.any():
+            from scipy.special import stdtrit
+
+            spread = values.std() * np.sqrt(len(self.log_s) / max(len(self.log_s) - 1, 1) * (1 + 1 / p))
+            student = values.mean() + spread * stdtrit(max(p - 1, 1), levels)
+            wider = np.where(levels < 0.5, np.minimum(found, student), np.maximum(found, student))
+            found = np.where(outside, wider, found)
+        return np.exp(found)
+
+    def mean_s(self) -> float:
+        """Mean over phases, seconds."""
+        return float(np.exp(self.log_s).mean())
+
+
+def phase_maxima(sample: CountedDurations, tasks: int) -> PhaseMaxima:
+    """The slowest of ``tasks`` in each phase of a sample."""
+    sample = of_similar_size(sample, tasks)
+    parts = []
+    fewer = sample.n > tasks
+    if fewer.any():
+        parts.append(_of_fewer(sample.chosen(fewer), tasks))
+    if not fewer.all():
+        parts.append(_of_more(sample.chosen(~fewer), tasks))
+    width = max(part.shape[1] for part in parts)
+    log_s = np.empty((len(sample.n), width))
+    for part, mine in zip(parts, [fewer, ~fewer] if fewer.any() else [~fewer], strict=False):
+        log_s[mine] = part[:, np.arange(width) * part.shape[1] // width]
+    return PhaseMaxima(
+        log_s,
+        effective_number(np.median(log_s, axis=1)),
+        bool((sample.n * 1.1 < tasks).any()),
+        _log_median_s(sample),
+    )
+
+
+def of_similar_size(sample: CountedDurations, tasks: int) -> CountedDurations:
+    """Without the phases that have less than a sixteenth of the calls asked for, as long as the others are
+    many; and not more than ``MOST_PHASES``."""
+    large = sample.n * 16 >= min(tasks, int(sample.n.max()))
+    if not large.all() and large.sum() >= min(20, len(large) // 2):
+        sample = sample.chosen(large)
+    if len(sample.n) > MOST_PHASES:
+        sample = sample.chosen(np.linspace(0, len(sample.n) - 1, MOST_PHASES).astype(np.int64))
+    return sample
+
+
+def effective_number(values: np.ndarray) -> float:
+    """How many independent values a series is worth: ``p / (1 + 2 sum of autocorrelations)`` of its normal
+    scores, with the autocorrelations summed as long as pairs of them are positive (Geyer 1992). Series that a
+    test of the first one finds no fault with (|r| < 2 / sqrt(p)) are taken as independent."""
+    p = len(values)
+    if p < 8 or np.ptp(values) == 0:
+        return float(p)
+    from scipy.special import ndtri
+
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    scores = ndtri((np.cumsum(count) - 0.5 * count) / p)[place.reshape(-1)]
+    scores -= scores.mean()
+    spectrum = np.abs(np.fft.rfft(scores, 2 * p)) ** 2
+    correlation = np.fft.irfft(spectrum)[:p]
+    correlation /= correlation[0]
+    if correlation[1] * np.sqrt(p) < 2.0:
+        return float(p)
+    pairs = correlation[: p - p % 2].reshape(-1, 2).sum(1)
+    end = int(np.argmax(pairs <= 0)) if (pairs <= 0).any() else len(pairs)
+    pairs = np.minimum.accumulate(pairs[:end])
+    return float(p / max(2 * pairs.sum() - 1, 1.0))
+
+
+def _of_fewer(sample: CountedDurations, tasks: int) -> np.ndarray:
+    """Slowest of ``tasks`` calls out of those of each phase: log seconds, shape (p, parts)."""
+    levels = (np.arange(_PARTS) + 0.5) / _PARTS
+    left_out = np.log(levels)[None] / np.log1p(-tasks / sample.n.astype(np.float64))[:, None]
+    # A call of rank 1 is the longest: with a chance of N / n it is among the N.
+    return longest_log_s(sample, np.minimum(np.floor(left_out), sample.n[:, None] - 1.0) + 1.0)
+
+
+def longest_log_s(sample: CountedDurations, rank: np.ndarray) -> np.ndarray:
+    """Log of the rank-th longest call of each phase, shape (p, a), spreading calls evenly over their bins."""
+    edges = np.log(np.maximum(bin_edges_s(), _TINY_S))
+    phase = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
+    total = np.cumsum(sample.count)
+    above = (total[sample.begin[1:] - 1][phase] - total).astype(np.float64)
+    # One rising key for all phases: how many calls are longer, phase by phase from the last entry to the
+    # first.
+    stride = float(sample.n.max() + 1)
+    key = (phase * stride + above)[::-1]
+    order = np.argsort(key, kind="stable")
+    entry = (len(key) - 1 - order)[np.searchsorted(key[order], _keys(rank, stride), side="right") - 1]
+    inside = (rank - 0.5 - above[entry]) / sample.count[entry]
+    low, high = edges[sample.bin[entry]], edges[sample.bin[entry] + 1]
+    value = high - np.clip(inside, 0.0, 1.0) * (high - low)
+    longest = np.log(np.maximum(sample.max_s, _TINY_S))[:, None]
+    shortest = np.log(np.maximum(sample.min_s, _TINY_S))[:, None]
+    return np.where(rank <= 1.0, longest, np.clip(value, shortest, longest))
+
+
+def _log_median_s(sample: CountedDurations) -> np.ndarray:
+    return longest_log_s(sample, 0.5 * (sample.n[:, None] + 1.0))[:, 0]
+
+
+def _keys(rank: np.ndarray, stride: float) -> np.ndarray:
+    return np.arange(len(rank))[:, None] * stride + rank - 0.5
+
+
+def _of_more(sample: CountedDurations, tasks: int) -> np.ndarray:
+    """The slowest of each phase, carried up its tail: log seconds, shape (p, nodes)."""
+    longest = np.log(np.maximum(sample.max_s, _TINY_S))
+    log_more = np.log(tasks / sample.n.astype(np.float64))
+    if not (log_more > _MORE).any():
+        return longest[:, None]
+    carried = maximum_by_share(sample, _log_median_s(sample), tasks)
+    if carried is None:
+        tails = PhaseTails.from_sample(sample)
+        carried = longest[:, None] if tails is None else tails.carried(longest, log_more)
+    # A phase that has nearly as many calls needs no model.
+    return np.where(log_more[:, None] > _MORE, carried, longest[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseTails:
+    """Tails of phases: each has its own threshold and scale, and all have one shape.
+
+    Attributes
+    ----------
+    log_threshold : ndarray of float64, shape (p,)
+    scale : ndarray of float64, shape (p,)
+        Mean excess of log duration of each phase over that of all.
+    doubt : ndarray of float64, shape (p,)
+        Standard deviation of its logarithm.
+    nodes : Nodes
+        The tails of the scaled excesses.
+    """
+
+    log_threshold: np.ndarray
+    scale: np.ndarray
+    doubt: np.ndarray
+    nodes: Nodes
+
+    @classmethod
+    def from_sample(cls, sample: CountedDurations) -> PhaseTails | None:
+        """Fit. None: the longest calls of phases do not differ."""
+        above = np.minimum(np.clip(np.rint(_TAIL_SHARE * sample.n), _TAIL_LEAST, _TAIL_MOST), sample.n - 1)
+        some = above >= 2
+        if not some.any():
+            return None
+        most = int(above.max())
+        # The longest calls of each phase, (p, most + 1); those beyond a phase's own tail are not looked at.
+        ranks = np.minimum(np.arange(1.0, most + 2)[None], above[:, None] + 1)
+        log_s = longest_log_s(sample, np.repeat(ranks, 1, axis=0))
+        log_threshold = log_s[np.arange(len(above)), np.maximum(above, 0).astype(int)]
+        excess = log_s[:, :-1] - log_threshold[:, None]
+        mine = (np.arange(most)[None] < above[:, None]) & some[:, None]
+        mean = np.where(some, (excess * mine).sum(1) / np.maximum(above, 1), 0.0)
+        if not (mean > 0).any():
+            return None
+        square = np.where(some, (mine * (excess - mean[:, None]) ** 2).sum(1) / np.maximum(above - 1, 1), 0.0)
+        scale, doubt = _pooled_scale(mean, above, float(square.sum() / (mean**2).sum()))
+        values = (excess / scale[:, None])[mine]
+        return cls(log_threshold, scale, doubt, _shape_of(values[values > 0]))
+
+    def carried(self, log_s: np.ndarray, log_more: np.ndarray) -> np.ndarray:
+        """Log durations whose chance to be exceeded is lower by exp(log_more), shape (p, nodes)."""
+        # Means of posteriors differ less among phases than what they estimate: draws do not.
+        draws = np.random.default_rng(0).standard_normal((len(log_s), len(self.nodes.weight)))
+        out = np.empty(draws.shape)
+        for place in range(len(self.nodes.weight)):
+            one = self.nodes.only(place)
+            scale = self.scale * np.exp(self.doubt * draws[:, place])
+            start = np.maximum(log_s - self.log_threshold, 0.0) / scale
+            # Where a bounded tail ends below what was seen, hardly anything is gained.
+            log_chance = np.maximum(one.log_survival(np.exp(np.minimum(start, 600.0)))[:, 0], -30.0)
+            end = np.log(one.exceeded_with(log_chance - log_more)[:, 0])
+            out[:, place] = log_s + np.maximum(end - start, 0.0) * scale
+        return out
+
+
+def _pooled_scale(mean: np.ndarray, above: np.ndarray, variation: float) -> tuple[np.ndarray, np.ndarray]:
+    """Scales of phases, drawn towards that of all as far as their number of calls leaves them uncertain
+    (empirical Bayes on the logarithm, whose variance is about the squared coefficient of variation of the
+    excesses, over their number), relative to the common one; and their remaining doubt."""
+    least = mean[mean > 0].min()
+    log_mean = np.log(np.maximum(mean, 0.1 * least))
+    noise = max(variation, 1e-6) / np.maximum(above, 1)
+    centre = np.average(log_mean, weights=above + 1e-9)
+    between = max(float(np.average((log_mean - centre) ** 2 - noise, weights=above + 1e-9)), 0.0)
+    weight = between / (between + noise)
+    return np.exp(weight * (log_mean - centre)), np.sqrt(weight * noise)
+
+
+def _shape_of(log_excess: np.ndarray) -> Nodes:
+    """The common tail, from scaled excesses of all phases, counted in classes."""
+    places = np.unique(np.quantile(log_excess, np.linspace(0, 1, _CLASSES)))
+    places[0], places[-1] = 0.0, places[-1] * (1 + 1e-9)
+    count = np.histogram(log_excess, places)[0]
+    used = count > 0
+    empty = np.zeros(0)
+    low, high, count = places[:-1][used], places[1:][used], count[used]
+    raw = Excesses(empty, np.expm1(low), np.expm1(high), count)
+    return kinds_posterior(raw, Excesses(empty, low, high, count), 0.0).thinned(_NODES)

@@ -1,0 +1,101 @@
+"""Stationarity: whether the last phases of a run resemble those before, and blocks of time without phases.
+
+Phases may differ and depend on their neighbours and still be a sample of the phases to come. Where the run
+drifts, or has just changed, they are not: then a prediction holds for phases from the whole run, and not for
+the next ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.statistics.extremes.exchangeability import CallAttributes
+from ensembles.statistics.samples.counted_durations import CountedDurations
+
+MOST_STEP = 16
+_BLOCKS = 20
+_LEAST = 16
+
+
+def time_blocks(calls: CallAttributes, tasks: int, resolution_s: float = 0.0) -> CountedDurations | None:
+    """Calls in blocks that follow one another in time, of as many calls as are asked for.
+
+    Where that makes fewer than 20 blocks, they are shorter, down to a sixteenth; None: there are too few
+    calls for that.
+    """
+    n = len(calls.durations_s)
+    if calls.start_ns is None:
+        return None
+    size = min(max(tasks, _LEAST), n // _BLOCKS)
+    if size < _LEAST or size * MOST_STEP < tasks:
+        return None
+    order = np.argsort(calls.start_ns, kind="stable")
+    # The first calls, which would be no whole block, belong to none.
+    order = order[n % size :]
+    return CountedDurations.from_durations(
+        calls.durations_s[order], np.arange(len(order)) // size, resolution_s
+    )
+
+
+SIGNIFICANT = 0.05
+"""Chance that a run of independent phases is called unsettled. A false alarm costs a sentence, and a change
+that is not seen a wrong prediction, so that it is not one in a hundred."""
+
+FEWEST_PHASES = 16
+
+_STRETCHES = 16
+_LAST = (1, 2, 4, 8)
+
+
+def unsettled(*series: np.ndarray) -> str | None:
+    """Why a run has not settled, in one sentence; None: nothing says so.
+
+    Parameters
+    ----------
+    *series : ndarray of float64, shape (p,)
+        What phases were like, in the order of time: their slowest calls, their medians.
+
+    Notes
+    -----
+    Normal scores of the phases are averaged in 16 stretches of time, so that what neighbours have in common
+    averages out. The last 1, 2, 4 and 8 stretches are compared with those before them by Student's t with a
+    common variance, and all are tested for a trend; with two series these are ten tests, whose level is
+    divided by ten (Bonferroni). Fewer than 16 phases are too few to see a change in them.
+    """
+    tested = [one for one in series if len(one) >= FEWEST_PHASES and np.ptp(one) > 0]
+    chances = np.array([_chances(_means(one)) for one in tested]).reshape(-1, len(_LAST) + 1)
+    if not chances.size or chances.min() * (len(series) * (len(_LAST) + 1)) >= SIGNIFICANT:
+        return None
+    place = int(chances.min(0).argmin())
+    if place == len(_LAST):
+        return "the run has not settled: its phases drift, so that those to come may be unlike those seen"
+    share = f"{_LAST[place]} of {_STRETCHES}"
+    return (
+        f"the run has not settled: its last phases ({share} stretches of time) differ from those before "
+        "them, so that those to come may be unlike those seen"
+    )
+
+
+def _means(values: np.ndarray) -> np.ndarray:
+    """Normal scores, averaged in stretches with equally many phases."""
+    from scipy.special import ndtri
+
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    scores = ndtri((np.cumsum(count) - 0.5 * count) / len(values))[place.reshape(-1)]
+    return np.array([part.mean() for part in np.array_split(scores, _STRETCHES)])
+
+
+def _chances(means: np.ndarray) -> np.ndarray:
+    """p-values: the last stretches against those before them, and a trend."""
+    from scipy.special import stdtr
+
+    n = len(means)
+    students = []
+    for k in _LAST:
+        late, early = means[-k:], means[:-k]
+        within = ((late - late.mean()) ** 2).sum() + ((early - early.mean()) ** 2).sum()
+        error = np.sqrt(max(within, 1e-12) / (n - 2) * (1 / k + 1 / (n - k)))
+        students.append((late.mean() - early.mean()) / error)
+    correlation = np.clip(np.corrcoef(np.arange(n), means)[0, 1] if np.ptp(means) > 0 else 0.0, -1, 1)
+    students.append(correlation * np.sqrt((n - 2) / max(1 - correlation**2, 1e-12)))
+    return 2 * stdtr(n - 2, -np.abs(np.array(students)))

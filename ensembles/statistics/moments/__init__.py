@@ -1,0 +1,1 @@
+"""Moments, L-moments, quantiles and robust statistics, each with an interval."""

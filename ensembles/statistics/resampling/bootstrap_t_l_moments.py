@@ -1,0 +1,212 @@
+"""Bootstrap-t intervals of L-moments: of phases where they are known, else of calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.statistics.resampling.bootstrap_t import LEAST_UNITS, SIZE
+from ensembles.statistics.resampling.smoothed_bootstrap import bandwidth, nodes
+from ensembles.statistics.samples.distinct_values import WeightedValues
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+_CELLS = 256
+"""Values are put together to so many for the resampling, which asks only how estimates scatter."""
+_GROUPS = 100
+"""More phases are put together at random."""
+_CHUNK = 64
+
+
+def l_moment_ends(atoms: WeightedValues, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the intervals of the L-moments.
+
+    Parameters
+    ----------
+    atoms : Atoms
+        Of two units at least.
+    level : float
+    seed : int
+
+    Returns
+    -------
+    low, high : ndarray of float64, shape (5,)
+        As `lmoments.l_moments` has them; NaN where they cannot be told.
+
+    Notes
+    -----
+    As `studentised.Units.interval`: the estimates on the scales of `_on_scale`, quantiles of (g* - g) / se*
+    from the smoothed bootstrap, and the standard error from leaving out phases; that of calls, which are
+    many, is linearised.
+    """
+    drawn_from = _Population.from_values(atoms)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found, error = drawn_from.found(), drawn_from.error()
+        if drawn_from.units < LEAST_UNITS:
+            from scipy.stats import t
+
+            high = float(t.ppf(0.5 + level / 2, max(drawn_from.units - 1, 1))) * np.ones(5)
+            low = -high
+        else:
+            low, high = drawn_from.smoothed().quantiles(level, seed)
+        return _original(found - high * error), _original(found - low * error)
+
+
+@dataclass(frozen=True, eq=False)
+class _Population:
+    """Units that share values.
+
+    Attributes
+    ----------
+    value : ndarray of float64, shape (m,)
+        Rising.
+    table : csr_array, shape (k, m)
+        How often units took them.
+    often : ndarray of float64, shape (k,)
+        How many units are like that, adding up to `units`.
+    units : int
+    """
+
+    value: np.ndarray
+    table: csr_array
+    often: np.ndarray
+    units: int
+
+    @classmethod
+    def from_values(cls, atoms: WeightedValues) -> _Population:
+        """The units of an ensemble, its values in cells of equally many calls."""
+        from scipy.sparse import coo_array, csr_array
+
+        m = len(atoms.value_s)
+        below = np.cumsum(atoms.total) - atoms.total
+        cell = np.arange(m) if m <= _CELLS else np.minimum(_CELLS * below // atoms.n, _CELLS - 1).astype(int)
+        used, cell = np.unique(cell, return_inverse=True)
+        total = np.bincount(cell, atoms.total)
+        value = np.bincount(cell, atoms.total * atoms.value_s) / total
+        if not atoms.by_phases:
+            return cls(value, csr_array(np.diag(np.ones(len(used)))), total, atoms.n)
+        group = np.arange(atoms.groups)
+        if atoms.groups > _GROUPS:
+            group = np.random.default_rng(0).permutation(atoms.groups) % _GROUPS
+        groups = min(atoms.groups, _GROUPS)
+        place = (group[atoms.group], cell[atoms.atom])
+        table = coo_array((atoms.count.astype(np.float64), place), shape=(groups, len(used))).tocsr()
+        return cls(value, table, np.ones(groups), groups)
+
+    def found(self) -> np.ndarray:
+        """The estimates on their scales: shape (5,)."""
+        return _on_scale(self.value, (self.often @ self.table)[None])[0][0]
+
+    def error(self) -> np.ndarray:
+        """Standard errors: shape (5,)."""
+        if self.units == len(self.often):
+            left = _on_scale(self.value, self.often @ self.table - self.table.toarray())[0]
+            return np.sqrt((self.units - 1) * np.mean((left - left.mean(axis=0)) ** 2, axis=0))
+        return self._linearised(self.often[None])[1][0]
+
+    def smoothed(self) -> _Population:
+        """The population from which is drawn."""
+        from scipy.sparse import vstack
+
+        mean = (self.table @ self.value) / self.table.sum(axis=1)
+        width = bandwidth(np.log(np.maximum(mean, 1e-12 * mean.max())), self.often)
+        if width == 0:
+            return self
+        steps, weights = nodes(np.inf)
+        value = np.outer(np.exp(width * steps), self.value).ravel()
+        order = np.argsort(value, kind="stable")
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        m, tables = len(self.value), []
+        for number in range(len(steps)):
+            rows = self.table.tocoo()
+            at = (rows.coords[0], place[rows.coords[1] + number * m])
+            tables.append(type(rows)((rows.data, at), shape=(len(self.often), len(order))))
+        return _Population(
+            value[order], vstack(tables).tocsr(), np.outer(weights, self.often).ravel(), self.units
+        )
+
+    def quantiles(self, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Quantiles of the studentised estimates of ensembles that are drawn from it: shape (5,) both."""
+        share = self.often / self.often.sum()
+        drawn = np.random.default_rng(seed).multinomial(self.units, share, SIZE).astype(np.float64)
+        truth = self.found()
+        rows = []
+        for begin in range(0, SIZE, _CHUNK):
+            found, error = self._linearised(drawn[begin : begin + _CHUNK])
+            rows.append((found - truth) / error)
+        student, ends = np.concatenate(rows), np.full((2, 5), np.nan)
+        for i in range(5):
+            told = student[np.isfinite(student[:, i]), i]
+            if len(told) > SIZE / 2:
+                ends[:, i] = np.quantile(told, [0.5 - level / 2, 0.5 + level / 2])
+        return ends[0], ends[1]
+
+    def _linearised(self, often: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Estimates and standard errors of ensembles with so many of each unit: shape (b, 5) both from (b,
+        k)."""
+        counts = often @ self.table
+        found, influence = _on_scale(self.value, counts)
+        b, m = counts.shape
+        added = (self.table @ influence.reshape(b * 5, m).T).T.reshape(b, 5, -1) / counts.sum(axis=1)[
+            :, None, None
+        ]
+        variance = np.einsum("bek,bk->be", added**2, often) * self.units / (self.units - 1)
+        return found, np.sqrt(variance)
+
+
+def _on_scale(value: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """L-moments on scales on which they are nearly normal, and the influence of a call of each value.
+
+    Of location and scale the logarithm, of ratios the inverse hyperbolic tangent. With p the shares of the
+    calls and F the shares below, b_r = Σ p x F^r; a call at x adds x F^r + r Σ_{y > x} p y F^(r-1) - (r +
+    1) b_r to it (R. J. Serfling, *Approximation Theorems of Mathematical Statistics*, 1980, chapter 8:
+    L-estimates).
+
+    Parameters
+    ----------
+    value : ndarray of float64, shape (m,)
+    counts : ndarray of float64, shape (b, m)
+
+    Returns
+    -------
+    ndarray of float64, shapes (b, 5) and (b, 5, m)
+    """
+    share = counts / counts.sum(axis=1, keepdims=True)
+    below = np.cumsum(share, axis=1) - share / 2
+    b, added = [], []
+    before, power = below, np.ones_like(below)
+    for r in range(4):
+        b.append((power * share) @ value)
+        call = value * power
+        if r:
+            term = value * before * share
+            call += r * (np.cumsum(term[:, ::-1], axis=1)[:, ::-1] - term / 2)
+        added.append(call - (r + 1) * b[r][:, None])
+        before, power = power, power * below
+    moments, influences = _l_moments_of(b), _l_moments_of(added)
+    found = [np.log(moments[0]), np.log(moments[1])]
+    influence = [influences[i] / moments[i][:, None] for i in range(2)]
+    for i, j in ((1, 0), (2, 1), (3, 1)):
+        ratio = moments[i] / moments[j]
+        found.append(np.arctanh(ratio))
+        slope = (influences[i] - ratio[:, None] * influences[j]) / moments[j][:, None]
+        influence.append(slope / (1 - ratio**2)[:, None])
+    return np.stack(found, axis=1), np.stack(influence, axis=1)
+
+
+def _l_moments_of(b: list[np.ndarray]) -> list[np.ndarray]:
+    """From b_0 to b_3, or what a call adds to them (Hosking 1990, section 3)."""
+    return [
+        b[0],
+        2 * b[1] - b[0],
+        6 * b[2] - 6 * b[1] + b[0],
+        20 * b[3] - 30 * b[2] + 12 * b[1] - b[0],
+    ]
+
+
+def _original(found: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.exp(found[:2]), np.tanh(found[2:])])

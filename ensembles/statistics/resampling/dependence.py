@@ -1,0 +1,151 @@
+"""How alike the calls of one phase, and successive calls of one task, are.
+
+Correlations are those of normal scores: each duration is replaced by the standard normal quantile of its
+place among all, so that a heavy tail does not decide, and the numbers are those of a Gaussian copula (R. B.
+Nelsen, An Introduction to Copulas, 2006).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+LEAST_PAIRS = 50
+"""With fewer pairs of calls a correlation is not told."""
+
+LAGS = 64
+"""Successive calls are compared up to this distance; beyond, the correlation is that of the largest
+distances."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """Correlations between normal scores of durations.
+
+    Attributes
+    ----------
+    phase : float or None
+        Between calls of different tasks in the same phase; None: there are too few phases to tell.
+    phase_error : float or None
+        Its standard error, by leaving out phases.
+    lags : ndarray of float64, shape (l,)
+        Between calls of the same task that are 1, 2, ... calls apart, beyond what their phases have in
+        common; empty: cannot be told.
+    lags_error : float or None
+        Standard error of the first of them.
+    within_phases : bool
+        Whether `lags` stems from calls of one phase (else from calls of successive phases).
+    phases : int
+        Phases from which it was measured.
+    """
+
+    phase: float | None
+    phase_error: float | None
+    lags: np.ndarray
+    lags_error: float | None
+    within_phases: bool
+    phases: int = 1
+
+    @property
+    def of_phase(self) -> float:
+        """Correlation by the phase, 0 where it is not known or negative."""
+        return float(np.clip(self.phase or 0.0, 0, 0.98))
+
+    def of_task(self, k: int) -> float:
+        """Mean correlation between two of k successive calls of a task, beyond the phase's: -1/(k-1) to 0.98.
+
+        It is what makes the variance of their sum 1 + (k - 1) times this, instead of 1, per call.
+        """
+        if k < 2 or not len(self.lags):
+            return 0.0
+        distance = np.arange(1, k)
+        lag = self.lags[np.minimum(distance, len(self.lags)) - 1]
+        mean = float(2 * np.sum((k - distance) * lag) / (k * (k - 1)))
+        return float(np.clip(mean, -1 / (k - 1), 0.98))
+
+
+INDEPENDENT = Dependence(0.0, None, np.zeros(0), None, False)
+"""Calls that have nothing in common."""
+
+
+def estimate_dependence(
+    durations_s: np.ndarray, rank: np.ndarray, phase: np.ndarray | None = None
+) -> Dependence:
+    """Measure how alike calls are.
+
+    Parameters
+    ----------
+    durations_s : ndarray of float, shape (n,)
+        In the order of start within each task.
+    rank : ndarray of integers, shape (n,)
+    phase : ndarray of integers, shape (n,), optional
+        None: not known.
+    """
+    order = np.argsort(rank, kind="stable")
+    rank = np.asarray(rank)[order]
+    scores = _normal_scores(np.asarray(durations_s, dtype=np.float64)[order])
+    group = np.zeros(len(scores), np.int64) if phase is None else np.asarray(phase)[order]
+    ids, group = np.unique(group, return_inverse=True)
+    of_phase, error = (None, None) if len(ids) < 3 else _phase_correlation(scores, rank, group, len(ids))
+    rest = scores
+    if len(ids) > 1:
+        mean = np.bincount(group, scores) / np.bincount(group)
+        rest = scores - mean[group]
+    lags, lag_error, within = _lags(rest, rank, group)
+    return Dependence(of_phase, error, lags, lag_error, within, max(len(ids), 1))
+
+
+def _normal_scores(values: np.ndarray) -> np.ndarray:
+    """Scores of variance 1; all zero where all values are equal."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    middle = np.cumsum(count) - count / 2  # calls below, and half of those that are equal
+    scores = ndtri(middle / max(len(values), 1))[place.reshape(-1)]
+    spread = scores.std() if len(scores) else 0.0
+    return (scores - scores.mean()) / spread if spread > 0 else np.zeros(len(scores))
+
+
+def _phase_correlation(
+    scores: np.ndarray, rank: np.ndarray, group: np.ndarray, groups: int
+) -> tuple[float | None, float | None]:
+    """Mean product of the scores of two tasks in a phase, every phase weighing the same, and its error."""
+    _, pair = np.unique(rank * np.int64(groups) + group, return_inverse=True)
+    pair = pair.reshape(-1)
+    sums, calls = np.bincount(pair, scores), np.bincount(pair)
+    of_pair = np.zeros(len(calls), np.int64)
+    of_pair[pair] = group
+    total, n = np.bincount(of_pair, sums, groups), np.bincount(of_pair, calls, groups)
+    products = total**2 - np.bincount(of_pair, sums**2, groups)
+    pairs = n.astype(np.float64) ** 2 - np.bincount(of_pair, calls.astype(np.float64) ** 2, groups)
+    usable = pairs > 0
+    if usable.sum() < 3 or pairs.sum() < LEAST_PAIRS:
+        return None, None
+    each = products[usable] / pairs[usable]
+    return float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))
+
+
+def _lags(rest: np.ndarray, rank: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, float | None, bool]:
+    """Correlations of successive calls of a task, within phases where there are enough."""
+    variance = float(np.mean(rest**2)) if len(rest) else 0.0
+    if variance <= 0:
+        return np.zeros(0), None, False
+    within = _pairs(rest, rank, group, 1, True)
+    inside = len(within) >= LEAST_PAIRS
+    found, error = [], None
+    for lag in range(1, min(LAGS, len(rest) - 1) + 1):
+        products = _pairs(rest, rank, group, lag, inside) / variance
+        if len(products) < LEAST_PAIRS:
+            break
+        if lag == 1:
+            error = float(products.std(ddof=1) / np.sqrt(len(products)))
+        found.append(float(products.mean()))
+    return np.array(found), error, inside
+
+
+def _pairs(rest: np.ndarray, rank: np.ndarray, group: np.ndarray, lag: int, inside: bool) -> np.ndarray:
+    """Products of calls of one task that are `lag` calls apart."""
+    chosen = rank[lag:] == rank[:-lag]
+    if inside:
+        chosen &= group[lag:] == group[:-lag]
+    return (rest[lag:] * rest[:-lag])[chosen]

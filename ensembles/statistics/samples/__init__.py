@@ -1,0 +1,1 @@
+"""Samples of durations: counted, as distinct values, as histograms, with the step of their clock."""

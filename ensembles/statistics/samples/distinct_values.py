@@ -1,0 +1,168 @@
+"""Atoms: the values that an ensemble took, and how often in each phase: what resampling draws from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.bins import bin_low_ns
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+MOST_EXACT = 2048
+"""Up to so many different durations each is an atom of its own."""
+
+MOST_GROUPS = 1024
+"""More phases than these are put together at random before they are resampled."""
+
+_NARROW_BINS = 48
+"""Durations within so few bins are told apart by cells of their own, where they are known one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedValues:
+    """Values with multiplicities.
+
+    Attributes
+    ----------
+    value_s : ndarray of float64, shape (m,)
+        Rising.
+    low_s, high_s : ndarray of float64, shape (m,)
+        Between which the durations lie that an atom stands for; both are ``value_s`` where it is exact.
+    group, atom, count : ndarray of int64, shape (k,)
+        Calls of an atom in a group, which is a phase or (where there are many) several phases.
+    groups : int
+    phases : int
+        Number of phases; 0: not known.
+    """
+
+    value_s: np.ndarray
+    low_s: np.ndarray
+    high_s: np.ndarray
+    group: np.ndarray
+    atom: np.ndarray
+    count: np.ndarray
+    groups: int
+    phases: int
+
+    @classmethod
+    def from_sample(cls, data: CountedDurations | WeightedValues) -> WeightedValues:
+        """Atoms of a sample: one for each bin. Mean and variance are those of the calls, where these are
+        known."""
+        if isinstance(data, WeightedValues):
+            return data
+        used = np.unique(data.bin)
+        edges_ns = np.append(bin_low_ns().astype(np.float64), 2.0**64)
+        shortest_s, longest_s = data.min_s.min(initial=np.inf), data.max_s.max(initial=0.0)
+        low_s = np.clip(edges_ns[used] * 1e-9, shortest_s, longest_s)
+        high_s = np.clip((edges_ns[used + 1] - 1) * 1e-9, shortest_s, longest_s)
+        atom = np.searchsorted(used, data.bin)
+        phase = np.repeat(np.arange(len(data.phase)), np.diff(data.begin))
+        value_s = (low_s + high_s) / 2
+        exact = data.mean_and_variance
+        if exact is not None:
+            value_s = _matched(value_s, np.bincount(atom, data.count, len(used)), *exact)
+        phases = len(data.phase) if data.phases_known else 0
+        group, groups = _grouped(phase, len(data.phase))
+        return cls(value_s, low_s, high_s, group, atom, data.count, groups, phases)
+
+    @classmethod
+    def from_durations(
+        cls, durations_s: np.ndarray, phase: np.ndarray | None, sample: CountedDurations
+    ) -> WeightedValues:
+        """Atoms of durations that are known one by one: exact ones if they are few, finer ones than bins if
+        these hardly tell them apart.
+
+        Parameters
+        ----------
+        durations_s : ndarray of float64, shape (n,)
+        phase : ndarray of int64, shape (n,), or None
+        sample : Sample
+            Of the same durations.
+        """
+        few = len(durations_s) <= MOST_EXACT
+        if few or np.ptp(sample.bin) >= _NARROW_BINS:
+            if not few:
+                return cls.from_sample(sample)
+            value_s, atom = np.unique(durations_s, return_inverse=True)
+            low_s = high_s = value_s
+        else:
+            shortest_s, longest_s = sample.min_s.min(), sample.max_s.max()
+            edges_s = np.linspace(shortest_s, longest_s, MOST_EXACT + 1)
+            cell = np.clip(np.searchsorted(edges_s, durations_s, side="right") - 1, 0, MOST_EXACT - 1)
+            used, atom = np.unique(cell, return_inverse=True)
+            low_s, high_s = edges_s[used], edges_s[used + 1]
+            value_s = np.bincount(atom, durations_s) / np.bincount(atom)
+        place = np.zeros(len(durations_s), np.int64)
+        if phase is not None:
+            place = np.searchsorted(sample.phase, phase)
+        group, groups = _grouped(place, len(sample.phase))
+        entry, count = np.unique(group * len(value_s) + atom.reshape(-1), return_counts=True)
+        phases = 0 if phase is None else len(sample.phase)
+        group, atom = np.divmod(entry, max(len(value_s), 1))
+        return cls(value_s, low_s, high_s, group, atom, count, groups, phases)
+
+    @property
+    def by_phases(self) -> bool:
+        """Whether phases are resampled; else, of one phase or of none that are known, calls are."""
+        return self.phases > 1
+
+    @cached_property
+    def total(self) -> np.ndarray:
+        """Calls of each atom: float64, shape (m,)."""
+        return np.bincount(self.atom, self.count, len(self.value_s))
+
+    @property
+    def n(self) -> int:
+        """Number of calls."""
+        return int(self.count.sum())
+
+    @cached_property
+    def table(self) -> csr_array:
+        """Calls by group and atom: float64, shape (groups, m)."""
+        from scipy.sparse import csr_array
+
+        shape = (self.groups, len(self.value_s))
+        return csr_array((self.count.astype(np.float64), (self.group, self.atom)), shape=shape)
+
+    @property
+    def units(self) -> int:
+        """How many independent things there are: groups of phases, or calls."""
+        return self.groups if self.by_phases else self.n
+
+    def resampled(self, size: int, seed: int) -> np.ndarray:
+        """Calls of each atom in ensembles that are drawn from this one with replacement, phase by phase where
+        phases are known, else call by call: float64, shape (size, m)."""
+        weights = self.weights(size, seed)
+        return weights @ self.table if self.by_phases else weights
+
+    def weights(self, size: int, seed: int) -> np.ndarray:
+        """How often each unit is drawn: float64, shape (size, groups), or of atoms (size, m)."""
+        random = np.random.default_rng(seed)
+        if self.by_phases:
+            drawn = random.multinomial(self.groups, np.full(self.groups, 1 / self.groups), size)
+        else:
+            drawn = random.multinomial(self.n, self.total / self.n, size)
+        return drawn.astype(np.float64)
+
+
+def _matched(value_s: np.ndarray, weight: np.ndarray, mean_s: float, variance_s2: float) -> np.ndarray:
+    """Values moved and stretched such that they have this mean and this variance, where they vary at all."""
+    total = weight.sum()
+    middle = weight @ value_s / total
+    variance = weight @ (value_s - middle) ** 2 / total
+    stretch = np.sqrt(variance_s2 / variance) if variance > 0 else 1.0
+    return np.maximum(mean_s + (value_s - middle) * stretch, 0.0)
+
+
+def _grouped(phase: np.ndarray, phases: int) -> tuple[np.ndarray, int]:
+    """The group of each entry's phase. Groups of independent phases are as independent as these."""
+    if phases <= MOST_GROUPS:
+        return phase, phases
+    group_of = np.random.default_rng(0).permutation(phases) % MOST_GROUPS
+    return group_of[phase], MOST_GROUPS

@@ -1,0 +1,1 @@
+"""Sums of successive calls, and what splitting calls would gain."""

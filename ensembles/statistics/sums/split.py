@@ -1,0 +1,347 @@
+"""Splitting: what k calls before a barrier take where one call was measured.
+
+One call of a task that moves S bytes is replaced by k calls of S/k each, one after the other, and then
+comes the barrier. Each of the k calls is taken to last a k-th of what a whole call lasts; then the sum of
+the k narrows as k grows (law of large numbers), and the slowest of N tasks comes nearer to the mean.
+
+Calls of one phase and of one task are correlated, and the common part does not average out. It is measured
+(`ensembles.statistics.resampling.dependence`) and modelled by a Gaussian copula with two factors, one that
+all tasks of a phase share and one that the k calls of a task share:
+
+    F_k(t | p) = E_r[ G_k(t | p, r) ],    F_N,k(t) = E_p[ F_k(t | p)^N ]
+
+where G_k is the k-fold convolution of the distribution of a call given both factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri, stdtr
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import seconds_text
+from ensembles.statistics.resampling.dependence import INDEPENDENT, Dependence
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.sums.convolution import Pieces, convolve_sums, on_grid
+
+
+@dataclass(frozen=True)
+class SplitTime:
+    """The time of the slowest of N tasks that make `calls` calls each before the barrier.
+
+    Attributes
+    ----------
+    calls : int
+    median_s, low_s, high_s : float
+        Median and central interval of the time until the last task is done, seconds.
+    mean_s : float
+        Its mean over many phases.
+    speedup : float
+        Mean of one call over this mean: how much less time many such phases take together.
+    independent_speedup : float
+        The same if calls had nothing in common: more than that is not to be expected.
+    spread : float
+        Coefficient of variation of a single task's sum.
+    error_s : float
+        What the grid may add to or take from the times, seconds.
+    """
+
+    calls: int
+    median_s: float
+    low_s: float
+    high_s: float
+    mean_s: float
+    speedup: float
+    independent_speedup: float
+    spread: float
+    error_s: float
+
+
+@dataclass(frozen=True)
+class Split:
+    """What splitting calls would do.
+
+    Attributes
+    ----------
+    tasks : int
+        N.
+    n : int
+        Calls from which it is predicted.
+    level : float
+        Of the intervals.
+    splits : tuple of SplitTime
+    dependence : Dependence
+    notes : tuple of str
+        What the prediction does not know, in plain sentences.
+    refused : str or None
+        Why nothing can be said; then `splits` is empty.
+    """
+
+    tasks: int
+    n: int
+    level: float
+    splits: tuple[SplitTime, ...]
+    dependence: Dependence
+    notes: tuple[str, ...]
+    refused: str | None = None
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, per: str = "") -> str:
+        """A table for people; `per` goes behind the units of time."""
+        if self.refused:
+            return f"cannot say: {self.refused}"
+        from tabulate import tabulate
+
+        def told(seconds: float) -> str:
+            return seconds_text(seconds) + per
+
+        rows = [
+            (
+                one.calls,
+                told(one.median_s),
+                told(one.low_s),
+                told(one.high_s),
+                told(one.mean_s),
+                f"{one.speedup:.2f}",
+                f"{one.independent_speedup:.2f}",
+                f"{one.spread:.2f}",
+            )
+            for one in self.splits
+        ]
+        interval = f"{self.level * 100:g} % from"
+        head = ("calls", "median", interval, "to", "mean", "speedup", "at most", "spread")
+        lags = self.dependence.lags
+        by_phase = self.dependence.of_phase
+        alike = f"{by_phase:.2f} by their phase, {lags[0]:.2f} by their task" if len(lags) else "not known"
+        return "\n".join(
+            [
+                f"The slowest of {self.tasks:,} tasks, each of {self.n:,} calls being split into smaller "
+                "ones:",
+                "",
+                tabulate(rows, head, stralign="right", disable_numparse=True),
+                "",
+                '"at most" is the speedup if calls had nothing in common; spread is standard deviation over',
+                f"mean of one task's time. Correlation of calls: {alike}.",
+            ]
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """The object of ``ensio split --json``."""
+        return {
+            "tasks": self.tasks,
+            "n": self.n,
+            "level": self.level,
+            "splits": [vars(split) for split in self.splits],
+            "dependence": {
+                "phase": self.dependence.phase,
+                "task": float(self.dependence.lags[0]) if len(self.dependence.lags) else None,
+            },
+            "notes": list(self.notes),
+            "refused": self.refused,
+        }
+
+
+_FACTOR = np.linspace(-4.5, 4.5, 37)
+_FIRST_GRID, _LAST_GRID = 1 << 12, 1 << 17
+_RELATIVE_ERROR = 0.01
+_NO_CORRELATION = 1e-6
+
+
+@dataclass(frozen=True)
+class _Slowest:
+    """The slowest of N tasks: its quantiles and mean, the spread of one task's sum, the error of the grid."""
+
+    low_s: float
+    median_s: float
+    high_s: float
+    mean_s: float
+    spread: float
+    error_s: float
+
+
+def predict_split(
+    sample: CountedDurations,
+    calls: Sequence[int] = (1, 2, 4, 8),
+    tasks: int = 1,
+    dependence: Dependence | None = None,
+    level: float = 0.9,
+) -> Split:
+    """Predict the time of a phase in which every task makes k calls instead of one.
+
+    Parameters
+    ----------
+    sample : Sample
+        Durations of whole calls.
+    calls : sequence of int
+        The k to predict for.
+    tasks : int
+        N, the tasks that wait for each other.
+    dependence : Dependence, optional
+        As measured; None: not known, and then all is taken for independent, and called so.
+    level : float
+        Of the central intervals, in (0, 1).
+
+    Raises
+    ------
+    EnsioError
+        A number of calls or tasks, or the level, makes no sense.
+    """
+    if tasks < 1 or not calls or min(calls) < 1 or not 0 < level < 1:
+        raise EnsioError("a split needs at least one task, calls of at least 1, and a level between 0 and 1")
+    known = INDEPENDENT if dependence is None else dependence
+    refused = _refusal(sample)
+    if refused:
+        return Split(tasks, sample.total, level, (), known, (), refused)
+    marginal = Pieces.from_counts(sample.counts, float(sample.min_s.min()), float(sample.max_s.max()))
+    levels = ((1 - level) / 2, 0.5, (1 + level) / 2)
+    one = _slowest(marginal, 1, tasks, known, levels)
+    one_alone = _slowest(marginal, 1, tasks, INDEPENDENT, levels)
+    splits = []
+    for k in calls:
+        found = one if k == 1 else _slowest(marginal, k, tasks, known, levels)
+        alone = one_alone if k == 1 else _slowest(marginal, k, tasks, INDEPENDENT, levels)
+        speedup, independent = _ratio(one, found), _ratio(one_alone, alone)
+        splits.append(SplitTime(calls=k, speedup=speedup, independent_speedup=independent, **vars(found)))
+    return Split(tasks, sample.total, level, tuple(splits), known, _notes(sample, tasks, dependence))
+
+
+def _ratio(one: _Slowest, found: _Slowest) -> float:
+    return one.mean_s / found.mean_s if found.mean_s else 1.0
+
+
+def _refusal(sample: CountedDurations) -> str | None:
+    if sample.total < 30:
+        return f"{sample.total} calls are too few to say what a sum of them takes: 30 are the least"
+    return None
+
+
+def _notes(sample: CountedDurations, tasks: int, dependence: Dependence | None) -> tuple[str, ...]:
+    notes = []
+    if dependence is None or not len(dependence.lags):
+        notes.append(
+            "how alike successive calls of a task are cannot be told here: they are taken for independent, "
+            "so the speedup is an upper bound"
+        )
+    if dependence is None or dependence.phase is None:
+        notes.append(
+            "what the calls of a phase have in common cannot be told here: the prediction holds for phases "
+            "like those that were measured"
+        )
+    if tasks > sample.total:
+        notes.append(
+            f"{tasks:,} tasks reach beyond the {sample.total:,} calls that were measured: the longest of "
+            "these stands for all longer ones, so that times are lower bounds (see ensio tail)"
+        )
+    return tuple(notes)
+
+
+def _slowest(
+    marginal: Pieces, k: int, tasks: int, dependence: Dependence, levels: tuple[float, float, float]
+) -> _Slowest:
+    """The slowest of the tasks, on a grid that is fine enough."""
+    calls = marginal.scaled(1 / k)
+    size = _FIRST_GRID
+    while True:
+        step_s = float(calls.high_s[-1]) * k / (size - k - 2) or 1e-12
+        found = _on_grid(calls, k, tasks, dependence, levels, step_s, size)
+        if found.error_s <= _RELATIVE_ERROR * found.low_s or size >= _LAST_GRID:
+            return found
+        size *= 4
+
+
+def _on_grid(
+    calls: Pieces,
+    k: int,
+    tasks: int,
+    dependence: Dependence,
+    levels: tuple[float, float, float],
+    step_s: float,
+    size: int,
+) -> _Slowest:
+    of_phase, of_task = dependence.of_phase, dependence.of_task(k)
+    shared = of_phase + (1 - of_phase) * max(of_task, 0.0)
+    shift = np.sqrt(shared) * _FACTOR if shared > _NO_CORRELATION else np.zeros(1)
+    conditional = _given(calls.probability, shift, shared)
+    sums = convolve_sums(np.asarray(conditional @ on_grid(calls, step_s, size)), step_s, k)
+    grid_s = step_s * np.arange(size)
+    one = (_normal_weights() if len(shift) > 1 else np.ones(1)) @ sums.cumulative
+    mean_s, square = _mean(one, grid_s), _mean(one, grid_s**2)
+    slowest = _slowest_cumulative(sums.cumulative, tasks, of_phase / max(shared, _NO_CORRELATION), dependence)
+    low, median, high = (_quantile(slowest, step_s, level) for level in levels)
+    return _Slowest(
+        low_s=low,
+        median_s=median,
+        high_s=high,
+        mean_s=_mean(slowest, grid_s),
+        spread=float(np.sqrt(max(square - mean_s**2, 0.0)) / mean_s) if mean_s else 0.0,
+        error_s=sums.error_s,
+    )
+
+
+def _mean(cumulative: np.ndarray, values: np.ndarray) -> float:
+    return float(np.diff(cumulative, prepend=0.0) @ values)
+
+
+def _slowest_cumulative(
+    cumulative: np.ndarray, tasks: int, share: float, dependence: Dependence
+) -> np.ndarray:
+    """E over the phase's factor of (E over the task's factor of F)^N; `share` is the phase's part of the
+    variance that calls have in common."""
+    if len(cumulative) == 1:
+        return cumulative[0] ** tasks
+    if share <= 0:
+        return (_normal_weights() @ cumulative) ** tasks
+    phases = _phase_weights(dependence.phases)
+    if share >= 1 - 1e-9:
+        return phases @ cumulative**tasks
+    kernel = _cells(ndtr, (_FACTOR[None, :] - np.sqrt(share) * _FACTOR[:, None]) / np.sqrt(1 - share))
+    return phases @ (kernel @ cumulative) ** tasks
+
+
+def _phase_weights(phases: int) -> np.ndarray:
+    """Probabilities of a new phase's factor, of which mean and spread are known from p phases only.
+
+    It is Student's t with p - 1 degrees of freedom, wider by sqrt(1 + 1/p): the predictive distribution of
+    one more normal value.
+    """
+    return _cells(lambda x: stdtr(phases - 1, x / np.sqrt(1 + 1 / phases)), _FACTOR[None, :])[0]
+
+
+def _normal_weights() -> np.ndarray:
+    return _cells(ndtr, _FACTOR[None, :])[0]
+
+
+def _cells(distribution: Callable[[np.ndarray], np.ndarray], position: np.ndarray) -> np.ndarray:
+    """Probability of the cell around each point of a row of points, rows adding up to 1."""
+    middle = (position[:, 1:] + position[:, :-1]) / 2
+    ends = [np.zeros((len(position), 1)), distribution(middle), np.ones((len(position), 1))]
+    return np.diff(np.concatenate(ends, axis=1), axis=1)
+
+
+def _given(probability: np.ndarray, shift: np.ndarray, shared: float) -> np.ndarray:
+    """Probability of each piece, given the common factors' part of the normal score.
+
+    Returns
+    -------
+    ndarray of float64, shape (len(shift), m)
+    """
+    if len(shift) == 1:
+        return probability[None, :]
+    cut = ndtri(np.clip(np.cumsum(probability)[:-1], 1e-300, 1 - 1e-16))
+    below = ndtr((cut[None, :] - shift[:, None]) / np.sqrt(1 - shared))
+    ones = np.ones((len(shift), 1))
+    return np.diff(np.concatenate([0 * ones, below, ones], axis=1), axis=1)
+
+
+def _quantile(cumulative: np.ndarray, step_s: float, level: float) -> float:
+    """Where a distribution function on the grid reaches a level."""
+    after = min(int(np.searchsorted(cumulative, level)), len(cumulative) - 1)
+    if after == 0:
+        return 0.0
+    rise = cumulative[after] - cumulative[after - 1]
+    return step_s * (after - 1 + (float((level - cumulative[after - 1]) / rise) if rise > 0 else 1.0))

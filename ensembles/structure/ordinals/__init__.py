@@ -1,0 +1,1 @@
+"""Ordinals: ensembles by call index, and how durations change with it."""

@@ -1,0 +1,143 @@
+"""The ensembles of the ordinals of a run, in one pass; before that, which operation is meant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensembles.model.events import Events
+from ensembles.passes.summary import Summary
+from ensembles.structure.ordinals.ensembles import OrdinalEnsembles
+from ensembles.structure.ordinals.numbering import with_ordinals
+
+if TYPE_CHECKING:
+    from ensembles.passes.memory import Budget
+    from ensembles.run.selection import Selection
+    from ensembles.structure.phases.detect import Phases
+
+_MIB = float(1 << 20)
+
+
+class Operations(Summary):
+    """Time, layers and nesting of the calls of each operation.
+
+    Attributes
+    ----------
+    time_ns : Counter of str
+        By operation: time in its calls.
+    layers : dict of str to set of str
+        The layers that have any.
+    nested : Counter of str
+        How many are inside others.
+    """
+
+    columns = ("call", "depth", "duration")
+
+    def __init__(self, _: Any = None) -> None:
+        self.time_ns: Counter[str] = Counter()
+        self.layers: dict[str, set[str]] = {}
+        self.nested: Counter[str] = Counter()
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        calls = chunk.calls
+        time_ns = np.bincount(chunk.call, chunk.duration.astype(float), minlength=len(calls))
+        inside = np.bincount(chunk.call, chunk.depth > 0, minlength=len(calls))
+        for number in np.flatnonzero(np.bincount(chunk.call, minlength=len(calls))).tolist():
+            call = calls[number]
+            self.time_ns[call.op] += int(time_ns[number])
+            self.layers.setdefault(call.op, set()).add(call.layer)
+            self.nested[call.op] += int(inside[number])
+
+    def merge(self, other: Operations) -> None:
+        """Add those of other ranks."""
+        self.time_ns.update(other.time_ns)
+        self.nested.update(other.nested)
+        for op, layers in other.layers.items():
+            self.layers.setdefault(op, set()).update(layers)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``op``, and of each ``time_ns`` and ``nested``."""
+        ops = list(self.time_ns)
+        return {
+            "op": np.array(ops, str),
+            "time_ns": np.array([self.time_ns[op] for op in ops], np.int64),
+            "nested": np.array([self.nested[op] for op in ops], np.int64),
+        }
+
+
+class OrdinalSummary(Summary):
+    """Counts the calls of one operation, and puts those that are chosen into ensembles.
+
+    Parameters
+    ----------
+    op : str
+    chosen : Selection
+        Of the run, without phases and ordinals.
+    selection : Selection
+        The same with them.
+    nested : bool
+        Calls inside others do not count.
+    phases : Phases or None
+        Needed where phases are chosen, or calls are counted within them.
+    within_phases : bool
+        Count the calls of a rank in each phase, whatever their file.
+
+    Attributes
+    ----------
+    ensembles : OrdinalEnsembles
+    """
+
+    def __init__(
+        self,
+        op: str,
+        chosen: Selection,
+        selection: Selection,
+        nested: bool,
+        phases: Phases | None,
+        within_phases: bool,
+        _: Any = None,
+    ) -> None:
+        self.ensembles = OrdinalEnsembles()
+        self._op, self._chosen, self._selection, self._nested = op, chosen, selection, nested
+        self._phases, self._within_phases = phases, within_phases
+
+    def prepare_chunks(self, chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Events]:
+        """The calls that count, which know their ordinals."""
+        counted = (chunk[self._counts(chunk)] for chunk in chunks)
+        phase = self._phases.phase_index if self._within_phases and self._phases is not None else None
+        return with_ordinals(counted, budget.held_events, path, phase)
+
+    def _counts(self, chunk: Events) -> np.ndarray:
+        layers = self._selection.layers
+        wanted = [call.op == self._op and (layers is None or call.layer in layers) for call in chunk.calls]
+        counts = np.array(wanted, bool)[chunk.call]
+        return counts & (chunk.depth == 0) if self._nested else counts
+
+    def add(self, events: Events) -> None:
+        """Add calls that know their ordinals."""
+        ordinal = events.ordinal
+        phase = None if self._phases is None else self._phases.phase_index(events)
+        mine = self._chosen.mask(events)
+        if self._within_phases and phase is not None:
+            mine &= phase > 0
+        for numbers, ranges in ((phase, self._selection.phases), (ordinal, self._selection.ordinals)):
+            if ranges is not None and numbers is not None:
+                mine &= np.logical_or.reduce([(low <= numbers) & (numbers <= high) for low, high in ranges])
+        assert ordinal is not None  # `prepared` counted them
+        events, ordinal = events[mine], ordinal[mine]
+        duration = events.duration
+        if self._selection.per_byte:
+            duration = np.rint(duration / (events.moved / _MIB)).astype(np.int64)
+        self.ensembles.add(ordinal, duration, events.rank)
+
+    def merge(self, other: OrdinalSummary) -> None:
+        """Add those of other ranks."""
+        self.ensembles.merge(other.ensembles)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """As `OrdinalEnsembles.to_arrays`."""
+        return self.ensembles.to_arrays()

@@ -1,0 +1,349 @@
+"""The ensemble of each ordinal: the durations of the first, second, ... call of a rank on a file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ensembles.structure.ordinals.trend import Trend, fit_trend
+from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
+from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.classes import ALL_ORDINALS, UNKNOWN_ORDINAL, ordinal_range
+
+APART = 1024
+"""Ordinals up to this one have an ensemble each, those beyond one for 32 to an octave."""
+
+
+def ordinal_class_index(ordinal: np.ndarray) -> np.ndarray:
+    """The class of each ordinal, from 0: int64, shape (n,)."""
+    ordinal = np.asarray(ordinal, np.int64)
+    octave = np.maximum(np.floor(np.log2(np.maximum(ordinal - 1, 1))).astype(np.int64) - 10, 0)
+    beyond = APART + 32 * octave + ((ordinal - 1 - (APART << octave)) >> (5 + octave))
+    return np.where(ordinal <= APART, ordinal - 1, beyond)
+
+
+def class_ranges(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first and the last ordinal of the first `size` classes: int64, shape (size,) each."""
+    number = np.arange(size, dtype=np.int64)
+    octave = np.maximum(number - APART, 0) // 32
+    width = np.where(number < APART, 1, np.int64(32) << octave)
+    low = np.where(
+        number < APART, number + 1, (APART << octave) + 1 + (np.maximum(number - APART, 0) % 32) * width
+    )
+    return low, low + width - 1
+
+
+@dataclass(frozen=True)
+class OrdinalTotals:
+    """The calls of one ordinal, or of a range of them.
+
+    Attributes
+    ----------
+    ordinal, to : int
+        The first and the last ordinal; mostly they are the same.
+    n : int
+        Calls.
+    tasks : int or None
+        Tasks that made them; None: not known.
+    median_s, p90_s, min_s, max_s, mean_s : float
+    """
+
+    ordinal: int
+    to: int
+    n: int
+    tasks: int | None
+    median_s: float
+    p90_s: float
+    min_s: float
+    max_s: float
+    mean_s: float
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes."""
+        return asdict(self)
+
+
+__all__ = ["APART", "KEPT", "OrdinalEnsembles", "OrdinalTotals", "class_ranges", "ordinal_class_index"]
+
+KEPT = 1 << 22
+"""As many calls are held, for exact quantiles; with more the quantiles come from bins that are 3.1 % wide."""
+
+LEAST_TASKS = 0.5
+"""Ordinals that fewer than this share of the tasks reach are left out of the trend: those tasks are
+others."""
+
+_JOIN_FROM = 1 << 20
+"""Sums of a rank and ordinal from as many of which on those of one rank and ordinal are put together."""
+
+
+class OrdinalEnsembles:
+    """The durations of calls by ordinal: a mergeable summary.
+
+    Parameters
+    ----------
+    kept : int
+        Calls that are held one by one.
+    """
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._kept = kept
+        self._parts: list[tuple[np.ndarray, np.ndarray]] | None = []
+        self._bins: dict[str, np.ndarray] = {"place": np.empty(0, np.int64), "count": np.empty(0, np.int64)}
+        self._low = np.empty(0, np.int64)  # of each class
+        self._high = np.empty(0, np.int64)
+        self._n = np.empty(0, np.int64)
+        self._sum: np.ndarray = np.empty(0, np.float64)
+        self._min = np.empty(0, np.int64)
+        self._max = np.empty(0, np.int64)
+        # Of each rank and class: calls, and the sum of the logarithms of their durations.
+        self._by_rank: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._joined_size = _JOIN_FROM
+        self.n_unknown = 0
+
+    def add(self, ordinal: np.ndarray, duration_ns: np.ndarray, rank: np.ndarray) -> None:
+        """Add calls.
+
+        Parameters
+        ----------
+        ordinal, duration_ns, rank : ndarray of integers, shape (n,)
+            Ordinals count from 1.
+        """
+        if not len(ordinal):
+            return
+        number = ordinal_class_index(ordinal)
+        duration_ns = np.asarray(duration_ns, np.int64)
+        self._grow(int(number.max()) + 1)
+        self._n += np.bincount(number, minlength=len(self._n))
+        self._sum += np.bincount(number, duration_ns, minlength=len(self._n))
+        np.minimum.at(self._min, number, duration_ns)
+        np.maximum.at(self._max, number, duration_ns)
+        place, count = np.unique(number * BIN_COUNT + bin_index(duration_ns), return_counts=True)
+        self._add_bins(place, count)
+        key = np.asarray(rank, np.int64) << 16 | number
+        order = np.argsort(key, kind="stable")
+        first = np.flatnonzero(np.diff(key[order], prepend=-1))
+        logs = np.log(np.maximum(duration_ns, 1))[order]
+        counts = np.diff(np.append(first, len(key)))
+        self._by_rank.append((key[order][first], counts, np.add.reduceat(logs, first)))
+        self._join_if_many()
+        if self._parts is not None:
+            self._parts.append((number, duration_ns))
+            self._forget_if_many()
+
+    def merge(self, other: OrdinalEnsembles) -> None:
+        """Add what another summary holds."""
+        self._grow(len(other._n))
+        size = len(other._n)
+        self._n[:size] += other._n
+        self._sum[:size] += other._sum
+        self._min[:size] = np.minimum(self._min[:size], other._min)
+        self._max[:size] = np.maximum(self._max[:size], other._max)
+        self._add_bins(other._bins["place"], other._bins["count"])
+        self._by_rank += other._by_rank
+        self._join_if_many()
+        self.n_unknown += other.n_unknown
+        if self._parts is not None and other._parts is not None:
+            self._parts += other._parts
+            self._forget_if_many()
+        else:
+            self._parts = None
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``low`` and ``high``, ordinals of each class; ``n``, ``sum_ns``, ``min_ns``, ``max_ns``;
+        ``bin_class``, ``bin`` and ``bin_count``."""
+        place = self._bins["place"]
+        return {
+            "low": self._low,
+            "high": self._high,
+            "n": self._n,
+            "sum_ns": self._sum,
+            "min_ns": self._min,
+            "max_ns": self._max,
+            "bin_class": place // BIN_COUNT,
+            "bin": place % BIN_COUNT,
+            "bin_count": self._bins["count"],
+        }
+
+    @classmethod
+    def from_cells(cls, summary: CellSummary, chosen: np.ndarray) -> OrdinalEnsembles:
+        """From the summary that the recorder kept: it tells the first 16 ordinals apart, then octaves.
+
+        Parameters
+        ----------
+        summary : CellSummary
+        chosen : ndarray of bool, shape (cells,)
+        """
+        found = cls()
+        found._parts = None
+        cells = summary.cells
+        known = chosen & ~np.isin(cells["ordinal_class"], (ALL_ORDINALS, UNKNOWN_ORDINAL))
+        found.n_unknown = int(cells["count"][chosen & ~known].sum())
+        classes = np.unique(cells["ordinal_class"][known])
+        ranges = np.array([ordinal_range(int(number)) for number in classes], np.int64).reshape(-1, 2)
+        found._low, found._high = ranges[:, 0], ranges[:, 1]
+        size = len(classes)
+        group = np.searchsorted(classes, cells["ordinal_class"][known])
+        found._n = np.bincount(group, cells["count"][known], minlength=size).astype(np.int64)
+        found._sum = np.bincount(group, cells["time_ns"][known].astype(np.float64), minlength=size)
+        found._min, found._max = np.full(size, np.iinfo(np.int64).max), np.zeros(size, np.int64)
+        np.minimum.at(found._min, group, cells["min_ns"][known])
+        np.maximum.at(found._max, group, cells["max_ns"][known])
+        cell, number, count = summary.histogram
+        mine = known[cell]
+        of_cell = np.zeros(len(known), np.int64)
+        of_cell[known] = group
+        place, where = np.unique(of_cell[cell[mine]] * BIN_COUNT + number[mine], return_inverse=True)
+        sums = np.bincount(where.reshape(-1), count[mine], minlength=len(place)).astype(np.int64)
+        found._bins = {"place": place, "count": sums}
+        return found
+
+    @property
+    def n(self) -> int:
+        """Number of calls."""
+        return int(self._n.sum())
+
+    @property
+    def exact(self) -> bool:
+        """Whether quantiles are those of the durations themselves, and not of their bins."""
+        return self._parts is not None
+
+    def curve(self, ordinal: int) -> tuple[np.ndarray, np.ndarray]:
+        """F_p(t): the fraction of the calls of an ordinal that were done within a time.
+
+        Returns
+        -------
+        t_s : ndarray of float, shape (m,)
+            Rising, seconds.
+        fraction : ndarray of float, shape (m,)
+            Rising, the last is 1.
+
+        Raises
+        ------
+        KeyError
+            There are no calls of this ordinal.
+        """
+        at = np.flatnonzero((self._low <= ordinal) & (ordinal <= self._high) & (self._n > 0))
+        if not len(at):
+            raise KeyError(f"there is no call of ordinal {ordinal}")
+        if self._parts is not None:
+            number, duration = self._whole()
+            t_s, count = np.unique(duration[number == at[0]] * 1e-9, return_counts=True)
+        else:
+            t_s, count = self._of_bins(int(at[0]))
+        return t_s, np.cumsum(count) / count.sum()
+
+    def totals(self) -> list[OrdinalTotals]:
+        """The ordinals that occurred, rising."""
+        tasks = self._tasks()
+        quantiles = self._quantiles((0.5, 0.9))
+        return [
+            OrdinalTotals(
+                ordinal=int(self._low[at]),
+                to=int(self._high[at]),
+                n=int(self._n[at]),
+                tasks=None if tasks is None else int(tasks[at]),
+                median_s=float(quantiles[at, 0]),
+                p90_s=float(quantiles[at, 1]),
+                min_s=float(self._min[at]) * 1e-9,
+                max_s=float(self._max[at]) * 1e-9,
+                mean_s=float(self._sum[at] / self._n[at]) * 1e-9,
+            )
+            for at in np.flatnonzero(self._n).tolist()
+        ]
+
+    def trend(self, seed: int = 0) -> Trend:
+        """Whether they get slower: see `fit_trend`.
+
+        The typical duration of an ordinal is the median over tasks of their (geometric) mean duration.
+        """
+        used = np.flatnonzero(self._n)
+        if not self._by_rank:
+            with np.errstate(divide="ignore"):
+                level = np.log(np.maximum(self._quantiles((0.5,))[used, 0], 1e-9))
+            return fit_trend(self._low[used], self._high[used], level, seed=seed)
+        tasks = self._tasks()
+        assert tasks is not None
+        used = used[tasks[used] >= LEAST_TASKS * tasks[used].max(initial=0)]
+        # What comes after an ordinal that few tasks reached is not its successor.
+        used = used[: int(np.argmin(np.append(np.diff(used) == 1, False))) + 1] if len(used) else used
+        key, calls, logs = self._joined()
+        ranks, row = np.unique(key >> 16, return_inverse=True)
+        place = np.full(len(self._n), -1)
+        place[used] = np.arange(len(used))
+        column = place[key & 0xFFFF]
+        mine = column >= 0
+        by_rank = np.full((len(ranks), len(used)), np.nan)
+        by_rank[row.reshape(-1)[mine], column[mine]] = logs[mine] / calls[mine]
+        level = np.nanmedian(by_rank, axis=0) if len(used) else np.empty(0)
+        return fit_trend(self._low[used], self._high[used], level, by_rank, seed)
+
+    def _grow(self, size: int) -> None:
+        if size <= len(self._n):
+            return
+        more = size - len(self._n)
+        self._low, self._high = class_ranges(size)
+        self._n = np.pad(self._n, (0, more))
+        self._sum = np.pad(self._sum, (0, more))
+        self._min = np.pad(self._min, (0, more), constant_values=np.iinfo(np.int64).max)
+        self._max = np.pad(self._max, (0, more))
+
+    def _add_bins(self, place: np.ndarray, count: np.ndarray) -> None:
+        joined, where = np.unique(np.concatenate([self._bins["place"], place]), return_inverse=True)
+        sums = np.zeros(len(joined), np.int64)
+        np.add.at(sums, where.reshape(-1), np.concatenate([self._bins["count"], count]))
+        self._bins = {"place": joined, "count": sums}
+
+    def _join_if_many(self) -> None:
+        if len(self._by_rank) > 1 and sum(len(part[0]) for part in self._by_rank) > self._joined_size * 2:
+            self._joined_size = max(len(self._joined()[0]), _JOIN_FROM)
+
+    def _forget_if_many(self) -> None:
+        if self._parts is not None and sum(len(part[0]) for part in self._parts) > self._kept:
+            self._parts = None
+
+    def _whole(self) -> tuple[np.ndarray, np.ndarray]:
+        if not self._parts:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        if len(self._parts) > 1:
+            numbers, durations = zip(*self._parts, strict=True)
+            self._parts = [(np.concatenate(numbers), np.concatenate(durations))]
+        return self._parts[0]
+
+    def _joined(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rank and class as one number, calls, sum of logarithms; each key once."""
+        key, calls, logs = (np.concatenate(column) for column in zip(*self._by_rank, strict=True))
+        keys, where = np.unique(key, return_inverse=True)
+        where = where.reshape(-1)
+        self._by_rank = [(keys, np.bincount(where, calls).astype(np.int64), np.bincount(where, logs))]
+        return self._by_rank[0]
+
+    def _tasks(self) -> np.ndarray | None:
+        """Tasks of each class."""
+        if not self._by_rank:
+            return None
+        return np.bincount(self._joined()[0] & 0xFFFF, minlength=len(self._n))
+
+    def _of_bins(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Upper ends of the bins of a class, seconds, within its extremes, and their counts."""
+        low, high = np.searchsorted(self._bins["place"], [number * BIN_COUNT, (number + 1) * BIN_COUNT])
+        bins, count = self._bins["place"][low:high] - number * BIN_COUNT, self._bins["count"][low:high]
+        edges = np.append(bin_low_ns().astype(np.float64), 2.0**64)
+        return np.minimum(edges[bins + 1] - 1, self._max[number]) * 1e-9, count
+
+    def _quantiles(self, levels: tuple[float, ...]) -> np.ndarray:
+        """Quantiles of each class in seconds, shape (classes, levels)."""
+        found = np.full((len(self._n), len(levels)), np.nan)
+        if self._parts is not None:
+            number, duration = self._whole()
+            order = np.lexsort((duration, number))
+            parts = np.split(duration[order], np.cumsum(self._n)[:-1]) if len(self._n) else []
+            for at in np.flatnonzero(self._n).tolist():
+                found[at] = np.quantile(parts[at], levels) * 1e-9
+            return found
+        for at in np.flatnonzero(self._n).tolist():
+            t_s, count = self._of_bins(at)
+            reached = np.searchsorted(np.cumsum(count), np.multiply(levels, count.sum()))
+            found[at] = t_s[np.minimum(reached, len(t_s) - 1)]
+        return found

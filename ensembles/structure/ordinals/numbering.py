@@ -1,0 +1,186 @@
+"""Ordinals: how many-th call of its rank, operation and file a call is.
+
+`Ordinals` of `ensembles.summaries.classes` counts as the recorder does while it runs, in the order of
+completion, for the two must agree. Here calls count in the order in which they start, as a program makes
+them; the two differ only where calls of the same operation on the same file overlap in time within a rank: a
+call inside another, or calls of several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events, op_of_calls
+from ensembles.passes.by_rank import Compute, chunks_by_rank
+
+Phase = Callable[[Events], np.ndarray]
+
+
+def compute_ordinals(events: Events, phase: np.ndarray | None = None) -> np.ndarray:
+    """The how many-th call of its rank, operation and file each call is, in the order of start.
+
+    Parameters
+    ----------
+    events : Events
+        All calls of their ranks, in any order; of those that start at once the outer one comes first.
+    phase : ndarray of integers, shape (n,), optional
+        Count the calls of a rank and an operation within each of these phases, whatever their file.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        From 1.
+
+    Raises
+    ------
+    ValueError
+        There are not as many phases as events.
+    """
+    n = len(events)
+    if phase is not None and len(phase) != n:
+        raise ValueError(f"there are {n} events and {len(phase)} phases")
+    if not n:
+        return np.empty(0, np.int64)
+    order, first = _in_order(events, phase)
+    counts = np.diff(np.append(first, n))
+    ordinal = np.empty(n, np.int64)
+    ordinal[order] = np.arange(1, n + 1) - np.repeat(first, counts)
+    return ordinal
+
+
+class OrdinalCounter:
+    """The same for a run that comes in chunks.
+
+    Ordinals are those of `compute_ordinals` as long as no call of a chunk starts before one of the same rank,
+    operation and file in an earlier chunk; `out_of_order` says how many did, and are counted too high.
+
+    Attributes
+    ----------
+    out_of_order : int
+    """
+
+    def __init__(self) -> None:
+        self.out_of_order = 0
+        self._keys = np.empty((0, 2), np.uint64)
+        self._calls = np.empty(0, np.int64)
+        self._last_ns = np.empty(0, np.int64)
+        self._forgotten = -1  # the highest rank whose counts are given up
+
+    def count(self, chunk: Events, phase: np.ndarray | None = None) -> np.ndarray:
+        """Ordinals of the calls of a chunk: int64, shape (n,).
+
+        ``phase`` is that of `compute_ordinals`, for all chunks or for none.
+        """
+        n = len(chunk)
+        if not n:
+            return np.empty(0, np.int64)
+        order, first = _in_order(chunk, phase)
+        counts = np.diff(np.append(first, n))
+        leaders = order[first]
+        keys = np.stack([chunk.rank[leaders].astype(np.uint64), _low_key(chunk, phase)[leaders]], axis=1)
+        start = chunk.start[order]
+        before, last_ns = self._known(keys)
+        late = (start < np.repeat(last_ns, counts)) & (np.repeat(before, counts) > 0)
+        self.out_of_order += int(np.count_nonzero(late)) + int(
+            np.count_nonzero(chunk.rank <= self._forgotten)
+        )
+        self._remember(keys, before + counts, np.maximum(last_ns, start[np.append(first[1:], n) - 1]))
+        ordinal = np.empty(n, np.int64)
+        ordinal[order] = np.arange(1, n + 1) - np.repeat(first - before, counts)
+        return ordinal
+
+    def _known(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Calls so far, and start of the last of them, of each key (rising)."""
+        calls, last_ns = np.zeros(len(keys), np.int64), np.full(len(keys), np.iinfo(np.int64).min)
+        # Chunks come by rank: what is known of lower ranks is of no use any more.
+        mine = self._keys[:, 0] >= keys[:, 0].min()
+        self._forgotten = max(
+            self._forgotten, int(self._keys[~mine, 0].max(initial=0)) if (~mine).any() else -1
+        )
+        self._keys, self._calls, self._last_ns = self._keys[mine], self._calls[mine], self._last_ns[mine]
+        if len(self._keys):
+            _, group = np.unique(np.concatenate([self._keys, keys]), axis=0, return_inverse=True)
+            group = group.reshape(-1)
+            place = np.full(group.max() + 1, -1)
+            place[group[: len(self._keys)]] = np.arange(len(self._keys))
+            at = place[group[len(self._keys) :]]
+            found = at >= 0
+            calls[found], last_ns[found] = self._calls[at[found]], self._last_ns[at[found]]
+        return calls, last_ns
+
+    def _remember(self, keys: np.ndarray, calls: np.ndarray, last_ns: np.ndarray) -> None:
+        joined = np.concatenate([keys, self._keys])
+        _, first = np.unique(joined, axis=0, return_index=True)
+        self._keys = joined[first]
+        self._calls = np.concatenate([calls, self._calls])[first]
+        self._last_ns = np.concatenate([last_ns, self._last_ns])[first]
+
+
+def with_ordinals(
+    chunks: Iterator[Events], most_events: int, path: str, phase: Phase | None = None
+) -> Iterator[Events]:
+    """The same events, which know their ordinals from now on.
+
+    Parameters
+    ----------
+    chunks : iterator of Events
+        In the order of ranks.
+    most_events : int
+        So many events of a rank are held at once; of a rank with more, ordinals are counted as chunks come.
+    path : str
+        Of the run.
+    phase : callable, optional
+        Events → phase of each: calls are counted within phases, whatever their file.
+
+    Raises
+    ------
+    EnsioError
+        A rank has more events, and its calls come in another order than they began.
+    """
+    return chunks_by_rank(chunks, most_events, partial(_numbered, phase), partial(_counting, path, phase))
+
+
+def _numbered(phase: Phase | None, events: Events) -> Events:
+    """All events of some ranks."""
+    return _knowing(events, compute_ordinals(events, None if phase is None else phase(events)))
+
+
+def _counting(path: str, phase: Phase | None) -> Compute:
+    """Numbers the events of one rank, chunk by chunk."""
+    counter = OrdinalCounter()
+
+    def counted(events: Events) -> Events:
+        ordinal = counter.count(events, None if phase is None else phase(events))
+        if counter.out_of_order:
+            raise EnsioError(
+                f"{path}: rank {events.rank[0]} made too many calls to be held at once, and some of them "
+                "overlap others, so that their ordinals cannot be counted on the way: give more memory "
+                "(--memory)"
+            )
+        return _knowing(events, ordinal)
+
+    return counted
+
+
+def _knowing(events: Events, ordinal: np.ndarray) -> Events:
+    return events.with_derived(lambda name: ordinal if name == "ordinal" else None)
+
+
+def _low_key(events: Events, phase: np.ndarray | None) -> np.ndarray:
+    """Operation and file (or phase) as one number: uint64, shape (n,)."""
+    op = op_of_calls(events.calls)[events.call].astype(np.uint64)
+    group = events.file.astype(np.uint64) if phase is None else (np.asarray(phase) + 1).astype(np.uint64)
+    return group << np.uint64(3) | op
+
+
+def _in_order(events: Events, phase: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the calls by rank, key and start, and where each rank and key begins among them."""
+    low = _low_key(events, phase)
+    order = np.lexsort((events.depth, events.start, low, events.rank))
+    rank, low = events.rank[order], low[order]
+    new = np.concatenate([[True], (rank[1:] != rank[:-1]) | (low[1:] != low[:-1])])
+    return order, np.flatnonzero(new)

@@ -1,0 +1,169 @@
+/* Which parts of gaps the calls of a run reach into, for gaps_of_all.py, which says what the arrays mean and has the same in
+ * NumPy; results are equal. */
+#include "summaries/arrays.h"
+
+#include <stdint.h>
+
+#include <ensio/bins.h>
+
+enum {
+    START,
+    DURATION,
+    CALL,
+    DEPTH,
+    TRANSFERS,
+    FROM,
+    TO,
+    WIDTH,
+    EVEN,
+    EDGE,
+    WHOLE,
+    PART,
+    FIRST,
+    LAST,
+    BEGUN,
+    BEFORE,
+    ARRAYS
+};
+
+typedef struct {
+    const int64_t *start, *duration;
+    const uint16_t *call;
+    const uint8_t *depth, *transfers;
+    const int64_t *from, *to, *width, *even, *edge;
+    int32_t *whole, *begun;
+    int64_t *part, *first, *last, *before;
+    Py_ssize_t events, calls, gaps, cells;
+} job;
+
+/* The cell of a gap in which a moment lies: one of equal cells, or behind them, of those that become the finer the nearer the
+ * end of the gap is. */
+static inline int64_t cell_of(const job *job, Py_ssize_t gap, int64_t time)
+{
+    const int64_t even = job->even[gap], cell = (time - job->from[gap]) / job->width[gap];
+    if (cell < even && time < job->edge[gap * (job->cells + 1) + even])
+        return cell;
+    const int64_t left = job->to[gap] - 1 - time, most = job->to[gap] - 1 - job->edge[gap * (job->cells + 1) + even];
+    return even + (int64_t)ensio_bin((uint64_t)most) - (int64_t)ensio_bin((uint64_t)left);
+}
+
+/* What the call from `start` to `end` leaves in the cells of a gap into which it reaches. */
+static void mark(const job *job, Py_ssize_t gap, int64_t start, int64_t end)
+{
+    const int64_t from = job->from[gap], to = job->to[gap];
+    const int64_t low = start > from ? start : from, high = end < to ? end : to;
+    const int64_t cell = cell_of(job, gap, low), last = high > low ? cell_of(job, gap, high - 1) : cell;
+    const int64_t *const edge = job->edge + gap * (job->cells + 1);
+    int64_t *const part = job->part + gap * job->cells, *const first = job->first + gap * job->cells;
+    int64_t *const ends = job->last + gap * job->cells;
+    if (cell == last) {
+        part[cell] += high - low;
+    } else {
+        int32_t *const whole = job->whole + gap * (job->cells + 1);
+        part[cell] += edge[cell + 1] - low;
+        part[last] += high - edge[last];
+        whole[cell + 1]++;
+        whole[last]--;
+    }
+    if (start >= from)
+        job->begun[gap * job->cells + cell]++;
+    if (low < first[cell])
+        first[cell] = low;
+    if (high > ends[last])
+        ends[last] = high;
+}
+
+static void mark_all(const job *job)
+{
+    Py_ssize_t gap = 0; /* the first one that does not end before the call begins */
+    for (Py_ssize_t i = 0; i < job->events; i++) {
+        const int64_t start = job->start[i], end = start + job->duration[i];
+        if (job->depth[i] || job->call[i] >= job->calls || !job->transfers[job->call[i]])
+            continue;
+        /* Most calls lie by the same gap as the one before, or by the next. */
+        if (gap < job->gaps && start >= job->to[gap])
+            gap++;
+        if ((gap < job->gaps && start >= job->to[gap]) || (gap > 0 && start < job->to[gap - 1])) {
+            Py_ssize_t low = 0, high = job->gaps;
+            while (low < high) {
+                const Py_ssize_t middle = low + (high - low) / 2;
+                if (job->to[middle] <= start)
+                    low = middle + 1;
+                else
+                    high = middle;
+            }
+            gap = low;
+        }
+        job->before[gap] += gap == job->gaps || start < job->from[gap];
+        for (Py_ssize_t at = gap; at < job->gaps && (end > job->from[at] || start >= job->from[at]);
+             at++)
+            mark(job, at, start, end);
+    }
+}
+
+static PyObject *mark_gaps(PyObject *module, PyObject *args)
+{
+    (void)module;
+    static const array_kind wanted[ARRAYS] = {
+        {"start", 8, 0},      {"duration", 8, 0},   {"call", 2, 0},        {"depth", 1, 0},
+        {"transfers", 1, 0},  {"gap_from", 8, 0},   {"gap_to", 8, 0},      {"width", 8, 0},
+        {"even", 8, 0},       {"edge", 8, 0},       {"whole", 4, WRITTEN}, {"part", 8, WRITTEN},
+        {"first", 8, WRITTEN}, {"last", 8, WRITTEN}, {"begun", 4, WRITTEN}, {"before", 8, WRITTEN}};
+    Py_buffer views[ARRAYS] = {0};
+    PyObject *result = NULL;
+    if (get_only_arrays(views, args, wanted, ARRAYS, TRANSFERS) != 0)
+        goto done;
+    const Py_ssize_t events = length_of(&views[START]), gaps = length_of(&views[TO]);
+    const Py_ssize_t cells = gaps ? length_of(&views[PART]) / gaps : 0;
+    int fits = length_of(&views[FROM]) == gaps && length_of(&views[WIDTH]) == gaps && length_of(&views[PART]) == gaps * cells;
+    fits &= length_of(&views[WHOLE]) == gaps * (cells + 1);
+    fits &= length_of(&views[FIRST]) == gaps * cells && length_of(&views[LAST]) == gaps * cells;
+    fits &= length_of(&views[BEGUN]) == gaps * cells && length_of(&views[BEFORE]) == gaps + 1;
+    const job job = {.start = views[START].buf,
+                     .duration = views[DURATION].buf,
+                     .call = views[CALL].buf,
+                     .depth = views[DEPTH].buf,
+                     .transfers = views[TRANSFERS].buf,
+                     .from = views[FROM].buf,
+                     .to = views[TO].buf,
+                     .width = views[WIDTH].buf,
+                     .even = views[EVEN].buf,
+                     .edge = views[EDGE].buf,
+                     .whole = views[WHOLE].buf,
+                     .begun = views[BEGUN].buf,
+                     .part = views[PART].buf,
+                     .first = views[FIRST].buf,
+                     .last = views[LAST].buf,
+                     .before = views[BEFORE].buf,
+                     .events = events,
+                     .calls = length_of(&views[TRANSFERS]),
+                     .gaps = gaps,
+                     .cells = cells};
+    fits &= length_of(&views[EVEN]) == gaps && length_of(&views[EDGE]) == gaps * (cells + 1);
+    for (Py_ssize_t i = 0; fits && i < gaps; i++) {
+        fits = job.width[i] > 0 && job.to[i] > job.from[i] && job.even[i] >= 0 && job.even[i] < cells;
+        const int64_t fine = fits ? job.to[i] - 1 - job.edge[i * (cells + 1) + job.even[i]] : 0;
+        fits = fits && fine >= 0 && job.even[i] + (int64_t)ensio_bin((uint64_t)fine) < cells;
+    }
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "the arrays of events, and those of gaps and cells, do not fit each other");
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    mark_all(&job);
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+done:
+    release_arrays(views, ARRAYS);
+    return result;
+}
+
+static PyMethodDef methods[] = {{"mark", mark_gaps, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT, .m_name = "_gaps", .m_size = 0, .m_methods = methods};
+
+PyMODINIT_FUNC PyInit__gaps(void)
+{
+    return PyModule_Create(&definition);
+}

@@ -1,0 +1,178 @@
+"""Moments at which all ranks wait for each other, from the collective calls that were recorded.
+
+Events do not say which communicator a call is about. But whoever leaves a synchronising collective call has
+waited for the last one to enter it: the latest entry comes before the earliest exit. So ranks that all meet
+in a call are all in it at one moment, and those of a smaller communicator are so by chance only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.model.events import Call, Events
+from ensembles.passes.summary import ANY_ORDER, Summary
+
+NEARLY_ALL = 0.9
+"""Share of the ranks that stands for all of them: some may have been killed, or not recorded."""
+
+_DATA = {"MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "MPI_Reduce_scatter_block"}
+_UNEQUAL = {"MPI_Allgatherv", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Reduce_scatter"}
+_ENDS = {"MPI_Init", "MPI_Init_thread", "MPI_Finalize"}
+"""They bound the I/O of a run, and part nothing within it."""
+
+SYNCHRONISING = frozenset({"MPI_Barrier"} | _DATA | _UNEQUAL | _ENDS)
+"""Calls that nobody leaves before the last has come. Of others (``MPI_Bcast``, ``MPI_Reduce``) some ranks may
+leave earlier."""
+
+
+NO_BARRIERS = (
+    "no collective call of all ranks is among the events: record the layer mpisync (ENSIO_LAYERS), or leave "
+    "the rule out"
+)
+
+
+class Barriers(Summary):
+    """The synchronising calls of a run, collected chunk by chunk: 32 bytes a call."""
+
+    columns = ("call", "duration", "rank", "requested", "start")
+    requires = ANY_ORDER
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[np.ndarray, ...]] = []
+        self._calls: tuple[Call, ...] = ()
+
+    def add(self, chunk: Events) -> None:
+        """Add events of one run."""
+        self._calls = chunk.calls
+        known = np.array([call.name in SYNCHRONISING for call in chunk.calls], bool)
+        mine = np.flatnonzero(known[chunk.call]) if known.any() else np.empty(0, np.int64)
+        if len(mine):
+            part = (chunk.rank, chunk.start, chunk.end, chunk.call, chunk.requested)
+            self._parts.append(tuple(column[mine] for column in part))
+
+    def merge(self, other: Barriers) -> None:
+        """Add what another one of the same run holds."""
+        self._calls = self._calls or other._calls
+        self._parts += other._parts
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``rank``, ``start``, ``end``, ``call`` and ``requested`` of each."""
+        names = ("rank", "start", "end", "call", "requested")
+        if not self._parts:
+            return {name: np.empty(0, np.int64) for name in names}
+        columns = zip(*self._parts, strict=True)
+        return {name: np.concatenate(parts) for name, parts in zip(names, columns, strict=True)}
+
+    def __bool__(self) -> bool:
+        """Whether there are any but those at the beginning and the end of MPI."""
+        at_ends = np.array([call.name in _ENDS for call in self._calls], bool)
+        return any(not at_ends[part[3]].all() for part in self._parts)
+
+    def moments_ns(self, ranks: int, clock_error_ns: int = 0) -> np.ndarray:
+        """Moments at which (nearly) all ranks were in one collective call.
+
+        Parameters
+        ----------
+        ranks : int
+            How many there are that do I/O.
+        clock_error_ns : int
+            By how much times of different nodes may be off.
+
+        Returns
+        -------
+        ndarray of int64, shape (m,)
+            Rising, ns since the origin. Empty where the calls of too few ranks were recorded, or none of the
+            calls but those at the beginning and the end of MPI was of all ranks.
+        """
+        if not self._parts:
+            return np.empty(0, np.int64)
+        rank, start, end, call, requested = self.to_arrays().values()
+        members, place = np.unique(rank, return_inverse=True)
+        if len(members) < NEARLY_ALL * ranks:
+            return np.empty(0, np.int64)
+        sized = np.array([known.name in _DATA for known in self._calls], bool)
+        at_ends = np.array([known.name in _ENDS for known in self._calls], bool)
+        _, kind = np.unique(
+            np.stack([call.astype(np.uint64), np.where(sized[call], requested, 0)], axis=1),
+            axis=0,
+            return_inverse=True,
+        )
+        by_kind = np.argsort(kind.reshape(-1), kind="stable")
+        found, within = [], False
+        for mine in np.split(by_kind, np.cumsum(np.bincount(kind.reshape(-1)))[:-1]):
+            moments = _common_moments(place[mine], start[mine], end[mine], len(members), clock_error_ns)
+            within = within or (len(moments) > 0 and not at_ends[call[mine[0]]])
+            found.append(moments)
+        return np.unique(np.concatenate(found)) if within else np.empty(0, np.int64)
+
+
+def _common_moments(
+    place: np.ndarray, start: np.ndarray, end: np.ndarray, ranks: int, clock_error_ns: int
+) -> np.ndarray:
+    """Moments at which nearly all ranks were in a call of one kind.
+
+    Where (nearly) all ranks make equally many such calls, the n-th calls of all belong together. Else, or
+    where some of these do not overlap, there are smaller communicators among them.
+    """
+    need = int(np.ceil(NEARLY_ALL * ranks))
+    of_rank = np.bincount(place, minlength=ranks)
+    usual = int(np.median(of_rank))
+    alike = of_rank == usual
+    if usual and np.count_nonzero(alike) >= need:
+        mine = alike[place]
+        order = np.lexsort((start[mine], place[mine]))
+        entries = start[mine][order].reshape(-1, usual).max(axis=0)
+        exits = end[mine][order].reshape(-1, usual).min(axis=0)
+        if (entries <= exits + 2 * clock_error_ns).all():
+            return (entries + exits) // 2
+    start, end = start - clock_error_ns, end + clock_error_ns
+    # All before nearly all: where each half of the ranks waits for its last one, nearly all are waiting too.
+    moments = _moments_of_overlap(start, end, ranks)
+    if not len(moments):
+        moments = _moments_of_overlap(start, end, need)
+    return moments + clock_error_ns
+
+
+def _moments_of_overlap(start: np.ndarray, end: np.ndarray, need: int) -> np.ndarray:
+    """Moments at which `need` calls overlap, of which none was under way at the one before."""
+    n = len(start)
+    time = np.concatenate([start, end])
+    change = np.repeat([1, -1], n)
+    order = np.lexsort((-change, time))  # a call that ends when another begins overlaps it
+    time, inside = time[order], np.cumsum(change[order])
+    enough = inside >= need
+    first = np.flatnonzero(enough & ~np.concatenate([[False], enough[:-1]]))
+    if not len(first):
+        return np.empty(0, np.int64)
+    # The latest of the entries that make most be inside: a rank may still be there since the meeting before.
+    among = np.flatnonzero(enough)
+    stretch = np.searchsorted(first, among, side="right") - 1
+    order = np.lexsort((-among, -inside[among], stretch))
+    moments = time[among[order[np.searchsorted(stretch, np.arange(len(first)))]]]
+    return moments[_left_before_the_next(moments, start, end)]
+
+
+def _left_before_the_next(moments: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Which moments are those of one meeting: bool, shape (m,).
+
+    Some may wait in the call of all ranks while others are still in one of a few; or a rank may be late to
+    leave while the others are already in their next call. Then those who wait are also there at the next
+    moment, which is the true one; after a true one, (nearly) all leave.
+    """
+    keep = np.ones(len(moments), bool)
+    from_moment = np.searchsorted(moments, start, side="left")
+    to_moment = np.searchsorted(moments, end, side="right") - 1
+    several = to_moment > from_moment
+    from_moment, to_moment = from_moment[several], to_moment[several]
+    shared = np.zeros(len(moments) + 1, np.int64)
+    np.add.at(shared, from_moment, 1)
+    np.add.at(shared, to_moment, -1)
+    doubtful = np.cumsum(shared)[:-1] > 0
+    inside = np.searchsorted(np.sort(start), moments, side="right") - np.searchsorted(
+        np.sort(end), moments, side="left"
+    )
+    for number in np.flatnonzero(doubtful)[::-1].tolist():
+        following = number + 1 + int(np.argmax(keep[number + 1 :]))  # the last is never doubtful
+        staying = np.count_nonzero((from_moment <= number) & (to_moment >= following))
+        keep[number] = staying <= (1 - NEARLY_ALL) * inside[number]
+    return keep

@@ -1,0 +1,156 @@
+"""Phases: what a run does between two moments at which its ranks wait for each other.
+
+Where they come from, the first that there is:
+
+``named``     the phases that the program named itself (``ensio_phase``);
+``barriers``  collective calls in which (nearly) all ranks met (`ensembles.structure.phases.barriers`);
+``steps``     gaps in the I/O of all ranks by which all have made equally many calls,
+``gaps``      or the widest gaps (both: `ensembles.structure.phases.gap_rule`);
+``none``      the whole run is one phase.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
+from ensembles.model.regions import RegionTable
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import ignoring_run
+from ensembles.structure.phases.annotated import AnnotatedPhases
+from ensembles.structure.phases.barriers import NO_BARRIERS, Barriers
+from ensembles.structure.phases.gap_rule import infer_phases
+from ensembles.structure.phases.result import RULES, Phases
+from ensembles.structure.phases.sampled_ranks import ExtraSummary, detect_phases_in_sample
+from ensembles.structure.phases.top_level_calls import TopLevelCalls
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+__all__ = ["MOST_EVENTS", "RULES", "Phases", "detect_phases", "find_phases", "phase_index"]
+
+MOST_EVENTS = 1 << 21
+"""Above this, phases are detected in some ranks (`ensembles.structure.phases.sampled_ranks`)."""
+
+_BYTES_PER_CALL = 1 << 9
+"""What it takes to look for steps in a call, all that is made on the way included."""
+
+
+def phase_index(events: Events, regions: RegionTable | None = None) -> np.ndarray:
+    """The phase of each call, from the calls themselves and from the phases that the program named.
+
+    Parameters
+    ----------
+    events : Events
+        All calls of a run, waiting in MPI included: `find_phases` and `Phases.of` tell the phases of some of
+        them.
+    regions : RegionTable, optional
+        ``run.regions``.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        From 1 in the order of time; -1: in none.
+    """
+    return find_phases(events, regions).phase_index(events)
+
+
+def find_phases(
+    events: Events,
+    regions: RegionTable | None = None,
+    clock_error_ns: int = 0,
+    rule: str | None = None,
+) -> Phases:
+    """Find the phases of a run.
+
+    Parameters
+    ----------
+    events : Events
+        All calls, in any order.
+    regions : RegionTable, optional
+        ``run.regions``.
+    clock_error_ns : int
+        By how much times of different nodes may be off.
+    rule : str, optional
+        ``"named"``, ``"barriers"`` or ``"steps"``, to start with that; default: the surest that there is.
+
+    Raises
+    ------
+    EnsioError
+        The rule that is asked for has nothing to stand on in this run.
+    """
+    if regions is not None and rule in (None, "named") and (named := AnnotatedPhases.from_regions(regions)):
+        return Phases.from_annotated(named)
+    _refuse_named(rule)
+    meetings, calls = Barriers(), TopLevelCalls()
+    meetings.add(events)
+    calls.add(events)
+    return _find(meetings, calls, clock_error_ns, rule)
+
+
+def detect_phases(
+    run: Run,
+    rule: str | None = None,
+    most_events: int | None = None,
+    some: Events | None = None,
+    beside: ExtraSummary | None = None,
+) -> Phases:
+    """Find the phases of a run, in bounded memory whatever its length.
+
+    Parameters
+    ----------
+    run : Run
+    rule : str, optional
+        As for `find_phases`.
+    most_events : int, optional
+        Of runs with more, steps are looked for in the calls of some ranks, and their gaps in those of all;
+        default: `MOST_EVENTS`, or what fits into the run's budget of memory.
+    some, beside
+        As for `ensembles.structure.phases.sampled_ranks.detect_phases_in_sample`.
+
+    Raises
+    ------
+    EnsioError
+        The run was recorded in mode ``profile`` or ``tail`` and its program named no phases, or the rule has
+        nothing to stand on.
+    """
+    named = AnnotatedPhases.from_regions(run.regions)
+    if run.mode in ("profile", "tail") and not named:
+        raise EnsioError(
+            f"{run.path} was recorded in mode {run.mode}, which keeps not every call as an event, and phases "
+            "can be told only from all of them: record again with ensio run --mode trace"
+        )
+    if named and rule in (None, "named"):
+        return Phases.from_annotated(named)
+    _refuse_named(rule)
+    if most_events is None:
+        most_events = min(MOST_EVENTS, run.budget.memory_bytes // _BYTES_PER_CALL)
+    if run.most_events > most_events:
+        return detect_phases_in_sample(run, rule, most_events, some, beside)
+    wanted = {"meetings": Barriers, "calls": TopLevelCalls}
+    found = run.summarize({name: SummaryRequest(ignoring_run(kind)) for name, kind in wanted.items()})
+    return _find(found["meetings"], found["calls"], run.clock_error_ns, rule)
+
+
+def _refuse_named(rule: str | None) -> None:
+    if rule == "named":
+        raise EnsioError(
+            "the program named no phases: leave the rule out, or see docs/reference/methods/phases.md"
+        )
+
+
+def _find(meetings: Barriers, calls: TopLevelCalls, clock_error_ns: int, rule: str | None) -> Phases:
+    """As `find_phases`, of phases that have no names."""
+    if not calls.total:
+        return Phases.without_io()
+    if rule in (None, "barriers"):
+        cuts_ns = meetings.moments_ns(calls.ranks, clock_error_ns)
+        if len(cuts_ns):
+            return Phases.between("barriers", 1.0, cuts_ns, [calls.start])
+        if rule == "barriers":
+            raise EnsioError(NO_BARRIERS)
+    steps = infer_phases(*calls.transfers)
+    return Phases.between(steps.rule, steps.share, steps.cuts_ns, [calls.start], steps.left_out)

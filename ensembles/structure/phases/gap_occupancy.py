@@ -1,0 +1,253 @@
+"""The gaps of all ranks within those of some: where a phase of a long run begins, of which only some ranks
+were looked at."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ensembles.model.events import Call, Events
+from ensembles.passes.summary import ANY_ORDER, Summary
+from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
+
+try:
+    from ensembles.structure.phases import _gaps
+except ImportError:
+    _gaps = None  # type: ignore[assignment]
+
+NATIVE = _gaps is not None
+
+EVEN_CELLS = 4096
+"""Into so many cells of equal width a gap is divided, if gaps are few; the last of them into finer ones, as
+what follows a moment at which all ranks wait for each other begins soon. A time in which no rank is in I/O is
+found for sure if it is longer than two cells, and then exactly."""
+
+FINE = 64
+"""As wide as so many equal cells are the finer ones together, in bins of the time that is left of the gap."""
+
+ALL_CELLS = 1 << 21
+"""There are no more than so many cells: 44 bytes each."""
+
+_LEFT_OUT = ("seek", "meta", "wait")
+_NEVER = np.iinfo(np.int64).max
+
+
+class GapOccupancy(Summary):
+    """What calls of all ranks leave free of the gaps of some: a mergeable summary.
+
+    Calls that are in others, and those that move, open, close and flush nothing are left out.
+
+    Parameters
+    ----------
+    gap_from, gap_to : ndarray of int64, shape (m,)
+        Both rising, ns; gaps do not overlap.
+
+    Attributes
+    ----------
+    arrays : dict of str to ndarray
+        For each of c cells of each gap with a width: ``whole`` int32, shape (m, c + 1), the difference to
+        the cell before in the number of calls that go on through all of it; ``part`` int64, shape (m, c), ns
+        of calls that begin or end in it; ``first`` and ``last``, the earliest beginning and latest end of
+        these; ``begun`` int32, how many begin in it. And ``before`` int64, shape (m + 1,): calls that begin
+        after the gap before and not in this one.
+    """
+
+    columns = ("call", "depth", "start", "duration")
+    requires = ANY_ORDER
+
+    def __init__(self, gap_from: np.ndarray, gap_to: np.ndarray) -> None:
+        self.gap_from = np.ascontiguousarray(gap_from, np.int64)
+        self.gap_to = np.ascontiguousarray(gap_to, np.int64)
+        self._wide = self.gap_to > self.gap_from
+        self._from, self._to = self.gap_from[self._wide], self.gap_to[self._wide]
+        gaps = len(self._from)
+        self._width, self._even, self._edge = _cells(self._from, self._to)
+        cells = self._edge.shape[1] - 1
+        shape = (gaps, cells)
+        self.arrays = {
+            "whole": np.zeros((gaps, cells + 1), np.int32),
+            "part": np.zeros(shape, np.int64),
+            "first": np.full(shape, _NEVER),
+            "last": np.full(shape, -_NEVER),
+            "begun": np.zeros(shape, np.int32),
+            "before": np.zeros(gaps + 1, np.int64),
+        }
+
+    def add(self, chunk: Events) -> None:
+        """Add calls, which need the columns of `columns`."""
+        if not len(self._to):
+            return
+        events = (chunk.start, chunk.duration, chunk.call, chunk.depth, _transfers(chunk.calls))
+        mark = numpy_mark if _gaps is None else _gaps.mark
+        grid = (self._from, self._to, self._width, self._even, self._edge)
+        mark(*map(np.ascontiguousarray, events), *grid, *self.arrays.values())
+
+    def merge(self, other: GapOccupancy) -> None:
+        """Add what another one of the same gaps holds.
+
+        Raises
+        ------
+        ValueError
+            Its gaps are others.
+        """
+        same = np.array_equal(self.gap_from, other.gap_from) and np.array_equal(self.gap_to, other.gap_to)
+        if not same:
+            raise ValueError("what is free of gaps can be merged only if they are the same gaps")
+        mine, theirs = self.arrays, other.arrays
+        for name in ("whole", "part", "begun", "before"):
+            mine[name] += theirs[name]
+        np.minimum(mine["first"], theirs["first"], out=mine["first"])
+        np.maximum(mine["last"], theirs["last"], out=mine["last"])
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``gap_from``, ``gap_to``, and the arrays by cell of those gaps that have a width."""
+        return {"gap_from": self.gap_from, "gap_to": self.gap_to, **self.arrays}
+
+    def found(self, few: int, expected: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The part of each gap in which no rank is in I/O, of several that by which all have begun as many
+        calls as is expected, else the widest. Where there is none, the cell in which the fewest are, if these
+        are no more than `few`, else the gap is none.
+
+        Parameters
+        ----------
+        few : int
+            Ranks.
+        expected : ndarray of float64, shape (m,), optional
+            Calls of all ranks that begin between the last gap and each, if all are in step.
+
+        Returns
+        -------
+        ndarray of int64, shape (k,), ndarray of int64, shape (k,)
+            Where they begin and end, rising.
+        """
+        low, high, kept = self.gap_from.copy(), self.gap_to.copy(), np.ones(len(self.gap_to), bool)
+        whole = np.cumsum(self.arrays["whole"][:, :-1], axis=1)
+        free = (whole == 0) & (self.arrays["first"] == _NEVER) & (self.arrays["last"] == -_NEVER)
+        behind = 0
+        for gap, place in enumerate(np.flatnonzero(self._wide).tolist()):
+            edge = self._edge[gap]
+            cells = int(np.searchsorted(edge, self._to[gap]))
+            begun = np.concatenate([[0], np.cumsum(self.arrays["begun"][gap, :cells])])
+            before, behind = behind + int(self.arrays["before"][gap]), 0
+            if free[gap, :cells].all():
+                continue
+            if free[gap, :cells].any():
+                wanted = None if expected is None else expected[place] - before
+                low[place], high[place], cell = self._idle(gap, free[gap, :cells], begun, wanted)
+                behind = int(begun[-1] - begun[cell])
+                continue
+            busy = whole[gap, :cells] + self.arrays["part"][gap, :cells] / np.diff(edge[: cells + 1])
+            cell = cells - 1 - int(np.argmin(busy[::-1]))
+            low[place], high[place] = edge[cell], edge[cell + 1]
+            behind = int(begun[-1] - begun[cell])
+            kept[place] = busy[cell] <= few
+        return low[kept], high[kept]
+
+    def _idle(
+        self, gap: int, free: np.ndarray, begun: np.ndarray, wanted: float | None
+    ) -> tuple[int, int, int]:
+        """The idle part of a gap that is meant: where it begins and ends, and its first cell."""
+        change = np.diff(free.astype(np.int8), prepend=0, append=0)
+        begin, behind = np.flatnonzero(change == 1), np.flatnonzero(change == -1)
+        # What touches the cell before a free one ends in it, and what touches the one behind begins there.
+        low = np.where(begin == 0, self._from[gap], self.arrays["last"][gap, begin - 1])
+        after = self.arrays["first"][gap, np.minimum(behind, len(free) - 1)]
+        high = np.where(behind == len(free), self._to[gap], after)
+        width = high - low
+        if wanted is not None and (meant := np.abs(begun[begin] - wanted) < 0.5).any():
+            width = np.where(meant, width, 0)
+        best = int(np.argmax(width))
+        return int(low[best]), int(high[best]), int(begin[best])
+
+
+def _cells(gap_from: np.ndarray, gap_to: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Width of the equal cells of each gap, how many there are, and the edges of all cells: (m, c + 1); those
+    behind the end of a gap lie at its end."""
+    gaps = max(len(gap_from), 1)
+    equal = min(EVEN_CELLS, ALL_CELLS // (2 * gaps))
+    width = -((gap_from - gap_to) // equal)
+    # Wide enough for the finer cells, and no more than there is room for.
+    lows = np.minimum(bin_low_ns(), 1 << 62).astype(np.int64)
+    most = max(int(lows[min(ALL_CELLS // (2 * gaps), BIN_COUNT - 1)]) - 1, 1)
+    fine = np.minimum(np.minimum(FINE * width, gap_to - gap_from), most)
+    even = -((gap_from - gap_to + fine) // width)
+    bins = bin_index(fine - 1)
+    cells = int((even + bins).max(initial=0)) + 1
+    number = np.arange(cells + 1)
+    equal_edge = np.minimum(gap_from[:, None] + number * width[:, None], (gap_to - fine)[:, None])
+    left = lows[np.clip((even + bins + 1)[:, None] - number, 0, BIN_COUNT - 1)]
+    fine_edge = np.maximum(gap_to[:, None] - left, (gap_to - fine)[:, None])
+    return width, even, np.ascontiguousarray(np.where(number <= even[:, None], equal_edge, fine_edge))
+
+
+def _cell_of(
+    time: np.ndarray,
+    gap: np.ndarray,
+    gap_from: np.ndarray,
+    gap_to: np.ndarray,
+    width: np.ndarray,
+    even: np.ndarray,
+    edge: np.ndarray,
+) -> np.ndarray:
+    """The cell of its gap in which each moment lies."""
+    first_fine = edge[gap, even[gap]]
+    left, most = gap_to[gap] - 1 - time, gap_to[gap] - 1 - first_fine
+    fine = even[gap] + bin_index(most) - bin_index(np.minimum(left, most))
+    return np.where(time < first_fine, (time - gap_from[gap]) // width[gap], fine)
+
+
+@lru_cache(maxsize=8)
+def _transfers(calls: tuple[Call, ...]) -> np.ndarray:
+    """Which functions move, open, close or flush something: uint8, the same for each of many chunks."""
+    return np.array([call.op not in _LEFT_OUT for call in calls], np.uint8)
+
+
+def numpy_mark(
+    start: np.ndarray,
+    duration: np.ndarray,
+    call: np.ndarray,
+    depth: np.ndarray,
+    transfers: np.ndarray,
+    gap_from: np.ndarray,
+    gap_to: np.ndarray,
+    width: np.ndarray,
+    even: np.ndarray,
+    edge: np.ndarray,
+    whole: np.ndarray,
+    part: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    begun: np.ndarray,
+    before: np.ndarray,
+) -> None:
+    """What compiled code does, without it."""
+    mine = np.flatnonzero((depth == 0) & (transfers[call] > 0))
+    start, end = start[mine], start[mine] + duration[mine]
+    gap = np.searchsorted(gap_to, start, side="right")
+    before += np.bincount(gap[start < np.append(gap_from, _NEVER)[gap]], minlength=len(before))
+    while True:
+        inside = gap < len(gap_to)
+        start, end, gap = start[inside], end[inside], gap[inside]
+        reaches = (end > gap_from[gap]) | (start >= gap_from[gap])
+        start, end, gap = start[reaches], end[reaches], gap[reaches]
+        if not len(gap):
+            return
+        low, high = np.maximum(start, gap_from[gap]), np.minimum(end, gap_to[gap])
+        cell, ends = (
+            _cell_of(time, gap, gap_from, gap_to, width, even, edge)
+            for time in (low, np.maximum(high - 1, low))
+        )
+        one = cell == ends
+        np.add.at(part, (gap[one], cell[one]), (high - low)[one])
+        more = edge[gap, cell + 1] - low
+        np.add.at(part, (gap[~one], cell[~one]), more[~one])
+        more = high - edge[gap, ends]
+        np.add.at(part, (gap[~one], ends[~one]), more[~one])
+        np.add.at(whole, (gap[~one], cell[~one] + 1), 1)
+        np.add.at(whole, (gap[~one], ends[~one]), -1)
+        inside = start >= gap_from[gap]
+        np.add.at(begun, (gap[inside], cell[inside]), 1)
+        np.minimum.at(first, (gap, cell), low)
+        np.maximum.at(last, (gap, ends), high)
+        gap = gap + 1

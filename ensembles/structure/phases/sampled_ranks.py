@@ -1,0 +1,189 @@
+"""Phases of runs whose calls are too many to be held: what some ranks did says where to look, and the calls
+of all where a phase begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import OPS, Events
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
+from ensembles.structure.phases.barriers import NEARLY_ALL, NO_BARRIERS, Barriers
+from ensembles.structure.phases.gap_occupancy import GapOccupancy
+from ensembles.structure.phases.gap_rule import cuts_in, infer_phases
+from ensembles.structure.phases.result import Phases
+from ensembles.structure.phases.top_level_calls import TopLevelCalls
+from ensembles.summaries.phasecounts import CountsOfSeveral
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+LEAST_RANKS = 2
+"""Of fewer ranks nothing can be told of all."""
+
+LARGEST_PART = 4
+"""Whole ranks are held only if the fewest that make sense have no more than so many times the wanted
+events."""
+
+
+MOST_EXTRA_SUMMARIES = 4096
+"""With more gaps nothing is counted beside them: 30 KiB each."""
+
+
+def sample_ranks(run: Run, most_events: int) -> Events | None:
+    """The calls of some whole ranks, evenly spaced among all: about `most_events`; None: `LEAST_RANKS` of
+    them made too many to be held."""
+    least = min(LEAST_RANKS, run.tasks)
+    if least * run.most_events > LARGEST_PART * most_events * max(run.tasks, 1):
+        return None
+    return run.some_ranks(most_events, least)
+
+
+class ExtraSummary:
+    """What is counted by phase in the same pass over all events in which their gaps are looked for.
+
+    Parameters
+    ----------
+    columns : iterable of str
+        Those that are needed for it.
+    make : callable
+        Cuts → empty `CountsOfSeveral` that keep calls of groups of odd numbers.
+
+    Attributes
+    ----------
+    found : CountsOfSeveral or None
+        What was counted, between the cuts of the phases; None: it was not.
+    """
+
+    def __init__(self, columns: Iterable[str], make: Callable[[np.ndarray], CountsOfSeveral]) -> None:
+        self.columns, self.make = tuple(columns), make
+        self.found: CountsOfSeveral | None = None
+
+
+def detect_phases_in_sample(
+    run: Run,
+    rule: str | None,
+    most_events: int,
+    some: Events | None = None,
+    beside: ExtraSummary | None = None,
+) -> Phases:
+    """As `ensembles.structure.phases.detect.detect_phases`, of phases that have no names.
+
+    Steps are found in the calls of some whole ranks; of each gap between them that part counts in which no
+    other rank is in I/O either, and if more than a tenth of all ranks are in I/O throughout, it is none.
+    Memory is that of the calls of the ranks that are looked at, and of the collective calls.
+
+    Parameters
+    ----------
+    run, rule, most_events
+        As there.
+    some : Events, optional
+        `sample_ranks`, if they were read before.
+    beside : Beside, optional
+        What else to count in the pass over all events, if there is one.
+    """
+    some = sample_ranks(run, most_events // 2) if some is None else some
+    if some is None:
+        return replace(
+            _one_phase(run),
+            sentence=f"phases were not looked for: calls of {LEAST_RANKS} whole tasks have to be held for "
+            f"that, and {run.most_events:,} calls of {run.tasks:,} tasks are too many",
+        )
+    meetings, calls = Barriers(), TopLevelCalls()
+    meetings.add(some)
+    calls.add(some)
+    if rule in (None, "barriers"):
+        if meetings:
+            met = run.summarize(ignoring_run(Barriers))
+            cuts_ns = met.moments_ns(_ranks_with_io(run, some, calls), run.clock_error_ns)
+            if len(cuts_ns):
+                return _between_barriers(run, cuts_ns, calls)
+        if rule == "barriers":
+            raise EnsioError(NO_BARRIERS)
+    if not calls.total:
+        return _one_phase(run)
+    rank, start, end, op = calls.transfers
+    steps = infer_phases(rank, start, end, op)
+    ranks = len(np.unique(some.rank))
+    looked_at = f"; looked at {ranks:,} of {run.tasks:,} tasks"
+    gaps, counts = _gaps_and_counts(run, steps.gap_from, steps.gap_to, beside)
+    before = np.searchsorted(np.sort(start), steps.gap_to, side="left")
+    expected = np.diff(before, prepend=0) * (run.tasks / ranks)
+    cuts_ns = cuts_in(*gaps.found(int((1 - NEARLY_ALL) * run.tasks + 1e-9), expected))
+    if beside is not None and counts is not None and counts.all_kept:
+        beside.found = counts.parted(cuts_ns)
+    # Between two gaps of some ranks there is I/O of theirs.
+    rule = steps.rule if len(cuts_ns) else "none"
+    share = steps.share if len(cuts_ns) else 0.0
+    return Phases.between(rule, share, cuts_ns, [calls.start], looked_at + steps.left_out)
+
+
+def _gaps_and_counts(
+    run: Run, gap_from: np.ndarray, gap_to: np.ndarray, beside: ExtraSummary | None
+) -> tuple[GapOccupancy, CountsOfSeveral | None]:
+    ends = np.stack([gap_from, gap_to], axis=1).reshape(-1)
+    make = ignoring_run(partial(GapOccupancy, gap_from, gap_to))
+    requests = {"gaps": SummaryRequest(make)}
+    if beside is not None and len(gap_from) <= MOST_EXTRA_SUMMARIES and (np.diff(ends) >= 0).all():
+        requests["counts"] = SummaryRequest(ignoring_run(partial(beside.make, ends)), beside.columns)
+    found = run.summarize(requests)
+    return found["gaps"], found.summaries.get("counts")
+
+
+def _one_phase(run: Run) -> Phases:
+    nowhere = np.empty(0, np.int64)
+    begun = run.summarize(ignoring_run(partial(_StartCounts, nowhere)))
+    if not begun.used.any():
+        return Phases.without_io()
+    return Phases.between("none", 0.0, nowhere, [begun.example_ns])
+
+
+def _ranks_with_io(run: Run, some: Events, calls: TopLevelCalls) -> int:
+    """About how many ranks do I/O, as far as those that were looked at tell."""
+    looked_at = max(len(np.unique(some.rank)), 1)
+    return round(run.tasks * calls.ranks / looked_at)
+
+
+def _between_barriers(run: Run, cuts_ns: np.ndarray, calls: TopLevelCalls) -> Phases:
+    if calls.total:
+        of_some = Phases.between("barriers", 1.0, cuts_ns, [calls.start])
+        if of_some.count == len(cuts_ns) + 1:
+            return of_some
+    begun = run.summarize(ignoring_run(partial(_StartCounts, cuts_ns)))
+    return Phases.between("barriers", 1.0, cuts_ns, [begun.example_ns])
+
+
+class _StartCounts(Summary):
+    """Between which cuts calls begin in which no rank waits: a mergeable summary."""
+
+    columns = ("call", "start")
+    requires = ANY_ORDER
+
+    def __init__(self, cuts_ns: np.ndarray) -> None:
+        self._cuts_ns = cuts_ns
+        self.used = np.zeros(len(cuts_ns) + 1, bool)
+
+    def add(self, chunk: Events) -> None:
+        start = chunk.start[chunk.op != OPS.index("wait")]
+        self.used |= np.bincount(
+            np.searchsorted(self._cuts_ns, start, side="right"), minlength=len(self.used)
+        ).astype(bool)
+
+    def merge(self, other: _StartCounts) -> None:
+        self.used |= other.used
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``cuts_ns``, and whether calls begin before, between and after them."""
+        return {"cuts_ns": self._cuts_ns, "used": self.used}
+
+    @property
+    def example_ns(self) -> np.ndarray:
+        """A moment in each part in which there are some."""
+        low = np.concatenate([[np.iinfo(np.int64).min], self._cuts_ns])
+        return low[self.used]

@@ -1,0 +1,207 @@
+"""What the calls of each phase add up to: tasks, bytes, times, the slowest task, and the time lost waiting
+for it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ensembles.model.events import OPS, Events
+from ensembles.passes.summary import Summary
+from ensembles.structure.phases.detect import Phases
+from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
+
+_NS_PER_S = 1e9
+
+
+@dataclass(frozen=True)
+class CriticalCall:
+    """The call with which the slowest task of a phase ended.
+
+    Attributes
+    ----------
+    call, layer, file : str
+    start_s, duration_s : float
+    """
+
+    call: str
+    layer: str
+    file: str
+    start_s: float
+    duration_s: float
+
+
+@dataclass(frozen=True)
+class PhaseTotals:
+    """One phase.
+
+    Attributes
+    ----------
+    phase : int
+        Its number, from 1.
+    name : str or None
+        As the program named it.
+    tasks, calls : int
+        Tasks with calls in it, and their calls; waiting in MPI is no call here.
+    bytes_read, bytes_written : int
+        No byte counts twice: those of calls inside calls count once.
+    start_s, end_s, time_s : float
+        From the first call to the return of the last.
+    slowest_task : int
+        The task whose last call returned last.
+    last_call : LastCall
+        That call.
+    lost_s : float
+        Time that tasks waited for the slowest: from the return of a task's last call to that of the last of
+        all, added up over the tasks of the phase.
+    lost_share : float
+        Share of the time of all its tasks that this is.
+    """
+
+    phase: int
+    name: str | None
+    tasks: int
+    calls: int
+    bytes_read: int
+    bytes_written: int
+    start_s: float
+    end_s: float
+    time_s: float
+    slowest_task: int
+    last_call: CriticalCall
+    lost_s: float
+    lost_share: float
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes."""
+        return asdict(self)
+
+
+class PhaseTable(Summary):
+    """Totals of each phase, filled chunk by chunk.
+
+    It holds a few numbers for each task and phase, whatever the number of calls.
+
+    Parameters
+    ----------
+    phases : Phases
+        Of the whole run; the calls that are added may be some of it.
+    """
+
+    columns = ("rank", "call", "carried", "file", "moved", "start", "duration")
+
+    def __init__(self, phases: Phases) -> None:
+        self._phases = phases
+        size = phases.count + 1
+        self._calls = np.zeros(size, np.int64)
+        self._bytes = np.zeros((len(DIRECTIONS), size), np.int64)
+        self._start = np.full(size, np.iinfo(np.int64).max)
+        # Of each phase and rank: (phase, rank, end of the last call).
+        self._ends: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._last: dict[int, tuple[int, int, CriticalCall]] = {}
+        self.outside = 0
+
+    def add(self, chunk: Events) -> None:
+        """Add calls; those in no phase are counted in ``outside``, and waiting in MPI is left out."""
+        phase = self._phases.phase_index(chunk)
+        io = chunk.op != OPS.index("wait")
+        self.outside += int(np.count_nonzero(io & (phase < 0)))
+        mine = np.flatnonzero(io & (phase > 0))
+        if not len(mine):
+            return
+        phase, events = phase[mine], chunk[mine]
+        size = len(self._calls)
+        self._calls += np.bincount(phase, minlength=size)
+        np.minimum.at(self._start, phase, events.start)
+        direction = direction_of_events(events)
+        for row in range(len(DIRECTIONS)):
+            moved = direction == row
+            np.add.at(self._bytes[row], phase[moved], events.moved[moved])
+        end = events.end
+        order = np.lexsort((end, events.rank, phase))
+        # The last of each phase and rank is the one that ends last.
+        last = np.flatnonzero(
+            np.append(
+                (np.diff(phase[order]) != 0) | (np.diff(events.rank[order].astype(np.int64)) != 0), True
+            )
+        )
+        self._ends.append((phase[order][last], events.rank[order][last], end[order][last]))
+        self._keep_last(events, phase, end)
+
+    def _keep_last(self, events: Events, phase: np.ndarray, end: np.ndarray) -> None:
+        # Of calls that end together the outermost and longest, then that of the least rank.
+        order = np.lexsort((-events.rank.astype(np.int64), events.duration, end, phase))
+        for at in order[np.flatnonzero(np.append(np.diff(phase[order]) != 0, True))].tolist():
+            number, key = int(phase[at]), (int(end[at]), -int(events.rank[at]))
+            if number in self._last and self._last[number][:2] >= key:
+                continue
+            call = events.calls[events.call[at]]
+            file, start_s = events.files[events.file[at]], int(events.start[at]) / _NS_PER_S
+            duration_s = int(events.duration[at]) / _NS_PER_S
+            self._last[number] = (*key, CriticalCall(call.name, call.layer, file, start_s, duration_s))
+
+    def merge(self, other: PhaseTable) -> None:
+        """Add what another table of the same phases holds."""
+        self._calls += other._calls
+        self._bytes += other._bytes
+        np.minimum(self._start, other._start, out=self._start)
+        self._ends += other._ends
+        self.outside += other.outside
+        for number, last in other._last.items():
+            if number not in self._last or self._last[number][:2] < last[:2]:
+                self._last[number] = last
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """``calls``, ``bytes_read``, ``bytes_written`` and ``start_ns`` by number of the phase; place 0 is no
+        phase."""
+        read, written = (self._bytes[DIRECTIONS.index(direction)] for direction in ("read", "write"))
+        return {
+            "calls": self._calls,
+            "bytes_read": read,
+            "bytes_written": written,
+            "start_ns": self._start,
+        }
+
+    def totals(self) -> list[PhaseTotals]:
+        """The phases that have calls among those added, by number."""
+        if not self._ends:
+            return []
+        phase, rank, end = (np.concatenate(column) for column in zip(*self._ends, strict=True))
+        order = np.lexsort((end, rank, phase))
+        phase, rank, end = phase[order], rank[order].astype(np.int64), end[order]
+        last = np.append((phase[1:] != phase[:-1]) | (rank[1:] != rank[:-1]), True)
+        phase, end = phase[last], end[last]
+        size = len(self._calls)
+        tasks = np.bincount(phase, minlength=size)
+        latest = np.full(size, np.iinfo(np.int64).min)
+        np.maximum.at(latest, phase, end)
+        lost_ns = np.bincount(phase, (latest[phase] - end).astype(np.float64), minlength=size)
+        names = self._phases.names
+        found = []
+        for number in np.flatnonzero(self._calls).tolist():
+            start_s, end_s = int(self._start[number]) / _NS_PER_S, int(latest[number]) / _NS_PER_S
+            time_s, lost_s = (
+                (int(latest[number]) - int(self._start[number])) / _NS_PER_S,
+                lost_ns[number] / _NS_PER_S,
+            )
+            whole_s = time_s * int(tasks[number])
+            found.append(
+                PhaseTotals(
+                    phase=number,
+                    name=None if names is None else names[number - 1],
+                    tasks=int(tasks[number]),
+                    calls=int(self._calls[number]),
+                    bytes_read=int(self._bytes[DIRECTIONS.index("read"), number]),
+                    bytes_written=int(self._bytes[DIRECTIONS.index("write"), number]),
+                    start_s=start_s,
+                    end_s=end_s,
+                    time_s=time_s,
+                    slowest_task=-self._last[number][1],
+                    last_call=self._last[number][2],
+                    lost_s=float(lost_s),
+                    lost_share=float(lost_s / whole_s) if whole_s else 0.0,
+                )
+            )
+        return found

@@ -1,0 +1,199 @@
+"""What each task reads of each file, in its order, and the strided runs in that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ensembles.model.events import OPS, Call, Events, of_calls
+
+LAYERS = ("posix", "stdio", "mpiio", "hdf5")
+"""From the file system up; others count as the last."""
+
+_STREAM = ("rank", "layer", "file", "lane")
+
+Columns = dict[str, np.ndarray]
+
+
+@of_calls
+def layer_of_calls(calls: Sequence[Call]) -> np.ndarray:
+    """Index into `LAYERS` of each call's layer: uint8, shape (len(calls),)."""
+    last = len(LAYERS) - 1
+    return np.array([LAYERS.index(call.layer) if call.layer in LAYERS else last for call in calls], np.uint8)
+
+
+def select_reads(events: Events) -> Columns:
+    """The reads whose place in the file is known, those without a hole between them put together.
+
+    Parameters
+    ----------
+    events : Events
+        All calls of some tasks.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (n,)
+        Sorted by rank, layer, file, thread and start: ``rank``, ``file``, ``layer``, ``call``, ``lane``
+        (thread), ``start_ns``, ``end_ns``, ``duration_ns``, ``offset``, ``bytes``, ``calls``, ``ordinal``,
+        ``written_before_bytes`` and ``writing_before_ns`` (of the task, from its beginning to the start).
+    """
+    order = np.lexsort((events.start, events.rank))
+    op, moved = events.op[order], events.moved[order]
+    is_write = (op == OPS.index("write")) & (moved > 0) & ((events.carried[order] & 2) == 0)
+    written = np.cumsum(np.where(is_write, moved, 0))
+    writing = np.cumsum(np.where(is_write, events.duration[order], 0))
+    mine = np.flatnonzero((op == OPS.index("read")) & (moved > 0) & (events.offset[order] >= 0))
+    at = order[mine]
+    reads: Columns = {
+        "rank": events.rank[at],
+        "file": events.file[at],
+        "layer": layer_of_calls(events.calls)[events.call[at]],
+        "call": events.call[at],
+        "lane": events.thread[at].astype(np.int64),
+        "start_ns": events.start[at],
+        "end_ns": events.start[at] + events.duration[at],
+        "duration_ns": events.duration[at],
+        "offset": events.offset[at],
+        "bytes": moved[mine],
+        "calls": np.ones(len(at), np.int64),
+        "written_before_bytes": written[mine],
+        "writing_before_ns": writing[mine],
+    }
+    reads = _sorted(reads, ("start_ns", "file", "layer", "rank"))
+    first = _first_of(reads, ("rank", "layer", "file"))
+    number = np.arange(len(at))
+    reads["ordinal"] = number - np.repeat(first, np.diff(np.append(first, len(at)))) + 1
+    return _sorted(reads, ("start_ns", "lane", "file", "layer", "rank"))
+
+
+def find_strided_runs(reads: Columns, least_reads: int) -> Columns:
+    """The reads of strided runs.
+
+    A task whose threads read one file may take turns on one stream, or have a stream each. Both are tried;
+    turns count if they explain as many reads.
+
+    Parameters
+    ----------
+    reads : dict of str to ndarray
+        As `select_reads` gives them.
+    least_reads : int
+        Of a run; 3 or more.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The columns of `reads` without what was before, and ``run`` (which of its rank, layer and file, from
+        0), ``position_in_run`` (from 0), ``begun_before`` (1: the read with which the stride begins is the
+        last of the run before, and not here), ``stride_bytes``, ``written_bytes``, ``writing_ns``.
+    """
+    found = _runs(reads, least_reads)
+    first = _first_of(reads, ("rank", "layer", "file"))
+    if len(reads["rank"]):
+        several = np.maximum.reduceat(reads["lane"], first) != np.minimum.reduceat(reads["lane"], first)
+        if several.any():
+            group = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(reads["rank"]))))
+            found = _better(found, reads, several, group, least_reads)
+    return _numbered(found)
+
+
+def _better(found: Columns, reads: Columns, several: np.ndarray, group: np.ndarray, least: int) -> Columns:
+    """Where several threads read a file: the runs of all together, if these hold more reads."""
+    group_of = np.full(len(group), -1)
+    group_of[:] = group
+    found["group"] = group_of[found["row"]]
+    chosen = np.flatnonzero(several[group])
+    some = {name: values[chosen] for name, values in reads.items()}
+    some["lane"] = np.zeros(len(chosen), np.int64)
+    back = np.lexsort((some["ordinal"], group[chosen]))
+    together = _runs({name: values[back] for name, values in some.items()}, least)
+    together["group"] = group[chosen][back][together["row"]]
+    apart_reads = np.bincount(found["group"], minlength=len(several))
+    all_reads = np.bincount(together["group"], minlength=len(several))
+    wins = several & (all_reads >= apart_reads)
+    parts = [
+        {name: values[~wins[found["group"]]] for name, values in found.items()},
+        {name: values[wins[together["group"]]] for name, values in together.items()},
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in found}
+
+
+def _runs(reads: Columns, least_reads: int) -> Columns:
+    """`find_strided_runs` of streams; ``row`` is the position in `reads`, ``begin`` the start of the run."""
+    reads = _without_cuts(reads)
+    n = len(reads["rank"])
+    new = _is_first(reads, _STREAM)
+    stride = np.diff(reads["offset"], prepend=0)
+    hole = ~new & (stride > np.concatenate([[0], reads["bytes"][:-1]])[:n])
+    stride = np.where(hole, stride, 0)
+    begins = np.flatnonzero(new | (stride != np.concatenate([[-1], stride[:-1]])[:n]))
+    length = np.diff(np.append(begins, n))  # strides that are alike
+    is_run = (length >= least_reads - 1) & (stride[begins] > 0)
+    length, begins = length[is_run], begins[is_run]
+    # The first read of a run is the one before its first stride, unless that ends the run before.
+    taken = np.concatenate([[False], begins[1:] == begins[:-1] + length[:-1]])[: len(begins)]
+    low = begins - ~taken
+    size = length + ~taken
+    run = np.repeat(np.arange(len(low)), size)
+    place = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+    at = np.repeat(low, size) + place
+    before = np.maximum(at - 1, 0)
+    known = ~new[at]
+    found = {
+        name: values[at] for name, values in reads.items() if not name.endswith(("before_bytes", "before_ns"))
+    }
+    for short, long in (("written_bytes", "written_before_bytes"), ("writing_ns", "writing_before_ns")):
+        found[short] = np.where(known, reads[long][at] - reads[long][before], 0)
+    found["stride_bytes"] = stride[begins][run]
+    found["position_in_run"] = place
+    found["begun_before"] = taken[run].astype(np.int64)
+    found["begin"] = reads["start_ns"][low][run]
+    found["number"] = run
+    return found
+
+
+def _without_cuts(reads: Columns) -> Columns:
+    """Successive reads of a stream without a hole between them as one."""
+    n = len(reads["rank"])
+    reads = {**reads, "row": np.arange(n)}
+    if not n:
+        return reads
+    end = reads["offset"] + reads["bytes"]
+    goes_on = ~_is_first(reads, _STREAM) & (reads["offset"] == np.concatenate([[-1], end[:-1]]))
+    if not goes_on.any():
+        return reads
+    first = np.flatnonzero(~goes_on)
+    whole = {name: values[first] for name, values in reads.items()}
+    for name in ("duration_ns", "bytes", "calls"):
+        whole[name] = np.add.reduceat(reads[name], first)
+    whole["end_ns"] = np.maximum.reduceat(reads["end_ns"], first)
+    return whole
+
+
+def _numbered(found: Columns) -> Columns:
+    """Runs numbered by time within their rank, layer and file."""
+    found = _sorted(found, ("position_in_run", "number", "lane", "begin", "file", "layer", "rank"))
+    first = _is_first(found, ("rank", "layer", "file"))
+    number = np.cumsum(_is_first(found, ("rank", "layer", "file", "begin", "lane", "number"))) - 1
+    begin = np.flatnonzero(first)
+    found["run"] = number - np.repeat(number[begin], np.diff(np.append(begin, len(number))))
+    return found
+
+
+def _sorted(columns: Columns, keys: tuple[str, ...]) -> Columns:
+    order = np.lexsort([columns[name] for name in keys])
+    return {name: values[order] for name, values in columns.items()}
+
+
+def _is_first(columns: Columns, keys: tuple[str, ...]) -> np.ndarray:
+    """Whether each row is the first of those with the same keys, which lie together."""
+    n = len(columns[keys[0]])
+    first = np.zeros(n, bool)
+    first[:1] = True
+    for name in keys:
+        first[1:] |= columns[name][1:] != columns[name][:-1]
+    return first
+
+
+def _first_of(columns: Columns, keys: tuple[str, ...]) -> np.ndarray:
+    return np.flatnonzero(_is_first(columns, keys))

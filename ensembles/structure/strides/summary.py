@@ -1,0 +1,145 @@
+"""Reads with a constant stride and holes between them: a mergeable summary.
+
+A *stream* is what one task (or one of its threads) reads of one file through one layer, in the order of
+start. Successive reads without a hole between them count as one, for a library may have cut a read into
+pieces. A *strided run* is a part of a stream along which offsets grow by the same stride, which is larger
+than what is read: the reads of a matrix whose rows are padded, for example. Its reads have *positions* from
+1. Some of what tells runs apart is kept beside the reads: how much the task wrote since the read before, and
+how long that took.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ensembles.model.events import Events
+from ensembles.passes.summary import BY_RANK, Summary
+from ensembles.structure.strides.detect import COLUMNS, MOST_POSITIONS, ROW, find_strides
+
+__all__ = ["COLUMNS", "MOST_POSITIONS", "ROW", "StridedReads"]
+
+MOST_ROWS = 1 << 18
+"""Reads that are held; of more, those of some tasks, chosen by chance."""
+
+
+class StridedReads(Summary):
+    """The strided reads of a run.
+
+    Attributes
+    ----------
+    reads, reads_with_offset : int
+        Reads that moved bytes and are in no other read, and those of them whose place in the file is known
+        (in some layer: then the reads inside them count).
+    bytes_by_layer : dict of (int, int) to int
+        Bytes read of each file through each layer (index into `read_streams.LAYERS`), where the place is
+        known.
+    io_time_ns, read_time_ns : int
+        Time in outermost calls that are no waiting, and in reads among them.
+    first_ns, last_ns : int or None
+        When the first call began and the last one ended.
+    share : float
+        Share of the tasks whose rows are held.
+    """
+
+    columns = COLUMNS
+    requires = BY_RANK
+
+    def __init__(self, _: Any = None, most_rows: int = MOST_ROWS) -> None:
+        self.reads = self.reads_with_offset = 0
+        self.io_time_ns = self.read_time_ns = 0
+        self.first_ns: int | None = None
+        self.last_ns: int | None = None
+        self.bytes_by_layer: dict[tuple[int, int], int] = {}
+        self.share = 1.0
+        self._most_rows = most_rows
+        self._parts: list[np.ndarray] = []
+        self._held = 0
+
+    def add(self, events: Events) -> None:
+        """Add all calls of some tasks."""
+        if not len(events):
+            return
+        found = find_strides(events)
+        first, last = found.first_ns, found.last_ns
+        self.first_ns = first if self.first_ns is None else min(self.first_ns, first)
+        self.last_ns = last if self.last_ns is None else max(self.last_ns, last)
+        self.reads += found.reads
+        self.reads_with_offset += found.reads_with_offset
+        self.io_time_ns += found.io_time_ns
+        self.read_time_ns += found.read_time_ns
+        for count, file, layer in found.bytes.tolist():
+            self.bytes_by_layer[file, layer] = self.bytes_by_layer.get((file, layer), 0) + count
+        if len(found.rows):
+            self._keep(found.rows)
+
+    def merge(self, other: StridedReads) -> None:
+        """Add those of other tasks."""
+        self.reads += other.reads
+        self.reads_with_offset += other.reads_with_offset
+        self.io_time_ns += other.io_time_ns
+        self.read_time_ns += other.read_time_ns
+        for name, choose in (("first_ns", min), ("last_ns", max)):
+            both = [value for value in (getattr(self, name), getattr(other, name)) if value is not None]
+            setattr(self, name, choose(both) if both else None)
+        for key, count in other.bytes_by_layer.items():
+            self.bytes_by_layer[key] = self.bytes_by_layer.get(key, 0) + count
+        self.share = min(self.share, other.share)
+        self._parts += other._parts
+        self._held += other._held
+        self._choose(always=True)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The columns of `ROW`, sorted by rank, layer, file, run and position."""
+        rows = self.rows
+        return {name: rows[name] for name in ROW.names or ()}
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The reads that are held: ndarray of `ROW`, sorted by rank, layer, file, run and position."""
+        rows = np.concatenate([np.empty(0, ROW), *self._parts])
+        return rows[np.lexsort([rows[name] for name in ("position", "run", "file", "layer", "rank")])]
+
+    @property
+    def rows_nearest_to_disk(self) -> np.ndarray:
+        """`rows`, each file's through one layer: the lowest through which half of its bytes were read. So a
+        read of MPI-IO and the POSIX reads inside of it do not count twice."""
+        rows = self.rows
+        most: dict[int, int] = {}
+        for (file, _), count in self.bytes_by_layer.items():
+            most[file] = max(most.get(file, 0), count)
+        layer_of: dict[int, int] = {}
+        for (file, layer), count in sorted(self.bytes_by_layer.items()):
+            if 2 * count >= most[file]:
+                layer_of.setdefault(file, layer)
+        files, where = np.unique(rows["file"], return_inverse=True)
+        wanted = np.array([layer_of.get(file, 0) for file in files.tolist()], np.uint8)
+        return rows[rows["layer"] == wanted[where.reshape(-1)]] if len(rows) else rows
+
+    def _keep(self, rows: np.ndarray) -> None:
+        self._parts.append(rows)
+        self._held += len(rows)
+        self._choose()
+
+    def _choose(self, always: bool = False) -> None:
+        """Give up the rows of more and more tasks, until the others fit."""
+        if not always and self._held <= self._most_rows:
+            return
+        rows = np.concatenate([np.empty(0, ROW), *self._parts])
+        lot = _lot_of(rows["rank"])
+        kept = lot < self.share
+        while np.count_nonzero(kept) > self._most_rows and len(np.unique(rows["rank"][kept])) > 1:
+            self.share /= 2
+            kept = lot < self.share
+        self._parts = [rows[kept]]
+        self._held = int(np.count_nonzero(kept))
+
+
+def _lot_of(rank: np.ndarray) -> np.ndarray:
+    """A number from 0 to 1 for each rank, always the same, like one drawn by chance (the finaliser of
+    SplitMix64: Steele, Lea and Flood, 2014)."""
+    x = rank.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (x ^ (x >> np.uint64(31))) / 2.0**64

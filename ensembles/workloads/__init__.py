@@ -1,0 +1,1 @@
+"""Workloads: I/O patterns as data, their simulation, and synthetic runs."""

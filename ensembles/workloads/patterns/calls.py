@@ -1,0 +1,185 @@
+"""The calls of patterns: what each needs, and what it does to its file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class FileState(IntEnum):
+    """Of a file, as one task sees it."""
+
+    CLOSED = 0
+    OPEN = 1
+    DATASET = 2  # of HDF5: the file is open, and its dataset too
+
+
+ANY = frozenset(FileState)
+CLOSED = frozenset({FileState.CLOSED})
+OPEN = frozenset({FileState.OPEN})
+DATASET = frozenset({FileState.DATASET})
+
+
+@dataclass(frozen=True)
+class CallKind:
+    """What a call of a pattern needs, and does.
+
+    Attributes
+    ----------
+    needs : tuple of str
+        Keys of the operation, besides `call` and `file`.
+    smallest_size : int
+        Bytes; 0 of calls that all tasks make and some with nothing to move.
+    before : frozenset of State
+        In which it is possible; empty of calls without a file.
+    after : State, optional
+        If it changes the state.
+    names_file : bool
+        It goes by the file's path, so which of several files is meant must be said.
+    makes_file : bool
+        The file is there afterwards.
+    sets_position, moves_position : bool
+        The position in the file is `offset`, or moves on by the bytes moved.
+    reads, writes : bool
+        The bytes at its offset.
+    in_pieces : bool
+        It may move pieces that lie apart.
+    collective : bool
+        All tasks make it together.
+    same_size : bool
+        With the same number of bytes.
+    """
+
+    needs: tuple[str, ...] = ()
+    smallest_size: int = 1
+    before: frozenset[FileState] = OPEN
+    after: FileState | None = None
+    names_file: bool = False
+    makes_file: bool = False
+    sets_position: bool = False
+    moves_position: bool = False
+    reads: bool = False
+    writes: bool = False
+    in_pieces: bool = False
+    collective: bool = False
+    same_size: bool = False
+
+    @property
+    def moves(self) -> bool:
+        """Whether it moves bytes of its file."""
+        return self.reads or self.writes
+
+
+_AT = ("offset", "size")
+_SIZE = ("size",)
+
+
+def _opening(collective: bool = False) -> CallKind:
+    return CallKind(
+        before=CLOSED, after=FileState.OPEN, names_file=True, makes_file=True, collective=collective
+    )
+
+
+def _closing(collective: bool = False) -> CallKind:
+    return CallKind(after=FileState.CLOSED, collective=collective)
+
+
+_SEEK = CallKind(("offset",), sets_position=True)
+_READ = CallKind(_SIZE, moves_position=True, reads=True)
+_WRITE = CallKind(_SIZE, moves_position=True, writes=True)
+_READ_AT = CallKind(_AT, reads=True)
+_WRITE_AT = CallKind(_AT, writes=True)
+_IN_PIECES_READ = CallKind(_AT, reads=True, in_pieces=True)
+_IN_PIECES_WRITE = CallKind(_AT, writes=True, in_pieces=True)
+_ALL_READ = CallKind(_AT, 0, reads=True, in_pieces=True, collective=True)
+_ALL_WRITE = CallKind(_AT, 0, writes=True, in_pieces=True, collective=True)
+_LENGTH = CallKind(_SIZE, 0)
+_BY_PATH = CallKind(before=ANY, names_file=True)
+_TOGETHER = CallKind(collective=True)
+
+
+def _of_dataset(kind: CallKind) -> CallKind:
+    return CallKind(**{**kind.__dict__, "before": DATASET})
+
+
+_MPI = CallKind(before=frozenset(), collective=True)
+_MPI_DATA = CallKind(_SIZE, before=frozenset(), collective=True, same_size=True)
+
+FILE_CALLS: Mapping[str, Mapping[str, CallKind]] = {
+    "posix": {
+        "open": _opening(),
+        "close": _closing(),
+        "lseek": _SEEK,
+        "read": _READ,
+        "write": _WRITE,
+        "pread": _READ_AT,
+        "pwrite": _WRITE_AT,
+        "fsync": CallKind(),
+        "fdatasync": CallKind(),
+        "stat": _BY_PATH,
+        "unlink": _BY_PATH,
+        "ftruncate": _LENGTH,
+    },
+    "stdio": {
+        "fopen": _opening(),
+        "fclose": _closing(),
+        "fseek": _SEEK,
+        "fread": _READ,
+        "fwrite": _WRITE,
+        "fflush": CallKind(),
+    },
+    "mpiio": {
+        "open": _opening(collective=True),
+        "close": _closing(collective=True),
+        "seek": _SEEK,
+        "read": _READ,
+        "write": _WRITE,
+        "read_at": _IN_PIECES_READ,
+        "write_at": _IN_PIECES_WRITE,
+        "read_at_all": _ALL_READ,
+        "write_at_all": _ALL_WRITE,
+        "sync": _TOGETHER,
+        "set_size": CallKind(_SIZE, 0, collective=True, same_size=True),
+    },
+    "hdf5": {
+        "create": _opening(collective=True),
+        "open": CallKind(before=CLOSED, after=FileState.OPEN, names_file=True, collective=True),
+        "close": _closing(collective=True),
+        "dataset_create": CallKind(_SIZE, after=FileState.DATASET, collective=True, same_size=True),
+        "dataset_open": CallKind(after=FileState.DATASET, collective=True),
+        "dataset_close": CallKind(before=DATASET, after=FileState.OPEN, collective=True),
+        "read": _of_dataset(_IN_PIECES_READ),
+        "write": _of_dataset(_IN_PIECES_WRITE),
+        "read_all": _of_dataset(_ALL_READ),
+        "write_all": _of_dataset(_ALL_WRITE),
+        "flush": CallKind(before=OPEN | DATASET, collective=True),
+        "metadata": CallKind(_SIZE, before=OPEN | DATASET, collective=True, same_size=True),
+    },
+}
+
+OTHER_CALLS: Mapping[str, CallKind] = {
+    "mpi.barrier": _MPI,
+    "mpi.allgather": _MPI_DATA,
+    "mpi.allreduce": _MPI_DATA,
+    "mpi.exchange": CallKind(("to", "size"), before=frozenset()),
+    "task.compute": CallKind(("duration_ns",), before=frozenset()),
+}
+"""Calls without a file, with their layer."""
+
+EXCHANGE = "mpi.exchange"
+
+COMMON_NAMES: Mapping[str, Mapping[str, str]] = {
+    "posix": {"seek": "lseek", "read_at": "pread", "write_at": "pwrite", "sync": "fsync"},
+    "stdio": {
+        "open": "fopen",
+        "close": "fclose",
+        "seek": "fseek",
+        "read": "fread",
+        "write": "fwrite",
+        "sync": "fflush",
+    },
+    "mpiio": {},
+    "hdf5": {},
+}
+"""What a layer calls the calls that several have, so that a pattern need not be written for one of them."""

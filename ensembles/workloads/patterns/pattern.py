@@ -1,0 +1,253 @@
+"""Patterns: the I/O of an application as data, with its parameters and files (testbed/patterns/README.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import overload
+
+from ensembles.model.errors import EnsioError
+from ensembles.workloads.patterns.calls import CallKind
+from ensembles.workloads.patterns.expressions import Expression, Number, parse
+
+MOST_TASKS = 1 << 24
+
+
+def parameter_values(
+    pattern: Pattern, overrides: Mapping[str, int | str] | None = None, paper: bool = False
+) -> dict[str, int]:
+    """The values that a pattern is expanded with.
+
+    Parameters
+    ----------
+    pattern : Pattern
+    overrides : mapping of str to int or str, optional
+        Values in place of the pattern's own, or expressions of the parameters above them.
+    paper : bool
+        Take the publication's values where they are others.
+
+    Raises
+    ------
+    EnsioError
+        If there is no such parameter, or a value makes no sense.
+    """
+    overrides = overrides or {}
+    for name in overrides:
+        if name not in pattern.parameters:
+            raise EnsioError(
+                f"{pattern.path}: has no parameter {name}: it has {', '.join(pattern.parameters)}"
+            )
+    values: dict[str, int] = {}
+    for name, expression in pattern.parameters.items():
+        if name in overrides:
+            expression = parse(overrides[name], f"{pattern.path}: {name} of the command line")
+        elif paper and name in pattern.paper:
+            expression = pattern.paper[name]
+        values[name] = expression.evaluate_whole(values)
+        least = 1 if name in _NOT_ZERO or name.endswith("_bytes") else 0
+        if values[name] < least:
+            raise EnsioError(f"{expression.where}: {name} is {values[name]}, it must be at least {least}")
+    if values["tasks"] > MOST_TASKS:
+        raise EnsioError(
+            f"{pattern.path}: {values['tasks']} tasks are more than the {MOST_TASKS} that can be planned"
+        )
+    return values
+
+
+def evaluate_count(expression: Expression, names: Mapping[str, Number], what: str, least: int = 1) -> int:
+    """The value of an expression that counts something.
+
+    Raises
+    ------
+    EnsioError
+        If it is below `least`.
+    """
+    count = expression.evaluate_whole(names)
+    if count < least:
+        raise EnsioError(
+            f'{expression.where}: "{expression.text}": {what} is {count}, it must be at least {least}'
+        )
+    return count
+
+
+REPETITION = "repetition"
+PHASE = "phase"
+
+SHRINK = "shrink"
+"""The parameter by which a pattern's sizes are divided, so that one number scales all of them."""
+
+_NOT_ZERO = ("tasks", "tasks_per_node", SHRINK)
+
+
+@dataclass(frozen=True)
+class File:
+    """Files of a pattern: one for all tasks, one for each, or as many as `count` says.
+
+    Attributes
+    ----------
+    path : str
+        With ``{rank}`` in it: one for each task; with ``{index}``: `count` of them, numbered from 0.
+    layer : str
+        Whose calls it takes.
+    """
+
+    path: str
+    layer: str
+    count: Expression | None
+
+    @property
+    def one_a_task(self) -> bool:
+        return "{rank}" in self.path
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A call, made `times` times in a row by the tasks for which `when` is not 0.
+
+    Attributes
+    ----------
+    call : str
+        With its layer: ``"posix.write"``.
+    file : str or None
+        Key of the file.
+    times, when : Expression
+    values : dict of str to Expression
+        What the call needs (`CallKind.needs`), `index`, and `pieces`, `stride`, `planes` and `plane_stride`
+        where they are given.
+    where : str
+        File and line.
+    """
+
+    call: str
+    kind: CallKind
+    file: str | None
+    times: Expression
+    when: Expression
+    values: Mapping[str, Expression]
+    where: str
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Operations between barriers, one after each ``"repetition"`` or one at the end of the ``"phase"``."""
+
+    name: str
+    when: Expression
+    repetitions: Expression
+    barrier: str
+    operations: tuple[Operation, ...]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern as it was read; `expand` makes the calls of every task from it.
+
+    Attributes
+    ----------
+    name : str
+        The file's name without its ending.
+    path : Path
+        Where it was read.
+    parameters : dict of str to Expression
+        In the order of the file: each may use those before it.
+    paper : dict of str to Expression
+        Those that are others in the publication that the pattern is taken from.
+    hints : dict of str to str
+        For MPI-IO and HDF5; ``{NAME}`` stands for a parameter's value.
+    """
+
+    name: str
+    path: Path
+    title: str
+    parameters: Mapping[str, Expression]
+    paper: Mapping[str, Expression]
+    hints: Mapping[str, str]
+    files: Mapping[str, File]
+    phases: tuple[Phase, ...]
+
+    @property
+    def layers(self) -> frozenset[str]:
+        """The layers whose calls it makes."""
+        return frozenset(
+            operation.call.partition(".")[0] for phase in self.phases for operation in phase.operations
+        )
+
+
+MOST_FILES = 1 << 26
+
+
+class FileNames(Sequence[str]):
+    """Names of all files, in the order of the pattern; those of one template one after the other.
+
+    Attributes
+    ----------
+    first, counts : dict of str to int
+        Number of the first file of a key of the pattern, and how many it has.
+    """
+
+    def __init__(self, pattern: Pattern, parameters: Mapping[str, int]) -> None:
+        self.first: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
+        self._paths: list[tuple[str, int]] = []
+        self._total = 0
+        for key, file in pattern.files.items():
+            count = _number_of(file, parameters)
+            if self._total + count > MOST_FILES:
+                raise EnsioError(f"{pattern.path}: there would be more than {MOST_FILES} files")
+            self.first[key], self.counts[key] = self._total, count
+            self._paths.append((file.path, count))
+            self._total += count
+        self._refuse_equal_names(pattern)
+
+    def __len__(self) -> int:
+        return self._total
+
+    @overload
+    def __getitem__(self, number: int) -> str: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[str]: ...
+    def __getitem__(self, number: int | slice) -> str | list[str]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        if number < 0:
+            number += self._total
+        for path, count in self._paths:
+            if 0 <= number < count:
+                return _name(path, number)
+            number -= count
+        raise IndexError(number)
+
+    def __iter__(self) -> Iterator[str]:
+        for path, count in self._paths:
+            yield from (_name(path, number) for number in range(count))
+
+    def _refuse_equal_names(self, pattern: Pattern) -> None:
+        for position, (path, count) in enumerate(self._paths):
+            for other, other_count in self._paths[:position]:
+                if _may_meet(path, other) and not {_name(path, i) for i in range(count)}.isdisjoint(
+                    _name(other, i) for i in range(other_count)
+                ):
+                    raise EnsioError(
+                        f"{pattern.path}: two of the files have the same name: {path} and {other}"
+                    )
+
+
+def _number_of(file: File, parameters: Mapping[str, int]) -> int:
+    if file.count:
+        return evaluate_count(file.count, parameters, "count")
+    return parameters["tasks"] if file.one_a_task else 1
+
+
+def _name(path: str, number: int) -> str:
+    return path.replace("{rank}", str(number)).replace("{index}", str(number))
+
+
+def _may_meet(path: str, other: str) -> bool:
+    """Whether two templates might give the same name: what is around the numbers must fit."""
+    before, _, after = path.replace("{rank}", "{index}").partition("{index}")
+    other_before, _, other_after = other.replace("{rank}", "{index}").partition("{index}")
+    if "{" not in path + other:
+        return path == other
+    begins = before.startswith(other_before) or other_before.startswith(before)
+    return begins and (after.endswith(other_after) or other_after.endswith(after))

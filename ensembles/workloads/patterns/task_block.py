@@ -1,0 +1,323 @@
+"""The calls of a block of tasks, made while the phases of a pattern are gone through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.workloads.patterns.calls import EXCHANGE, FileState
+from ensembles.workloads.patterns.expressions import Expression, Number
+from ensembles.workloads.patterns.pattern import Operation, evaluate_count
+
+if TYPE_CHECKING:
+    from ensembles.workloads.patterns.instantiate import Expansion
+
+ROW = ("step", "call", "file", "offset", "bytes", "pieces", "stride", "planes", "plane_stride")
+"""Columns of a plan's rows."""
+
+_STEP, _CALL, _FILE, _OFFSET, _BYTES, _PIECES, _STRIDE, _PLANES, _PLANE_STRIDE, _OPERATION, _RANK = range(11)
+
+_MOST_BYTES = (1 << 63) - 1
+_SENDERS_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True)
+class Block:
+    """The calls of some tasks that follow each other.
+
+    Attributes
+    ----------
+    first : int
+        The first task.
+    counts : ndarray of int64, shape (tasks,)
+        Calls of each task.
+    rows : ndarray of int64, shape (calls, 9)
+        Sorted by task, each task's in its order; columns as `ROW`.
+    operation : ndarray of int64, shape (calls,)
+        Which of the pattern's operations each call comes from.
+    """
+
+    first: int
+    counts: np.ndarray
+    rows: np.ndarray
+    operation: np.ndarray
+
+    @property
+    def rank(self) -> np.ndarray:
+        """The task of each call."""
+        return np.repeat(np.arange(self.first, self.first + len(self.counts)), self.counts)
+
+
+class BlockState:
+    """What a block of tasks has open, and where in it, while the phases are gone through."""
+
+    def __init__(self, expansion: Expansion, first: int, end: int) -> None:
+        self.expansion = expansion
+        self.first, self.end = first, end
+        keys, tasks = expansion.pattern.files, end - first
+        self.state = {key: np.zeros(tasks, dtype=np.int8) for key in keys}
+        self.position = {key: np.zeros(tasks, dtype=np.int64) for key in keys}
+        self.opened = {key: np.zeros(tasks, dtype=np.int64) for key in keys}
+
+    def block(self) -> Block:
+        """All calls of these tasks; raises as `Expansion.block` says."""
+        parts = self._parts()
+        columns = np.concatenate(parts, axis=1) if parts else np.empty((11, 0), dtype=np.int64)
+        columns = columns[:, np.argsort(columns[_RANK], kind="stable")]
+        return Block(
+            first=self.first,
+            counts=np.bincount(columns[_RANK] - self.first, minlength=self.end - self.first),
+            rows=np.ascontiguousarray(columns[: len(ROW)].T),
+            operation=columns[_OPERATION],
+        )
+
+    def _parts(self) -> list[np.ndarray]:
+        """Calls in the order of the pattern: arrays of shape (11, calls)."""
+        parts: list[np.ndarray] = []
+        for step, phase, _, names in self.expansion.passes():
+            for operation in phase.operations:
+                if operation.call == EXCHANGE:
+                    parts += self._received(operation, names, step)
+                part = self._made(operation, names, step)
+                if part.size:
+                    parts.append(part)
+        return parts
+
+    def _made(self, operation: Operation, names: Mapping[str, Number], step: int) -> np.ndarray:
+        values = _who_calls(operation, names, self.first, self.end)
+        ranks = values["rank"]
+        assert isinstance(ranks, np.ndarray)
+        part = np.empty((11, len(ranks)), dtype=np.int64)
+        if not len(ranks):
+            return part
+        part[_RANK], part[_STEP] = ranks, step
+        part[_OPERATION], part[_CALL] = self.expansion.evaluate_numbers(operation)
+        part[_OFFSET], part[_BYTES] = 0, 0
+        part[_PIECES], part[_STRIDE], part[_PLANES], part[_PLANE_STRIDE] = 1, 0, 1, 0
+        part[_FILE] = -1
+        if operation.file:
+            self._on_file(operation, values, part)
+        elif operation.call == EXCHANGE:
+            part[_OFFSET], part[_BYTES] = self._peers(operation, values, ranks)
+        else:
+            self._sizes(operation, values, part)
+        return part
+
+    def _on_file(self, operation: Operation, values: Mapping[str, Number], part: np.ndarray) -> None:
+        kind, key = operation.kind, operation.file
+        assert key is not None
+        task = part[_RANK] - self.first
+        self._follow_state(operation, key, task)
+        if kind.names_file:
+            part[_FILE] = self._named(operation, key, values, part[_RANK])
+            if kind.after is not None:
+                self.opened[key][task] = part[_FILE]
+                self.position[key][task] = 0
+        else:
+            part[_FILE] = self.opened[key][task]
+        self._sizes(operation, values, part)
+        offset, size = part[_OFFSET], part[_BYTES]
+        if "offset" in operation.values:
+            offset[:] = evaluated(operation.values["offset"], values)
+            _refuse_where(offset < 0, offset, part, operation.values["offset"], "the offset is below 0")
+        elif kind.moves or not operation.values:
+            offset[:] = self.position[key][task]
+        if kind.moves_position:
+            reach = int(offset.max()) + int(size.max()) * len(size)
+            _refuse_where(
+                np.full(len(size), reach > _MOST_BYTES),
+                size,
+                part,
+                operation.values["size"],
+                "the file would have 2**63 bytes or more",
+            )
+            offset += _before_each(task, size)
+        if kind.moves:
+            self._lay_pieces(operation, values, part)
+        if kind.sets_position:
+            self.position[key][task] = offset
+        elif kind.moves_position:
+            self.position[key][task] = offset + size
+
+    def _follow_state(self, operation: Operation, key: str, task: np.ndarray) -> None:
+        kind, state = operation.kind, self.state[key]
+        allowed = np.isin(state[task], [int(one) for one in kind.before])
+        if kind.after is not None:
+            again = np.concatenate([[False], task[1:] == task[:-1]])
+            if kind.after not in kind.before and again.any() and allowed.all():
+                state[task] = kind.after
+                allowed = ~again
+        if not allowed.all():
+            wrong = int(task[np.argmin(allowed)])
+            call = operation.call.partition(".")[2]
+            raise EnsioError(
+                f"{operation.where}: task {wrong + self.first} makes {call} on {key}, "
+                f"{_state_told(FileState(int(state[wrong])), opens=FileState.CLOSED in kind.before)}"
+            )
+        if kind.after is not None:
+            state[task] = kind.after
+
+    def _named(
+        self, operation: Operation, key: str, values: Mapping[str, Number], ranks: np.ndarray
+    ) -> np.ndarray:
+        """The number of the file that is named by its path."""
+        files = self.expansion.files
+        if "index" not in operation.values:
+            return files.first[key] + ranks * self.expansion.pattern.files[key].one_a_task
+        expression = operation.values["index"]
+        index = np.broadcast_to(evaluated(expression, values), len(ranks))
+        wrong = (index < 0) | (index >= files.counts[key])
+        if wrong.any():
+            bad = int(np.argmax(wrong))
+            raise EnsioError(
+                f'{expression.where}: "{expression.text}" is {index[bad]} for task {ranks[bad]}: '
+                f"[files.{key}] has the numbers 0 to {files.counts[key] - 1}"
+            )
+        return files.first[key] + index
+
+    def _sizes(self, operation: Operation, values: Mapping[str, Number], part: np.ndarray) -> None:
+        if "duration_ns" in operation.values:
+            expression = operation.values["duration_ns"]
+            part[_BYTES] = evaluated(expression, values)
+            _refuse_where(part[_BYTES] < 0, part[_BYTES], part, expression, "the duration is below 0")
+        if "size" not in operation.values:
+            return
+        expression, least = operation.values["size"], operation.kind.smallest_size
+        part[_BYTES] = evaluated(expression, values)
+        told = f"the size is below {least} byte" + "s" * (least != 1)
+        _refuse_where(part[_BYTES] < least, part[_BYTES], part, expression, told)
+
+    def _lay_pieces(self, operation: Operation, values: Mapping[str, Number], part: np.ndarray) -> None:
+        """Checks that a call's pieces are equal, in order, apart from each other and within a file."""
+        given, size = operation.values, part[_BYTES]
+        for column, key in (
+            (_PIECES, "pieces"),
+            (_STRIDE, "stride"),
+            (_PLANES, "planes"),
+            (_PLANE_STRIDE, "plane_stride"),
+        ):
+            if key in given:
+                part[column] = evaluated(given[key], values)
+                least = 1 if key in ("pieces", "planes") else 0
+                _refuse_where(
+                    part[column] < least, part[column], part, given[key], f"it must be at least {least}"
+                )
+        reach = part[_OFFSET].astype(float) + size
+        if given.keys() & {"pieces", "planes"}:
+            pieces, planes = part[_PIECES], part[_PLANES]
+            _refuse_where(
+                (pieces.astype(float) * planes > size) & (size > 0)
+                | (size % np.maximum(pieces * planes, 1) != 0),
+                size,
+                part,
+                given["size"],
+                "it cannot be divided into so many pieces of equal length",
+            )
+            length = size // np.maximum(pieces * planes, 1)
+            apart = np.where(pieces > 1, part[_STRIDE] - length, 0)
+            if "stride" in given:
+                _refuse_where(
+                    (apart < 0) & (size > 0), part[_STRIDE], part, given["stride"], "the pieces overlap"
+                )
+            plane = (pieces - 1).astype(float) * part[_STRIDE] + length
+            if "plane_stride" in given:
+                _refuse_where(
+                    (planes > 1) & (part[_PLANE_STRIDE] < plane) & (size > 0),
+                    part[_PLANE_STRIDE],
+                    part,
+                    given["plane_stride"],
+                    "the planes overlap",
+                )
+            reach = part[_OFFSET] + (planes - 1).astype(float) * part[_PLANE_STRIDE] + plane
+        too_far = (reach >= 2.0**63) | (part[_OFFSET] > _MOST_BYTES - size)
+        _refuse_where(too_far, size, part, given["size"], "the file would have 2**63 bytes or more")
+
+    def _peers(
+        self, operation: Operation, values: Mapping[str, Number], ranks: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """To whom senders send, and how many bytes."""
+        to, size = operation.values["to"], operation.values["size"]
+        peer = np.broadcast_to(evaluated(to, values), len(ranks))
+        sent = np.broadcast_to(evaluated(size, values), len(ranks))
+        for wrong, value, expression, what in (
+            ((peer < 0) | (peer >= self.expansion.tasks), peer, to, "there is no such task to receive it"),
+            (sent < 1, sent, size, "the size is below 1 byte"),
+        ):
+            if wrong.any():
+                bad = int(np.argmax(wrong))
+                raise EnsioError(
+                    f'{expression.where}: "{expression.text}" is {value[bad]} for task {ranks[bad]}: {what}'
+                )
+        return peer, sent
+
+    def _received(self, operation: Operation, names: Mapping[str, Number], step: int) -> Iterator[np.ndarray]:
+        """What the tasks of this block receive, whoever sends it."""
+        for first in range(0, self.expansion.tasks, _SENDERS_AT_ONCE):
+            values = _who_calls(operation, names, first, min(first + _SENDERS_AT_ONCE, self.expansion.tasks))
+            senders = values["rank"]
+            assert isinstance(senders, np.ndarray)
+            if not len(senders):
+                continue
+            peer, sent = self._peers(operation, values, senders)
+            own = np.flatnonzero((peer >= self.first) & (peer < self.end))
+            part = np.zeros((11, len(own)), dtype=np.int64)
+            part[_RANK], part[_OFFSET], part[_BYTES] = peer[own], senders[own], -sent[own]
+            part[_STEP], part[_FILE], part[_PIECES], part[_PLANES] = step, -1, 1, 1
+            part[_OPERATION], part[_CALL] = self.expansion.evaluate_numbers(operation)
+            yield part
+
+
+def _who_calls(operation: Operation, names: Mapping[str, Number], first: int, end: int) -> dict[str, Number]:
+    """The names' values with `rank` and `call` for each call that is made, sorted by rank."""
+    times = evaluate_count(operation.times, names, "times")
+    ranks = np.arange(first, end, dtype=np.int64)
+    for_task, for_call = operation.when.parted("call")
+    if for_task:
+        ranks = ranks[holds(for_task, {**names, "rank": ranks}, len(ranks))]
+    call: Number = 0
+    if times != 1:
+        call = np.tile(np.arange(times, dtype=np.int64), len(ranks))
+        ranks = np.repeat(ranks, times)
+    if for_call and len(ranks):
+        makes = holds(for_call, {**names, "rank": ranks, "call": call}, len(ranks))
+        ranks = ranks[makes]
+        call = call[makes] if isinstance(call, np.ndarray) else call
+    return {**names, "rank": ranks, "call": call}
+
+
+def holds(condition: Expression, names: Mapping[str, Number], count: int) -> np.ndarray:
+    """Where a condition is not 0, shape (count,)."""
+    return np.broadcast_to(evaluated(condition, names) != 0, count)
+
+
+def evaluated(expression: Expression, names: Mapping[str, Number]) -> np.ndarray:
+    return np.asarray(expression.evaluate(names), dtype=np.int64)
+
+
+def _before_each(task: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Bytes that the same task moved in the calls before each one; tasks are sorted."""
+    before = np.cumsum(size) - size
+    starts = np.flatnonzero(np.concatenate([[True], task[1:] != task[:-1]]))
+    return before - np.repeat(before[starts], np.diff(np.append(starts, len(task))))
+
+
+def _state_told(state: FileState, opens: bool) -> str:
+    if state is FileState.CLOSED:
+        return "which is not open there"
+    if state is FileState.DATASET:
+        return "whose dataset is still open there"
+    return "which is already open there" if opens else "whose dataset is not open there"
+
+
+def _refuse_where(
+    wrong: np.ndarray, value: np.ndarray, part: np.ndarray, expression: Expression, what: str
+) -> None:
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise EnsioError(
+            f'{expression.where}: "{expression.text}" is {value[first]} for task {part[_RANK][first]}: {what}'
+        )

@@ -1,0 +1,104 @@
+"""Tables of a TOML file whose keys are checked, with messages that name the line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ensembles.model.errors import EnsioError
+from ensembles.workloads.patterns.expressions import Expression, parse
+
+Keys = tuple[str | int, ...]
+
+_HEADER = re.compile(r"\s*(\[\[?)\s*([A-Za-z0-9_.\- ]+?)\s*\]\]?\s*(#.*)?$")
+_ASSIGNMENT = re.compile(r"""\s*["']?([A-Za-z0-9_.-]+)["']?\s*=""")
+
+
+class Lines:
+    """Line numbers of the tables and keys of a TOML text, as far as each key stands on a line of its own.
+
+    A place is a tuple of keys and, in arrays of tables, numbers from 0: ``("phases", 1, "operations", 0,
+    "size")``.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._lines: dict[Keys, int] = {}
+        counts: dict[Keys, int] = {}
+        table: Keys = ()
+        for number, line in enumerate(text.splitlines(), 1):
+            if header := _HEADER.match(line):
+                table = self._enter(header[2].split("."), header[1] == "[[", counts)
+                for depth in range(1, len(table) + 1):
+                    self._lines.setdefault(table[:depth], number)
+            elif assignment := _ASSIGNMENT.match(line):
+                self._lines.setdefault((*table, assignment[1]), number)
+
+    @staticmethod
+    def _enter(names: Sequence[str], is_array: bool, counts: dict[Keys, int]) -> Keys:
+        """The place of a table, with the number of each array of tables on the way to it."""
+        place: Keys = ()
+        for depth, name in enumerate(names, 1):
+            place = (*place, name.strip())
+            if is_array and depth == len(names):
+                counts[place] = counts.get(place, 0) + 1
+            if place in counts:
+                place = (*place, counts[place] - 1)
+        return place
+
+    def find(self, keys: Sequence[str | int]) -> int | None:
+        """The line of a place, or of the nearest place around it that is known; None if there is none."""
+        place = tuple(keys)
+        while place and place not in self._lines:
+            place = place[:-1]
+        return self._lines.get(place)
+
+
+Place = tuple[str | int, ...]
+"""Keys and numbers on the way to something: ``("phases", 0, "name")``."""
+
+
+class Tables:
+    """Looks into parsed TOML, and knows where each piece of it stands."""
+
+    def __init__(self, path: Path, lines: Lines) -> None:
+        self.path = path
+        self.lines = lines
+
+    def where(self, *keys: str | int) -> str:
+        line = self.lines.find(keys)
+        return f"{self.path}:{line}" if line else str(self.path)
+
+    def keys(
+        self,
+        entry: Mapping[str, Any],
+        keys: Place,
+        required: Iterable[str],
+        optional: Iterable[str] = (),
+        of: str = "",
+    ) -> None:
+        allowed = (*required, *optional)
+        for key in entry:
+            if key not in allowed:
+                raise EnsioError(
+                    f'{self.where(*keys, key)}: "{key}" is not a key{of}: it may be {", ".join(allowed)}'
+                )
+        for key in required:
+            if key not in entry:
+                raise EnsioError(f"{self.where(*keys)}: the key {key}{of} is missing")
+
+    def text(self, entry: Mapping[str, Any], keys: Place, key: str) -> str:
+        if not isinstance(entry[key], str):
+            raise EnsioError(f"{self.where(*keys, key)}: {key} must be text in quotes")
+        return entry[key]
+
+    def table(self, content: Mapping[str, Any], key: str) -> dict[str, Any]:
+        if not isinstance(content[key], dict):
+            raise EnsioError(f"{self.where(key)}: {key} must be a table")
+        return content[key]
+
+    def expression(
+        self, entry: Mapping[str, Any], keys: Place, key: str, default: int | None = None
+    ) -> Expression:
+        return parse(entry.get(key, default), self.where(*keys, key))

@@ -1,0 +1,6 @@
+"""Patterns on a model of a parallel file system, in virtual time (docs/reference/simulation.md)."""
+
+from ensembles.workloads.simulation.models import Model, read_model
+from ensembles.workloads.simulation.simulate import SimulationResult, simulate
+
+__all__ = ["Model", "SimulationResult", "read_model", "simulate"]

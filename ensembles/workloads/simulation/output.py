@@ -1,0 +1,183 @@
+"""What ``ensio-simulate`` wrote, as sources of runs: with all events, or with what they add up to
+(testbed/simulate/output.h tells the files)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.model.metadata import RunMetadata
+from ensembles.model.regions import KINDS, RegionTable
+from ensembles.summaries.cells import CELL_DTYPES, CellSummary
+from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
+from ensembles.summaries.ranktable import RankTable
+
+EVENT = np.dtype(
+    [
+        ("offset", "i8"),
+        ("requested", "u8"),
+        ("moved", "i8"),
+        ("start", "i8"),
+        ("duration", "i8"),
+        ("rank", "u4"),
+        ("file", "u4"),
+        ("call", "u2"),
+        ("depth", "u1"),
+        ("carried", "u1"),
+        ("cell", "u4"),  # only of the longest calls
+    ]
+)
+"""struct output_event."""
+
+_HEAD = "ensio-simulation 1"
+
+OTHER_VERSION = "ensio-simulate is of another version than this ensio: build both again with ./dev setup"
+
+
+@dataclass(frozen=True)
+class Text:
+    """The file ``text``.
+
+    Attributes
+    ----------
+    tasks, tasks_per_node, events, model_calls : int
+    end_ns : int
+        When the last task was done.
+    calls : tuple of Call
+    steps : tuple of (str, int)
+        Name of the phase and number of the repetition of each step.
+    files : list of str
+        Index 0: none.
+    """
+
+    tasks: int
+    tasks_per_node: int
+    events: int
+    model_calls: int
+    end_ns: int
+    calls: tuple[Call, ...]
+    steps: tuple[tuple[str, int], ...]
+    files: list[str]
+
+    @classmethod
+    def read(cls, folder: Path) -> Text:
+        """Read it from the program's folder."""
+        lines = iter((folder / "text").read_text("utf-8", "surrogateescape").splitlines())
+        if next(lines) != _HEAD:
+            raise EnsioError(OTHER_VERSION)
+
+        def number(key: str) -> int:
+            found, value = next(lines).split(" ", 1)
+            if found != key:
+                raise EnsioError(OTHER_VERSION)
+            return int(value)
+
+        next(lines), next(lines)  # mode and seed, which whoever started it knows
+        tasks, per_node = number("tasks"), number("tasks_per_node")
+        end_ns, events, model_calls = number("end_ns"), number("events"), number("model_calls")
+        calls = tuple(Call(*next(lines).split(" ")) for _ in range(number("calls")))
+        steps = tuple(next(lines).rsplit(" ", 1) for _ in range(number("steps")))
+        files = ["", *(next(lines) for _ in range(number("files")))]
+        named = tuple((phase, int(repetition)) for phase, repetition in steps)
+        return cls(tasks, per_node, events, model_calls, end_ns, calls, named, files)
+
+
+def phase_starts_ns(folder: Path) -> np.ndarray:
+    """When each step began, then when the last ended: int64, shape (steps + 1,)."""
+    return np.fromfile(folder / "phases", "i8")
+
+
+def plan_regions(folder: Path, text: Text) -> RegionTable:
+    """The steps as phases: all tasks begin each together, as they leave the barrier before it."""
+    starts = phase_starts_ns(folder)
+    names = list(dict.fromkeys(phase for phase, _ in text.steps))
+    number = np.array([names.index(phase) for phase, _ in text.steps], "u4")
+    steps, n = len(number), len(number) * text.tasks
+    columns = {
+        "rank": np.repeat(np.arange(text.tasks, dtype="u4"), steps),
+        "thread": np.zeros(n, "u2"),
+        "kind": np.full(n, KINDS.index("phase"), "u1"),
+        "name": np.tile(number, text.tasks),
+        "start": np.tile(starts[:-1], text.tasks),
+        "duration": np.tile(np.diff(starts), text.tasks),
+        "ended": np.ones(n, "u1"),
+    }
+    return RegionTable(columns, names)
+
+
+class SimulatedTrace:
+    """All events, as `ensembles.readers.foreign.common.import_table.ImportedSource` wants them."""
+
+    def __init__(self, folder: Path, text: Text, metadata: RunMetadata) -> None:
+        self._folder = folder
+        self._text = text
+        self.metadata = metadata
+
+    def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
+        """Columns, in the order in which the calls completed."""
+        with (self._folder / "events").open("rb") as file:
+            while len(rows := np.fromfile(file, EVENT, max_events)):
+                yield {name: rows[name].astype(COLUMNS[name]) for name in EVENT.names or () if name != "cell"}
+
+    def regions(self) -> RegionTable:
+        """The phases."""
+        return plan_regions(self._folder, self._text)
+
+    def summary(self) -> CellSummary | None:
+        """It follows from the events."""
+        return None
+
+    def ranks(self) -> RankTable | None:
+        """They follow from the events."""
+        return None
+
+
+class SimulatedProfile:
+    """What all calls add up to, without an event, as `ensembles.writers.tracefile.tracefile` wants it."""
+
+    is_complete = True
+    capacity = 0
+
+    def __init__(self, folder: Path, text: Text, metadata: RunMetadata) -> None:
+        self._folder = folder
+        self._text = text
+        self.metadata = metadata
+        self.spool_identities: dict[str, tuple[int, int]] = {}
+
+    def chunks(self, max_events: int) -> Iterator[Events]:
+        """There are none."""
+        return iter(())
+
+    def regions(self) -> RegionTable:
+        """The phases."""
+        return plan_regions(self._folder, self._text)
+
+    def summary(self) -> CellSummary:
+        """What all calls add up to, by call, size class and ordinal class."""
+        cells = np.fromfile(self._folder / "cells", list(CELL_DTYPES.items()))
+        bins = np.fromfile(self._folder / "bins", "i8").reshape(-1, 3).T
+        longest = np.fromfile(self._folder / "longest", EVENT)
+        arrays: dict[str, np.ndarray] = {name: cells[name] for name in CELL_DTYPES}
+        arrays |= dict(zip(("bin_cell", "bin", "bin_count"), bins, strict=True))
+        arrays["longest_cell"] = longest["cell"].astype(np.int64)
+        missing = np.zeros(len(longest), np.int64)
+        for name, dtype in COLUMNS.items():
+            column = longest[name] if name in (EVENT.names or ()) else missing
+            arrays[f"longest_{name}"] = column.astype(dtype)
+        summary = CellSummary(self._text.calls, self._text.files)
+        # Merging puts the cells, which come in the order of their first calls, into that of their keys.
+        summary.merge(CellSummary.from_arrays(arrays, self._text.calls, self._text.files))
+        return summary
+
+    def ranks(self) -> RankTable:
+        """The same by rank and function."""
+        rows = np.memmap(self._folder / "ranks", "i8", "r").reshape(-1, len(RANK_COLUMNS))
+        table = RankTable(self._text.calls)
+        for number, name in enumerate(RANK_COLUMNS):
+            setattr(table, name, np.ascontiguousarray(rows[:, number]))
+        return table

@@ -1,0 +1,224 @@
+"""Scenarios: simulated runs in which a cause of slow I/O was planted, with an answer sheet.
+
+A scenario is a TOML file: a pattern, a model, and what makes the run slow: faults of the model, parameters of
+the pattern, or both. At strength 0 nothing is planted, and it is the healthy run to compare with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ensembles.files.toml_files import read_toml
+from ensembles.model.errors import EnsioError
+from ensembles.recorder.install_paths import install_prefixes
+from ensembles.workloads.patterns import expand, read_pattern
+from ensembles.workloads.patterns.toml_tables import Lines, Tables
+from ensembles.workloads.simulation.models import read_model
+from ensembles.workloads.simulation.simulate import SimulationResult, simulate
+
+TRUTH_FILE = "truth.json"
+
+_PATTERNS = "patterns"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A run with a planted cause.
+
+    Attributes
+    ----------
+    name : str
+        Of the file, without its ending.
+    path : Path
+    title : str
+    cause : str or None
+        The id of the finding that is right; None: the run is healthy.
+    pattern, model : str
+        Names or paths.
+    parameters : mapping of str to int or str
+        Of the pattern, planted or not.
+    planted : mapping of str to (int, int)
+        Parameters of the pattern at strength 0 and at strength 1.
+    faults : mapping of str to float
+        Strengths of the model's faults at strength 1.
+    """
+
+    name: str
+    path: Path
+    title: str
+    cause: str | None
+    pattern: str
+    model: str
+    parameters: Mapping[str, int | str]
+    planted: Mapping[str, tuple[int, int]]
+    faults: Mapping[str, float]
+
+    def overrides(self, strength: float, tasks: int | None = None) -> dict[str, int | str]:
+        """The pattern's parameters at a strength.
+
+        Raises
+        ------
+        EnsioError
+            A parameter would be below 0.
+        """
+        values = dict(self.parameters)
+        for name, (without, with_) in self.planted.items():
+            value = round(without + strength * (with_ - without))
+            if value < 0:
+                raise EnsioError(
+                    f"{self.path}: at strength {strength:g} {name} would be {value}: choose another"
+                )
+            values[name] = value
+        if tasks is not None:
+            values["tasks"] = tasks
+        return values
+
+    def scenario_seed(self, seed: int) -> int:
+        """The seed of this scenario in a set that is drawn with `seed`: another one for each."""
+        return int.from_bytes(hashlib.sha256(f"{seed} {self.name}".encode()).digest()[:8], "little")
+
+
+def scenario_folders() -> list[Path]:
+    """Where scenarios may lie, best first."""
+    return [
+        folder
+        for prefix in install_prefixes()
+        if (folder := prefix / "share" / "ensio" / "scenarios").is_dir()
+    ]
+
+
+def read_scenarios() -> list[Scenario]:
+    """All that come with ensio, by name.
+
+    Raises
+    ------
+    EnsioError
+        There are none, or one of them makes no sense.
+    """
+    for folder in scenario_folders():
+        if paths := sorted(folder.glob("*.toml")):
+            return [read_scenario(path) for path in paths]
+    raise EnsioError(
+        "no scenarios are installed: build them with ./dev setup, or put the bin folder of an installation "
+        "on PATH"
+    )
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Read a scenario.
+
+    Raises
+    ------
+    EnsioError
+        A key is wrong or missing; names the file and the line.
+    """
+    text, content = read_toml(path)
+    tables = Tables(path, Lines(text))
+    tables.keys(content, (), ("title", "pattern", "model"), ("cause", "parameters", "planted", "fault"))
+    texts = {
+        key: tables.text(content, (), key) for key in ("title", "pattern", "model", "cause") if key in content
+    }
+    parameters, planted, faults = (_table(tables, content, key) for key in ("parameters", "planted", "fault"))
+    for name, value in parameters.items():
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise EnsioError(
+                f"{tables.where('parameters', name)}: {name} must be a whole number or an expression"
+            )
+    for name, strength in faults.items():
+        if isinstance(strength, bool) or not isinstance(strength, (int, float)):
+            raise EnsioError(f"{tables.where('fault', name)}: the strength of {name} must be a number")
+    if "cause" in texts and not (planted or faults):
+        raise EnsioError(f"{tables.where('cause')}: a cause must be planted: by [planted.NAME] or by [fault]")
+    return Scenario(
+        path.stem,
+        path,
+        texts["title"],
+        texts.get("cause"),
+        texts["pattern"],
+        texts["model"],
+        parameters,
+        {name: _ends(tables, name, entry) for name, entry in planted.items()},
+        {name: float(strength) for name, strength in faults.items()},
+    )
+
+
+def _table(tables: Tables, content: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = content.get(key, {})
+    if not isinstance(value, dict):
+        raise EnsioError(f"{tables.where(key)}: {key} must be a table, [{key}]")
+    return value
+
+
+def _ends(tables: Tables, name: str, entry: Any) -> tuple[int, int]:
+    if not isinstance(entry, dict):
+        raise EnsioError(
+            f"{tables.where('planted', name)}: {name} must be a table with the keys without and with"
+        )
+    tables.keys(entry, ("planted", name), ("without", "with"))
+    for key, value in entry.items():
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise EnsioError(f"{tables.where('planted', name, key)}: {key} must be a whole number")
+    return entry["without"], entry["with"]
+
+
+def run_scenario(
+    scenario: Scenario,
+    directory: Path,
+    find_pattern: Callable[[str], Path],
+    seed: int = 0,
+    strength: float = 1.0,
+    tasks: int | None = None,
+    model: str | None = None,
+) -> SimulationResult:
+    """Make the run of a scenario and its answer sheet (`TRUTH_FILE`).
+
+    Parameters
+    ----------
+    scenario : Scenario
+    directory : Path
+        An empty folder, which becomes the run directory.
+    find_pattern : callable
+        Name → the file of a pattern that does not lie beside the scenario.
+    seed : int
+        Of the set: see `Scenario.scenario_seed`.
+    strength : float
+        0: nothing is planted, and the answer is that there is no cause.
+    tasks, model
+        In place of the scenario's own.
+
+    Raises
+    ------
+    EnsioError
+        It cannot be simulated.
+    """
+    beside = scenario.path.parent / _PATTERNS / f"{scenario.pattern}.toml"
+    pattern = read_pattern(beside if beside.is_file() else find_pattern(scenario.pattern))
+    plan = expand(pattern, scenario.overrides(strength, tasks))
+    faults = {name: usual * strength for name, usual in scenario.faults.items()}
+    of_model = read_model(model or scenario.model, [f"{name}={value!r}" for name, value in faults.items()])
+    drawn = scenario.scenario_seed(seed)
+    result = simulate(plan, of_model, directory, pattern.name, drawn)
+    truth = {
+        "cause": scenario.cause if strength else None,
+        "scenario": scenario.name,
+        "title": scenario.title,
+        "pattern": pattern.name,
+        "model": of_model.name,
+        "faults": faults,
+        "parameters": dict(plan.parameters),
+        "strength": strength,
+        "tasks": result.tasks,
+        "seed": seed,
+        "span_s": result.span_s,
+    }
+    path = directory / TRUTH_FILE
+    try:
+        path.write_text(json.dumps(truth, indent=2) + "\n", "utf-8")
+    except OSError as error:
+        raise EnsioError(f"{path} cannot be written: {error.strerror}") from error
+    return result

@@ -1,0 +1,178 @@
+"""A pattern in virtual time, on a model of a parallel file system, as a run like any other."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ensembles.files.names import TRACE_FILE
+from ensembles.model.errors import EnsioError
+from ensembles.model.metadata import Mount, Process, RunMetadata
+from ensembles.workloads.patterns import Plan
+from ensembles.workloads.simulation.models import Model
+from ensembles.workloads.simulation.output import SimulatedProfile, SimulatedTrace, Text, phase_starts_ns
+from ensembles.workloads.simulation.program import program, run_program
+
+MODES = ("trace", "profile")
+
+DATA_FOLDER = "/simulated"
+"""Where the files of simulated programs are said to lie: no such folder is needed."""
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """What a simulation came to.
+
+    Attributes
+    ----------
+    directory : Path
+        The run directory.
+    tasks, nodes, events, model_calls : int
+        `events` are the calls that a recorder would have seen, `model_calls` those that reached the model.
+    span_s : float
+        From the beginning to the end of the last task, virtual.
+    steps : list of (str, int, float)
+        Phase, repetition and length in seconds of each step of the pattern, barrier included.
+    """
+
+    directory: Path
+    tasks: int
+    nodes: int
+    events: int
+    model_calls: int
+    span_s: float
+    steps: list[tuple[str, int, float]]
+
+
+def simulate(
+    plan: Plan,
+    model: Model,
+    directory: Path,
+    name: str = "pattern",
+    seed: int = 0,
+    mode: str = "trace",
+    command: Sequence[str] = (),
+) -> SimulationResult:
+    """Go through a plan on a model, and write the run.
+
+    Parameters
+    ----------
+    plan : Plan
+        Where its pattern does not say how many tasks a node has, the model does.
+    model : Model
+    directory : Path
+        An empty folder for the run.
+    name : str
+        Of the pattern.
+    seed : int
+        From 0 to 2**64 - 1. The same plan, model and seed give the same events.
+    mode : {"trace", "profile"}
+        All events, or what they add up to.
+    command : sequence of str
+        How it was asked for.
+
+    Raises
+    ------
+    EnsioError
+        The plan or the model cannot be used, or there is no room for the result.
+    """
+    if "tasks_per_node" not in plan.parameters:
+        plan = replace(plan, tasks_per_node=model.tasks_per_node)
+    # Beside the result: of that folder's size something is known, of /tmp nothing.
+    with tempfile.TemporaryDirectory(prefix=".ensio-simulate-", dir=directory) as scratch:
+        folder = Path(scratch)
+        plan_path, settings_path, output = folder / "plan", folder / "settings", folder / "output"
+        output.mkdir()
+        plan.write(plan_path, Path(DATA_FOLDER), seed)
+        try:
+            settings_path.write_text(model.with_tasks_per_node(plan.tasks_per_node).settings_text())
+        except OSError as error:
+            raise EnsioError(f"{settings_path} cannot be written: {error.strerror}") from error
+        run_program(plan_path, settings_path, seed, mode, output)
+        plan_path.unlink()
+        text = Text.read(output)
+        metadata = _metadata(text, model, name, seed, mode, command)
+        _write(output, text, metadata, directory / TRACE_FILE)
+        starts = phase_starts_ns(output)
+    lengths = (np.diff(starts) / 1e9).tolist()
+    steps = [(phase, number, length) for (phase, number), length in zip(text.steps, lengths, strict=True)]
+    nodes = -(-text.tasks // text.tasks_per_node)
+    return SimulationResult(
+        directory, text.tasks, nodes, text.events, text.model_calls, text.end_ns / 1e9, steps
+    )
+
+
+def _write(output: Path, text: Text, metadata: RunMetadata, path: Path) -> None:
+    from ensembles.readers.foreign.common.import_table import ImportedSource
+    from ensembles.writers.tracefile.tracefile import write_trace_file
+
+    source: ImportedSource | SimulatedProfile
+    if metadata.mode == "profile":
+        source = SimulatedProfile(output, text, metadata)
+    else:
+        source = ImportedSource(str(path), SimulatedTrace(output, text, metadata))
+    try:
+        write_trace_file(source, str(path), follow=False)
+    except OSError as error:
+        raise EnsioError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _metadata(
+    text: Text, model: Model, name: str, seed: int, mode: str, command: Sequence[str]
+) -> RunMetadata:
+    nodes = -(-text.tasks // text.tasks_per_node)
+    hosts = [f"node{number:05}" for number in range(nodes)]
+    origin_ns = time.time_ns()
+    end_ns = origin_ns + text.end_ns
+    user, words, executable = str(os.getuid()), tuple(command) or (name,), f"{DATA_FOLDER}/bin/{name}"
+    processes = [
+        Process(
+            rank=rank,
+            host=hosts[rank // text.tasks_per_node],
+            pid=rank + 2,
+            parent_pid=1,
+            program=executable,
+            command=words,
+            cwd=DATA_FOLDER,
+            user=user,
+            start_unix_ns=origin_ns,
+            end_unix_ns=end_ns,
+            ended=True,
+            threads=1,
+            first_thread=0,
+            dropped_events=0,
+            excluded_calls=0,
+            lost_calls=0,
+            source="",
+        )
+        for rank in range(text.tasks)
+    ]
+    faults = model.faults_text()
+    return RunMetadata(
+        tasks=text.tasks,
+        threads=text.tasks,
+        origin_unix_ns=origin_ns,
+        calls=text.calls,
+        files=text.files,
+        processes=processes,
+        notes=[],
+        mode=mode,
+        launcher="ensio simulate",
+        recorder=f"{program().name} (simulated)",
+        hosts=hosts,
+        clock_error_s=0.0,
+        user=user,
+        environment={
+            "ENSIO_SIMULATED_PATTERN": name,
+            "ENSIO_SIMULATED_MODEL": model.name,
+            "ENSIO_SIMULATED_FAULTS": faults,
+            "ENSIO_SIMULATED_SEED": str(seed),
+        },
+        mounts={hosts[0]: (Mount(DATA_FOLDER, "simulated", model.name),)},
+    )

@@ -1,0 +1,1 @@
+"""Formats of other programs: OTF2, Parquet, Perfetto, text."""

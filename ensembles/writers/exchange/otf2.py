@@ -1,0 +1,245 @@
+"""Writes OTF2 archives, which Vampir and other tools for traces open: by way of ``ensio-otf2``, in blocks."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import stat
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ensembles.files.atomic_write import atomic_write_folder
+from ensembles.files.readership import find_readership
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS, Call
+from ensembles.model.regions import COLUMNS as REGION_COLUMNS
+from ensembles.recorder import otf2_program as link
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+PARADIGMS = {"posix": "POSIX", "stdio": "ISOC", "mpiio": "MPI-IO", "hdf5": "HDF5"}
+"""Names that OTF2 has for our layers. Other layers go by their own; waiting in MPI is no I/O."""
+
+NO_IO = ("mpisync", "program", "unknown", "")
+"""Layers that are no I/O paradigms."""
+
+NAME = "traces"
+"""Of the archive within its folder: ``traces.otf2``, as Score-P calls it."""
+
+_NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_")
+_SPLIT = "_begin"
+_COLLECTIVE = ("_all", "_ordered")
+_DELETES = ("unlink", "unlinkat", "remove", "MPI_File_delete")
+_BYTES_A_CALL = 60
+_BLOCK_EVENTS = 1 << 18
+
+
+class Cost(NamedTuple):
+    """What an archive takes, before it is written.
+
+    Attributes
+    ----------
+    files : int
+        Two a location, and two for all.
+    size_bytes : int
+        About.
+    """
+
+    files: int
+    size_bytes: int
+
+
+class Written(NamedTuple):
+    """What was written.
+
+    Attributes
+    ----------
+    anchor : str
+        The file to open.
+    locations, handles : int
+    late_calls : int
+        Calls whose records stand later in the archive than they began; an attribute tells when.
+    """
+
+    anchor: str
+    locations: int
+    handles: int
+    late_calls: int
+
+
+def estimate_cost(run: Run, ranks_per_location: int = 1) -> Cost:
+    """What `write_otf2` would take, without a look at the events."""
+    locations = (
+        max(run.threads, run.tasks) if ranks_per_location == 1 else -(-run.tasks // ranks_per_location)
+    )
+    return Cost(2 * locations + 2, run.most_events * _BYTES_A_CALL)
+
+
+def write_otf2(run: Run, path: str, ranks_per_location: int = 1) -> Written:
+    """Write a run as an OTF2 archive: a folder that appears under its name when it is whole.
+
+    Parameters
+    ----------
+    run : Run
+    path : str
+        The folder; there must be nothing there yet.
+    ranks_per_location : int
+        1: each thread of each rank is a location of its own, with a file of its own. More: so many ranks
+        share one; their calls are told apart by attributes alone, and viewers show them in one row.
+
+    Raises
+    ------
+    EnsioError
+        There is something at `path`, it cannot be written, a file of the run cannot be read any more, or
+        there is no ``ensio-otf2``.
+    """
+    if ranks_per_location < 1:
+        raise ValueError("a location is of one rank at least")
+    tool = link.program()
+    path = os.path.normpath(path)
+    if os.path.lexists(path):
+        raise EnsioError(f"{path} is there already: name a folder that does not exist yet")
+    try:
+        with atomic_write_folder(path, find_readership(run.path)) as folder:
+            told = _written_by(tool, run, folder, ranks_per_location, path)
+    except OSError as error:
+        raise EnsioError(f"{path} cannot be made: {error.strerror or error}") from error
+    anchor = os.path.join(path, f"{NAME}.otf2")
+    return Written(anchor, told["locations"], told["handles"], told["late"])
+
+
+def _written_by(tool: str, run: Run, folder: int, ranks_per_location: int, path: str) -> dict[str, int]:
+    allowed = stat.S_IMODE(os.fstat(folder).st_mode)
+    with (
+        tempfile.TemporaryFile() as answer,
+        tempfile.TemporaryFile() as complaint,
+        subprocess.Popen(
+            [tool, "write", f"/proc/self/fd/{folder}", NAME],
+            stdin=subprocess.PIPE,
+            stdout=answer,
+            stderr=complaint,
+            pass_fds=[folder],
+            umask=0o777 & ~allowed,
+        ) as process,
+    ):
+        assert process.stdin is not None
+        link.widen(process.stdin)
+        try:
+            _tell(process.stdin, run, ranks_per_location)
+            process.stdin.close()
+        except BrokenPipeError:
+            pass
+        except BaseException:
+            process.kill()
+            raise
+        if process.wait() != 0:
+            complaint.seek(0)
+            reason = complaint.read(1000).decode("utf-8", "replace").strip() or "it was killed"
+            raise EnsioError(f"{path} could not be written: {reason}")
+        answer.seek(0)
+        return {
+            name: int(number)
+            for name, number in (line.split() for line in answer.read().decode().splitlines())
+        }
+
+
+def _tell(pipe: IO[bytes], run: Run, ranks_per_location: int) -> None:
+    """All that the program needs, in the order in which it wants it."""
+    tasks = max(run.tasks, 1)
+    _send(pipe, link.SETTINGS_KIND, 1, link.SETTINGS.pack(run.origin_unix_ns, ranks_per_location, 0))
+    _send(pipe, link.RUN_KIND, 1, json.dumps(_facts_of(run)).encode())
+    _send_texts(pipe, link.CALLS_KIND, [_words_of(call) for call in run.calls])
+    _send_texts(pipe, link.FILES_KIND, [[name] for name in run.files])
+    _send_texts(pipe, link.PROPERTIES_KIND, _file_properties(run))
+    _send_texts(pipe, link.HOSTS_KIND, [[host] for host in _hosts_of(run, tasks)])
+    processes = [
+        [str(max(process.rank, 0)), json.dumps(dataclasses.asdict(process))] for process in run.processes
+    ]
+    _send_texts(pipe, link.PROCESSES_KIND, processes)
+    _send_texts(pipe, link.NAMES_KIND, [[name] for name in run.regions.names])
+    for low in range(0, len(run.regions), _BLOCK_EVENTS):
+        _send_columns(pipe, link.REGIONS_KIND, run.regions[low : low + _BLOCK_EVENTS].columns, REGION_COLUMNS)
+    for events in run.chunks(_BLOCK_EVENTS):
+        _send_columns(pipe, link.EVENTS_KIND, events.columns, COLUMNS)
+    _send(pipe, link.END_KIND, 0, b"")
+
+
+def _send(pipe: IO[bytes], kind: int, count: int, data: bytes) -> None:
+    pipe.write(link.HEAD.pack(kind, count, len(data)))
+    pipe.write(data)
+
+
+def _send_texts(pipe: IO[bytes], kind: int, things: Sequence[Sequence[str]]) -> None:
+    _send(pipe, kind, len(things), b"".join(link.texts(words) for words in things))
+
+
+def _send_columns(
+    pipe: IO[bytes], kind: int, columns: Mapping[str, np.ndarray], dtypes: Mapping[str, np.dtype]
+) -> None:
+    """Columns one behind the other, each filled up to a multiple of 8 bytes."""
+    arrays = [np.ascontiguousarray(columns[name], dtype) for name, dtype in dtypes.items()]
+    gaps = [bytes(-array.nbytes % 8) for array in arrays]
+    size = sum(array.nbytes + len(gap) for array, gap in zip(arrays, gaps, strict=True))
+    pipe.write(link.HEAD.pack(kind, len(arrays[0]), size))
+    for array, gap in zip(arrays, gaps, strict=True):
+        pipe.write(array.data)
+        pipe.write(gap)
+
+
+def _facts_of(run: Run) -> dict[str, Any]:
+    """What is known about the run beside its events, files and processes, for those who read it again."""
+    return {
+        "tasks": run.tasks,
+        "threads": run.threads,
+        "origin_unix_ns": run.origin_unix_ns,
+        "mode": run.mode,
+        "job": run.job,
+        "user": run.user,
+        "libc": run.libc_version,
+        "mpi": run.mpi_version,
+        "hosts": run.hosts,
+        "clock_error_s": run.clock_error_s,
+        "environment": run.environment,
+        "mounts": {
+            host: [dataclasses.asdict(mount) for mount in table] for host, table in run.mounts.items()
+        },
+        "notes": run.notes,
+    }
+
+
+def _words_of(call: Call) -> list[str]:
+    """A call as the program wants it: name, layer, operation, paradigm, letters."""
+    paradigm = "" if call.layer in NO_IO else PARADIGMS.get(call.layer, call.layer)
+    data = call.op in ("read", "write", "sync")
+    letters = "n" * (data and (call.name.startswith(_NON_BLOCKING) or call.name.endswith(_SPLIT)))
+    letters += "c" * (call.layer == "mpiio" and any(part in call.name for part in _COLLECTIVE))
+    letters += "d" * (call.name in _DELETES) + "b" * (call.name == "MPI_Barrier")
+    return [call.name, call.layer, call.op, paradigm, letters]
+
+
+def _file_properties(run: Run) -> list[list[str]]:
+    """What is known of files: their file systems, and what was noted about each."""
+    rows: list[list[str]] = []
+    for number, path in enumerate(run.files):
+        if not path:
+            continue
+        mount = run.filesystem_of(path)
+        if mount:
+            told = {"Mount Point": mount.point, "File System": mount.type, "File System Source": mount.source}
+            rows += [[str(number), name, value] for name, value in told.items() if value]
+        rows += [[str(number), name, value] for name, value in run.file_facts.get(path, {}).items()]
+    return rows
+
+
+def _hosts_of(run: Run, tasks: int) -> list[str]:
+    hosts = [""] * tasks
+    for process in run.processes:
+        if 0 <= process.rank < tasks:
+            hosts[process.rank] = hosts[process.rank] or process.host
+    return [host or "unknown" for host in hosts]

@@ -1,0 +1,81 @@
+"""Writes events as Parquet, by way of pyarrow."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, Events
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class ParquetWriter:
+    """A Parquet file of events; times in ns, sizes in bytes, names as dictionaries.
+
+    Parameters
+    ----------
+    file : file object
+        Binary; it stays open.
+    about : dict, optional
+        Facts of the run, which go into the metadata of the file, each as JSON under its name with ``ensio.``
+        before it. Units and meanings of columns are metadata of these.
+
+    Raises
+    ------
+    EnsioError
+        pyarrow is not installed.
+    OSError
+        The file cannot be written.
+    """
+
+    def __init__(self, file: IO[bytes], about: dict[str, Any] | None = None) -> None:
+        try:
+            import pyarrow.parquet
+        except ImportError as error:
+            raise EnsioError(
+                "Parquet needs pyarrow, which is not installed: install ensio[parquet], or choose csv"
+            ) from error
+        self._arrow = pyarrow
+        text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+        types = {name: pyarrow.from_numpy_dtype(dtype) for name, dtype in COLUMNS.items()}
+        types |= {"call": text, "file": text, "op": text, "layer": text}
+        fields = [pyarrow.field(name, dtype, metadata=_meaning(name)) for name, dtype in types.items()]
+        facts = {f"ensio.{name}": json.dumps(fact) for name, fact in (about or {}).items()}
+        self._schema = pyarrow.schema(fields, facts)
+        self._writer = pyarrow.parquet.ParquetWriter(file, self._schema, compression="zstd")
+
+    def write(self, events: Events) -> None:
+        """Write events."""
+        columns = {name: self._arrow.array(column) for name, column in events.columns.items()}
+        for part, name in enumerate(("call", "layer", "op")):
+            columns[name] = self._names(events.call, [call[part] for call in events.calls])
+        # Arrow's text is UTF-8; the bytes of a path that are none are shown as replacement signs.
+        used, place = np.unique(events.file, return_inverse=True)
+        paths = [os.fsencode(events.files[number]).decode("utf-8", "replace") for number in used]
+        columns["file"] = self._names(place, paths)
+        table = self._arrow.table([columns[name] for name in self._schema.names], schema=self._schema)
+        self._writer.write_table(table)
+
+    def _names(self, codes: np.ndarray, names: list[str]) -> pyarrow.DictionaryArray:
+        unique = list(dict.fromkeys(names))
+        number_of = {name: number for number, name in enumerate(unique)}
+        numbers = np.array([number_of[name] for name in names], dtype="i4")
+        texts = self._arrow.array(unique, self._arrow.string())
+        return self._arrow.DictionaryArray.from_arrays(self._arrow.array(numbers[codes]), texts)
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.close()
+
+
+def _meaning(name: str) -> dict[str, str]:
+    unit, meaning = COLUMN_MEANINGS.get(
+        name, ("", "kind of operation" if name == "op" else "layer of the call")
+    )
+    return {"unit": unit, "meaning": meaning.removesuffix(": index into the calls")}

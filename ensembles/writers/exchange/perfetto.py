@@ -1,0 +1,199 @@
+"""Writes events as a trace in JSON that ui.perfetto.dev and chrome://tracing open (the Trace Event Format).
+
+Ranks are processes, threads are threads, calls are slices; the rates of reading and writing, of all ranks
+together, are counters. Times are in µs since the run's time 0, to the ns.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, TextIO
+
+import numpy as np
+
+from ensembles.model.events import Events
+from ensembles.model.metadata import Process
+from ensembles.readers.native.window_decoder import LARGEST_NS
+from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.runtotals import DIRECTIONS
+
+BLOCK_EVENTS = 1 << 14
+"""Events that are turned into Python objects at a time."""
+
+ROUNDING_NS = 2
+"""Start and duration are rounded to whole ns: so much later than one around it may a call seem to end."""
+
+RATE_CELLS = 1000
+"""Points of a counter."""
+
+_SLICE = '{"ph":"X","pid":%d,"tid":%d,"ts":%s,"dur":%s,"name":%s,"cat":%s,"args":{%s}}'
+_BEGIN = '{"ph":"b","pid":%d,"tid":%d,"id":"%d","ts":%s,"name":%s,"cat":%s,"args":{%s}}'
+_END = '{"ph":"e","pid":%d,"tid":%d,"id":"%d","ts":%s,"name":%s,"cat":%s}'
+_ARGS = '"file":%s,"offset":%d,"requested":%d,"moved":%d,"errno":%d,"depth":%d'
+
+
+class PerfettoWriter:
+    """A JSON trace.
+
+    Slices of a thread must lie within each other or apart. Calls that overlap others of their thread in part,
+    as asynchronous ones do, are written as asynchronous slices, which have rows of their own.
+
+    Parameters
+    ----------
+    stream : TextIO
+    tasks : int
+    processes : list of Process
+        Their hosts and programs name the ranks.
+    about : dict
+        Facts of the run, for ``otherData``.
+    """
+
+    def __init__(self, stream: TextIO, tasks: int, processes: list[Process], about: dict[str, Any]) -> None:
+        self._stream = stream
+        self._tasks = tasks
+        self._process_of = {process.rank: process for process in reversed(processes)}
+        self._tids: dict[int, int] = {}
+        self._pids: set[int] = set()
+        self._separator = "\n"
+        self._asynchronous = 0
+        self._rate = RateCurve(RATE_CELLS)
+        stream.write(f'{{"displayTimeUnit":"ns","otherData":{json.dumps(about)},"traceEvents":[')
+
+    def write(self, events: Events) -> None:
+        """Write events, those of a rank before those of the next."""
+        self._rate.add(events)
+        # Of those that start at once, the one around the others comes first.
+        events = events[np.lexsort((events.depth, events.start, events.thread, events.rank))]
+        overlaps = _overlapping(events)
+        names = [[_json(text) for text in call] for call in events.calls]
+        for low in range(0, len(events), BLOCK_EVENTS):
+            self._write_block(events[low : low + BLOCK_EVENTS], overlaps[low : low + BLOCK_EVENTS], names)
+
+    def _write_block(self, events: Events, overlaps: np.ndarray, names: list[list[str]]) -> None:
+        paths = {number: _json(events.files[number]) for number in np.unique(events.file).tolist()}
+        args = zip(
+            [paths[number] for number in events.file.tolist()],
+            *(
+                getattr(events, column).tolist()
+                for column in ("offset", "requested", "moved", "error", "depth")
+            ),
+            strict=True,
+        )
+        rows = zip(
+            events.rank.tolist(),
+            self._tids_of(events),
+            events.call.tolist(),
+            overlaps.tolist(),
+            _microseconds(events.start),
+            _microseconds(events.duration),
+            _microseconds(events.end),
+            args,
+            strict=True,
+        )
+        lines = []
+        for rank, tid, call, overlapping, start, duration, end, arguments in rows:
+            name, layer, op = names[call]
+            category, pid = f'"{layer[1:-1]},{op[1:-1]}"', rank + 1
+            text = _ARGS % arguments
+            if not overlapping:
+                lines.append(_SLICE % (pid, tid, start, duration, name, category, text))
+                continue
+            self._asynchronous += 1
+            number = self._asynchronous
+            lines.append(_BEGIN % (pid, tid, number, start, name, category, text))
+            lines.append(_END % (pid, tid, number, end, name, category))
+        self._lines(lines)
+
+    def _tids_of(self, events: Events) -> list[int]:
+        """Numbers of threads, which no two threads of the trace share; new ones are named."""
+        keys = events.rank.astype(np.int64) << 16 | events.thread
+        unique, place = np.unique(keys, return_inverse=True)
+        numbers = []
+        for key in unique.tolist():
+            if key not in self._tids:
+                self._tids[key] = len(self._tids) + 1
+                self._name(key >> 16, key & 0xFFFF, self._tids[key])
+            numbers.append(self._tids[key])
+        return np.array(numbers, np.int64)[place].tolist()
+
+    def _name(self, rank: int, thread: int, tid: int) -> None:
+        pid = rank + 1  # Perfetto keeps 0 for the idle process
+        lines = []
+        if rank not in self._pids:
+            self._pids.add(rank)
+            process = self._process_of.get(rank)
+            about = "" if process is None else f": {os.path.basename(process.program)} on {process.host}"
+            lines.append(self._metadata(pid, tid, "process_name", f'"name":{_json(f"rank {rank}{about}")}'))
+            lines.append(self._metadata(pid, tid, "process_sort_index", f'"sort_index":{rank}'))
+        lines.append(self._metadata(pid, tid, "thread_name", f'"name":{_json(f"thread {thread}")}'))
+        lines.append(self._metadata(pid, tid, "thread_sort_index", f'"sort_index":{thread}'))
+        self._lines(lines)
+
+    @staticmethod
+    def _metadata(pid: int, tid: int, name: str, argument: str) -> str:
+        return f'{{"ph":"M","pid":{pid},"tid":{tid},"name":"{name}","args":{{{argument}}}}}'
+
+    def _lines(self, lines: list[str]) -> None:
+        if lines:
+            self._stream.write(self._separator + ",\n".join(lines))
+            self._separator = ",\n"
+
+    def close(self) -> None:
+        """Write the counters, and finish the file."""
+        edges_us = _microseconds(self._rate.edges_ns)
+        everyone = self._tasks + 1
+        lines = [
+            self._metadata(everyone, 0, "process_name", '"name":"all ranks"'),
+            self._metadata(everyone, 0, "process_sort_index", '"sort_index":-1'),
+        ]
+        for direction in DIRECTIONS:
+            rate = self._rate.rate_bytes_per_s(direction)
+            if not rate.any():
+                continue
+            # Where it stays as it was, nothing is said; at the end it is zero.
+            changes = np.flatnonzero(np.diff(rate, prepend=-1.0))
+            points = [(edges_us[cell], rate[cell]) for cell in changes.tolist()]
+            for time, value in [*points, (edges_us[-1], 0.0)]:
+                lines.append(
+                    f'{{"ph":"C","pid":{everyone},"ts":{time},"name":"{direction}",'
+                    f'"args":{{"bytes/s":{value:.0f}}}}}'
+                )
+        self._lines(lines)
+        self._stream.write("\n]}\n")
+
+
+def _json(text: str) -> str:
+    """A text in JSON. Bytes of a path that are no UTF-8 are shown as replacement signs."""
+    return json.dumps(os.fsencode(text).decode("utf-8", "replace"))
+
+
+def _microseconds(times_ns: np.ndarray) -> list[str]:
+    """Times in µs, with three decimals."""
+    whole, rest = np.divmod(np.abs(times_ns), 1000)
+    signs = np.where(times_ns < 0, "-", "").tolist()
+    return [f"{sign}{us}.{ns:03d}" for sign, us, ns in zip(signs, whole.tolist(), rest.tolist(), strict=True)]
+
+
+def _overlapping(events: Events) -> np.ndarray:
+    """Which of these events, sorted by rank, thread, start and depth, lie neither within earlier ones of
+    their thread nor apart from them: bool, shape (n,)."""
+    key = events.rank.astype(np.int64) << 16 | events.thread
+    found = np.zeros(len(events), bool)
+    found |= _crossing(key, events, whole=False)
+    # Calls of one depth never lie within each other.
+    order = np.lexsort((np.arange(len(events)), events.depth, key))
+    found[order] |= _crossing((key << 8 | events.depth)[order], events[order], whole=True)
+    return found
+
+
+def _crossing(key: np.ndarray, events: Events, whole: bool) -> np.ndarray:
+    """Which events begin before the last end of the earlier ones with their key, and end after it; `whole`:
+    or before it, too."""
+    start, end = events.start, events.end
+    latest = np.full(len(events), -LARGEST_NS * 2)
+    edges = np.flatnonzero(np.diff(key, prepend=-1, append=-1)) if len(key) else np.empty(0, np.int64)
+    for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        latest[low + 1 : high] = np.maximum.accumulate(end[low : high - 1])
+    before = start < latest - ROUNDING_NS
+    return before if whole else before & (end > latest + ROUNDING_NS)

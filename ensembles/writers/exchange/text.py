@@ -1,0 +1,102 @@
+"""Writes events as text: CSV, JSON lines, or a table for people."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from typing import TextIO
+
+from ensembles.model.events import COLUMNS, Events
+from ensembles.model.sanitize_text import sanitize_text
+
+BLOCK_EVENTS = 1 << 14
+"""Events that are turned into Python objects at a time."""
+
+FIELDS = (*COLUMNS, "op", "layer")
+"""Names of the fields: the columns, with names in place of the numbers of calls and files, and two more."""
+
+_TEXTS = ("call", "file", "op", "layer")
+
+
+def _blocks(events: Events) -> Iterator[Events]:
+    for low in range(0, len(events), BLOCK_EVENTS):
+        yield events[low : low + BLOCK_EVENTS]
+
+
+def _fields(events: Events, as_text: Callable[[str], str] = str) -> list[list[int] | list[str]]:
+    """The fields of events, a list each. Texts go through `as_text`, once for each entry of a dictionary."""
+    calls = [tuple(as_text(text) for text in call) for call in events.calls]
+    numbers = events.call.tolist()
+    of_file = {number: as_text(events.files[number]) for number in set(events.file.tolist())}
+    fields: dict[str, list[int] | list[str]] = {
+        name: getattr(events, name).tolist() for name in COLUMNS if name not in _TEXTS
+    }
+    fields["file"] = [of_file[number] for number in events.file.tolist()]
+    for part, name in enumerate(("call", "layer", "op")):
+        names = [call[part] for call in calls]
+        fields[name] = [names[number] for number in numbers]
+    return [fields[name] for name in FIELDS]
+
+
+class CsvWriter:
+    """Comma-separated values with a line of names; times in ns, sizes in bytes."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._writer = csv.writer(stream, lineterminator="\n")
+        self._writer.writerow(FIELDS)
+
+    def write(self, events: Events) -> None:
+        """Write events."""
+        for block in _blocks(events):
+            self._writer.writerows(zip(*_fields(block), strict=True))
+
+
+class JsonLinesWriter:
+    """One JSON object a call; times in ns, sizes in bytes."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._template = "{" + ", ".join(f'"{name}": %s' for name in FIELDS) + "}\n"
+
+    def write(self, events: Events) -> None:
+        """Write events."""
+        for block in _blocks(events):
+            rows = zip(*_fields(block, json.dumps), strict=True)
+            self._stream.write("".join([self._template % row for row in rows]))
+
+
+class TableWriter:
+    """Aligned columns for people; times in seconds, sizes in bytes."""
+
+    _HEAD = ("rank", "thread", "start s", "duration s", "call", "offset", "requested", "moved", "file")
+    _LINE = "{:>6} {:>6} {:>15} {:>13}  {:<16} {:>14} {:>12} {:>12}  {}\n"
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        stream.write(self._LINE.format(*self._HEAD))
+
+    def write(self, events: Events) -> None:
+        """Write events."""
+        for block in _blocks(events):
+            fields = dict(zip(FIELDS, _fields(block, sanitize_text), strict=True))
+            rows = zip(
+                fields["rank"],
+                fields["thread"],
+                (f"{ns / 1e9:.9f}" for ns in block.start.tolist()),
+                (f"{ns / 1e9:.9f}" for ns in block.duration.tolist()),
+                fields["call"],
+                ("" if offset < 0 else offset for offset in block.offset.tolist()),
+                fields["requested"],
+                map(_outcome, block.moved.tolist(), block.error.tolist()),
+                fields["file"],
+                strict=True,
+            )
+            self._stream.write("".join([self._LINE.format(*row) for row in rows]))
+
+
+def _outcome(moved: int, error: int) -> str:
+    """Bytes moved, or the name of the error."""
+    import errno
+
+    return errno.errorcode.get(error, f"errno {error}") if error else str(moved)

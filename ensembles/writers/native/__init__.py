@@ -1,0 +1,1 @@
+"""Spools, and extracts of runs."""

@@ -1,0 +1,64 @@
+"""The filters by which the columns of a ``trace.h5`` can be compressed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ensembles.model.errors import EnsioError
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A way to compress columns.
+
+    Attributes
+    ----------
+    name : str
+    needs : str
+        What a reader of such files needs beside HDF5 itself; "": nothing.
+    """
+
+    name: str
+    needs: str
+
+    def options(self) -> dict[str, Any]:
+        """What `h5py.Group.create_dataset` is told.
+
+        Raises
+        ------
+        EnsioError
+            The filter is not installed.
+        """
+        if self.name == "none":
+            return {}
+        if self.name == "gzip":
+            return {"compression": "gzip", "compression_opts": 1, "shuffle": True}
+        if self.name == "lzf":
+            return {"compression": "lzf", "shuffle": True}
+        try:
+            import hdf5plugin
+        except ImportError as error:
+            raise EnsioError(
+                f"the filter {self.name} needs hdf5plugin, which is not installed: install ensio[filters], "
+                "or choose gzip"
+            ) from error
+        if self.name == "zstd":
+            return {"shuffle": True, **hdf5plugin.Zstd(clevel=1)}
+        return dict(hdf5plugin.Blosc(cname="zstd", clevel=1, shuffle=hdf5plugin.Blosc.SHUFFLE))
+
+
+_PLUGIN = "HDF5's registered plugin for it (in Python: pip install hdf5plugin)"
+
+GZIP = Filter("gzip", "")
+FILTERS = {
+    entry.name: entry
+    for entry in (
+        GZIP,
+        Filter("none", ""),
+        Filter("lzf", "h5py, or its filter lzf as a plugin"),
+        Filter("zstd", _PLUGIN),
+        Filter("blosc", _PLUGIN),
+    )
+}
+"""By name; every HDF5 reads the first two."""

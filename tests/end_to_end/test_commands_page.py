@@ -1,0 +1,50 @@
+"""docs/reference/commands.md lists every command with the options that its --help has."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from places import ROOT
+
+from ensembles.cli.main import COMMANDS
+
+PAGE = (ROOT / "docs" / "reference" / "commands.md").read_text()
+SECTIONS = dict(re.findall(r"^## (.+)\n\n((?:(?!^## ).*\n?)*)", PAGE, re.M))
+
+
+def help_of(*words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "ensembles.cli.main", *words, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def described(command: str) -> str:
+    """The section of a command, and those that it refers to."""
+    text = SECTIONS[command]
+    for anchor in re.findall(r"\]\(#([\w-]+)\)", text):
+        text += next(body for name, body in SECTIONS.items() if name.lower().replace(" ", "-") == anchor)
+    return text
+
+
+def test_page_is_what_the_commands_say():
+    script = ROOT / "tools" / "docs" / "commands_page.py"
+    made = subprocess.run([sys.executable, script], check=True, capture_output=True, text=True).stdout
+    assert made == PAGE, "docs/reference/commands.md is out of date; run ./dev docs"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_of_the_help_is_on_the_page(command):
+    options = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", help_of(command))) - {"--help"}
+    assert options == set(re.findall(r"(?<![\w-])--[a-z][\w-]+", described(f"ensio {command}")))
+
+
+def test_subcommands_are_on_the_page():
+    for command in ("pfs run", "pfs mount", "pfs status", "scenarios list", "scenarios run"):
+        assert f"ensio {command}" in SECTIONS
+        options = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", help_of(*command.split()))) - {"--help"}
+        assert options <= set(re.findall(r"(?<![\w-])--[a-z][\w-]+", described(f"ensio {command}")))

@@ -1,0 +1,52 @@
+"""The tutorial's commands print what it shows, but for numbers and for what belongs to the machine."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+from places import BUILD, ROOT
+
+SCRIPT = ROOT / "tools" / "docs" / "transcripts.py"
+TUTORIAL = ROOT / "docs" / "user" / "tutorial.md"
+
+
+def transcripts():
+    spec = importlib.util.spec_from_file_location("transcripts", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_tutorial_shows_what_its_commands_print():
+    path = f"{BUILD}/bin:{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [sys.executable, SCRIPT, TUTORIAL], env=os.environ | {"PATH": path}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "11 commands, 0 with another output" in done.stdout
+
+
+def test_tutorial_uses_the_commands_that_it_promises():
+    told = [command for block in transcripts().blocks(TUTORIAL.read_text()) for command, _ in block]
+    subcommands = [command.split()[1] for command in told if command.startswith("ensio ")]
+    assert subcommands == ["run", "info", "phases", "report", "simulate", "modes", "tail", "split"]
+
+
+def test_another_word_is_noticed_and_another_number_is_not():
+    masked = transcripts().masked
+    shown = [
+        "  mode    duration       90% interval",
+        "     1      8.00 s  7.92 s – 8.05 s     6.9% (3.4% – 8.8%)",
+    ]
+    assert masked(shown) == masked([shown[0], "  1   81.0 ms  7 ms – 0.91 s  16.9% (3.4% – 8.8%)"])
+    assert masked(shown) != masked([shown[0].replace("duration", "time"), shown[1]])
+    assert masked(shown) != masked(shown[:1])
+
+
+def test_writing_a_page_keeps_all_but_the_output():
+    module = transcripts()
+    page = "# A\n\nBefore:\n\n    $ one\n    old\n    older\n\n    $ two\n\nAfter.\n"
+    made = module.written(page, [["new"], ["newer", "", "newest"]])
+    assert made == "# A\n\nBefore:\n\n    $ one\n    new\n\n    $ two\n    newer\n\n    newest\n\nAfter.\n"
+    assert module.written(made, [["new"], ["newer", "", "newest"]]) == made

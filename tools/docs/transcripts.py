@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Runs the commands of a page and compares what they print with what the page shows.
+
+    python tools/docs/transcripts.py PAGE            compare; exit code 1 if something differs
+    python tools/docs/transcripts.py PAGE --write    put today's output into the page
+
+A transcript is an indented block: lines that begin with "$ " are commands, the lines under each are its
+output. All commands of a page run in one shell, in a new folder with a link to docs/. Numbers with units
+are masked before they are compared, since times differ from machine to machine; lines that describe the
+machine are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+INDENT = "    "
+HOME = "/home/you/ensio"
+MARK = "<<<< next command >>>>"
+MACHINE = re.compile(r"^(?:# )?(?:command|program|hosts|job|MPI|files on|start|left out|recorded|slowest)\b")
+NUMBER = re.compile(
+    r"(?<![\w-])[<±×]?\s*[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?\s?(?:%|(?:[KMGTP]i?B/s|[KMGTP]i?B|[KMG]?iB|B/s|min|ns|µs|ms|s)\b)?"
+)
+MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+}
+
+
+def blocks(page: str) -> list[list[tuple[str, list[str]]]]:
+    """The transcripts of a page: for each block its commands, each with the lines of its output."""
+    found: list[list[tuple[str, list[str]]]] = []
+    inside = False
+    for line in page.splitlines():
+        if line.startswith(f"{INDENT}$ "):
+            if not inside:
+                found.append([])
+            inside = True
+            found[-1].append((line.removeprefix(f"{INDENT}$ "), []))
+        elif inside and (line.startswith(INDENT) or not line.strip()):
+            found[-1][-1][1].append(line.removeprefix(INDENT))
+        else:
+            inside = False
+    return found
+
+
+def printed_by(commands: list[str]) -> list[list[str]]:
+    """What each of these commands prints, run one after the other in one shell; a failure ends the run."""
+    script = "set -e\n" + "\n".join(f"{command}\necho '{MARK}'" for command in commands)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("ENSIO_")} | MPI
+    with tempfile.TemporaryDirectory(prefix="ensio-transcript-") as folder:
+        (Path(folder) / "docs").symlink_to(ROOT / "docs")
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        text = done.stdout.replace(os.path.realpath(folder), HOME).replace(folder, HOME)
+    if done.returncode != 0:
+        raise SystemExit(f"a command failed with {done.returncode}:\n{text}")
+    parts = text.split(f"{MARK}\n")[:-1]
+    return [part.rstrip("\n").splitlines() for part in parts]
+
+
+def masked(lines: list[str]) -> list[str]:
+    """Lines without numbers, widths and what belongs to the machine, in order of the alphabet."""
+    kept = []
+    for line in lines:
+        if not line.strip() or MACHINE.match(line) or set(line) <= set("- #"):
+            continue
+        kept.append(" ".join(re.sub(r"(?:# ?)+", "# ", NUMBER.sub("# ", line)).split()))
+    return sorted(kept)
+
+
+def written(page: str, outputs: list[list[str]]) -> str:
+    """The page with these outputs in its transcripts."""
+    lines, rest, inside = [], iter(outputs), False
+    for line in page.splitlines():
+        if line.startswith(f"{INDENT}$ "):
+            if inside and lines[-1].strip() and not lines[-1].startswith(f"{INDENT}$ "):
+                lines.append("")
+            inside = True
+            lines.append(line)
+            lines += [f"{INDENT}{out}".rstrip() for out in next(rest)]
+        elif inside and (line.startswith(INDENT) or not line.strip()):
+            continue
+        else:
+            if inside:
+                lines.append("")
+            inside = False
+            lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Compare or write one page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("page", type=Path)
+    parser.add_argument("--write", action="store_true", help="put today's output into the page")
+    options = parser.parse_args()
+    page = options.page.read_text()
+    every = [step for block in blocks(page) for step in block]
+    outputs = printed_by([command for command, _ in every])
+    if options.write:
+        options.page.write_text(written(page, outputs))
+        return 0
+    different = 0
+    for (command, shown), now in zip(every, outputs, strict=True):
+        if masked(shown) != masked(now):
+            different += 1
+            print(f"$ {command}\n-- the page shows\n" + "\n".join(masked(shown)))
+            print("-- the command prints\n" + "\n".join(masked(now)))
+    print(f"{len(every)} commands, {different} with another output")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""How many tasks, or threads, are inside a call at the same time: the companion of the trace diagram."""
+
+from __future__ import annotations
+
+import numpy as np
+from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.plotting import figure
+
+from ensembles.summaries.raster import Raster
+from ensembles.viz.figures import annotate_empty, label_time_axis, new_figure, retitle, steps
+from ensembles.viz.style import COLOURS, time_hover
+
+_TASKS_JS = """
+    const number = Number(value.toPrecision(4)).toLocaleString('en-US');
+    const percent = Number((100 * value / tasks).toPrecision(3));
+    return `${number} of ${tasks.toLocaleString('en-US')} tasks (${percent} %)`;
+"""
+
+_CALLS_JS = """
+    return Number(value.toPrecision(4)).toLocaleString('en-US') + (value == 1 ? ' call' : ' calls');
+"""
+
+
+def tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure:
+    """Draw the number of tasks inside a call over time, the classes of operations on top of each other.
+
+    Where tasks have several threads, it is the number of calls under way, which has no bound to compare with.
+
+    Parameters
+    ----------
+    raster : Raster
+    present : list of str
+        Classes to show.
+    x_range : Range1d
+        Time, in seconds.
+    """
+    title = "Calls under way" if raster.several_threads else "Tasks inside a call"
+    fig = new_figure(f"{title} at the same time", height=200, x_range=x_range, name="tasks_inside")
+    fig.yaxis.axis_label = "calls" if raster.several_threads else "tasks"
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
+    label_time_axis(fig)
+    if not present:
+        fig.y_range = Range1d(start=0, end=max(raster.tasks, 1))
+        annotate_empty(fig, "")
+        return fig
+    edges_s = raster.edges_ns * 1e-9
+    inside = {name: raster.tasks_inside(name) for name in present}
+    below = np.zeros(len(edges_s))
+    for name in present:
+        above = below + steps(inside[name])
+        fig.varea_step(
+            x=edges_s, y1=below, y2=above, step_mode="after", fill_color=COLOURS[name], fill_alpha=0.85
+        )
+        below = above
+    top = float(below.max())
+    fig.y_range = Range1d(start=0, end=1.08 * top)
+    columns = {"left": edges_s[:-1], "right": edges_s[1:], **{f"n_{name}": inside[name] for name in present}}
+    target = fig.quad(
+        left="left", right="right", bottom=0, top=1.08 * top, source=ColumnDataSource(columns), alpha=0
+    )
+    code = _CALLS_JS if raster.several_threads else _TASKS_JS
+    counts = CustomJSHover(args={"tasks": raster.tasks}, code=code)
+    fig.add_tools(
+        HoverTool(
+            renderers=[target],
+            mode="vline",
+            point_policy="follow_mouse",
+            description="Values of the curve",
+            tooltips=[
+                ("time", "@left{0} – @right{0}"),
+                *((name, f"@n_{name}{{0}}") for name in present),
+            ],
+            formatters={
+                "@left": time_hover(),
+                "@right": time_hover(),
+                **{f"@n_{name}": counts for name in present},
+            },
+        )
+    )
+    most = f"{top:,.0f}" if top >= 10 else f"{top:.2g}"
+    of_tasks = "" if raster.several_threads else f" of {raster.tasks:,}"
+    retitle(fig, f"{title} at the same time (at most {most}{of_tasks})")
+    return fig

@@ -1,0 +1,108 @@
+"""Numbers as people read them on axes and in hover boxes."""
+
+from __future__ import annotations
+
+import colorsys
+import math
+
+from bokeh.models import CustomJSHover, CustomJSTickFormatter
+
+from ensembles.model.units import BINARY_UNITS
+from ensembles.summaries.raster import CLASSES
+
+COLOURS = {
+    "write": "#1f77b4",
+    "read": "#d62728",
+    "metadata": "#ff7f0e",
+    "sync": "#9467bd",
+    "wait": "#bdbdbd",
+}
+"""Colour of each class of operations (`ensembles.summaries.raster.CLASSES`)."""
+
+CLASS_OF_OP = {op: name for name, ops in CLASSES.items() for op in ops}
+"""Class of each operation."""
+
+LABELS = {
+    "write": "write",
+    "read": "read",
+    "metadata": "metadata (open, close, seek, …)",
+    "sync": "sync",
+    "wait": "waiting in MPI",
+}
+"""What a legend calls each class."""
+
+_LIGHTNESS = (0.72, 0.35, 0.58, 0.8, 0.28, 0.65, 0.43, 0.5)
+"""Of shades, in the order in which they are used: neighbours differ well."""
+
+
+def op_colour(op: str) -> str:
+    """Colour of a kind of operation; of several together, that of metadata."""
+    return COLOURS[CLASS_OF_OP.get(op, "metadata")]
+
+
+def shade(colour: str, number: int) -> str:
+    """The colour itself (0), or the `number`-th lighter or darker one of the same hue, never white."""
+    if number == 0:
+        return colour
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    hue, own, saturation = colorsys.rgb_to_hls(red, green, blue)
+    # The one nearest to the colour itself could not be told from it.
+    others = [each for each in _LIGHTNESS if each != min(_LIGHTNESS, key=lambda light: abs(light - own))]
+    parts = colorsys.hls_to_rgb(hue, others[(number - 1) % len(others)], saturation)
+    return "#" + "".join(f"{round(part * 255):02x}" for part in parts)
+
+
+_TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def byte_unit(value_bytes: float) -> tuple[float, str]:
+    """Size in bytes and name of the largest binary unit that is not larger than a number of bytes."""
+    step = 0 if value_bytes < 1024 else min(int(math.log2(value_bytes) // 10), len(BINARY_UNITS) - 1)
+    return 1024.0**step, BINARY_UNITS[step]
+
+
+def time_unit(span_s: float) -> tuple[float, str]:
+    """Length in seconds and name of the unit in which a span of time is best told."""
+    return next((unit for unit in _TIME_UNITS if span_s >= unit[0]), _TIME_UNITS[-1])
+
+
+def percent_text(share: float) -> str:
+    """A share of one in percent; small ones are not rounded to nothing."""
+    if 0 < share < 0.0005:
+        return "< 0.1 %"
+    return f"{100 * share:.1f} %" if share < 0.0995 else f"{100 * share:.0f} %"
+
+
+TIME_JS = """
+    function time_text(s) {
+        const size = Math.abs(s);
+        const [unit, name] = size >= 1 || size == 0 ? [1, 's'] : size >= 1e-3 ? [1e-3, 'ms']
+            : size >= 1e-6 ? [1e-6, 'µs'] : [1e-9, 'ns'];
+        const number = Number((s / unit).toPrecision(4));
+        return number.toLocaleString('en-US', {maximumFractionDigits: 12}) + ' ' + name;
+    }
+"""
+"""A JavaScript function ``time_text``: seconds, with a unit that suits them and four digits."""
+
+
+def scaled_ticks(unit: float) -> CustomJSTickFormatter:
+    """Ticks of an axis in seconds, told in a unit of so many seconds."""
+    return CustomJSTickFormatter(
+        args={"unit": unit},
+        code="""
+            const step = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) / unit : 1;
+            const digits = Math.min(Math.max(0, -Math.floor(Math.log10(step) + 1e-9)), 12);
+            const format = {minimumFractionDigits: digits, maximumFractionDigits: digits};
+            return (tick / unit).toLocaleString('en-US', format);
+        """,
+    )
+
+
+def time_ticks() -> CustomJSTickFormatter:
+    """Ticks of an axis in seconds, each with its own unit: for logarithmic axes."""
+    return CustomJSTickFormatter(code=TIME_JS + "return time_text(tick);")
+
+
+def time_hover() -> CustomJSHover:
+    """Values in seconds in a hover box, with a unit that suits them."""
+    return CustomJSHover(code=TIME_JS + "return time_text(value);")
