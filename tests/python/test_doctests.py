@@ -32,7 +32,6 @@ MISSING: dict[str, str] = {
     "Events": "parameter columns, parameter calls, parameter files, Examples",
     "Process": "Examples",
     "Run": "parameter path, parameter source, Examples",
-    "compare": "Returns, Examples",
     "diagnose": "Examples",
     "open": "Returns, Examples",
     "phase": "Examples",
