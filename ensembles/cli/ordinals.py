@@ -160,7 +160,7 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _OperationEnse
             time[call.op] += int(summary.cells["time_ns"][mine].sum())
     op = _chosen_op(selection, time)
     of_op = np.array([call.op == op for call in summary.calls], bool)
-    found = OrdinalEnsembles.of_cells(summary, (wanted & of_op)[summary.cells["call"]])
+    found = OrdinalEnsembles.from_cells(summary, (wanted & of_op)[summary.cells["call"]])
     notes = [
         "from the recorder's summary: calls are counted in the order of their completion, over all layers, "
         "and ordinals above 16 are grouped by octaves"

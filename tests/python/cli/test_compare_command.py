@@ -143,7 +143,7 @@ def test_filters_choose_what_is_compared(runs):
         (("--op", "sync"), "no kind of call"),
         (("--margin", "ten"), "not a share between 0 and 1"),
         (("--level", "0"), "not a share between 0 and 1"),
-        (("--phase", "first"), "no number and no range"),
+        (("--phase", "first"), "neither a number nor a range"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(runs, arguments, sentence):

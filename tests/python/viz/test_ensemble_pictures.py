@@ -71,7 +71,7 @@ def test_the_curves_of_modes_hold_the_calls_of_the_histogram() -> None:
 def test_the_curve_of_the_slowest_is_that_of_theory() -> None:
     random = np.random.default_rng(8)
     ensemble = en.Ensemble(random.exponential(1e-3, 200_000), rank=np.arange(200_000) % 100)
-    curve = PredictiveCdf.of(ensemble, 100)
+    curve = PredictiveCdf.from_ensemble(ensemble, 100)
     assert curve.answer.method == "within-reach"
     theory_s = -1e-3 * np.log1p(-(curve.chance ** (1 / 100)))
     np.testing.assert_allclose(curve.duration_s, theory_s, rtol=0.04)
@@ -99,7 +99,7 @@ def test_the_slowest_of_n_stands_beside_equation_1_and_what_was_seen() -> None:
 
 def test_what_cannot_be_said_is_said_so() -> None:
     one = en.Ensemble([0.01], rank=[0], name="read", op="read")
-    assert any("too few to speak of modes" in text for text in sentences(viz.modes(one)))
+    assert any("too few for modes" in text for text in sentences(viz.modes(one)))
     fig = viz.tail(one)
     assert any(text.startswith("No answer: 1 call") for text in sentences(fig))
     assert "Equation 1" in labels(fig)
