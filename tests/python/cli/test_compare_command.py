@@ -139,10 +139,10 @@ def test_filters_choose_what_is_compared(runs):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((), "one run alone"),
+        ((), "a comparison needs two groups"),
         (("--op", "sync"), "no kind of call"),
-        (("--margin", "ten"), "no part of one"),
-        (("--level", "0"), "no part of one"),
+        (("--margin", "ten"), "not a share between 0 and 1"),
+        (("--level", "0"), "not a share between 0 and 1"),
         (("--phase", "first"), "neither a number nor a range"),
     ],
 )
