@@ -18,7 +18,7 @@ def judged(events: Events) -> Verdict:
     found.add(events)
     rows = judgeable(found.rows_nearest_to_disk)
     mixed = rows["interleaved"]
-    return verdict(StridedRuns.of_rows(rows[mixed]), StridedRuns.of_rows(rows[~mixed]))
+    return verdict(StridedRuns.from_rows(rows[mixed]), StridedRuns.from_rows(rows[~mixed]))
 
 
 def judged_run(shape: Matrices, system: FileSystem, tasks: int = TASKS, seed: int = 0) -> Verdict:
