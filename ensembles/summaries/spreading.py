@@ -96,7 +96,9 @@ def spread_calls(chunk: Events, choice: Choice, level: int, first: int, out: np.
     """
     if kernels.compiled is None:
         row = choice.compute_rows(chunk).astype(np.int32)
-        kernels.numpy_spread(chunk.start, chunk.duration, row, choice.compute_amounts(chunk), level, first, out)
+        kernels.numpy_spread(
+            chunk.start, chunk.duration, row, choice.compute_amounts(chunk), level, first, out
+        )
     else:
         kernels.compiled.spread_calls(*_arguments(chunk, choice), level, first, out, out.shape[1])
 
