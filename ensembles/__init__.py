@@ -1,4 +1,8 @@
-"""ensio's analysis: from the I/O calls of thousands of tasks to ensembles."""
+"""Analyse recorded I/O: from the calls of thousands of tasks to ensembles.
+
+`open` reads a run, `Run.ensemble` gives the durations of its calls, `diagnose` reports causes of slow
+I/O and `compare` compares runs.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +62,7 @@ extensions.ensemble_from_events = _ensemble_from_events
 
 
 def __getattr__(name: str) -> Any:
-    """Import what stands on NumPy when it is first asked for, so that ``ensio --help`` need not."""
+    """Import a public name on first use, so that ``ensio --help`` starts without NumPy."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,1 +1,1 @@
-"""Ensembles: the durations of many calls, taken together, and what can be asked of them."""
+"""Ensembles: the durations of many calls as one distribution, and their statistics."""

@@ -1,4 +1,4 @@
-"""What the calls of an ensemble are, in words."""
+"""Names and caveats of the functions whose calls form an ensemble."""
 
 from __future__ import annotations
 
@@ -12,32 +12,35 @@ if TYPE_CHECKING:
 
 
 def used_calls(events: Events) -> list[Call]:
-    """The functions that were called."""
+    """Return the functions that occur in `events`, in the order of their numbers."""
     return [events.calls[number] for number in np.flatnonzero(np.bincount(events.call))]
 
 
 def call_name(used: Sequence[Call]) -> str:
-    """The functions' names, of many the first."""
+    """Return the functions' names, comma-separated; of more than three, the first three and a count."""
     names = [call.name for call in used]
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def op_name(used: Sequence[Call]) -> str:
-    """The functions' kind of operation; ``""``: several, or none."""
+    """Return the common operation of the functions; ``""`` if they have several, or there are none."""
     ops = {call.op for call in used}
     return ops.pop() if len(ops) == 1 else ""
 
 
 def caveats_about(used: Sequence[Call]) -> list[str]:
-    """What makes calls of these functions more than one ensemble, in plain sentences."""
+    """Return one sentence for each reason why these calls are not one ensemble.
+
+    Calls of several layers may contain each other; calls of several operations have different distributions.
+    """
     layers = sorted({call.layer for call in used})
     ops = sorted({call.op for call in used})
     doubts = []
     if len(layers) > 1:
         doubts.append(
-            f"calls of {len(layers)} layers ({', '.join(layers)}) are one ensemble here, and those of one "
-            "may be made inside those of another: choose one by layer"
+            f"this ensemble has calls of {len(layers)} layers ({', '.join(layers)}), and calls of one layer "
+            "may contain calls of another: choose one layer"
         )
     if len(ops) > 1:
-        doubts.append(f"calls of {len(ops)} kinds ({', '.join(ops)}) are one ensemble here: choose one by op")
+        doubts.append(f"this ensemble has calls of {len(ops)} operations ({', '.join(ops)}): choose one op")
     return doubts

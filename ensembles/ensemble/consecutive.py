@@ -1,4 +1,4 @@
-"""Successive calls: those of each task one after the other."""
+"""Consecutive calls of each task, for the correlation between one call and the next."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class ConsecutiveCalls:
-    """Calls of each task in the order in which it made them.
+    """Calls of each task in the order in which the task made them.
 
     Attributes
     ----------
     duration_s, rank, phase : ndarray, shape (n,)
-        Sorted by rank, phase and start.
+        Sorted by rank, phase and start; seconds.
     begin : ndarray of int64, shape (g + 1,)
-        Where the calls of a rank in a phase begin, and n at the end.
+        Index of the first call of each pair of rank and phase; the last element is n.
     order : ndarray of int64, shape (n,)
-        Position of each call in the ensemble.
+        Index of each call in the ensemble.
     phases_known : bool
-        False: all calls are taken for those of one phase, 0.
+        False: phases are unknown, and all calls have phase 0.
     """
 
     duration_s: np.ndarray
@@ -38,15 +38,26 @@ class ConsecutiveCalls:
         phase: np.ndarray | None = None,
         start_ns: np.ndarray | None = None,
     ) -> ConsecutiveCalls:
-        """Put calls in this order.
+        """Sort calls by rank, phase and start.
 
         Parameters
         ----------
         durations_s, rank : ndarray, shape (n,)
+            Seconds; task of each call.
         phase : ndarray, shape (n,), optional
-            None: not known.
+            None: phases are unknown.
         start_ns : ndarray, shape (n,), optional
-            None: the calls of a rank are in the order of time.
+            None: the calls of a rank are already in the order of time.
+
+        Returns
+        -------
+        ConsecutiveCalls
+
+        Examples
+        --------
+        >>> calls = ConsecutiveCalls.from_calls(np.array([0.3, 0.1, 0.2]), np.array([1, 0, 0]))
+        >>> calls.duration_s.tolist(), calls.begin.tolist()
+        ([0.1, 0.2, 0.3], [0, 2, 3])
         """
         known, n = phase is not None, len(durations_s)
         phase = np.zeros(n, np.int64) if phase is None else phase

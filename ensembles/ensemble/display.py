@@ -1,4 +1,4 @@
-"""How an ensemble shows itself: in a line, and as a table in a notebook."""
+"""Text and HTML representations of an ensemble."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _facts(ensemble: Ensemble) -> list[tuple[str, str]]:
 
 
 def ensemble_text(ensemble: Ensemble) -> str:
-    """An ensemble in a line, and its notes."""
+    """Return an ensemble as one line, followed by its notes."""
     if not ensemble.n:
         return "Ensemble: no calls"
     facts = dict(_facts(ensemble))
@@ -47,7 +47,7 @@ def ensemble_text(ensemble: Ensemble) -> str:
 
 
 def ensemble_html(ensemble: Ensemble) -> str:
-    """An ensemble as a table, for notebooks."""
+    """Return an ensemble as an HTML table with its notes, for notebooks."""
     facts = _facts(ensemble)
     rows = "".join(f"<tr><th>{what}</th><td>{html.escape(text)}</td></tr>" for what, text in facts)
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in ensemble.notes)

@@ -1,15 +1,16 @@
-"""Ensemble: the durations of many calls, taken together."""
+"""Ensemble: the durations of many calls as one distribution."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from ensembles.ensemble.call_names import call_name, caveats_about, op_name, used_calls
+from ensembles.ensemble.columns import as_column, as_integers, checked_per
 from ensembles.ensemble.consecutive import ConsecutiveCalls
 from ensembles.ensemble.display import ensemble_html, ensemble_text
 from ensembles.model.errors import EnsioError
@@ -34,68 +35,91 @@ if TYPE_CHECKING:
 
 __all__ = ["MIB", "ConsecutiveCalls", "Ensemble", "call_name", "caveats_about", "op_name"]
 
-Number = TypeVar("Number", np.float64, np.int64)
-
 MIB = float(1 << 20)
 
 
 class Ensemble:
-    """Durations of calls, and the statements about them.
+    """Durations of many calls as one distribution, with the statistics of it.
 
     Parameters
     ----------
-    durations_s : array of float, shape (n,)
-        Seconds; of an ensemble per MiB, seconds per MiB.
-    phase, rank, ordinal : array of integers, shape (n,), optional
-        Phase of each call, in the order of time (-1: in none); its task; which call of its rank, operation
-        and file it is, from 1.
-    bytes : array of integers, shape (n,), optional
-        What each call moved.
-    start_ns : array of int64, shape (n,), optional
-        When each call began. Without it the calls of a rank are taken to be in the order of time.
+    durations_s : array_like of float, shape (n,)
+        Durations in seconds; with ``per="MiB"``, in seconds per MiB.
+    phase : array_like of int, shape (n,), optional
+        Phase of each call, numbered in the order of time; -1: in no phase.
+    rank : array_like of int, shape (n,), optional
+        Task that made each call.
+    ordinal : array_like of int, shape (n,), optional
+        Number of each call among those of its rank, operation and file, from 1.
+    bytes : array_like of int, shape (n,), optional
+        Bytes that each call moved.
+    start_ns : array_like of int64, shape (n,), optional
+        Entry into each call, in nanoseconds. Without it, the calls of a rank are assumed to be in the order
+        of time.
     per : {"call", "MiB"}
-        What the durations are of.
+        Unit of work to which the durations refer.
     name : str
-        What the calls are, for people.
+        Name of the calls in texts and pictures.
     op : str
-        Their kind of operation, one of `OPS`; ``""``: several, or not known.
+        Kind of operation, one of `OPS`; ``""``: several or unknown.
     notes : iterable of str
-        What is partial or doubtful, in plain sentences.
+        Caveats about the data, one sentence each.
     resolution_s : float, optional
-        Step of the clock; 0.0: finer than the bins of the histogram. Default: found in the durations.
+        Step of the clock in seconds; 0.0: finer than the bins of the histogram. Default: estimated from the
+        durations.
 
     Raises
     ------
     EnsioError
         The arrays have different lengths, or a duration is negative, not a number or longer than 146 years.
 
+    See Also
+    --------
+    ensembles.Run.ensemble : the ensemble of a recorded run.
+
     Notes
     -----
-    Where only the histogram of the ensemble is known (`from_sample`), every column is None.
+    An ensemble of a run that keeps no events has a histogram, but no columns: each column is None.
+
+    References
+    ----------
+    A. Uselton et al., "Parallel I/O performance: From events to ensembles", IPDPS 2010.
+
+    Examples
+    --------
+    Of 1,000 writes, 700 take about 1 s and 300 about 0.5 s:
+
+    >>> random = np.random.default_rng(1)
+    >>> durations_s = np.repeat([1.0, 0.5], [700, 300]) * random.lognormal(0.0, 0.05, 1000)
+    >>> ensemble = en.Ensemble(durations_s, name="write")
+    >>> ensemble
+    Ensemble of write: 1,000 calls, phases not known; median 971 ms, from 419 ms to 1.17 s
+    >>> [round(mode.t_s, 1) for mode in ensemble.modes().modes]
+    [0.5, 1.0]
     """
 
     durations_s: npt.NDArray[np.float64] | None
-    """Seconds; of an ensemble per MiB, seconds per MiB. Shape (n,)."""
+    """Durations in seconds; with ``per="MiB"``, in seconds per MiB. Shape (n,)."""
     phase: npt.NDArray[np.int64] | None
-    """Phase of each call, in the order of time; -1: in none. Shape (n,). None: not known."""
+    """Phase of each call, numbered in the order of time; -1: in none. Shape (n,). None: unknown."""
     rank: npt.NDArray[np.int64] | None
-    """Task of each call. Shape (n,). None: not known."""
+    """Task that made each call. Shape (n,). None: unknown."""
     ordinal: npt.NDArray[np.int64] | None
-    """Number of each call among those of its rank, operation and file, from 1. Shape (n,), or None."""
+    """Number of each call among those of its rank, operation and file, from 1. Shape (n,). None: unknown."""
     bytes: npt.NDArray[np.int64] | None
-    """Bytes that each call moved. Shape (n,). None: not known."""
+    """Bytes that each call moved. Shape (n,). None: unknown."""
     start_ns: npt.NDArray[np.int64] | None
-    """Entry into each call: nanoseconds since the origin of the run. Shape (n,). None: not known."""
+    """Entry into each call: nanoseconds since the origin of the run. Shape (n,). None: unknown."""
     per: Literal["call", "MiB"]
-    """What the durations are of."""
+    """Unit of work to which the durations refer."""
     name: str
-    """What the calls are, for people."""
+    """Name of the calls in texts and pictures."""
     op: str
-    """Kind of operation, one of `OPS`; ``""``: several, or not known."""
+    """Kind of operation, one of `OPS`; ``""``: several or unknown."""
     notes: list[str]
-    """What is partial or doubtful, in plain sentences."""
+    """Caveats about the data, one sentence each."""
     counted: CountedDurations
-    """The durations counted by phase and bin, without the step of the clock (see `sample`)."""
+    """Durations counted by phase and bin, without the step of the clock (see `sample`)."""
     _resolution_s: float | None
 
     def __init__(
@@ -113,23 +137,34 @@ class Ensemble:
         notes: Iterable[str] = (),
         resolution_s: float | None = None,
     ) -> None:
-        durations = _column("durations_s", durations_s, np.float64)
+        durations = as_column("durations_s", durations_s, np.float64)
         n = len(durations)
         self.durations_s = durations
-        self.phase = _whole_numbers("phase", phase, n)
-        self.rank = _whole_numbers("rank", rank, n)
-        self.ordinal = _whole_numbers("ordinal", ordinal, n)
-        self.bytes = _whole_numbers("bytes", bytes, n)
-        self.start_ns = _whole_numbers("start_ns", start_ns, n)
-        self.per, self.name, self.op, self.notes = _checked(per), name, op, list(notes)
+        self.phase = as_integers("phase", phase, n)
+        self.rank = as_integers("rank", rank, n)
+        self.ordinal = as_integers("ordinal", ordinal, n)
+        self.bytes = as_integers("bytes", bytes, n)
+        self.start_ns = as_integers("start_ns", start_ns, n)
+        self.per, self.name, self.op, self.notes = checked_per(per), name, op, list(notes)
         self._resolution_s = resolution_s
         self.counted = CountedDurations.from_durations(durations, self.phase)
 
     @classmethod
     def from_events(cls, events: Events, per: Literal["call", "MiB"] = "call") -> Ensemble:
-        """The durations of events; see `Events.ensemble`."""
+        """Make an ensemble of events; see `Events.ensemble`.
+
+        Parameters
+        ----------
+        events : Events
+        per : {"call", "MiB"}
+            Seconds of each call, or seconds per MiB moved; then calls that moved nothing are left out.
+
+        Returns
+        -------
+        Ensemble
+        """
         durations_s = events.duration * 1e-9
-        if _checked(per) == "MiB":
+        if checked_per(per) == "MiB":
             events = events[events.moved > 0]
             durations_s = events.duration * 1e-9 / (events.moved / MIB)
         used = used_calls(events)
@@ -156,19 +191,38 @@ class Ensemble:
         notes: Iterable[str] = (),
         successive: ConsecutiveCalls | None = None,
     ) -> Ensemble:
-        """An ensemble of which only the histogram is known, and perhaps successive calls of some tasks."""
+        """Make an ensemble of which only the histogram is known.
+
+        Parameters
+        ----------
+        sample : CountedDurations
+            Durations counted by phase and bin.
+        per : {"call", "MiB"}
+            Unit of work to which the durations refer.
+        name, op : str
+            As for `Ensemble`.
+        notes : iterable of str
+            Caveats about the data, one sentence each.
+        successive : ConsecutiveCalls, optional
+            Consecutive calls of some tasks, from which `dependence` is estimated.
+
+        Returns
+        -------
+        Ensemble
+            Every column is None.
+        """
         ensemble = cls.__new__(cls)
         if successive is not None:
             ensemble.__dict__["successive"] = successive
         ensemble.durations_s = ensemble.phase = ensemble.rank = None
         ensemble.ordinal = ensemble.bytes = ensemble.start_ns = None
-        ensemble.per, ensemble.name, ensemble.op, ensemble.notes = _checked(per), name, op, list(notes)
+        ensemble.per, ensemble.name, ensemble.op, ensemble.notes = checked_per(per), name, op, list(notes)
         ensemble.counted, ensemble._resolution_s = sample, sample.resolution_s or None
         return ensemble
 
     @cached_property
     def sample(self) -> CountedDurations:
-        """The durations counted by phase and bin, on which the statistics stand."""
+        """Durations counted by phase and bin, with the step of the clock: the input of the statistics."""
         step_s = self._resolution_s
         if step_s is None:
             from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s
@@ -194,23 +248,26 @@ class Ensemble:
 
     @cached_property
     def successive(self) -> ConsecutiveCalls:
-        """The durations of each task one after the other, phase by phase.
+        """Durations of each task's consecutive calls, by phase.
 
         Raises
         ------
         EnsioError
-            It is not known which task made which call.
+            The task that made each call is unknown.
         """
         if self.durations_s is None or self.rank is None:
             raise EnsioError(
-                "this ensemble does not tell which task made which call, so that no calls of a task follow "
-                "one another: make it from the events of a run recorded in mode trace, or give the ranks"
+                "the task that made each call of this ensemble is unknown: make it from the events of a run "
+                "recorded in mode trace, or give the ranks"
             )
         return ConsecutiveCalls.from_calls(self.durations_s, self.rank, self.phase, self.start_ns)
 
     @cached_property
     def atoms(self) -> WeightedValues:
-        """The values that the durations take: exactly, where they are few or hardly differ."""
+        """Distinct values of the durations with their multiplicities.
+
+        The values are exact if the ensemble is small or has few distinct durations; otherwise they are bins.
+        """
         from ensembles.statistics.samples.distinct_values import WeightedValues
 
         if self.durations_s is None or not self.n:
@@ -218,13 +275,52 @@ class Ensemble:
         return WeightedValues.from_durations(self.durations_s, self.phase, self.counted)
 
     def moments(self, level: float = 0.9, seed: int = 0) -> Moments:
-        """Mean, spread and shape of the durations, each with an interval: `statistics.moments`."""
+        """Compute mean, standard deviation, skewness and kurtosis, each with an interval.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level of the intervals, between 0 and 1.
+        seed : int
+            Seed of the bootstrap. The same seed gives the same intervals.
+
+        Returns
+        -------
+        Moments
+            Formulas and sources: `ensembles.statistics.moments.moments.compute_moments`.
+
+        Examples
+        --------
+        >>> moments = en.Ensemble([1.0, 2.0, 3.0, 4.0]).moments()
+        >>> moments.mean_s.value
+        2.5
+        """
         from ensembles.statistics.moments.moments import compute_moments
 
         return compute_moments(self.atoms, level=level, seed=seed)
 
     def robust(self, level: float = 0.9, seed: int = 0) -> Robust:
-        """Median, MAD and L-moments, each with an interval: `statistics.robust`."""
+        """Compute median, median absolute deviation and L-moments, each with an interval.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level of the intervals, between 0 and 1.
+        seed : int
+            Seed of the bootstrap.
+
+        Returns
+        -------
+        Robust
+            Formulas and sources: `ensembles.statistics.moments.robust.compute_robust`.
+
+        Examples
+        --------
+        The median does not depend on how slow the slowest call is:
+
+        >>> en.Ensemble([1.0, 2.0, 3.0, 4.0, 500.0]).robust().median_s.value
+        3.0
+        """
         from ensembles.statistics.moments.robust import compute_robust
 
         return compute_robust(self.atoms, level=level, seed=seed)
@@ -232,7 +328,26 @@ class Ensemble:
     def quantiles(
         self, quantiles: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), level: float = 0.9
     ) -> Quantiles:
-        """Quantiles of the durations, each with an interval: `statistics.quantiles`."""
+        """Compute quantiles of the durations, each with an interval.
+
+        Parameters
+        ----------
+        quantiles : sequence of float
+            Probabilities between 0 and 1.
+        level : float
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        Quantiles
+            Formulas and sources: `ensembles.statistics.moments.quantiles.compute_quantiles`.
+
+        Examples
+        --------
+        >>> ensemble = en.Ensemble(np.arange(1.0, 102.0))
+        >>> ensemble.quantiles([0.5, 0.9])[0.9].value
+        91.0
+        """
         from ensembles.statistics.moments.quantiles import compute_quantiles
 
         return compute_quantiles(self.atoms, quantiles, level)
@@ -243,7 +358,28 @@ class Ensemble:
         bins: int | None = None,
         weight: Literal["calls", "time"] = "calls",
     ) -> Histogram:
-        """Calls, or the time they took, by duration: `statistics.histogram`."""
+        """Count calls, or add up their time, by duration.
+
+        Parameters
+        ----------
+        scale : {"log", "linear"}
+            Spacing of the bins.
+        bins : int, optional
+            Number of bins. Default: chosen from the data.
+        weight : {"calls", "time"}
+            Number of calls, or seconds they took.
+
+        Returns
+        -------
+        Histogram
+            See `ensembles.statistics.samples.histogram.compute_histogram`.
+
+        Examples
+        --------
+        >>> histogram = en.Ensemble([0.1, 0.2, 0.2, 0.4]).histogram("linear", bins=3)
+        >>> histogram.amounts.tolist()
+        [1.0, 2.0, 1.0]
+        """
         from ensembles.statistics.samples.histogram import compute_histogram
 
         return compute_histogram(self.atoms, scale, bins, weight)
@@ -258,9 +394,42 @@ class Ensemble:
         resolution_s: float | None = None,
         size: int = 200,
     ) -> Modes:
-        """Modes of log duration: `statistics.modes.modes.modes_of`.
+        """Estimate the modes of log duration, with intervals, and their harmonics.
 
-        With a limit and a number of tasks, the modes are compared to the fair share of each task.
+        Parameters
+        ----------
+        limit_bytes_per_s : float, optional
+            Limit of the aggregate rate. With `tasks`, modes are compared with the fair share of a task.
+        tasks : int, optional
+            Number of tasks that share the limit.
+        level : float
+            Confidence level of the intervals, between 0 and 1.
+        seed : int
+            Seed of the bootstrap.
+        resolution_s : float, optional
+            Step of the clock in seconds. Default: that of the sample.
+        size : int
+            Number of bootstrap samples.
+
+        Returns
+        -------
+        Modes
+            Method and sources: `ensembles.statistics.modes.modes.fit_modes`.
+
+        Raises
+        ------
+        EnsioError
+            A fair share is asked for, and the calls moved different or unknown amounts.
+
+        Examples
+        --------
+        >>> random = np.random.default_rng(1)
+        >>> ensemble = en.Ensemble(np.repeat([4.0, 2.0, 1.0], 400) * random.lognormal(0.0, 0.05, 1200))
+        >>> modes = ensemble.modes()
+        >>> [round(mode.t_s) for mode in modes.modes]
+        [1, 2, 4]
+        >>> modes.harmonics.orders
+        (1, 2, 4)
         """
         from ensembles.statistics.modes.modes import fit_modes
 
@@ -274,30 +443,88 @@ class Ensemble:
         if self.per == "MiB":
             return MIB
         if self.bytes is None or not self.n:
-            raise EnsioError("a fair share takes calls of known sizes, which these are not: take --per-byte")
+            raise EnsioError("a fair share needs calls of known sizes, and these are unknown: use --per-byte")
         least, median, most = np.quantile(self.bytes, [0.05, 0.5, 0.95])
         if most > 1.1 * least or not median:
             raise EnsioError(
-                f"a fair share takes calls of one size, and these moved from {bytes_text(least)} to "
-                f"{bytes_text(most)}: choose one by --size, or take --per-byte"
+                f"a fair share needs calls of one size, and these moved from {bytes_text(least)} to "
+                f"{bytes_text(most)}: choose one with --size, or use --per-byte"
             )
         return float(median)
 
     def tail(self, tasks: int, level: float = 0.9, *, seed: int = 0) -> Tail:
-        """The slowest call of `tasks`: `statistics.slowest.tail.slowest_of`."""
+        """Predict the duration of the slowest of `tasks` new calls.
+
+        Parameters
+        ----------
+        tasks : int
+            Number of calls whose maximum is predicted, one for each task.
+        level : float
+            Probability with which the interval shall contain the maximum.
+        seed : int
+            Seed of the permutation tests of exchangeability.
+
+        Returns
+        -------
+        Tail
+            Prediction and its method, which `ensembles.statistics.extremes.maximum.predict_maximum`
+            chooses; or the reason of a refusal.
+
+        Raises
+        ------
+        EnsioError
+            `tasks` is not a positive integer, or `level` is not between 0 and 1.
+
+        Examples
+        --------
+        >>> durations_s = np.random.default_rng(1).lognormal(0.0, 0.1, 20_000)
+        >>> tail = en.Ensemble(durations_s).tail(tasks=1000)
+        >>> tail.method
+        'within-reach'
+        >>> tail.low_s < tail.median_s < tail.high_s < tail.observed_max_s
+        True
+        """
         from ensembles.statistics.extremes.maximum import predict_maximum
 
         return predict_maximum(self.sample, tasks, level, calls=self.calls, seed=seed)
 
     def backtest(self, tasks: int | None = None, level: float = 0.9, *, seed: int = 0) -> Backtest:
-        """How often predictions of the slowest call come true: `statistics.slowest.backtest.backtest_of`."""
+        """Measure the coverage of `tail` on the data: predict parts that are left out.
+
+        Parameters
+        ----------
+        tasks : int, optional
+            Number of calls whose maximum is predicted. Default: as many as the phase that is left out has.
+        level : float
+            Level of the prediction intervals.
+        seed : int
+            Seed of the choice of what is left out.
+
+        Returns
+        -------
+        Backtest
+            Coverage for phases, later phases and ranks that are left out; see
+            `ensembles.statistics.extremes.backtest.run_backtest`.
+
+        Raises
+        ------
+        EnsioError
+            `tasks` is less than 1.
+
+        Examples
+        --------
+        >>> durations_s = np.random.default_rng(1).lognormal(0.0, 0.1, 4000)
+        >>> backtest = en.Ensemble(durations_s, phase=np.repeat(np.arange(40), 100)).backtest()
+        >>> backtest.trials, backtest.level
+        (40, 0.9)
+        """
         from ensembles.statistics.extremes.backtest import run_backtest
 
         return run_backtest(self.sample, tasks, level, calls=self.calls, seed=seed)
 
     @property
     def calls(self) -> CallAttributes | None:
-        """What is known of each call, for tests of exchangeability; None: only the histogram is."""
+        """Attributes of each call, for tests of exchangeability; None: only the histogram is known."""
         from ensembles.statistics.extremes.exchangeability import CallAttributes
 
         if self.durations_s is None:
@@ -306,8 +533,10 @@ class Ensemble:
 
     @cached_property
     def dependence(self) -> Dependence | None:
-        """How alike the calls of a phase, and successive calls of a task, are; None where it is not known
-        which task made which call."""
+        """Correlation between calls of a phase, and between consecutive calls of a task.
+
+        None if the task that made each call is unknown.
+        """
         from ensembles.statistics.resampling.dependence import estimate_dependence
 
         try:
@@ -319,19 +548,35 @@ class Ensemble:
     def split(
         self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, level: float = 0.9
     ) -> Split:
-        """What k smaller calls before a barrier take instead of one: `statistics.split.split_of`.
+        """Predict the time of a phase in which each task makes k calls instead of one.
 
         Parameters
         ----------
         calls : sequence of int
-            The k to predict for.
+            Numbers k of calls to predict for.
         tasks : int, optional
-            Tasks that wait for each other; those of the ensemble if not given.
+            Number of tasks that wait for each other. Default: the tasks of the ensemble.
+        level : float
+            Level of the prediction intervals.
+
+        Returns
+        -------
+        Split
+            Median, interval and speedup for each k; model and sources:
+            `ensembles.statistics.sums.split.predict_split`.
 
         Raises
         ------
         EnsioError
-            An argument makes no sense, or the tasks are neither given nor known.
+            An argument is out of range, or `tasks` is neither given nor known.
+
+        Examples
+        --------
+        >>> random = np.random.default_rng(1)
+        >>> ensemble = en.Ensemble(random.gamma(2.0, 1.0, 4096), rank=np.arange(4096) % 64)
+        >>> split = ensemble.split(calls=[1, 4], tasks=64)
+        >>> [round(one.speedup, 1) for one in split.splits]
+        [1.0, 1.7]
         """
         from ensembles.statistics.sums.split import predict_split
 
@@ -339,9 +584,7 @@ class Ensemble:
             try:
                 rank = self.successive.rank if self.rank is None else self.rank
             except EnsioError as error:
-                raise EnsioError(
-                    "this ensemble does not tell how many tasks there were: give the number of tasks"
-                ) from error
+                raise EnsioError("the number of tasks of this ensemble is unknown: give it") from error
             tasks = max(len(np.unique(rank)), 1)
         return predict_split(self.sample, calls, tasks, self.dependence, level)
 
@@ -350,34 +593,3 @@ class Ensemble:
 
     def _repr_html_(self) -> str:
         return ensemble_html(self)
-
-
-def _column(name: str, values: npt.ArrayLike, dtype: type[Number]) -> npt.NDArray[Number]:
-    try:
-        column = np.asarray(values)
-        if column.ndim != 1 and column.size:
-            raise EnsioError(f"{name} has {column.ndim} dimensions: an ensemble is made of flat arrays")
-        return column.reshape(-1).astype(dtype, copy=False)
-    except (TypeError, ValueError) as error:
-        raise EnsioError(f"{name} is not an array of numbers: {error}") from error
-
-
-def _whole_numbers(name: str, values: npt.ArrayLike | None, n: int) -> npt.NDArray[np.int64] | None:
-    """A column of n whole numbers; None where it was not given."""
-    if values is None:
-        return None
-    column = _column(name, values, np.int64)
-    if len(column) != n:
-        raise EnsioError(
-            f"an ensemble of {n:,} durations was given {len(column):,} values of {name}: give one for each "
-            "duration, or none"
-        )
-    return column
-
-
-def _checked(per: str) -> Literal["call", "MiB"]:
-    if per == "MiB":
-        return "MiB"
-    if per == "call":
-        return "call"
-    raise EnsioError(f'there is no ensemble per "{per}": it is per call or per MiB')

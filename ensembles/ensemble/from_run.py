@@ -28,27 +28,41 @@ if TYPE_CHECKING:
 Per = Literal["call", "MiB"]
 
 IN_MEMORY = 4_000_000
-"""Of runs with more events, only the histogram and the calls of some ranks are held."""
+"""Of runs with more events, only the histogram and the calls of some ranks are kept in memory."""
 
 SOME_EVENTS = MOST_EVENTS // 2
-"""About so many events, of whole ranks, tell of a run with more than `IN_MEMORY` where to look for phases (as
-many as `phases_of_run` takes), and how successive calls hang together."""
+"""Events of whole ranks that are sampled from a run with more than `IN_MEMORY`. They show where to look for
+phases (`phases_of_run` takes as many) and how consecutive calls are correlated.
+"""
 
 MOST_SUCCESSIVE = 1 << 18
-"""Of no more calls: from the middle of what each of the tasks does in each phase. A correlation between them
-is then known to 0.002."""
+"""Calls from which the correlation of consecutive calls is estimated, at most: from the middle of each task's
+calls in each phase. The standard error of the correlation is then 0.002.
+"""
 
 MOST_PHASES = 8192
-"""More phases than these are put together in a row while counting: 15 KiB each."""
+"""More phases than these are merged with their successors while counting: each takes 15 KiB."""
 
 
 def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
-    """The calls of a run that a selection chooses.
+    """Make the ensemble of the calls that a selection chooses.
+
+    Parameters
+    ----------
+    run : Run
+    selection : Selection
+        For this run.
+    per : {"call", "MiB"}
+        Seconds of each call, or seconds per MiB that it moved.
+
+    Returns
+    -------
+    Ensemble
 
     Raises
     ------
     EnsioError
-        The run does not tell what the selection asks for.
+        The run does not record what the selection asks for.
     """
     if run.keeps_all_calls:
         if run.most_events <= min(IN_MEMORY, run.budget.held_events):
@@ -61,19 +75,32 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
             raise
     ensemble = run.chosen_by(selection).ensemble(per)
     ensemble.notes.append(
-        f"{run.dropped_events:,} calls of this run are not among its events, and those of them that the "
-        "filters mean are not in this ensemble"
+        f"{run.dropped_events:,} calls of this run are not among its events: those that the filters choose "
+        "are missing in this ensemble"
     )
     return ensemble
 
 
 def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "call") -> list[Ensemble]:
-    """As `ensemble_from_run`, of several selections: where it takes passes over all events, they share them.
+    """Make the ensembles of several selections, in one pass where possible.
+
+    Parameters
+    ----------
+    run : Run
+    selections : sequence of Selection
+        For this run.
+    per : {"call", "MiB"}
+        Seconds of each call, or seconds per MiB that it moved.
+
+    Returns
+    -------
+    list of Ensemble
+        One for each selection.
 
     Raises
     ------
     EnsioError
-        The run does not tell what one of them asks for.
+        The run does not record what one of the selections asks for.
     """
     long = run.keeps_all_calls and run.most_events > min(IN_MEMORY, run.budget.held_events)
     if long and selections and not any(selection.needs_whole_run for selection in selections):
@@ -82,7 +109,7 @@ def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "ca
 
 
 def _in_one_pass(run: Run, selections: Sequence[Selection], per: Per) -> list[Ensemble]:
-    """The ensembles of one selection, or of several that ask neither for phases nor for ordinals."""
+    """Make the ensembles of one selection, or of several without phases and ordinals."""
     some = sample_ranks(run, min(SOME_EVENTS, run.budget.held_events // 4))
     run.budget.check(run.path)
     phases, found, number = _phases_and_counts(run, selections, per, some)
@@ -101,10 +128,11 @@ def _ensemble_of_counts(
         sample = sample.chosen(within_ranges(sample.phase, selection.phases))
     notes = [f"phases: {phases.sentence}"]
     if phases.count > MOST_PHASES:
-        notes.append(f"{phases.count:,} phases were put together to {MOST_PHASES:,}")
+        notes.append(f"{phases.count:,} phases were merged to {MOST_PHASES:,}")
     if some is None:
         notes.append(
-            "how successive calls of a task hang together is not known: each task made too many to be held"
+            "the correlation of consecutive calls of a task is unknown: each task made too many to keep in "
+            "memory"
         )
         used = [call for call in run.calls[1:] if selection.wants_call(call)]
         return Ensemble.from_sample(sample, per, call_name(used), op_name(used), notes)
@@ -121,10 +149,10 @@ def _ensemble_of_counts(
 def _phases_and_counts(
     run: Run, selections: Sequence[Selection], per: Per, some: Events | None
 ) -> tuple[Phases, CountsOfSeveral, np.ndarray]:
-    """The phases of a run, what of each the selections choose, and the number of the phase of each group."""
+    """Return the phases of a run, the counts of each selection, and the phase of each group of counts."""
     selection, per_mib = selections[0], per == "MiB"
     within = selection.without_phases()
-    # Ordinals are looked at before, in the pass itself.
+    # The pass itself applies the filter of ordinals.
     chosen = [partial(_choose, replace(each.without_phases(), ordinals=None), per) for each in selections]
     columns = {*(name for each in selections for name in each.columns), "start", "duration"}
     columns |= {"moved"} if per_mib or any(each.per_byte for each in selections) else set()
@@ -161,7 +189,7 @@ def _counts_between(
 
 
 def _thinned(events: Events, phases: Phases, most: int) -> Events:
-    """So many of these calls, sorted by rank and start: each task's in the middle of each phase."""
+    """Return at most `most` events, sorted by rank and start: the middle ones of each task in each phase."""
     if len(events) <= most:
         return events
     phase = phases.phase_index(events)
@@ -176,8 +204,11 @@ def _thinned(events: Events, phases: Phases, most: int) -> Events:
 def _groups_of(
     phases: Phases,
 ) -> tuple[np.ndarray, np.ndarray, Callable[[Events], np.ndarray] | None]:
-    """Cuts of the keys by which calls are counted, the phase of each group (too many are put together,
-    several that follow each other to the first of them), and the keys (None: starts)."""
+    """Return cuts, phases and keys of the groups in which calls are counted.
+
+    Keys map events to groups; None: groups are divided by start times. If there are too many phases, several
+    successive ones form a group, which has the number of the first.
+    """
     if phases.named is not None:
         first = np.arange(1, phases.count + 1)
         if phases.count > MOST_PHASES:

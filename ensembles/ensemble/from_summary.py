@@ -1,4 +1,4 @@
-"""The ensemble of a run of which not every call is an event, from the summary that the recorder kept."""
+"""The ensemble of a run that keeps no events, or not all, from the summary of the recorder."""
 
 from __future__ import annotations
 
@@ -21,12 +21,27 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "MiB"] = "call") -> Ensemble:
-    """The calls that a selection chooses, as the summary counts them: by call, size class and ordinal class.
+    """Make the ensemble of a selection from the cells of the summary.
+
+    A cell counts the calls of one function, size class and ordinal class.
+
+    Parameters
+    ----------
+    run : Run
+    selection : Selection
+        For this run.
+    per : {"call", "MiB"}
+        Seconds of each call, or seconds per MiB that it moved.
+
+    Returns
+    -------
+    Ensemble
+        Without columns: only its histogram is known.
 
     Raises
     ------
     EnsioError
-        The summary does not tell these calls from others.
+        The summary does not distinguish these calls from others.
     """
     for told, what in (
         (None if _all_ranks(run, selection) else selection.ranks, "ranks"),
@@ -36,20 +51,20 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
         (selection.phases, "phases"),
     ):
         if told is not None:
-            raise _refusal(run, f"does not tell {what} apart")
+            raise _refusal(run, f"does not distinguish {what}")
     summary = run.summary
     refuse_sums(run)
     cells = summary.cells
     wanted = np.array([selection.wants_call(call) for call in summary.calls], bool)[cells["call"]]
     if selection.sizes is not None:
         low, high = cells["min_requested"].astype(object), cells["max_requested"].astype(object)
-        what = "counts calls of these and of other sizes together"
+        what = "counts calls of these sizes together with others"
         wanted &= _within(run, selection.sizes, low, high, wanted, what)
     if selection.ordinals is not None:
         ends = np.array([ordinal_range(number) for number in cells["ordinal_class"].tolist()]).reshape(-1, 2)
         if (ends[wanted] == 0).any():
-            raise _refusal(run, "does not tell the ordinals of some of these calls")
-        what = "counts calls of these and of other ordinals together"
+            raise _refusal(run, "does not record the ordinals of some of these calls")
+        what = "counts calls of these ordinals together with others"
         wanted &= _within(run, selection.ordinals, ends[:, 0], ends[:, 1], wanted, what)
     moved = cells["moved"] / np.maximum(cells["count"], 1)
     per_mib = per == "MiB"
@@ -57,7 +72,7 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
         wanted &= cells["moved"] > 0
         alike = (cells["min_requested"] == cells["max_requested"]) & (moved == cells["max_requested"])
         if not alike[wanted].all():
-            raise _refusal(run, "counts calls together that moved different amounts")
+            raise _refusal(run, "counts calls that moved different amounts together")
     scale = np.where(wanted & per_mib, moved / MIB, 1.0)
     sample = _sample(summary, wanted, scale)
     used = [summary.calls[number] for number in np.unique(cells["call"][wanted])]
@@ -71,18 +86,17 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
 
 
 def refuse_sums(run: Run) -> None:
-    """Sums are no durations.
+    """Check that the durations of single calls are known.
 
     Raises
     ------
     EnsioError
-        Of this run only sums are known.
+        Only sums over calls are known.
     """
     if not run.summary.durations_known:
         raise EnsioError(
-            f"{run.path} says how many calls there were and how long they took together, not how long each "
-            "took: see ensio info for the sums, or record single calls (ensio run; Darshan: "
-            "DXT_ENABLE_IO_TRACE=1)"
+            f"{run.path} has the number of calls and their total time, but no duration of single calls: see "
+            "ensio info for the sums, or record single calls (ensio run; Darshan: DXT_ENABLE_IO_TRACE=1)"
         )
 
 
@@ -93,7 +107,13 @@ def _all_ranks(run: Run, selection: Selection) -> bool:
 def _within(
     run: Run, ranges: Ranges, low: np.ndarray, high: np.ndarray, wanted: np.ndarray, problem: str
 ) -> np.ndarray:
-    """Which cells lie in one of the ranges as a whole; others must lie outside of all."""
+    """Return which cells lie within one of the ranges.
+
+    Raises
+    ------
+    EnsioError
+        A wanted cell lies partly in a range.
+    """
     inside, touched = np.zeros(len(low), bool), np.zeros(len(low), bool)
     for least, most in ranges:
         inside |= (low >= least) & (high <= most)
@@ -104,7 +124,7 @@ def _within(
 
 
 def _sample(summary: CellSummary, wanted: np.ndarray, scale: np.ndarray) -> CountedDurations:
-    """Cells put together, the durations of each divided by its scale."""
+    """Merge cells into one sample, with the durations of each cell divided by its scale."""
     cells = summary.cells
     cell, bins, count = summary.histogram
     mine = wanted[cell]
@@ -131,7 +151,7 @@ def _sample(summary: CellSummary, wanted: np.ndarray, scale: np.ndarray) -> Coun
 
 
 def _notes(run: Run, summary: CellSummary, wanted: np.ndarray, sample: CountedDurations) -> list[str]:
-    notes = ["this ensemble is from the run's summary, which tells neither phases nor tasks"]
+    notes = ["this ensemble is from the run's summary, which records neither phases nor tasks"]
     missing = int(summary.cells["count"][wanted].sum()) - sample.total
     if missing > 0:
         notes.append(f"{missing:,} calls are not in the histogram of the summary, nor in this ensemble")

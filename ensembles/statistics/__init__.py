@@ -1,3 +1,4 @@
-"""What can be said about an ensemble: pure functions of arrays, each estimate with an interval.
+"""Statistics of ensembles: functions of arrays whose estimates have intervals.
 
-Formulas and their sources are in docs/reference/methods."""
+docs/reference/methods has the formulas and their sources.
+"""

@@ -95,10 +95,8 @@ def spread_calls(chunk: Events, choice: Choice, level: int, first: int, out: np.
         A call lies outside of `out`, or has no number.
     """
     if kernels.compiled is None:
-        row = choice.compute_rows(chunk).astype(np.int32)
-        kernels.numpy_spread(
-            chunk.start, chunk.duration, row, choice.compute_amounts(chunk), level, first, out
-        )
+        row, amount = choice.compute_rows(chunk).astype(np.int32), choice.compute_amounts(chunk)
+        kernels.numpy_spread(chunk.start, chunk.duration, row, amount, level, first, out)
     else:
         kernels.compiled.spread_calls(*_arguments(chunk, choice), level, first, out, out.shape[1])
 

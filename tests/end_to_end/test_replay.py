@@ -219,7 +219,7 @@ class TestVerification:
         (["nothing"], "no such pattern"),
         (["./nothing.toml"], "nothing.toml: cannot be read: No such file"),
         (["ior", "--calls", "3"], '"block_bytes / calls": the division leaves a remainder'),
-        (["ior", "--block-size", "many"], 'size "many" is no number of bytes'),
+        (["ior", "--block-size", "many"], 'size "many" is not a number of bytes'),
         (["ior", "--block-size", "0"], "block_bytes is 0, it must be at least 1"),
         (["ior", "--block-size", "900TiB"], "bytes free, the pattern writes"),
         (["ior", "--tasks", "0"], "0 is below 1"),

@@ -60,11 +60,11 @@ def test_lists_are_arrays_too() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"durations_s": [1.0, 2.0], "rank": [0]}, "2 durations was given 1 values of rank"),
+        ({"durations_s": [1.0, 2.0], "rank": [0]}, "2 durations has 1 values of rank"),
         ({"durations_s": [[1.0, 2.0]]}, "2 dimensions"),
         ({"durations_s": ["slow"]}, "not an array of numbers"),
         ({"durations_s": [1.0, -1.0]}, "1 of 2 durations are negative"),
-        ({"durations_s": [1.0], "per": "byte"}, 'no ensemble per "byte"'),
+        ({"durations_s": [1.0], "per": "byte"}, 'an ensemble per "byte" does not exist'),
     ],
 )
 def test_arrays_that_make_no_sense_are_refused_in_one_sentence(arguments: dict, sentence: str) -> None:
@@ -94,7 +94,7 @@ def test_without_starts_the_order_given_is_that_of_time() -> None:
 
 
 def test_nothing_follows_where_tasks_are_not_known() -> None:
-    with pytest.raises(en.EnsioError, match="which task made which call"):
+    with pytest.raises(en.EnsioError, match="the task that made each call"):
         _ = en.Ensemble([1.0, 2.0]).successive
 
 
@@ -121,11 +121,11 @@ def test_per_mib_durations_are_divided_by_what_was_moved() -> None:
 
 def test_calls_of_several_kinds_and_layers_are_told(folder: Path, made: SyntheticRun) -> None:
     (note,) = en.open(folder).events.ensemble().notes
-    assert note.startswith("calls of 4 kinds (close, open, read, write) are one ensemble here")
+    assert note.startswith("this ensemble has calls of 4 operations (close, open, read, write)")
     columns = {name: np.zeros(2, dtype) for name, dtype in COLUMNS.items()} | {"call": np.array([0, 1])}
     calls = [Call("pwrite", "posix", "write"), Call("MPI_File_write", "mpiio", "write")]
     (note,) = Events(columns, calls, [""]).ensemble().notes
-    assert note.startswith("calls of 2 layers (mpiio, posix)")
+    assert note.startswith("this ensemble has calls of 2 layers (mpiio, posix)")
 
 
 def test_a_histogram_alone_is_an_ensemble_too() -> None:
@@ -176,7 +176,7 @@ def test_the_command_line_describes_the_same_ensemble(
     assert (len(ensemble), ensemble.per) == (5 * TASKS, "MiB")
     assert capsys.readouterr().err == ""
     assert len(ensemble_from_args(arguments(folder))) == TASKS * EVENTS
-    assert capsys.readouterr().err.startswith("ensio: note: calls of 4 kinds")
+    assert capsys.readouterr().err.startswith("ensio: note: this ensemble has calls of 4 operations")
 
 
 def test_help_does_not_import_numpy() -> None:

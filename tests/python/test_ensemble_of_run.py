@@ -186,11 +186,11 @@ def test_from_a_summary_come_the_calls_that_it_tells_apart(profile: en.Run) -> N
 @pytest.mark.parametrize(
     ("filters", "problem"),
     [
-        ({"rank": 1}, "does not tell ranks apart"),
-        ({"time": "0..1"}, "does not tell times apart"),
-        ({"file": "*.out"}, "does not tell files apart"),
-        ({"phase": 2}, "does not tell phases apart"),
-        ({"ordinal": "20-24"}, "these and of other ordinals together"),
+        ({"rank": 1}, "does not distinguish ranks"),
+        ({"time": "0..1"}, "does not distinguish times"),
+        ({"file": "*.out"}, "does not distinguish files"),
+        ({"phase": 2}, "does not distinguish phases"),
+        ({"ordinal": "20-24"}, "counts calls of these ordinals together"),
     ],
 )
 def test_what_a_summary_does_not_tell_is_refused_with_a_remedy(
@@ -223,7 +223,7 @@ def test_where_events_are_missing_the_summary_answers_or_what_is_missing_is_told
 def test_sizes_that_share_a_class_are_not_told_apart(tmp_path: Path) -> None:
     calls = [("pwrite", 0.001 * i, 1e-4, 1500 if i % 2 else 2000) for i in range(1, 20)]
     run = run_of(tmp_path / "run", [calls], properties={"mode": "profile"})
-    with pytest.raises(en.EnsioError, match="these and of other sizes together"):
+    with pytest.raises(en.EnsioError, match="counts calls of these sizes together"):
         run.ensemble(size=1500)
     assert run.ensemble(size="1KiB..2KiB").n == 19
     with pytest.raises(en.EnsioError, match="moved different amounts"):
@@ -245,5 +245,5 @@ def test_statements_about_a_summary_say_that_phases_are_not_known(profile: en.Ru
     ensemble = profile.ensemble(op="write")
     assert "too narrow" in ensemble.moments().notes[0]
     assert ensemble.quantiles()[0.5].low > 0
-    with pytest.raises(en.EnsioError, match="which task made which call"):
+    with pytest.raises(en.EnsioError, match="the task that made each call"):
         _ = ensemble.successive

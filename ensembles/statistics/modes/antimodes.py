@@ -1,8 +1,9 @@
-"""Valleys of a density that cannot be chance: what parts one mode from the next.
+"""Significant antimodes of a density, which separate one mode from the next.
 
-Blocks of cells of all lengths and at all places are compared, two by two. That the density is higher in one
-block than in another is a statement about two counts, with exact widths; a valley is a block that is lower
-than one to its left and one to its right."""
+Blocks of cells, of all lengths and at all positions, are compared in pairs. That the density is higher in one
+block than in another is a statement about two counts and two known widths. An antimode is a block that is
+lower than one on its left and one on its right.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +12,24 @@ from dataclasses import dataclass
 import numpy as np
 
 DEPTH_RATIO = 1.08
-"""A mode is denser than a valley beside it by this factor at least, else it is none that matters."""
+"""Least ratio of the density of a mode to that of an adjacent antimode; smaller differences are irrelevant.
+"""
 LEAST_SHARE = 0.005
-"""Least share of the calls that a mode has above the density of the valley beside it."""
+"""Least share of the calls that a mode has in excess of the density of the adjacent antimode."""
 LEAST_CALLS = 6
-"""Least number of calls of it."""
+"""Least number of these calls."""
 
 
 @dataclass(frozen=True, eq=False)
 class CellBlocks:
-    """Runs of cells.
+    """Contiguous blocks of cells.
 
     Attributes
     ----------
     start, end : ndarray of int64, shape (m,)
-        First cell, and the one behind the last; sorted by `start`.
+        First cell, and the cell after the last; sorted by `start`.
     calls, width : ndarray of float64, shape (m,)
+        Number of calls, and width in log time.
     """
 
     start: np.ndarray
@@ -36,7 +39,18 @@ class CellBlocks:
 
     @classmethod
     def from_counts(cls, counts: np.ndarray, edges: np.ndarray) -> CellBlocks:
-        """Blocks of 1, 2, 3, 4, 6, 8, 12, ... cells, at distances of half their length."""
+        """Make blocks of 1, 2, 3, 4, 6, 8, ... cells at distances of half their length.
+
+        Parameters
+        ----------
+        counts : ndarray, shape (cells,)
+        edges : ndarray of float64, shape (cells + 1,)
+            In log time.
+
+        Returns
+        -------
+        CellBlocks
+        """
         cells, length, starts, ends = len(counts), 1, [], []
         while length <= cells:
             first = np.unique(
@@ -60,14 +74,14 @@ class CellBlocks:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """How surely blocks are denser than others.
+    """Evidence that blocks are denser than others.
 
     Attributes
     ----------
     high, low : ndarray of int64, shape (h,) and (v,)
-        Blocks that may be modes, and blocks that may be valleys.
+        Blocks that may be modes, and blocks that may be antimodes.
     before, after : ndarray of float32, shape (h, v)
-        For the statement that the high block lies before (after) the low one and is denser; −inf: it is not.
+        Evidence that the high block is denser, where it lies before (after) the low block; −inf: it does not.
     """
 
     high: np.ndarray
@@ -76,29 +90,38 @@ class Evidence:
     after: np.ndarray
 
     def deepest(self) -> float:
-        """The surest valley: the most that a block can be said to be lower than one on each side; −inf:
-        none."""
+        """Return the evidence of the most significant antimode; −inf: none.
+
+        The evidence of an antimode is the lesser of those against its left and its right side.
+        """
         if not self.before.size:
             return -np.inf
         return float(np.minimum(self.before.max(axis=0), self.after.max(axis=0)).max())
 
 
 def evidence(blocks: CellBlocks, total: float) -> Evidence:
-    """Compare blocks.
+    """Compare blocks in pairs.
 
     Parameters
     ----------
-    blocks : Blocks
+    blocks : CellBlocks
     total : float
-        All calls.
+        Number of all calls.
+
+    Returns
+    -------
+    Evidence
 
     Notes
     -----
-    Given the sum of both counts, the first is binomial; its chance under "at most DEPTH_RATIO as dense" gives
-    the signed root of the log-likelihood ratio, Z. What is returned is ``Z - sqrt(2 log(e total / (calls of
-    both)))``: small pairs are many, and have to show more (the multiscale penalty of Dümbgen and Spokoiny,
-    Multiscale testing of qualitative hypotheses, Annals of Statistics 2001; for densities Dümbgen and
-    Walther, Multiscale inference about a density, Annals of Statistics 2008).
+    Given the sum of two counts, the first is binomial. Z is the signed root of the log-likelihood ratio
+    against "at most `DEPTH_RATIO` times as dense". The evidence is ``Z - sqrt(2 log(e total / (calls of
+    both)))``: small pairs are many, so that they need a larger Z (multiscale penalty).
+
+    References
+    ----------
+    L. Dümbgen and V. G. Spokoiny, "Multiscale testing of qualitative hypotheses", Annals of Statistics 29,
+    2001. L. Dümbgen and G. Walther, "Multiscale inference about a density", Annals of Statistics 36, 2008.
     """
     density = blocks.calls / blocks.width
     least = max(LEAST_CALLS, LEAST_SHARE * total)
@@ -134,14 +157,22 @@ def _scores(blocks: CellBlocks, high: np.ndarray, low: np.ndarray, total: float)
 
 
 def chain(found: Evidence, threshold: float) -> list[int]:
-    """The longest row of blocks that are by turns high and low, each surely so against the one before it; of
-    those equally long, the one with the most evidence.
+    """Find the longest chain of alternately high and low blocks.
+
+    Successive blocks differ significantly. Of chains of equal length, the one with the most evidence is
+    taken.
+
+    Parameters
+    ----------
+    found : Evidence
+    threshold : float
+        Evidence from which on a difference is significant.
 
     Returns
     -------
     list of int
-        Blocks: high, low, high, ..., high. Its highs are modes that cannot be taken for one. Empty: no valley
-        is sure.
+        Blocks: high, low, high, ..., high. The high ones belong to different modes. Empty: no antimode is
+        significant.
     """
     before = np.where(found.before >= threshold, found.before, -np.inf)
     after = np.where(found.after >= threshold, found.after, -np.inf)

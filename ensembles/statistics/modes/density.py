@@ -1,4 +1,4 @@
-"""The density of log duration: cells as wide as the clock allows, smoothed, with its maxima and minima."""
+"""The density of log duration: cells as fine as the clock allows, kernel smoothing, maxima and minima."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_low_ns
 
 _ZERO_FROM_STEPS = 1.0 / 16
-"""Where the cell of calls shorter than the step begins, in steps."""
+"""Lower edge of the cell of calls shorter than the step, in steps."""
 
 
 @dataclass(frozen=True, eq=False)
 class LogCells:
-    """Adjoining cells of log duration, from the first that holds calls to the last.
+    """Adjacent cells of log duration, from the first with calls to the last.
 
     Attributes
     ----------
     edges : ndarray of float64, shape (k + 1,)
         Natural logarithm of the duration in seconds.
     counts : ndarray of int64, shape (k,)
-        Calls.
+        Number of calls.
     cell_of_bin : ndarray of int64, shape (BIN_COUNT,)
-        The cell of each bin of the law; −1 or k: outside.
+        Cell of each bin of the bin law; −1 or k: outside.
     step_s : float
-        The step of the clock with which the cells were made.
+        Step of the clock for which the cells were made, in seconds.
     """
 
     edges: np.ndarray
@@ -40,21 +40,25 @@ class LogCells:
 
     @classmethod
     def from_counts(cls, counts: np.ndarray, step_s: float = 0.0) -> LogCells:
-        """Cells of a histogram.
+        """Make the cells of a histogram.
 
         Parameters
         ----------
         counts : ndarray of integers, shape (BIN_COUNT,)
-            Calls in each bin of the law, some at least.
+            Number of calls in each bin of the bin law; at least one call.
         step_s : float
-            Step of the clock; below 1 ns it is that of the law, 1 ns.
+            Step of the clock in seconds; 1 ns if it is less, as in the bin law.
+
+        Returns
+        -------
+        LogCells
         """
         step_ns = max(step_s * 1e9, 1.0)
         first, last = multiples_in_bins(step_ns)
         holding = np.flatnonzero((first <= last) & (last > 0))
         edges_ns = (np.append(first[holding], last[holding[-1]] + 1) - 0.5) * step_ns
         cell = _cells_of_bins(holding, edges_ns)
-        # Calls shorter than the step lie anywhere below it: they join those of one step, in a wide cell.
+        # Calls shorter than the step lie anywhere below it: one wide cell holds them and those of one step.
         shorter = counts[cell < 0].sum() > 0 or first[holding[0]] == 0
         edges_ns[0] = step_ns * (_ZERO_FROM_STEPS if shorter else 0.5)
         cell = np.maximum(cell, 0)
@@ -70,12 +74,23 @@ class LogCells:
 
     @property
     def widths(self) -> np.ndarray:
-        """Of the cells, in log time: float64, shape (k,)."""
+        """Width of the cells in log time: float64, shape (k,)."""
         return np.diff(self.edges)
 
     def coarser(self, least: float, widest: float) -> LogCells:
-        """Cells that hold fewer calls than `least` joined to neighbours of their kind, up to the width
-        `widest`; empty ones in a row, to any width."""
+        """Join cells with few calls to their neighbours.
+
+        Parameters
+        ----------
+        least : float
+            Number of calls from which on a cell is not extended.
+        widest : float
+            Largest width of a joined cell, in log time. Consecutive empty cells are joined to any width.
+
+        Returns
+        -------
+        LogCells
+        """
         begin, held, start, empty = [0], 0, self.edges[0], True
         for i, (count, high) in enumerate(zip(self.counts.tolist(), self.edges[1:].tolist(), strict=True)):
             full = held >= least or (held > 0 and (high - start > widest or count >= least))
@@ -96,8 +111,11 @@ class LogCells:
 
 
 def _cells_of_bins(holding: np.ndarray, edges_ns: np.ndarray) -> np.ndarray:
-    """The cell of each bin of the law: that of its own multiples, else (calls off the multiples, by rounding)
-    of the multiple nearest to its middle; −1: below half a step."""
+    """Return the cell of each bin of the bin law; −1: below half a step.
+
+    A bin that holds a multiple of the step has its cell; other bins (whose calls are off the multiples by
+    rounding) have that of the multiple nearest to their middle.
+    """
     low_ns = bin_low_ns().astype(np.float64)
     middle_ns = 0.5 * (low_ns + np.append(low_ns[1:], 2.0**64) - 1)
     cell = np.minimum(np.searchsorted(edges_ns, middle_ns, side="right") - 1, len(holding) - 1)
@@ -111,15 +129,28 @@ _REACH = 5.0
 
 
 def replicates(sample: CountedDurations, cells: LogCells, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Counts as another run might have given them.
+    """Draw counts as another run might have given them.
 
-    Where phases are known, and five or more, whole phases are drawn with replacement (calls of a phase depend
-    on each other; Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8): many
-    phases in 512 random groups. Else calls are drawn.
+    Parameters
+    ----------
+    sample : CountedDurations
+    cells : LogCells
+    size : int
+        Number of replicates.
+    rng : numpy.random.Generator
 
     Returns
     -------
     ndarray of float64, shape (size, cells)
+
+    Notes
+    -----
+    With five or more known phases, whole phases are drawn with replacement, because calls of a phase are
+    dependent; more than 512 phases are first put into 512 random groups. Otherwise calls are drawn.
+
+    References
+    ----------
+    A. C. Davison and D. V. Hinkley, Bootstrap Methods and their Application, 1997, section 3.8.
     """
     phases = len(sample.phase)
     if not sample.phases_known or phases < _LEAST_PHASES:
@@ -133,7 +164,7 @@ def replicates(sample: CountedDurations, cells: LogCells, size: int, rng: np.ran
 
 
 def by_phase(sample: CountedDurations, cells: LogCells, group: np.ndarray) -> np.ndarray:
-    """Calls in each cell, by group of phases: float64, shape (groups, cells)."""
+    """Count calls by cell and group of phases: float64, shape (groups, cells)."""
     cells_count = len(cells.counts)
     cell = np.clip(cells.cell_of_bin[sample.bin], 0, cells_count - 1)
     row = np.repeat(group, np.diff(sample.begin))
@@ -142,25 +173,29 @@ def by_phase(sample: CountedDurations, cells: LogCells, group: np.ndarray) -> np
 
 
 class Smoother:
-    """Counts in cells to a density at chosen places.
+    """Kernel estimate of a density at fixed positions from counts in cells.
 
     Parameters
     ----------
     cells : LogCells
     at : ndarray of float64, shape (g,)
-        Places in log time, rising.
+        Positions in log time, increasing.
     bandwidth : float
         In log time.
     sharp : bool
-        The kernel of fourth order, (3 − u²)/2 times the normal density, which bends a peak less (Wand and
-        Jones, Kernel Smoothing, 1995, section 2.8); else the normal density, which is never negative.
+        True: the fourth-order kernel, (3 − u²)/2 times the normal density, which has less bias at a peak.
+        False: the normal density, which is never negative.
     cliffs : sequence of float
-        Places at which the density begins or ends with a jump. The kernel is reflected there, or the mode
-        would seem to lie behind the cliff.
+        Positions at which the density begins or ends with a jump. The kernel is reflected there; without
+        reflection the estimated mode would lie beyond the jump.
 
     Notes
     -----
-    The kernel is integrated over each cell, in which calls are taken to be spread evenly.
+    The kernel is integrated over each cell, in which calls are assumed to be spread evenly.
+
+    References
+    ----------
+    M. P. Wand and M. C. Jones, Kernel Smoothing, 1995, section 2.8.
     """
 
     def __init__(
@@ -186,12 +221,33 @@ class Smoother:
         self._kernel = within / cells.widths[low:high, None]
 
     def __call__(self, counts: np.ndarray) -> np.ndarray:
-        """Density (calls per unit of log time) of counts of shape (..., cells): shape (..., g)."""
+        """Return the densities of counts.
+
+        Parameters
+        ----------
+        counts : ndarray, shape (..., cells)
+
+        Returns
+        -------
+        ndarray of float64, shape (..., g)
+            Calls per unit of log time.
+        """
         return counts[..., self._cells] @ self._kernel
 
 
 def highest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
-    """Where densities of shape (..., g) are highest, between the places by a parabola: shape (...)."""
+    """Return the position of the maximum of each density, refined by a parabola.
+
+    Parameters
+    ----------
+    at : ndarray of float64, shape (g,)
+        Equidistant positions.
+    density : ndarray of float64, shape (..., g)
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+    """
     top = np.clip(density.argmax(axis=-1), 1, len(at) - 2)[..., None]
     left, middle, right = (np.take_along_axis(density, top + k, axis=-1)[..., 0] for k in (-1, 0, 1))
     bend = left - 2 * middle + right
@@ -201,7 +257,10 @@ def highest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
 
 
 def lowest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
-    """Where densities are lowest, in the middle of a floor: shape (...)."""
+    """Return the position of the minimum of each density, or the middle of a flat one.
+
+    The shapes are those of `highest`.
+    """
     floor = density <= density.min(axis=-1, keepdims=True) + 1e-6 * density.max(axis=-1, keepdims=True)
     first = floor.argmax(axis=-1)
     last = len(at) - 1 - floor[..., ::-1].argmax(axis=-1)
@@ -212,7 +271,20 @@ def lowest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
 
 
 def shortest_span(cells: LogCells, low: float, high: float, share: float) -> tuple[float, float]:
-    """The shortest span of log time between two places that holds a share of the calls there: its ends."""
+    """Return the ends of the shortest interval that holds a share of the calls.
+
+    Parameters
+    ----------
+    cells : LogCells
+    low, high : float
+        Range of log time to search.
+    share : float
+        Share of the calls in this range.
+
+    Returns
+    -------
+    low, high : float
+    """
     before = np.concatenate([[0], np.cumsum(cells.counts)]).astype(np.float64)
     first, last = np.interp([low, high], cells.edges, before)
     wanted = share * (last - first)
@@ -231,12 +303,15 @@ def shortest_span(cells: LogCells, low: float, high: float, share: float) -> tup
 
 
 def places_of_shares(cells: LogCells, counts: np.ndarray, calls: np.ndarray) -> np.ndarray:
-    """Places in log time below which so many calls lie, for each row of counts.
+    """Return positions in log time below which given numbers of calls lie.
 
     Parameters
     ----------
+    cells : LogCells
     counts : ndarray, shape (r, cells)
+        Counts in place of those of `cells`.
     calls : ndarray, shape (r,)
+        Number of calls below the position, for each row.
 
     Returns
     -------

@@ -1,7 +1,8 @@
-"""Harmonics: modes at t, t/2, t/4 of a fundamental, as where one, two or four tasks share what a node can
-move.
+"""Harmonics, and the fair share of a limit.
 
-And the fair share: how long a call takes if a known limit is shared out evenly among all tasks."""
+Harmonics are modes at t/2, t/4 or t/8 of a fundamental t. They occur if one, two or four tasks share the rate
+of a node.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +16,14 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, seconds_text
 
 ORDERS = (2, 4, 8)
-"""Orders that are looked for beside 1."""
+"""Orders that are searched for, in addition to 1."""
 LARGEST_CHANCE = 0.04
-"""Harmonics that are likelier than this to be a coincidence are not told: modes are placed at random only
-nearly as the chance assumes, and 5 % is what it may cost."""
+"""Largest p-value at which harmonics are reported. The null model is approximate; with 4 %, false
+alarms are at most 5 %.
+"""
 APART = 2.5
-"""Modes nearer than so many of their widths have no valley between them, and would be one."""
+"""Modes closer than this multiple of their mean width have no antimode between them, and would be one mode.
+"""
 
 _TOLERANCE = 0.10
 _LEAST_DEVIATION = 0.002
@@ -29,20 +32,20 @@ _DRAWS = 1999
 
 @dataclass(frozen=True)
 class Harmonics:
-    """Modes at whole fractions of the duration of a slower one.
+    """Modes at whole fractions of the duration of a slower mode.
 
     Attributes
     ----------
     fundamental_s : float
-        Duration of order 1 that fits all of them best.
+        Duration of order 1 that fits all of them best, in seconds.
     orders : tuple of int
-        Orders that are there, rising, 1 first: a mode of order k lies at ``fundamental_s / k``.
+        Orders that were found, increasing from 1: a mode of order k lies at ``fundamental_s / k``.
     modes : tuple of int
-        Which mode each order is, counted from 0, the shortest.
+        Index of the mode of each order, from 0, the shortest.
     deviation : float
-        Largest relative distance of a mode from its place.
+        Largest relative distance of a mode from its expected duration.
     chance : float
-        Chance that as many modes, placed at random where the calls are, line up as well.
+        p-value: probability that as many modes at random positions fit as well.
     """
 
     fundamental_s: float
@@ -52,33 +55,35 @@ class Harmonics:
     chance: float
 
     def to_json(self) -> dict[str, Any]:
-        """Attributes by name."""
+        """Return the attributes by name."""
         return {**vars(self), "orders": list(self.orders), "modes": list(self.modes)}
 
     def __str__(self) -> str:
         places = ", ".join("R" if order == 1 else f"R/{order}" for order in self.orders)
         return (
             f"harmonics: modes at {places} with R = {seconds_text(self.fundamental_s)}, "
-            f"to {self.deviation:.1%} (chance of a coincidence {self.chance:.2g})"
+            f"within {self.deviation:.1%} (p-value {self.chance:.2g})"
         )
 
 
 @dataclass(frozen=True)
 class FairShare:
-    """What each task gets of a limit that is shared out evenly.
+    """An even division of a limit among tasks, compared with modes.
 
     Attributes
     ----------
     limit_bytes_per_s : float
-        What all tasks can move together.
+        Rate that all tasks share.
     tasks : int
+        Number of tasks.
     rate_bytes_per_s : float
-        The fair share of a task.
+        Fair share of a task.
     bytes_per_call : float
+        Bytes that each call moved.
     duration_s : float
-        Of a call at the fair share.
+        Duration of a call at the fair share, in seconds.
     speed : tuple of float
-        Of each mode, how many times the fair share its calls had.
+        Rate of the calls of each mode, as a multiple of the fair share.
     """
 
     limit_bytes_per_s: float
@@ -89,14 +94,14 @@ class FairShare:
     speed: tuple[float, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Attributes by name."""
+        """Return the attributes by name."""
         return {**vars(self), "speed": list(self.speed)}
 
     def __str__(self) -> str:
         modes = ", ".join(f"{speed:.3g}" for speed in self.speed)
         return (
-            f"fair share: {bytes_text(self.rate_bytes_per_s)}/s a task, {seconds_text(self.duration_s)} "
-            f"a call of {bytes_text(self.bytes_per_call)}; the calls of the modes had {modes} times that rate"
+            f"fair share: {bytes_text(self.rate_bytes_per_s)}/s per task, {seconds_text(self.duration_s)} "
+            f"for a call of {bytes_text(self.bytes_per_call)}; the modes had {modes} times that rate"
         )
 
 
@@ -108,31 +113,37 @@ def find_harmonics(
     seed: int = 0,
     width: Sequence[float] | None = None,
 ) -> Harmonics | None:
-    """Harmonics among modes.
+    """Find harmonics among modes.
 
     Parameters
     ----------
     low_s, t_s, high_s : sequence of float, shape (m,)
-        Places of the modes and their intervals.
+        Durations of the modes and their confidence intervals, in seconds.
     range_log : float
-        Span of log duration (natural logarithm) in which the modes might lie.
+        Width of the range of log duration (natural logarithm) in which modes can lie.
     seed : int
-        Of the random draws.
+        Seed of the random positions.
     width : sequence of float, shape (m,), optional
-        Of the modes, in log duration.
+        Widths of the modes in log duration.
 
     Returns
     -------
     Harmonics or None
-        None: there are none, or it might be a coincidence.
+        None: there are none, or they are not significant.
 
     Notes
     -----
-    A mode of order k lies within 10 % of 1/k of the fundamental, itself a mode. The closer, the more it
-    counts (the logarithm of tolerance over distance, and 1 for being there), but no closer than the intervals
-    tell. The chance is the share of 1,999 random placements of as many modes that count at least as much:
-    uniform in log time over the range of the calls, but neighbours as far apart as modes of these widths
-    must be to be told apart. (Without that a coincidence seems rarer than it is.)
+    A mode of order k lies within 10 % of 1/k of the fundamental, which is a mode too. Its score is 1 plus the
+    logarithm of the ratio of tolerance to distance; distances less than the intervals count as the intervals.
+    The p-value is the share of 1,999 random placements of as many modes whose score is at least as high.
+    Positions are uniform in log time over the range of the calls, at distances at which modes of these widths
+    are distinguished. Without these distances the p-value would be too small.
+
+    Examples
+    --------
+    >>> low_s, t_s, high_s = [0.99, 1.98, 3.96], [1.0, 2.0, 4.0], [1.01, 2.02, 4.04]
+    >>> find_harmonics(low_s, t_s, high_s, range_log=6.0).orders
+    (1, 2, 4)
     """
     place = np.log(np.asarray(t_s, dtype=np.float64))
     if len(place) < 2:
@@ -166,8 +177,14 @@ def find_harmonics(
 
 
 def _counted(place: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How much lines up with each mode as fundamental: shape (r, m); for each order the nearest mode and its
-    distance: shape (r, m, orders)."""
+    """Score each mode as a fundamental.
+
+    Returns
+    -------
+    score : ndarray, shape (r, m)
+    nearest, distance : ndarray, shape (r, m, orders)
+        Mode nearest to each order, and its distance in log time.
+    """
     wanted = place[:, :, None] - np.log(ORDERS)
     apart = np.abs(wanted[..., None] - place[:, None, None, :])
     nearest = apart.argmin(axis=-1)
@@ -181,24 +198,38 @@ def _counted(place: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def find_fair_share(
     t_s: Sequence[float], limit_bytes_per_s: float, tasks: int, bytes_per_call: float
 ) -> FairShare:
-    """Compare modes to the fair share of a limit.
+    """Compare modes with the fair share of a limit.
 
     Parameters
     ----------
     t_s : sequence of float, shape (m,)
-        Places of the modes.
+        Durations of the modes, in seconds.
     limit_bytes_per_s : float
-        What all tasks can move together.
+        Rate that all tasks share.
     tasks : int
+        Number of tasks.
     bytes_per_call : float
+        Bytes that each call moved.
+
+    Returns
+    -------
+    FairShare
 
     Raises
     ------
     EnsioError
-        One of them is not positive.
+        An argument is not positive.
+
+    Examples
+    --------
+    Four tasks share 400 MB/s, and a call moves 100 MB:
+
+    >>> share = find_fair_share([0.5, 1.0], limit_bytes_per_s=400e6, tasks=4, bytes_per_call=100e6)
+    >>> share.duration_s, share.speed
+    (1.0, (2.0, 1.0))
     """
     if not (limit_bytes_per_s > 0 and tasks > 0 and bytes_per_call > 0):
-        raise EnsioError("the fair share is told of a limit, a number of tasks and calls that are above zero")
+        raise EnsioError("a fair share needs a limit, a number of tasks and a size of calls above zero")
     rate = limit_bytes_per_s / tasks
     duration_s = bytes_per_call / rate
     speed = tuple(float(duration_s / t) for t in t_s)

@@ -1,4 +1,4 @@
-"""Location, weight and width of modes whose number is known, each with an interval."""
+"""Location, weight and width of a known number of modes, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -28,28 +28,32 @@ _TOP_GRID = 201
 def fitted_tops(
     cells: LogCells, drawn: np.ndarray, top: float, sigma: float, low: float, high: float
 ) -> np.ndarray | None:
-    """Where a peak is highest, for each row of counts.
+    """Fit the position of a peak's maximum by local likelihood.
 
     Parameters
     ----------
+    cells : LogCells
     drawn : ndarray of float64, shape (r, cells)
-        Counts, those of the ensemble itself first.
+        Counts, one fit a row; the first row is the ensemble, the others are replicates.
     top, sigma : float
-        About where the peak is in log time, and how wide.
+        Approximate position and width of the peak, in log time.
     low, high : float
-        The valleys beside it: no cell beyond them is looked at.
+        Adjacent antimodes; cells beyond them are not used.
 
     Returns
     -------
     ndarray of float64, shape (r,), or None
-        None: the peak is in too few cells, or has no top there.
+        None: the peak fills too few cells, or has no maximum there.
 
     Notes
     -----
-    Local likelihood (Loader, Local likelihood density estimation, Annals of Statistics 1996): counts are
-    Poisson, and the log density is a cubic within 1.3 sigma, less where there are very many calls. A kernel
-    estimate of the mode is drawn towards the heavier flank; the cubic follows the skew. Of gamma and Weibull
-    densities its error is below a third of its standard deviation up to some 1e5 to 1e6 calls.
+    Counts are Poisson, and the log density is a cubic within 1.3 sigma, less with very many calls. A kernel
+    estimate of the mode is biased towards the heavier flank; the cubic follows the skewness. For gamma and
+    Weibull densities the bias is below a third of the standard deviation up to 1e5 to 1e6 calls.
+
+    References
+    ----------
+    C. R. Loader, "Local likelihood density estimation", Annals of Statistics 24, 1996.
     """
     calls = drawn[0, slice(*np.searchsorted(cells.edges, [low, high]))].sum()
     reach = _REACH * sigma * min(1.0, (_MOST_CALLS_AT_FULL_REACH / max(calls, 1.0)) ** (1 / 11))
@@ -71,7 +75,7 @@ def fitted_tops(
 
 
 def _tops(u: np.ndarray, width: np.ndarray, counts: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Places of the maxima of the fitted cubics: shape (r,); NaN where a fit fails."""
+    """Return the maxima of the fitted cubics: shape (r,); NaN: the fit failed."""
     powers = np.vander(u, 2 * _DEGREE + 1, increasing=True)
     design = powers[:, : _DEGREE + 1]
     sums = np.add.outer(np.arange(_DEGREE + 1), np.arange(_DEGREE + 1))
@@ -102,14 +106,14 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class ModeEstimates:
-    """Of each mode: estimates, and the ends of their intervals.
+    """Estimates of each mode with the ends of their intervals.
 
     Attributes
     ----------
     place, weight, width : ndarray of float64, shape (m, 3)
-        Estimate, low, high; places in log seconds.
+        Estimate, low, high; locations in log seconds.
     bounds : ndarray of float64, shape (m + 1,)
-        Valleys between modes, and the ends of the cells.
+        First edge, antimodes and last edge, in log seconds.
     """
 
     place: np.ndarray
@@ -121,12 +125,24 @@ class ModeEstimates:
 def measured(
     sample: CountedDurations, cells: LogCells, spans: list[Span], level: float, seed: int, size: int
 ) -> ModeEstimates:
-    """Measure modes.
+    """Estimate location, weight and width of modes.
 
     Parameters
     ----------
+    sample : CountedDurations
+    cells : LogCells
     spans : list of (float, float)
-        Stretches of log time that are high, low, high, ..., high.
+        Intervals of log time that are high, low, high, ..., high.
+    level : float
+        Confidence level of the intervals.
+    seed : int
+        Seed of the bootstrap.
+    size : int
+        Number of bootstrap samples.
+
+    Returns
+    -------
+    ModeEstimates
     """
     rng = np.random.default_rng(seed)
     drawn = np.concatenate([cells.counts[None, :].astype(np.float64), replicates(sample, cells, size, rng)])
@@ -149,7 +165,7 @@ def measured(
     tails = [below[:-1] + share * np.diff(below, axis=0) for share in (0.5 - _MIDDLE / 2, 0.5 + _MIDDLE / 2)]
     ends = [np.array([places_of_shares(cells, drawn, calls) for calls in rows]) for rows in tails]
     width = 0.5 * (ends[1] - ends[0])
-    # Calls are taken to lie evenly in a cell; where the density slopes, that moves a quantile.
+    # Calls are assumed to lie evenly in a cell; where the density slopes, this shifts a quantile.
     cell = np.interp(0.5 * (ends[0] + ends[1])[:, 0], cells.edges[:-1], cells.widths)
     blur = cell**2 / (4 * width[:, 0] + 1e-9)
     places, weights, widths = (_with_interval(values, level) for values in (place, weight, width))
@@ -165,14 +181,17 @@ def _with_interval(values: np.ndarray, level: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Peak:
-    """Width of a peak, as that of a normal density, and the bandwidth with which it is looked at."""
+    """Width of a peak as that of a normal density, and the bandwidth for it."""
 
     sigma: float
     bandwidth: float
 
 
 def _peak(cells: LogCells, span: Span, low: float, high: float) -> _Peak:
-    """The width is that of the shortest span with 3 in 10 of the calls between two valleys."""
+    """Estimate the width of a peak between two antimodes.
+
+    It follows from the shortest interval with 30 % of the calls there.
+    """
     first, last = shortest_span(cells, low, high, 0.3)
     sigma = (last - first) / (2 * 0.3853)
     before = np.concatenate([[0], np.cumsum(cells.counts)])
@@ -186,8 +205,7 @@ def _peak(cells: LogCells, span: Span, low: float, high: float) -> _Peak:
 def _places(
     cells: LogCells, drawn: np.ndarray, span: Span, low: float, high: float, peak: _Peak
 ) -> np.ndarray:
-    """Places of a mode between two valleys, of each row of counts: about the peak in the span that is surely
-    high."""
+    """Return the location of a mode for each row of counts, near the interval that is significantly high."""
     bandwidth = peak.bandwidth
     at = np.linspace(low, high, int(np.clip((high - low) / (0.25 * bandwidth), 16, 4096)))
     density = Smoother(cells, at, bandwidth)(drawn[0])
@@ -208,7 +226,7 @@ def _places(
 
 
 def _cliffs(cells: LogCells, low: float, high: float, bandwidth: float, peak: float) -> list[float]:
-    """Those ends of the cells between two places from which the density is as good as the peak's."""
+    """Return the ends of the cells at which the density is still as high as at the peak."""
     before = np.concatenate([[0], np.cumsum(cells.counts)])
     found = []
     for edge, inward in ((cells.edges[0], 1), (cells.edges[-1], -1)):
@@ -221,15 +239,14 @@ def _cliffs(cells: LogCells, low: float, high: float, bandwidth: float, peak: fl
 
 
 def _valleys(cells: LogCells, drawn: np.ndarray, spans: list[Span], bandwidth: float) -> np.ndarray:
-    """Places of the valley between two modes, of each row of counts: in or near the span that is surely
-    low."""
+    """Return the antimode between two modes for each row of counts, near the significantly low interval."""
     left, valley, right = spans
     at = np.linspace(max(valley[0] - bandwidth, left[1]), min(valley[1] + bandwidth, right[0]), _VALLEY_GRID)
     return lowest(at, Smoother(cells, at, bandwidth, sharp=False)(drawn))
 
 
 def _calls_below(cells: LogCells, drawn: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Calls below a place, for each row of counts and its place."""
+    """Return the number of calls below a position, for each row of counts."""
     cell = np.clip(np.searchsorted(cells.edges, at, side="right") - 1, 0, len(cells.counts) - 1)
     before = np.cumsum(drawn, axis=1)
     row = np.arange(len(drawn))

@@ -1,4 +1,4 @@
-"""The modes of an ensemble: their number, and durations about which calls cluster, on a log-time axis."""
+"""Estimate the number of modes of log duration, and the location, weight and width of each."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ from ensembles.statistics.samples.clock_step import clock_step_of_counts_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 THRESHOLDS = ((30.0, 0.9), (100.0, 1.4), (300.0, 1.8))
-"""Evidence that a valley needs, where the calls fill so many cells: what about 1 % of flat densities, which
-are the hardest, reach at 1,000 calls (fewer at more)."""
+"""Evidence that an antimode needs, by effective number of filled cells.
+
+About 1 % of samples of 1,000 calls of a flat density, the least favourable one, reach it; of larger samples
+fewer do.
+"""
 
 _WIDEST_SPARSE_CELL = 0.045
 _MOST_CELLS = 320
@@ -33,14 +36,15 @@ Span = tuple[float, float]
 
 
 def highs_and_lows(cells: LogCells) -> tuple[list[Span], float]:
-    """Stretches of log time that are by turns high and low, each surely so.
+    """Find intervals of log time in which the density is significantly high and low.
 
     Returns
     -------
     spans : list of (float, float)
-        High, low, high, ..., high: one more than twice the number of valleys. Of a single mode it is all.
+        High, low, high, ..., high: one more than twice the number of antimodes. With a single mode, the whole
+        range.
     chance : float
-        That calls of a flat density show as sure a valley as the surest of these, at most.
+        Upper bound of the p-value of the deepest antimode under a flat density.
     """
     coarse = _cells_to_look_at(cells)
     blocks = CellBlocks.from_counts(coarse.counts, coarse.edges)
@@ -55,7 +59,7 @@ def highs_and_lows(cells: LogCells) -> tuple[list[Span], float]:
 
 
 def _cells_to_look_at(cells: LogCells) -> LogCells:
-    """Cells in which modes are looked for: joined where there are few calls, more so if cells are many."""
+    """Join cells until each holds enough calls, and there are not too many for the search."""
     least, widest = max(LEAST_CALLS, LEAST_SHARE * cells.counts.sum()) / 3, _WIDEST_SPARSE_CELL
     coarse = cells.coarser(least, widest)
     while len(coarse.counts) > _MOST_CELLS and widest < 1.0:
@@ -65,16 +69,21 @@ def _cells_to_look_at(cells: LogCells) -> LogCells:
 
 
 def mode_threshold(counts: np.ndarray) -> float:
-    """The evidence that a valley needs among cells with these counts: more, the more places there are to look
-    at (the inverse of Simpson's index of the counts says how many are filled)."""
+    """Return the evidence that an antimode needs among cells with these counts.
+
+    It grows with the effective number of filled cells: the inverse of Simpson's index of the counts.
+    """
     filled = counts.sum() ** 2 / np.sum(counts.astype(np.float64) ** 2)
     places, levels = zip(*THRESHOLDS, strict=True)
     return float(np.interp(np.log(filled), np.log(places), levels))
 
 
 def chance_of_second_mode(deepest_valley: float, threshold: float) -> float:
-    """Chance, at most, that a flat density shows a valley with so much evidence: 1 % at the threshold, and
-    ten times less for each further 0.45, which is the slope of the simulated chances or less steep."""
+    """Bound the p-value of the deepest antimode under a flat density.
+
+    It is 1 % at the threshold, and ten times less for each further 0.45 of evidence. Simulated p-values fall
+    at least as fast.
+    """
     if not np.isfinite(deepest_valley):
         return 1.0
     return float(min(1.0, 0.01 * 10.0 ** (-(deepest_valley - threshold) / 0.45)))
@@ -86,25 +95,25 @@ _RANGE = np.array([0.01, 0.99])
 
 @dataclass(frozen=True)
 class Mode:
-    """A duration about which calls gather.
+    """A local maximum of the density of log duration.
 
     Attributes
     ----------
     t_s : float
-        Where the density of log duration is highest.
+        Duration at the maximum, in seconds (of an ensemble per MiB, seconds per MiB).
     low_s, high_s : float
-        Interval of `t_s`.
+        Confidence interval of `t_s`.
     weight : float
-        Share of the calls between the valleys beside it.
+        Share of the calls between the two adjacent antimodes.
     weight_low, weight_high : float
-        Interval of `weight`.
+        Confidence interval of `weight`.
     width : float
-        Half of the span of log duration (natural logarithm) that holds the middle 68.3 % of these calls: for
-        a log-normal mode, sigma.
+        Half the range of log duration (natural logarithm) of the central 68.3 % of these calls. For a
+        log-normal mode it is sigma.
     width_low, width_high : float
-        Interval of `width`.
+        Confidence interval of `width`.
     effective_phases : float or None
-        By how many phases its calls were made, if all had made equally many; None: phases are not known.
+        Effective number of phases that made these calls; None: phases are unknown.
     """
 
     t_s: float
@@ -119,34 +128,34 @@ class Mode:
     effective_phases: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Attributes by name."""
+        """Return the attributes by name."""
         return dict(vars(self))
 
 
 @dataclass(frozen=True)
 class Modes:
-    """The modes of an ensemble, the shortest first.
+    """Modes of an ensemble, in the order of their durations.
 
     Attributes
     ----------
     n : int
-        Calls.
+        Number of calls.
     modes : tuple of Mode
     level : float
-        Chance with which an interval holds what it is of.
+        Confidence level of the intervals.
     p_one_mode : float
-        Chance, at most, that calls of one mode show as deep a valley as these do; 1.0 where only bumps do.
+        Upper bound of the p-value of the deepest antimode if there were one mode; 1.0 if every further mode
+        was rejected as a bump.
     harmonics : Harmonics or None
-        Modes at whole fractions of another's duration, where that is no coincidence.
+        Modes at whole fractions of the duration of another; None: none, or not significant.
     resolution_s : float
-        Step of the clock that was reckoned with; 0.0: finer than the bins.
+        Step of the clock that was assumed, in seconds; 0.0: finer than the bins.
     bumps : tuple of Bump
-        What looks like a mode and is none: made by too few phases to be expected again, or evenly spread over
-        linear time.
+        Candidates that are not modes: too few phases made them, or their calls are spread evenly over time.
     fair_share : FairShare or None
-        What the tasks would get of a known limit, if it were shared out evenly.
+        Comparison with an even division of a known limit.
     refused : str or None
-        Why nothing can be said, in one sentence.
+        Reason, in one sentence, why there is no answer.
     """
 
     n: int
@@ -163,7 +172,7 @@ class Modes:
         return len(self.modes)
 
     def to_json(self) -> dict[str, Any]:
-        """What ``ensio modes --json`` prints."""
+        """Return the object that ``ensio modes --json`` prints."""
         return {
             "n": self.n,
             "modes": [mode.to_json() for mode in self.modes],
@@ -177,7 +186,26 @@ class Modes:
         }
 
     def with_fair_share(self, limit_bytes_per_s: float, tasks: int, bytes_per_call: float) -> Modes:
-        """The same modes, compared to the fair share of a limit: see `harmonics.fair_share_of`."""
+        """Return the same modes with a comparison to the fair share of a limit.
+
+        Parameters
+        ----------
+        limit_bytes_per_s : float
+            Rate that all tasks share.
+        tasks : int
+            Number of tasks.
+        bytes_per_call : float
+            Bytes that each call moved.
+
+        Returns
+        -------
+        Modes
+
+        Raises
+        ------
+        EnsioError
+            An argument is not positive.
+        """
         places = [mode.t_s for mode in self.modes]
         return replace(self, fair_share=find_fair_share(places, limit_bytes_per_s, tasks, bytes_per_call))
 
@@ -201,23 +229,25 @@ def fit_modes(
     resolution_s: float | None = None,
     size: int = 200,
 ) -> Modes:
-    """The modes of log duration.
+    """Estimate the modes of log duration.
 
     Parameters
     ----------
-    sample : Sample
+    sample : CountedDurations
+        Durations counted by phase and bin.
     level : float
-        Of the intervals, between 0 and 1.
+        Confidence level of the intervals, between 0 and 1.
     seed : int
-        Of the random draws behind the intervals; the same seed gives the same answer.
+        Seed of the bootstrap. The same seed gives the same result.
     resolution_s : float, optional
-        Step of the clock. Default: the sample's, or what its bins show.
+        Step of the clock in seconds. Default: that of the sample, or estimated from its bins.
     size : int
-        Random draws.
+        Number of bootstrap samples.
 
     Returns
     -------
     Modes
+        With fewer than 5 calls the result is a refusal.
 
     Raises
     ------
@@ -226,19 +256,32 @@ def fit_modes(
 
     Notes
     -----
-    A mode is a stretch of log time that is denser, by `valleys.DEPTH_RATIO` at least and beyond chance, than
-    a valley on each side that parts it from another mode. The number of modes is so a lower bound, whatever
-    the density; of ensembles with one mode, 1 % or fewer are taken for more
-    (docs/reference/methods/modes.md).
+    A mode is an interval of log time that is denser, by the factor `antimodes.DEPTH_RATIO` and significantly,
+    than an antimode on each side that separates it from another mode. The number of modes is therefore a
+    lower bound for any density. Of ensembles with one mode, at most 1 % are reported with more.
+    docs/reference/methods/modes.md has the calibration.
+
+    References
+    ----------
+    L. Dümbgen and G. Walther, "Multiscale inference about a density", Annals of Statistics 36, 2008.
+
+    Examples
+    --------
+    >>> from ensembles.statistics.samples.counted_durations import CountedDurations
+    >>> random = np.random.default_rng(1)
+    >>> durations_s = np.repeat([0.01, 0.05], [600, 400]) * random.lognormal(0.0, 0.1, 1000)
+    >>> modes = fit_modes(CountedDurations.from_durations(durations_s))
+    >>> [round(mode.t_s, 2) for mode in modes.modes]
+    [0.01, 0.05]
+    >>> [round(mode.weight, 2) for mode in modes.modes]
+    [0.6, 0.4]
     """
     if not 0 < level < 1:
         raise ValueError(f"level {level} is not between 0 and 1")
     n = sample.total
     if n < _LEAST_N:
         calls = count_text(n, "call") if n else "no calls"
-        return Modes(
-            n, (), level, refused=f"{calls}: too few to speak of modes, which takes {_LEAST_N} at least"
-        )
+        return Modes(n, (), level, refused=f"{calls}: too few for modes, which need at least {_LEAST_N}")
     if sample.counts[0] == n:
         return Modes(n, (), level, refused="all durations are zero, shorter than the step of the clock")
     if resolution_s is None:
@@ -270,7 +313,7 @@ def fit_modes(
 
 
 def _in_seconds(parts: ModeEstimates, sample: CountedDurations, cells: LogCells) -> tuple[Mode, ...]:
-    """Modes, with what the clock and the bins cannot tell added to the intervals of their places."""
+    """Convert estimates to modes in seconds; widen intervals by the resolution of clock and bins."""
     shortest_s, longest_s = sample.min_s.min(), sample.max_s.max()
     modes = []
     for i, (place, weight, width) in enumerate(zip(parts.place, parts.weight, parts.width, strict=True)):
@@ -278,12 +321,12 @@ def _in_seconds(parts: ModeEstimates, sample: CountedDurations, cells: LogCells)
         cell = int(np.clip(np.searchsorted(cells.edges, t, side="right") - 1, 0, len(cells.counts) - 1))
         if width[0] < cells.widths[cell]:
             low, high = min(low, cells.edges[cell]), max(high, cells.edges[cell + 1])
-        else:  # calls are taken to lie evenly in a cell, and do not
+        else:  # calls do not lie evenly in a cell, as was assumed
             blur = cells.widths[cell] ** 2 / (4 * width[0])
             low, high = low - blur, high + blur
         if i == 0 and not shortest_s and cells.counts[0] > 0.5 * weight[0] * sample.total:
             cell, t, low, high = 0, np.log(cells.step_s), -np.inf, cells.edges[1]
-        # No mode lies beyond the calls; of calls shorter than the step, it may lie anywhere below that.
+        # A mode lies within the range of the calls; that of calls shorter than the step, anywhere below it.
         t_s, low_s, high_s = np.clip(
             np.exp([t, low, high]), shortest_s or cells.step_s, max(longest_s, cells.step_s)
         )

@@ -1,4 +1,4 @@
-"""Candidate modes that are rejected: bumps of an even spread, and modes that one or two phases make."""
+"""Candidates that are rejected as modes: ends of an even spread, and bumps that few phases made."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ _MOST_RISE = 1.3
 
 @dataclass(frozen=True)
 class Bump:
-    """What looks like a mode, but was made by few phases, so that the next run may not show it; or what is
-    evenly spread over time, which on the axis of log time is a hill at its end.
+    """A candidate that was rejected as a mode.
+
+    Either few phases made it, so that the next run may not show it; or its calls are spread evenly over
+    linear time, which gives a maximum at the end of the log-time axis.
 
     Attributes
     ----------
     low_s, high_s : float
-        Where it is.
+        Range of durations, in seconds.
     share : float
-        Of the calls.
+        Share of the calls.
     phase : int or None
-        The phase that made most of them; None: it is evenly spread.
+        Phase that made most of these calls; None: they are spread evenly.
     effective_phases : float or None
-        By how many phases they were made, if all had made equally many.
+        Effective number of phases that made them.
     """
 
     low_s: float
@@ -43,7 +45,7 @@ class Bump:
     effective_phases: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Attributes by name."""
+        """Return the attributes by name."""
         return dict(vars(self))
 
     def __str__(self) -> str:
@@ -53,29 +55,30 @@ class Bump:
             return f"{what} are evenly spread over that time"
         if self.effective_phases < 1.5:
             return f"{what} come from phase {self.phase} alone"
-        some = f"some {self.effective_phases:.0f} phases, most from phase {self.phase}"
-        return f"{what} come from {some}; phases do not agree that calls gather there"
+        some = f"about {self.effective_phases:.0f} phases, most from phase {self.phase}"
+        return f"{what} come from {some}, and are not typical of the other phases"
 
 
 def without_even_spread(cells: LogCells, spans: list[Span]) -> tuple[list[Span], tuple[Bump, ...]]:
-    """Drop a last mode that is only the end of calls that are evenly spread over linear time.
+    """Drop a last mode whose calls are spread evenly over linear time.
 
     Parameters
     ----------
+    cells : LogCells
     spans : list of (float, float)
-        Stretches of log time that are high, low, high, ..., high.
+        Intervals of log time that are high, low, high, ..., high.
 
     Returns
     -------
     list of (float, float)
-        Those that stay.
+        Intervals that remain.
     tuple of Bump
 
     Notes
     -----
-    Of such calls the density of log time grows as time does and ends with a cliff. So the last stretch is no
-    mode if there are, for each second, no more calls in it than in the valley before (by a factor of 1.3),
-    and the last tenth of log time is about as dense as the stretch.
+    The density per log time of such calls grows in proportion to time and ends with a jump. The last interval
+    is no mode if it has at most 1.3 times as many calls per second as the antimode before it, and if the last
+    tenth of log time is about as dense as the interval.
     """
     if len(spans) < 3:
         return spans, ()
@@ -105,23 +108,26 @@ _LEAST_EVIDENCE = 2.0
 def without_bumps(
     sample: CountedDurations, cells: LogCells, spans: list[Span]
 ) -> tuple[list[Span], tuple[Bump, ...]]:
-    """Drop modes that rest on few phases.
+    """Drop modes that are based on few phases.
 
     Parameters
     ----------
+    sample : CountedDurations
+    cells : LogCells
     spans : list of (float, float)
-        Stretches of log time that are high, low, high, ..., high.
+        Intervals of log time that are high, low, high, ..., high.
 
     Returns
     -------
     list of (float, float)
-        Those that stay.
+        Intervals that remain.
     tuple of Bump
 
     Notes
     -----
-    The difference of density between a mode and a valley is a sum over phases; it is compared to the root of
-    the sum of squares of its terms. One phase alone gives 1, k equal ones the root of k; 2 is asked for.
+    The difference between the densities of a mode and an antimode is a sum over phases. It is divided by the
+    root of the sum of squares of its terms: one phase alone gives 1, k equal phases give the root of k. A
+    mode needs 2.
     """
     spans = list(spans)
     if not sample.phases_known or len(sample.phase) < _LEAST_PHASES or len(spans) < 3:
@@ -150,18 +156,27 @@ def without_bumps(
 
 
 def effective_phases(calls: np.ndarray) -> float:
-    """By how many phases calls were made, if all had made equally many: float.
+    """Return the effective number of phases that made calls: (Σ calls)² / Σ calls².
 
     Parameters
     ----------
     calls : ndarray, shape (p,)
-        Of each phase.
+        Number of calls of each phase.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> effective_phases(np.array([10.0, 10.0, 10.0])), effective_phases(np.array([30.0, 0.0, 0.0]))
+    (3.0, 1.0)
     """
     return float(calls.sum() ** 2 / max((calls**2).sum(), 1e-300))
 
 
 def calls_by_phase(sample: CountedDurations, cells: LogCells, low: float, high: float) -> np.ndarray:
-    """Calls of each phase in the cells from one place in log time to another: float64, shape (p,)."""
+    """Count the calls of each phase between two positions in log time: float64, shape (p,)."""
     first, last = np.searchsorted(cells.edges, np.array([low, high]) + 1e-9) - 1
     cell = cells.cell_of_bin[sample.bin]
     counts = np.where((cell >= first) & (cell < last), sample.count, 0)

@@ -143,7 +143,7 @@ def test_filters_choose_what_is_compared(runs):
         (("--op", "sync"), "no kind of call"),
         (("--margin", "ten"), "no part of one"),
         (("--level", "0"), "no part of one"),
-        (("--phase", "first"), "no number and no range"),
+        (("--phase", "first"), "neither a number nor a range"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(runs, arguments, sentence):

@@ -53,7 +53,7 @@ def test_few_calls_are_told_in_one_sentence(run):
     done = ensio("modes", run, "--op", "write", "--rank", "0", "--ordinal", "1-3")
     assert (done.returncode, done.stdout) == (
         0,
-        "3 calls: too few to speak of modes, which takes 5 at least.\n",
+        "3 calls: too few for modes, which need at least 5.\n",
     )
 
 
@@ -65,7 +65,7 @@ def test_few_calls_are_told_in_one_sentence(run):
         (["--limit", "1GB/h", "--tasks", "4"], "write it like 16GB/s"),
         (["--limit", "0", "--tasks", "4"], "nothing can be shared"),
         (["--limit", "much", "--tasks", "4"], "write it like 4096 or 1MiB"),
-        (["--op", "open", "--limit", "1GB/s", "--tasks", "4"], "a fair share takes calls"),
+        (["--op", "open", "--limit", "1GB/s", "--tasks", "4"], "a fair share needs calls"),
     ],
 )
 def test_wrong_use_is_told_in_one_sentence(run, options, told):

@@ -60,7 +60,7 @@ def test_layer_replaces_the_patterns_own():
         (["--set", "block_bytes"], "--set block_bytes: write it as NAME=VALUE"),
         (["--set", "blocks=1"], "has no parameter blocks: it has tasks"),
         (["--set", "block_bytes=1 +"], '"1 +": is not an expression'),
-        (["--set", "block_bytes=3 lumps"], 'size "3 lumps" is no number of bytes'),
+        (["--set", "block_bytes=3 lumps"], 'size "3 lumps" is not a number of bytes'),
         (["--set", "tasks=0"], "tasks is 0, it must be at least 1"),
         (["--scale", "2"], '"2" is no scale: it is 1 for the sizes of the paper, or 1/N'),
         (["--scale", "1/0"], '"1/0" is no scale'),

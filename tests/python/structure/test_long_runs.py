@@ -193,7 +193,7 @@ def test_where_phases_are_put_together_those_that_are_asked_for_are_exact(
     whole = run.ensemble(op="write")
     assert whole.n == len(writes)
     assert len(whole.sample.phase) <= most
-    assert any("were put together" in note for note in whole.notes)
+    assert any("were merged" in note for note in whole.notes)
     for number in np.unique(writes.phase).tolist():
         one = run.ensemble(op="write", phase=number)
         assert one.n == np.count_nonzero(writes.phase == number)

@@ -99,7 +99,7 @@ def test_the_slowest_of_n_stands_beside_equation_1_and_what_was_seen() -> None:
 
 def test_what_cannot_be_said_is_said_so() -> None:
     one = en.Ensemble([0.01], rank=[0], name="read", op="read")
-    assert any("too few to speak of modes" in text for text in sentences(viz.modes(one)))
+    assert any("too few for modes" in text for text in sentences(viz.modes(one)))
     fig = viz.tail(one)
     assert any(text.startswith("No answer: 1 call") for text in sentences(fig))
     assert "Equation 1" in labels(fig)
