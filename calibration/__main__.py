@@ -8,7 +8,7 @@ import time
 
 from calibration.page import version, write
 
-NAMES = ("compare", "modes", "moments", "split", "structure", "tail")
+NAMES = ("compare", "modes", "moments", "readahead", "split", "structure", "tail")
 
 
 def main() -> None:

@@ -161,7 +161,7 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _OperationEnse
             time[call.op] += int(summary.cells["time_ns"][mine].sum())
     op = _chosen_op(selection, time)
     of_op = np.array([call.op == op for call in summary.calls], bool)
-    found = OrdinalEnsembles.of_cells(summary, (wanted & of_op)[summary.cells["call"]])
+    found = OrdinalEnsembles.from_cells(summary, (wanted & of_op)[summary.cells["call"]])
     notes = [
         "from the recorder's summary: calls count in the order of their completion, all layers together, and "
         "beyond the 16th ordinals are told apart by octaves only"

@@ -40,7 +40,7 @@ class RunCalls:
 
     def sample(self, piece: np.ndarray | None = None) -> CountedDurations:
         """The durations, by piece (shape (n,)) if these are given."""
-        return CountedDurations.of(self.durations_s, piece, self.resolution_s)
+        return CountedDurations.from_durations(self.durations_s, piece, self.resolution_s)
 
 
 def sliced(runs: list[RunCalls]) -> tuple[list[CountedDurations], str]:

@@ -31,7 +31,7 @@ class ConsecutiveCalls:
     phases_known: bool
 
     @classmethod
-    def of(
+    def from_calls(
         cls,
         durations_s: np.ndarray,
         rank: np.ndarray,

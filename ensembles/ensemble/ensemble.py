@@ -71,7 +71,7 @@ class Ensemble:
 
     Notes
     -----
-    Where only the histogram of the ensemble is known (`of_sample`), every column is None.
+    Where only the histogram of the ensemble is known (`from_sample`), every column is None.
     """
 
     durations_s: npt.NDArray[np.float64] | None
@@ -123,10 +123,10 @@ class Ensemble:
         self.start_ns = _whole_numbers("start_ns", start_ns, n)
         self.per, self.name, self.op, self.notes = _checked(per), name, op, list(notes)
         self._resolution_s = resolution_s
-        self.counted = CountedDurations.of(durations, self.phase)
+        self.counted = CountedDurations.from_durations(durations, self.phase)
 
     @classmethod
-    def of_events(cls, events: Events, per: Literal["call", "MiB"] = "call") -> Ensemble:
+    def from_events(cls, events: Events, per: Literal["call", "MiB"] = "call") -> Ensemble:
         """The durations of events; see `Events.ensemble`."""
         durations_s = events.duration * 1e-9
         if _checked(per) == "MiB":
@@ -147,7 +147,7 @@ class Ensemble:
         )
 
     @classmethod
-    def of_sample(
+    def from_sample(
         cls,
         sample: CountedDurations,
         per: Literal["call", "MiB"] = "call",
@@ -206,7 +206,7 @@ class Ensemble:
                 "this ensemble does not tell which task made which call, so that no calls of a task follow "
                 "one another: make it from the events of a run recorded in mode trace, or give the ranks"
             )
-        return ConsecutiveCalls.of(self.durations_s, self.rank, self.phase, self.start_ns)
+        return ConsecutiveCalls.from_calls(self.durations_s, self.rank, self.phase, self.start_ns)
 
     @cached_property
     def atoms(self) -> WeightedValues:
@@ -214,8 +214,8 @@ class Ensemble:
         from ensembles.statistics.samples.distinct_values import WeightedValues
 
         if self.durations_s is None or not self.n:
-            return WeightedValues.of(self.counted)
-        return WeightedValues.of_durations(self.durations_s, self.phase, self.counted)
+            return WeightedValues.from_sample(self.counted)
+        return WeightedValues.from_durations(self.durations_s, self.phase, self.counted)
 
     def moments(self, level: float = 0.9, seed: int = 0) -> Moments:
         """Mean, spread and shape of the durations, each with an interval: `statistics.moments`."""

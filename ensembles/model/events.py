@@ -195,7 +195,7 @@ class Events:
             self._remembered[key] = make(self)
         return self._remembered[key]
 
-    def told_by(self, ask: Callable[[str], np.ndarray | None]) -> Events:
+    def with_derived(self, ask: Callable[[str], np.ndarray | None]) -> Events:
         """These events, which from now on ask `ask` for what only a whole run tells: ``"phase"`` or
         ``"ordinal"`` of each, shape (n,), or None."""
         self._ask = ask
@@ -227,7 +227,7 @@ class Events:
             derived = self._derived(name)
             return None if derived is None else derived[index]
 
-        return chosen if self._ask is None else chosen.told_by(ask)
+        return chosen if self._ask is None else chosen.with_derived(ask)
 
     def part(self, low: int, high: int) -> Events:
         """The events from `low` to `high`, with the columns that these have."""

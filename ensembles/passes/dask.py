@@ -61,7 +61,7 @@ class DaskExecutor:
                 return spec.new_group(run)
             # Workers watch over their memory themselves, that of all their threads together.
             whole, damage = self._result(self._started(spec.unwatched(), spans), spec.path)
-        run.note_flaws(damage)
+        run.note_damage(damage)
         return whole
 
     def _started(self, spec: PassSpec, spans: Sequence[tuple[int, int]]) -> Future:

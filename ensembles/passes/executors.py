@@ -141,7 +141,7 @@ def _merged(run: PassRun, spec: PassSpec, partials: Iterable[Partial]) -> Summar
         whole.merge(group)
         damage.merge(found)
         spec.budget.check(spec.path)
-    run.note_flaws(damage)
+    run.note_damage(damage)
     return whole
 
 

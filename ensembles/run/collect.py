@@ -47,7 +47,9 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
     if stored is not None:
         return stored
     source = open_run_directory(path)
-    wanted = source.complete and source.slots <= AUTOMATIC_EVENTS and (source.slots or source.has_summary)
+    wanted = (
+        source.is_complete and source.capacity <= AUTOMATIC_EVENTS and (source.capacity or source.has_summary)
+    )
     # Where events found no space, there is hardly any for this file.
     wanted = wanted and not any(
         process.dropped_events > process.lost_calls for process in source.metadata.processes
@@ -76,7 +78,7 @@ def _stored_run(trace_path: str, records: Chosen) -> TraceFileSource | None:
         if spools:
             return None
         raise
-    if not spools or (stored.complete and _unchanged(spools, stored.spools)):
+    if not spools or (stored.is_complete and _unchanged(spools, stored.spool_identities)):
         return stored
     return None
 

@@ -70,7 +70,7 @@ class Run(RunInfo):
 
         if self.keeps_all_calls:
             return detect_phases(self)
-        if not self.tells_phases:
+        if not self.has_phases:
             return None
         return find_phases(Events.empty(self.calls, self.files), self.regions, self.clock_error_ns)
 
@@ -89,14 +89,14 @@ class Run(RunInfo):
         return phases
 
     @property
-    def tells_phases(self) -> bool:
+    def has_phases(self) -> bool:
         """Whether every call is among the events, or the program named phases."""
         return self.keeps_all_calls or bool((self.regions.kind == KINDS.index("phase")).any())
 
     @property
     def most_events(self) -> int:
         """How many events there are at most, without a look at them."""
-        return self._source.slots
+        return self._source.capacity
 
     def some_ranks(self, most_events: int, least_ranks: int = 3) -> Events:
         """All events of some ranks, evenly spaced among all, sorted by (rank, start): about `most_events`,
@@ -143,9 +143,9 @@ class Run(RunInfo):
         """As `chunks`, of the ranks of a span; what is wrong with them is added to `flaws`, not noted."""
         return self._source.chunks_of_ranks(span, max_events, columns, flaws)
 
-    def note_flaws(self, flaws: DamageReport) -> None:
+    def note_damage(self, flaws: DamageReport) -> None:
         """Say in the notes what a pass over all events found."""
-        self._source.note_flaws(flaws)
+        self._source.note_damage(flaws)
 
     @overload
     def summarize(
@@ -228,17 +228,17 @@ class Run(RunInfo):
     def _choose(self, selection: Selection) -> Choose:
         """Turns chunks of this run into the events that a selection chooses."""
         phases = None if selection.phases is None else self.phases
-        return partial(select_chunks, selection, None if phases is None else phases.of)
+        return partial(select_chunks, selection, None if phases is None else phases.phase_index)
 
     @cached_property
     def events(self) -> Events:
         """All events, sorted by (rank, start). Takes 55 bytes of memory an event."""
-        return self._source.events().told_by(self._derived)
+        return self._source.events().with_derived(self._derived)
 
     def _derived(self, name: str) -> np.ndarray | None:
         """``phase`` or ``ordinal`` of all events; None where it cannot be told."""
         if name == "phase":
-            return None if self.phases is None else self.phases.of(self.events)
+            return None if self.phases is None else self.phases.phase_index(self.events)
         if not self.keeps_all_calls:
             return None
         from ensembles.structure.ordinals.numbering import compute_ordinals
@@ -317,17 +317,17 @@ class Run(RunInfo):
     def chosen_by(self, selection: Selection) -> Events:
         """The events that a selection for this run chooses, sorted by (rank, start)."""
         if "events" in self.__dict__:
-            return selection.of(self.events)
+            return selection.apply(self.events)
         parts = list(self.chunks_for(selection))
         chosen = Events.concatenate(parts or [Events.empty(self.calls, self.files)]).sorted()
 
         def ask(name: str) -> np.ndarray | None:
             if name == "phase":
-                return None if self.phases is None else self.phases.of(chosen)
+                return None if self.phases is None else self.phases.phase_index(chosen)
             # It is sorted stably, as these are: equals are in one order.
-            return selection.of(self.events).ordinal if self.keeps_all_calls else None
+            return selection.apply(self.events).ordinal if self.keeps_all_calls else None
 
-        return chosen.told_by(ask)
+        return chosen.with_derived(ask)
 
     def chunks_for(self, selection: Selection, max_events: int | None = None) -> Iterator[Events]:
         """The events that a selection chooses, chunk by chunk, in the order of ranks."""

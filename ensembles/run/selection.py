@@ -191,7 +191,7 @@ class Selection:
             A name is unknown.
         """
         checked = self.checked(run.calls)
-        what = "phases" if self.phases is not None and not run.tells_phases else "ordinals"
+        what = "phases" if self.phases is not None and not run.has_phases else "ordinals"
         missing = what == "phases" or (self.ordinals is not None and not run.keeps_all_calls)
         if missing and not from_summary:
             raise EnsioError(
@@ -256,7 +256,7 @@ class Selection:
         """The same selection of calls of any phase."""
         return replace(self, phases=None)
 
-    def of(self, chunk: Events) -> Events:
+    def apply(self, chunk: Events) -> Events:
         """Those of these events that are meant."""
         mask = self.mask(chunk)
         return chunk if mask.all() else chunk[mask]
@@ -300,8 +300,8 @@ def select_chunks(
         chunks = with_ordinals(chunks, budget.held_events, path)
     for chunk in chunks:
         if phase_of is not None:
-            chunk.told_by(partial(_known, phase_of(chunk), chunk.ordinal))
-        yield selection.of(chunk)
+            chunk.with_derived(partial(_known, phase_of(chunk), chunk.ordinal))
+        yield selection.apply(chunk)
         del chunk  # so that the memory of its columns can take the next one
 
 

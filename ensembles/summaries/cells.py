@@ -111,7 +111,7 @@ class CellSummary(Summary):
         """
         if not len(chunk):
             return
-        ordinal = self._ordinals.of(chunk) if ordinals_known else np.full(len(chunk), UNKNOWN_ORDINAL)
+        ordinal = self._ordinals.count(chunk) if ordinals_known else np.full(len(chunk), UNKNOWN_ORDINAL)
         inner_ns = self._nesting.inner_ns(chunk)
         self.merge(_part(chunk, ordinal_class(ordinal), inner_ns))
 

@@ -51,7 +51,7 @@ class Ordinals:
     def __init__(self) -> None:
         self._calls: dict[tuple[int, int], int] = {}
 
-    def of(self, chunk: Events) -> np.ndarray:
+    def count(self, chunk: Events) -> np.ndarray:
         """The how many-th call of its rank, operation and file each call is, from 1, in the order in which
         they come: int64, shape (n,)."""
         op = op_of_calls(chunk.calls)[chunk.call].astype(np.uint64)

@@ -1,4 +1,4 @@
-/* dictionary.c: what is there to be recorded, and what of it is wanted. */
+/* dictionary.c: the dictionary of all calls, and the choice of recorded layers. */
 #include "calls.h"
 
 #include <core/bounded_string.h>
@@ -38,7 +38,7 @@ const uint8_t ensio_call_ops[ENSIO_CALLS] = {
 
 uint8_t ensio_unwanted_calls[ENSIO_CALLS];
 
-/* Whether a word of `length` characters is in a list that is separated by commas. */
+/* Whether a word of `length` characters is in a comma-separated list. */
 static int listed(const char *word, size_t length, const char *list)
 {
     while (*list) {
@@ -50,7 +50,7 @@ static int listed(const char *word, size_t length, const char *list)
     return 0;
 }
 
-/* The name of the layer in a line of the dictionary. */
+/* The layer in a line of the dictionary. */
 static const char *layer_of(const char *line, size_t *length)
 {
     const char *name = strchr(strchr(line, ' ') + 1, ' ') + 1;
@@ -58,7 +58,7 @@ static const char *layer_of(const char *line, size_t *length)
     return name;
 }
 
-/* What the program says of itself (program.def) is no call, and cannot be left out. */
+/* The entries of program.def are not calls and cannot be excluded. */
 static int is_of_program(const char *layer, size_t length)
 {
     return length == 7 && memcmp(layer, "program", 7) == 0;
@@ -75,7 +75,7 @@ static int there_is(const char *layer, size_t length)
     return 0;
 }
 
-/* The layers of the tables, whose calls stand together in the dictionary: "a, b and c". */
+/* The layers of the tables, as "a, b and c". Calls of a layer are adjacent in the dictionary. */
 static void add_layers(struct ensio_string *message)
 {
     struct {

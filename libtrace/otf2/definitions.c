@@ -1,11 +1,11 @@
-/* definitions.c: what the records refer to. Written at the end, when it is known how many there are. */
+/* definitions.c: the definitions that records refer to, written at the end, when their number is known. */
 #include "writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE_BYTES 32000 /* of a text: definitions do not go over the library's blocks */
+#define PIECE_BYTES 32000 /* of a text: a definition must fit a block of the library */
 
 static OTF2_GlobalDefWriter *writer;
 static uint32_t string_count, no_text;
@@ -135,7 +135,7 @@ static void write_regions(void)
     }
 }
 
-/* OTF2 numbers files from 0 on, which in the columns is none. */
+/* OTF2 numbers files from 0; in the columns, 0 is none. */
 static void write_files(void)
 {
     for (uint32_t i = 1; i < ensio_plan.file_count; i++)
@@ -148,7 +148,7 @@ static void write_files(void)
     }
     for (uint32_t i = 0; i < ensio_handle_count; i++) {
         const struct ensio_handle *handle = ensio_handles + i;
-        /* File 0, no file, becomes the number that means undefined. */
+        /* File 0, no file, becomes OTF2's undefined number. */
         ensio_check(OTF2_GlobalDefWriter_WriteIoHandle(writer, i, no_text, handle->file - 1, handle->paradigm,
                                                        handle->pre_created ? OTF2_IO_HANDLE_FLAG_PRE_CREATED
                                                                            : OTF2_IO_HANDLE_FLAG_NONE,
@@ -161,7 +161,7 @@ static void write_files(void)
     }
 }
 
-/* The nodes of the system tree: 0 is all of it, then each host once, in the order of ranks. */
+/* The nodes of the system tree: 0 is the root, then each host once, in the order of ranks. */
 static uint32_t *write_hosts(void)
 {
     uint32_t machine = text("machine"), node = text("node"), nodes = 1;

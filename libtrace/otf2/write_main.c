@@ -1,18 +1,18 @@
-/* write_main.c: hears what is to be written. */
+/* write_main.c: receives the input for an archive. */
 #include "writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ROWS (1U << 22) /* of a block */
+#define MOST_ROWS (1U << 22) /* of a block, at most */
 #define CHUNK_EVENTS (256U << 10)
 #define CHUNK_DEFINITIONS (4U << 20)
 
 struct ensio_plan ensio_plan;
 static struct ensio_plan *const plan = &ensio_plan;
 
-/* The texts of a message, `each` of them for each of its things. */
+/* The texts of a message, `each` of them for every item. */
 static const char **receive_list(const struct ensio_message *message, unsigned each)
 {
     char *texts = ensio_receive_texts(message), *end = texts + message->bytes;
@@ -71,7 +71,7 @@ static void receive_calls(const struct ensio_message *message)
     free(texts);
 }
 
-/* A column of a block: the next `count` numbers of so many bytes. */
+/* A column of a block: the next `count` numbers of this width. */
 static void *column(char **at, size_t count, size_t bytes)
 {
     void *here = *at;
@@ -182,7 +182,7 @@ static void open_archive(const char *folder, const char *name)
     ensio_check(OTF2_Archive_OpenDefFiles(plan->archive), "make its files");
 }
 
-/* By this property an archive of ours is known, and read as such. */
+/* This property identifies an archive of ours when it is read. */
 static void tell_origin(void)
 {
     char origin[32];

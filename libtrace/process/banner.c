@@ -13,7 +13,7 @@
 
 #define LINE_ROOM 512
 #define WIDTH 96
-#define SHOWN_PATH 60 /* characters: of longer paths the end is shown */
+#define SHOWN_PATH 60 /* characters; of longer paths the end is shown */
 
 static struct stat error_stream;
 static int has_error_stream;
@@ -28,7 +28,7 @@ void ensio_banner_begin(void)
     has_error_stream = look_at_error_stream(&error_stream);
 }
 
-/* The program may have closed it, and a file of the user's data have got its number. */
+/* The program may have closed standard error, and a user's file may have got its number. */
 static int still_error_stream(void)
 {
     struct stat now;
@@ -57,7 +57,7 @@ __attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
     __builtin_va_start(values, format);
     vsnprintf(line, sizeof line, format, values);
     __builtin_va_end(values);
-    for (char *at = line; *at; at++) /* names of files and programs can hold anything */
+    for (char *at = line; *at; at++) /* names of files and programs may contain any character */
         if (((unsigned char)*at < ' ' && *at != '\n') || *at == 0x7f)
             *at = '?';
     ensio_add(&banner, line);
@@ -76,7 +76,7 @@ static double seconds(uint64_t ns)
     return (double)ns / 1e9;
 }
 
-/* The end of a path tells more than its beginning. */
+/* The end of a path identifies a file better than its beginning. */
 static const char *shown(const char *path)
 {
     const size_t length = strlen(path);
@@ -122,7 +122,7 @@ static void add_call_table(const struct ensio_totals *totals)
     uint8_t done[ENSIO_CALLS] = {0};
     add("#\n# %-24s %12s %16s %14s %12s %12s %8s\n", "call", "count", "bytes", "time s", "mean s", "longest s",
         "errors");
-    for (;;) { /* the most time first */
+    for (;;) { /* in descending order of time */
         int most = -1;
         char name[64];
         for (int call = 0; call < ENSIO_CALLS; call++)

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* newlocale: a decimal point is a point, whatever the program's locale says */
+#define _GNU_SOURCE /* newlocale: the decimal point is a point in every locale */
 #include "settings.h"
 
 #include <locale.h>
@@ -51,7 +51,7 @@ __attribute__((format(printf, 4, 5))) static int wrong(char *why, size_t why_byt
     return -1;
 }
 
-/* Of one number and nothing else; the line ends with it. */
+/* Parses a line that consists of one number. */
 static int number(const char *text, double *value)
 {
     static const char *const blanks = " \t\r";

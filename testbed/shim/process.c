@@ -9,9 +9,10 @@
 #include <string.h>
 #include <sys/uio.h>
 
-static struct shim_state *state; /* NULL: no call is held back */
+static struct shim_state *state; /* NULL: no call is delayed */
 static int32_t rank = -1;
-static uint32_t *whose; /* process the memory belongs to, which a child of vfork is not; in a page that fork wipes */
+/* pid of the process that the memory belongs to, which a child of vfork is not; in a page that fork wipes */
+static uint32_t *whose;
 
 static _Thread_local struct shim_caller caller;
 
@@ -72,7 +73,7 @@ int shim_is_on(void)
         return 0;
     const int error = errno;
     const uint32_t pid = ensio_raw_pid();
-    if (*whose == 0) /* a child whose fork no handler saw */
+    if (*whose == 0) /* a child of a fork that no handler saw */
         *whose = pid;
     const int own = pid == *whose;
     if (own && caller.pid != (int32_t)pid) {

@@ -36,7 +36,7 @@ def made(count: int, seed: int) -> Events:
     columns["start"] = random.integers(0, 30, count) * 10**9
     columns["moved"] = random.integers(-1, 3, count)
     told = {"phase": random.integers(-1, 6, count), "ordinal": random.integers(1, 12, count)}
-    return Events(columns, CALLS, FILES).told_by(told.get)
+    return Events(columns, CALLS, FILES).with_derived(told.get)
 
 
 RULES = {

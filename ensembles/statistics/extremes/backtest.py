@@ -187,7 +187,7 @@ def _ranks_left_out(
     for _ in range(_RANK_SPLITS):
         left = (rng.permutation(len(ranks)) < len(ranks) // 2)[place.reshape(-1)]
         yield tuple(  # type: ignore[misc]
-            CountedDurations.of(calls.durations_s[part], calls.phase[part], sample.resolution_s)
+            CountedDurations.from_durations(calls.durations_s[part], calls.phase[part], sample.resolution_s)
             for part in (inside & ~left, inside & left)
         )
 

@@ -299,7 +299,7 @@ def _of_exchangeable(
 ) -> _Found:
     tail = fit_pareto_tail(sample, largest_s)
     if tasks <= max_tasks(sample.total, level):
-        quantiles_s = UpperOrderStatistics.of(sample, largest_s).quantiles_s(tasks, levels)
+        quantiles_s = UpperOrderStatistics.from_sample(sample, largest_s).quantiles_s(tasks, levels)
         return _Found(quantiles_s, tail.mean_s(tasks) if tail else None, "within-reach")
     if tail is None:
         return _Found(

@@ -41,7 +41,7 @@ def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) 
     """Equation 1 with the empirical distribution of a sample that has calls."""
     side = (1.0 - level) / 2.0
     chance = np.array([side, 0.5, 1.0 - side]) ** (1.0 / tasks)
-    curve = UpperOrderStatistics.of(sample)
+    curve = UpperOrderStatistics.from_sample(sample)
     # The quantile of an empirical distribution is a call: the one that so many others are longer than.
     rank = np.floor(sample.total * -np.expm1(np.log(chance))) + 1.0
     low, median, high = np.interp(rank, curve.rank, curve.duration_s)
@@ -99,7 +99,9 @@ class UpperOrderStatistics:
     known: int
 
     @classmethod
-    def of(cls, sample: CountedDurations, largest_s: np.ndarray | None = None) -> UpperOrderStatistics:
+    def from_sample(
+        cls, sample: CountedDurations, largest_s: np.ndarray | None = None
+    ) -> UpperOrderStatistics:
         """From the bins, the longest call, and the longest calls where they are given."""
         edges = bin_edges_s()
         used = np.flatnonzero(sample.counts)[::-1]

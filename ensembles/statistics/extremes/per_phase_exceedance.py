@@ -67,7 +67,7 @@ def maximum_by_share(sample: CountedDurations, log_median: np.ndarray, tasks: in
     share = _shares(number, sample.n, rng)
     log_s = location[:, None] + _log_quantile(mode, tail, np.minimum(chance / share, 1.0)) - np.log(_UNIT_S)
     rest = _counted(over[~slow], sample.count[~slow])
-    curve = UpperOrderStatistics.of(rest)
+    curve = UpperOrderStatistics.from_sample(rest)
     rank = np.clip((chance - share) / (1 - share), 0.0, 1.0) * rest.total + 0.5
     fast = log_median[:, None] - np.log(_UNIT_S) + np.log(np.interp(rank, curve.rank, curve.duration_s))
     return np.where(chance < share, log_s, fast)
@@ -101,7 +101,7 @@ def _shares(number: np.ndarray, calls: np.ndarray, rng: np.random.Generator) -> 
 def _log_quantile(mode: CountedDurations, tail: ParetoTail, chance: np.ndarray) -> np.ndarray:
     """Log of what a slow call exceeds with a chance: from the calls, and above the threshold from the tails,
     one a column."""
-    curve = UpperOrderStatistics.of(mode)
+    curve = UpperOrderStatistics.from_sample(mode)
     found = np.log(np.interp(chance * mode.total + 0.5, curve.rank, curve.duration_s))
     nodes = tail.nodes.thinned(chance.shape[1])
     edge = tail.above / tail.calls

@@ -34,7 +34,9 @@ class PredictiveCdf:
     chance: np.ndarray
 
     @classmethod
-    def of(cls, ensemble: Ensemble, tasks: int, level: float = 0.9, seed: int = 0) -> PredictiveCdf:
+    def from_ensemble(
+        cls, ensemble: Ensemble, tasks: int, level: float = 0.9, seed: int = 0
+    ) -> PredictiveCdf:
         """The curve of an ensemble, on which all points stand on what the answer stands on.
 
         Parameters

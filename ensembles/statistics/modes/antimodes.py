@@ -35,7 +35,7 @@ class CellBlocks:
     width: np.ndarray
 
     @classmethod
-    def of(cls, counts: np.ndarray, edges: np.ndarray) -> CellBlocks:
+    def from_counts(cls, counts: np.ndarray, edges: np.ndarray) -> CellBlocks:
         """Blocks of 1, 2, 3, 4, 6, 8, 12, ... cells, at distances of half their length."""
         cells, length, starts, ends = len(counts), 1, [], []
         while length <= cells:

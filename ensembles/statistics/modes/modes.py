@@ -43,7 +43,7 @@ def highs_and_lows(cells: LogCells) -> tuple[list[Span], float]:
         That calls of a flat density show as sure a valley as the surest of these, at most.
     """
     coarse = _cells_to_look_at(cells)
-    blocks = CellBlocks.of(coarse.counts, coarse.edges)
+    blocks = CellBlocks.from_counts(coarse.counts, coarse.edges)
     found = evidence(blocks, float(coarse.counts.sum()))
     threshold = mode_threshold(coarse.counts)
     spans = [
@@ -243,7 +243,7 @@ def fit_modes(
         return Modes(n, (), level, refused="all durations are zero, shorter than the step of the clock")
     if resolution_s is None:
         resolution_s = sample.resolution_s or clock_step_of_counts_s(sample.counts)
-    cells = LogCells.of(sample.counts, resolution_s)
+    cells = LogCells.from_counts(sample.counts, resolution_s)
     spans, chance = highs_and_lows(cells)
     spans, spread = without_even_spread(cells, spans)
     spans, bumps = without_bumps(sample, cells, spans)

@@ -158,7 +158,7 @@ def compute_moments(data: CountedDurations | WeightedValues, level: float = 0.9,
     Moments
         NaN where there are too few calls.
     """
-    atoms = WeightedValues.of(data)
+    atoms = WeightedValues.from_sample(data)
     linear, of_linear = _estimates(atoms, atoms.value_s, level, seed)
     logs = np.log(np.maximum(atoms.value_s, LEAST_LOG_S))
     logarithmic, of_logs = _estimates(atoms, logs, level, seed, log=True)

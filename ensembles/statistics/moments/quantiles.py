@@ -104,7 +104,7 @@ def compute_quantiles(
     for q in quantiles:
         if not 0 <= q <= 1:
             raise EnsioError(f"there is no quantile {q}: quantiles are from 0 to 1")
-    atoms = WeightedValues.of(data)
+    atoms = WeightedValues.from_sample(data)
     value_s = quantile_s(atoms, quantiles)
     ends = [_ends(atoms, q, level, t) for q, t in zip(quantiles, value_s, strict=True)]
     return Quantiles(

@@ -94,7 +94,7 @@ def compute_robust(data: CountedDurations | WeightedValues, level: float = 0.9, 
     Journal of the American Statistical Association 82, 1987) and for few phases (T. C. Hesterberg, The
     American Statistician 69, 2015).
     """
-    atoms = WeightedValues.of(data)
+    atoms = WeightedValues.from_sample(data)
     (median,) = compute_quantiles(atoms, [0.5], level).estimates
     values, (low, high) = np.full(6, np.nan), np.full((2, 6), np.nan)
     if atoms.n:

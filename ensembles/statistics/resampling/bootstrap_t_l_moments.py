@@ -42,7 +42,7 @@ def l_moment_ends(atoms: WeightedValues, level: float, seed: int) -> tuple[np.nd
     from the smoothed bootstrap, and the standard error from leaving out phases; that of calls, which are
     many, is linearised.
     """
-    drawn_from = _Population.of(atoms)
+    drawn_from = _Population.from_values(atoms)
     with np.errstate(divide="ignore", invalid="ignore"):
         found, error = drawn_from.found(), drawn_from.error()
         if drawn_from.units < LEAST_UNITS:
@@ -76,7 +76,7 @@ class _Population:
     units: int
 
     @classmethod
-    def of(cls, atoms: WeightedValues) -> _Population:
+    def from_values(cls, atoms: WeightedValues) -> _Population:
         """The units of an ensemble, its values in cells of equally many calls."""
         from scipy.sparse import coo_array, csr_array
 

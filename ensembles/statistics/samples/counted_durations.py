@@ -89,7 +89,7 @@ class CountedDurations:
     variance_s2: np.ndarray | None = None
 
     @classmethod
-    def of(
+    def from_durations(
         cls, durations_s: np.ndarray, phase: np.ndarray | None = None, resolution_s: float = 0.0
     ) -> CountedDurations:
         """Count durations.
@@ -147,7 +147,7 @@ class CountedDurations:
         )
 
     @classmethod
-    def of_phase_counts(
+    def from_phase_counts(
         cls, found: PhaseCounts, phase: np.ndarray | None, resolution_s: float = 0.0
     ) -> CountedDurations:
         """The sample that was counted in one pass over a run.

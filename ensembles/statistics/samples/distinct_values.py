@@ -51,7 +51,7 @@ class WeightedValues:
     phases: int
 
     @classmethod
-    def of(cls, data: CountedDurations | WeightedValues) -> WeightedValues:
+    def from_sample(cls, data: CountedDurations | WeightedValues) -> WeightedValues:
         """Atoms of a sample: one for each bin. Mean and variance are those of the calls, where these are
         known."""
         if isinstance(data, WeightedValues):
@@ -72,7 +72,7 @@ class WeightedValues:
         return cls(value_s, low_s, high_s, group, atom, data.count, groups, phases)
 
     @classmethod
-    def of_durations(
+    def from_durations(
         cls, durations_s: np.ndarray, phase: np.ndarray | None, sample: CountedDurations
     ) -> WeightedValues:
         """Atoms of durations that are known one by one: exact ones if they are few, finer ones than bins if
@@ -88,7 +88,7 @@ class WeightedValues:
         few = len(durations_s) <= MOST_EXACT
         if few or np.ptp(sample.bin) >= _NARROW_BINS:
             if not few:
-                return cls.of(sample)
+                return cls.from_sample(sample)
             value_s, atom = np.unique(durations_s, return_inverse=True)
             low_s = high_s = value_s
         else:

@@ -95,7 +95,7 @@ def compute_histogram(
         )
     if bins is not None and not (1 <= bins <= (32 if scale == "log" else 100_000)):
         raise EnsioError(f"a histogram of {bins} bins makes no sense: give 1 to 32 (an octave) or 100,000")
-    atoms = WeightedValues.of(data)
+    atoms = WeightedValues.from_sample(data)
     if not atoms.n:
         return Histogram(np.array([0.0, 1.0]), np.zeros(1), scale, weight)
     if scale == "log":

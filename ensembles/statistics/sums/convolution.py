@@ -34,7 +34,7 @@ class Pieces:
     probability: np.ndarray
 
     @classmethod
-    def of_counts(cls, counts: np.ndarray, min_s: float, max_s: float) -> Pieces:
+    def from_counts(cls, counts: np.ndarray, min_s: float, max_s: float) -> Pieces:
         """The distribution that counts under the bin law stand for; no calls beyond the extremes.
 
         Parameters

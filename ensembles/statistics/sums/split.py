@@ -197,7 +197,7 @@ def predict_split(
     refused = _refusal(sample)
     if refused:
         return Split(tasks, sample.total, level, (), known, (), refused)
-    marginal = Pieces.of_counts(sample.counts, float(sample.min_s.min()), float(sample.max_s.max()))
+    marginal = Pieces.from_counts(sample.counts, float(sample.min_s.min()), float(sample.max_s.max()))
     levels = ((1 - level) / 2, 0.5, (1 + level) / 2)
     one = _slowest(marginal, 1, tasks, known, levels)
     one_alone = _slowest(marginal, 1, tasks, INDEPENDENT, levels)

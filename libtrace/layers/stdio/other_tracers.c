@@ -4,7 +4,7 @@
 #include <link.h>
 #include <stdint.h>
 
-/* A loaded object: its addresses, and whether it is the program itself. */
+/* A loaded object: its addresses, and whether it is the program. */
 struct object {
     uintptr_t start, end;
     int program;
@@ -16,7 +16,7 @@ struct search {
 };
 
 static struct object tracers[2];
-static int tell_is_passed_on; /* by a tracer that wraps ftell too: those calls are the program's */
+static int tell_is_passed_on; /* a tracer wraps ftell too and passes on the program's calls */
 
 static int contains(const struct object *object, uintptr_t address)
 {
@@ -47,7 +47,7 @@ static struct object object_with(const void *address)
     return search.found;
 }
 
-/* Who defines fopen besides the C library and the program stands between the two. */
+/* An object that defines fopen, other than the C library and the program, is a tracer. */
 static struct object tracer_at(const void *fopen_found)
 {
     const struct object own = object_with((const void *)(uintptr_t)ensio_other_tracers_find);

@@ -15,6 +15,8 @@ from ensembles.files.toml_files import MOST_BRACKETS, MOST_BYTES, MOST_KEY_PARTS
 from ensembles.model.errors import EnsioError
 from ensembles.workloads.patterns import read_pattern
 
+pytestmark = pytest.mark.slow
+
 MOST_MORE_BYTES = 1 << 28
 MANY = 20_000
 

@@ -22,7 +22,7 @@ from made_spools import made_events, spool
 
 pytestmark = pytest.mark.slow
 
-TRIES = 100
+TRIES = 40
 NOBODY = 65534
 
 SWAPPER = """

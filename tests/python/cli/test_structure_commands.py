@@ -132,11 +132,11 @@ def test_chunks_of_a_run_give_the_phases_of_its_events(folder: Path, made: Synth
     run = en.open(folder)
     events = run.events
     expected = phase_index(events)
-    np.testing.assert_array_equal(detect_phases(run).of(events), expected)
+    np.testing.assert_array_equal(detect_phases(run).phase_index(events), expected)
     np.testing.assert_array_equal(events.phase, expected)
     some = detect_phases(run, most_events=2 * TASKS * EVENTS // 3)
     assert "looked at 4 of 12 tasks" in some.sentence
-    np.testing.assert_array_equal(some.of(events), expected)
+    np.testing.assert_array_equal(some.phase_index(events), expected)
 
 
 def test_madbench_reads_worsen_from_the_fourth_to_the_eighth(madbench: Path) -> None:
