@@ -154,4 +154,6 @@ def test_damaged_plan_is_refused(replay_program, tmp_path, damage):
     plan.write_bytes(damage(plan.read_bytes()))
     finished = start(replay_program("mpich"), "mpich", plan, tmp_path / "run", 1)
     assert finished.returncode == 2
-    assert f"{plan} is not a plan of this version of ensio: make it again with ensio replay" in finished.stderr
+    assert (
+        f"{plan} is not a plan of this version of ensio: make it again with ensio replay" in finished.stderr
+    )

@@ -284,7 +284,7 @@ def test_groups_with_hardly_any_calls_are_inconclusive():
 @pytest.mark.parametrize("options", [{"margin": 0}, {"margin": -1}, {"level": 0}, {"level": 0.7}])
 def test_options_that_make_no_sense_are_refused(options):
     sample = CountedDurations.from_durations(np.full(100, 1e-3))
-    with pytest.raises(EnsioError, match="must be between 0 and 0.5"):
+    with pytest.raises(EnsioError, match=r"must be between 0 and 0\.5"):
         compare_samples([[sample], [sample]], **options)
 
 
