@@ -154,7 +154,7 @@ def run_backtest(
             blocks = time_blocks(calls, tasks or _block_of(sample.total), sample.resolution_s)
             sample, calls = (sample, calls) if blocks is None else (blocks, None)
         if sample.total > len(sample.n) and np.median(sample.n) < 2:
-            reason = "most phases have a single call, which is no maximum of several"
+            reason = "most phases have a single call, so that they have no maximum of several"
             nothing = Coverage("phases", None, None, None, 0, len(sample.n), None, reason)
             return Backtest(None, level, 0, tasks, len(sample.n), None, (nothing,))
         kinds = [

@@ -83,7 +83,7 @@ def last_antimode_s(sample: CountedDurations, significant: float = SIGNIFICANT) 
         for shift in (0.0, 0.33, 0.67):
             grid = np.arange(low[0] - (1 + shift) * width, high[-1] + 2 * width, width)
             root = np.sqrt(np.diff(np.interp(grid, knots, below)) + 0.375)
-            if sample.resolution_s > 0:  # classes that hold less than some three ticks are no witnesses
+            if sample.resolution_s > 0:  # classes narrower than about three ticks are not used
                 root = root[2.0 ** grid[:-1] * (2.0**width - 1.0) >= 3 * sample.resolution_s]
                 if len(root) < 3:
                     continue
@@ -182,7 +182,7 @@ def _triples(sample: CountedDurations) -> np.ndarray:
         for shift in _SHIFTS:
             grid = np.arange(middle - (_APART[-1] + shift) * width, high[-1] + width, width)
             calls = np.diff(np.interp(grid, knots, below))
-            if sample.resolution_s > 0:  # classes that hold less than some three ticks are no witnesses
+            if sample.resolution_s > 0:  # classes narrower than about three ticks are not used
                 coarse = int((2.0 ** grid[:-1] * (2.0**width - 1.0) < 3 * sample.resolution_s).sum())
                 calls, grid = calls[coarse:], grid[coarse:]
             for left in _APART:

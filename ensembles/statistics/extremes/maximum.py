@@ -356,8 +356,8 @@ def _of_phases(sample: CountedDurations, tasks: int, levels: np.ndarray) -> _Fou
     most = int(sample.n.max())
     if np.median(sample.n) < 2:
         return _Found(
-            refused=f"phases differ, and most of the {len(sample.n):,} have a single call, which is no "
-            "maximum of several"
+            refused=f"phases differ, and most of the {len(sample.n):,} have a single call, so that they "
+            "have no maximum of several"
         )
     if tasks > most * MOST_STEP:
         return _Found(

@@ -1,7 +1,7 @@
 """Estimate the step of the clock from durations.
 
 With a clock that advances in steps of a microsecond, durations concentrate at multiples of a microsecond.
-This is no property of the calls, and must not count as modes. The step is the longest period at whose
+This is not a property of the calls, and must not count as modes. The step is the longest period at whose
 multiples durations concentrate. It need not be exact: times that were converted to floating point, or printed
 with few digits, lie near the multiples.
 """
@@ -119,7 +119,7 @@ def clock_step_of_counts_s(counts: np.ndarray) -> float:
         gain, loss = np.log(share / fine[told]), np.log((1 - share) / (1 - fine[told]))
         terms = calls[told] * gain + sides[told] * loss
         expected = (calls[told] + sides[told]) * (share * gain + (1 - share) * loss)
-        order = np.argsort(-expected, kind="stable")[3:]  # one mode is no clock
+        order = np.argsort(-expected, kind="stable")[3:]  # a single mode is not a clock
         evidence = terms[order].sum()
         if (
             evidence > most
