@@ -33,7 +33,7 @@ class Steps(FullDiskSafeFile):
 def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """What is in the file after each step of ``ensio collect``."""
     Steps.taken = []
-    monkeypatch.setattr(tracefile, "LastingFile", Steps)
+    monkeypatch.setattr(tracefile, "FullDiskSafeFile", Steps)
     for rank in range(3):
         spool(tmp_path / "run" / f"{rank}.spool", [made_events(EVENTS, rank)], rank=rank, tasks=3)
     collect(str(tmp_path / "run"), str(tmp_path / "whole.h5"))
@@ -59,9 +59,9 @@ def test_no_step_of_collect_but_the_last_leaves_a_file_that_is_read(
     unfinished = [content for content in steps if content != steps[-1]]
     for content in unfinished:
         path.write_bytes(content)
-        with pytest.raises(en.EnsioError, match=r"trace\.h5 is (unfinished|not a whole trace\.h5)"):
+        with pytest.raises(en.EnsioError, match=r"trace\.h5 is (unfinished|not a complete trace\.h5)"):
             len(en.open(path).events)
-        with pytest.raises(en.EnsioError, match=r"trace\.h5 is (unfinished|not a whole trace\.h5)"):
+        with pytest.raises(en.EnsioError, match=r"trace\.h5 is (unfinished|not a complete trace\.h5)"):
             en.open(path.parent)  # there is nothing else in the directory
 
 
