@@ -1,7 +1,7 @@
-"""Find run directories, and the records in them that are read.
+"""Open the spools and job files of a run directory as one run.
 
-Where ``ENSIO_DIR`` names a folder that is not safe to record into, the recorder makes a run directory below
-it; the readers find that one too.
+If ``ENSIO_DIR`` names a folder that is not safe to record into, the recorder makes a run directory inside it.
+The readers find that directory too.
 """
 
 from __future__ import annotations
@@ -14,19 +14,28 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.readers.native.owners import Chosen, choose, user_name
 
 PREFIX = "ensio-"
-"""How the names of run directories begin that the recorder chooses."""
+"""Prefix of the names of run directories that the recorder chooses."""
 
 _MOST_LISTED = 5
 
 
 def run_directory_at(path: str) -> str:
-    """The run directory that a folder is or holds: `path` itself, unless it holds no record and exactly one
-    run directory of the recorder's naming that this user can read.
+    """Find the run directory that a folder is or contains.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    str
+        The one readable run directory in `path` with a name of the recorder, if `path` itself contains no
+        record. Else `path`.
 
     Raises
     ------
     EnsioError
-        It holds several of them; the sentence lists the newest.
+        There are several run directories. The message lists the newest ones.
     """
     try:
         if holds_record(path):
@@ -41,25 +50,33 @@ def run_directory_at(path: str) -> str:
                 and holds_record(entry.path)
             ]
     except OSError:
-        return path  # whoever opens it finds out and says so
+        return path  # opening the path reports the error
     if len(found) > 1:
         raise EnsioError(f"{path} holds {len(found)} runs, name one of them: {_listed(found)}")
     return found[0] if found else path
 
 
 def resolve_run_directory(path: str) -> str:
-    """`run_directory_at`, which says so if it is not `path` itself.
+    """Find a run directory as `run_directory_at`, and log a warning if it is not `path` itself.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    str
 
     Raises
     ------
     EnsioError
-        There are several.
+        There are several run directories.
     """
     found = run_directory_at(path)
     if found != path:
         import logging
 
-        sentence = f"{path} holds no record itself; this is its one run, {found}"
+        sentence = f"{path} contains no record; reading its only run, {found}"
         logging.getLogger("ensembles").warning("ensio: %s", sanitize_text(sentence))
     return found
 
@@ -74,7 +91,7 @@ def holds_record(path: str) -> bool:
 
 
 def _listed(paths: list[str]) -> str:
-    """The newest first, at most a handful, with their owners where these are others."""
+    """List the newest directories, with their owners if these are other users."""
     statuses = {path: os.stat(path) for path in paths}
     newest = sorted(paths, key=lambda path: (-statuses[path].st_mtime_ns, path))
     words = []
@@ -85,13 +102,126 @@ def _listed(paths: list[str]) -> str:
     return ", ".join(words) + (f", and {more} more" if more else "")
 
 
+def open_spool(path: str) -> SpoolSource:
+    """Open a single spool as a run.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    SpoolSource
+
+    Raises
+    ------
+    EnsioError
+        The file cannot be read or is not a valid spool.
+    """
+    return SpoolSource([read_spool(path)])
+
+
+def open_job_file(path: str) -> SpoolSource:
+    """Open a single job file as a run.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    SpoolSource
+
+    Raises
+    ------
+    EnsioError
+        The file cannot be read or is not a valid job file.
+    """
+    return SpoolSource(job_file.read_job_file(path))
+
+
+def open_run_directory(path: str) -> SpoolSource:
+    """Open all spools and job files in a directory as one run.
+
+    A spool contains everything that its process recorded. It takes precedence over the job file's record of
+    the same process, because the process may have written to the spool later.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    SpoolSource
+        Its notes name the files that cannot be read.
+
+    Raises
+    ------
+    EnsioError
+        The directory cannot be read or has no readable spool or job file.
+    """
+    spools: dict[str, Spool] = {}
+    collected: dict[str, Spool] = {}
+    failures: list[tuple[str, str]] = []
+    paths, _, foreign = chosen_records(path)
+    elsewhere = [record_path for record_path in paths if lies_elsewhere(record_path)]
+    for record_path in paths:
+        if record_path in elsewhere:
+            continue
+        try:
+            if record_path.endswith(JOB_FILE_SUFFIX):
+                collected.update((spool.name, spool) for spool in job_file.read_job_file(record_path))
+            else:
+                spools[os.path.basename(record_path)] = read_spool(record_path)
+        except EnsioError as error:
+            failures.append((record_path, str(error)))
+    # A spool that disappeared in the meantime is in the job file by now.
+    sentences = [
+        sentence
+        for place, sentence in failures
+        if os.path.basename(place) not in collected or os.path.lexists(place)
+    ]
+    sentences = [*foreign, *sentences, *_notes_on_other_nodes(elsewhere, path)]
+    for name in collected.keys() & spools.keys():
+        spools[name].leave_to(collected[name])
+    everything = list((collected | spools).values())
+    if not everything:
+        if len(sentences) == 1:
+            raise EnsioError(sentences[0])
+        if sentences:
+            count = len(record_paths(path))
+            raise EnsioError(f"none of the {count} spools in {path} can be read: {sentences[0]}")
+        raise EnsioError(f"{path} is not a run directory: there is no spool in it")
+    return SpoolSource(everything, few(sentences, "spools cannot be read"))
+
+
 def lies_elsewhere(path: str) -> bool:
-    """Whether a spool was written into a folder of its node (``ENSIO_SPOOL``) that is not there here."""
+    """Test whether a spool is a dangling link to a node-local folder (``ENSIO_SPOOL``) of another node."""
     return os.path.islink(path) and not os.path.exists(path)
 
 
+def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
+    """Describe the spools on other nodes, one sentence per folder."""
+    places = Counter(
+        (os.path.basename(link).rsplit("-", 2)[0], os.path.dirname(os.readlink(link))) for link in links
+    )
+    return [
+        f"the spools of {count} process{'es' * (count > 1)} on host {host} lie in {folder} on that host "
+        f"and cannot be reached from here, their calls are missing: copy them from there to {directory}"
+        for (host, folder), count in places.items()
+    ]
+
+
 def chosen_records(directory: str) -> Chosen:
-    """`record_paths` without files that other users put there (`ensembles.readers.native.owners`).
+    """List spools and job files without those of untrusted users (`ensembles.readers.native.owners`).
+
+    Parameters
+    ----------
+    directory : str
+
+    Returns
+    -------
+    Chosen
 
     Raises
     ------
@@ -105,7 +235,16 @@ def chosen_records(directory: str) -> Chosen:
 
 
 def record_paths(directory: str) -> list[str]:
-    """The spools and then the job files in a directory, each by their names, sorted.
+    """List the spools and then the job files in a directory, each sorted by name.
+
+    Parameters
+    ----------
+    directory : str
+
+    Returns
+    -------
+    list of str
+        Paths.
 
     Raises
     ------
