@@ -33,7 +33,6 @@ MISSING: dict[str, str] = {
     "compare": "Returns, Examples",
     "diagnose": "Examples",
     "region": "Returns",
-    "Run.chosen_by": "parameter selection, Returns",
     "Events.empty": "parameter calls, parameter files, Returns",
 }
 
