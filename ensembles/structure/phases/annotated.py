@@ -9,15 +9,21 @@ from ensembles.model.regions import KINDS, RegionTable
 
 
 class AnnotatedPhases:
-    """Phases by the program's own word; each rank is in a phase at times of its own.
+    """Phases that the program named, at separate times in each rank.
 
     The k-th phase of a name is the same phase in all ranks. Phases are numbered from 1, in the order in which
-    the first rank came to them.
+    the first rank entered them.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of phase 1, 2, ...
+    rank, start, end, number : ndarray of integers, shape (n,)
+        Rank, start and end in ns, and phase of each occurrence, sorted by rank and start.
 
     Attributes
     ----------
     names : tuple of str
-        Of phase 1, 2, ...
     """
 
     def __init__(
@@ -28,7 +34,18 @@ class AnnotatedPhases:
 
     @classmethod
     def from_regions(cls, regions: RegionTable) -> AnnotatedPhases | None:
-        """The phases among regions; None: there are none."""
+        """Make the phases from the regions of a run.
+
+        Parameters
+        ----------
+        regions : RegionTable
+            Phases and regions of the run.
+
+        Returns
+        -------
+        AnnotatedPhases or None
+            None: there are no phases among them.
+        """
         phases = regions[regions.kind == KINDS.index("phase")] if len(regions) else regions
         if not len(phases):
             return None
@@ -51,7 +68,7 @@ class AnnotatedPhases:
         return cls(names, rank[again], start[again], end[again], number[kind][again])
 
     def phase_index(self, events: Events) -> np.ndarray:
-        """The phase in which each call begins: int64, shape (n,), from 1; -1: none."""
+        """Compute the phase in which each call begins: int64, shape (n,); -1: none."""
         m = len(self._rank)
         rank = np.concatenate([self._rank, events.rank])
         time = np.concatenate([self._start, events.start])
@@ -59,7 +76,7 @@ class AnnotatedPhases:
         last = np.maximum.accumulate(np.where(order < m, np.arange(len(order)), -1))
         phase = np.full(len(order), -1, np.int64)
         known = last >= 0
-        at = order[last[known]]  # of the latest phase that began before, in its rank or a lower one
+        at = order[last[known]]  # the latest phase that began before, in this rank or a lower one
         holds = (self._rank[at] == rank[order[known]]) & (time[order[known]] < self._end[at])
         phase[order[known]] = np.where(holds, self._number[at], -1)
         return phase[m:]
