@@ -30,8 +30,6 @@ CONSTRUCTORS = {"Ensemble.from_events", "Ensemble.from_sample"}
 MISSING: dict[str, str] = {
     "Call": "Examples",
     "Process": "Examples",
-    "compare": "Returns, Examples",
-    "diagnose": "Examples",
     "region": "Returns",
     "Events.empty": "parameter calls, parameter files, Returns",
 }
