@@ -24,7 +24,7 @@ def main() -> None:
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in NAMES]
     if unknown:
-        parser.error(f"{unknown[0]} is no calibration: choose from {', '.join(NAMES)}")
+        parser.error(f"{unknown[0]} is not a calibration: choose from {', '.join(NAMES)}")
     if options.write and len(options.names) != 1:
         parser.error("--write takes one NAME, because each calibration has one page")
     for name in options.names or NAMES:

@@ -139,7 +139,7 @@ def slower_single_runs(trials: int) -> list[Row]:
 
 
 def real_tables(trials: int) -> list[Row]:
-    """Phases of a real run dealt out at random to two sides; repetitions of a benchmark."""
+    """Phases of a real run dealt out at random to two groups; repetitions of a benchmark."""
     folder = Path(os.environ.get("ENSIO_DATA") or ROOT.parent / "shared" / "data") / "tables"
     if not folder.is_dir():
         return [("real tables: not measured, since ENSIO_DATA names no folder with tables", "", "")]

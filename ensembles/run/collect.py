@@ -11,14 +11,14 @@ from ensembles.files.names import TRACE_FILE
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.directory import (
     chosen_records,
+    identity,
     lies_elsewhere,
-    open_run_directory,
     resolve_run_directory,
 )
 from ensembles.readers.native.owners import Chosen
-from ensembles.readers.native.spool_source import SpoolSource, identity
 
 if TYPE_CHECKING:
+    from ensembles.readers.native.spool_source import SpoolSource
     from ensembles.readers.tracefile.tracefile import TraceFileSource
 
 AUTOMATIC_EVENTS = 1 << 22
@@ -56,6 +56,8 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
     stored = _stored_run(trace_path, chosen_records(path))
     if stored is not None:
         return stored
+    from ensembles.readers.native.records import open_run_directory
+
     source = open_run_directory(path)
     wanted = (
         source.is_complete and source.capacity <= AUTOMATIC_EVENTS and (source.capacity or source.has_summary)
@@ -148,6 +150,7 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
     336
     """
     from ensembles.files.readership import find_readership
+    from ensembles.readers.native.records import open_run_directory
     from ensembles.writers.tracefile.filters import FILTERS
     from ensembles.writers.tracefile.tracefile import write_trace_file
 

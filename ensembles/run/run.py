@@ -259,7 +259,13 @@ class Run(RunInfo):
         return self._source.chunks_of_ranks(span, max_events, columns, flaws)
 
     def note_damage(self, flaws: DamageReport) -> None:
-        """Add the damage that a pass over all events found to the notes of the run."""
+        """Add the damage that a pass over all events found to the notes of the run.
+
+        Parameters
+        ----------
+        flaws : DamageReport
+            Counts of the whole pass.
+        """
         self._source.note_damage(flaws)
 
     @overload

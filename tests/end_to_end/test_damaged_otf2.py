@@ -264,5 +264,5 @@ def test_sanitizers_find_nothing(tmp_path):
             capture_output=True,
         )
         assert done.returncode == 2
-        assert done.stderr.startswith(b"what is to be written ")
+        assert done.stderr.startswith(b"the input ")
         assert done.stderr.count(b"\n") == 1

@@ -196,7 +196,10 @@ class TestVerification:
             operation("pwrite", offset="rank * 100 + 50", size=50),
             operation("pread", offset="rank * 100 + 37", size=63, when="rank == 1"),
         )
-        assert f"rank 1: posix.pread of {tmp_path}/data.bin at offset 137 gave something else" in told
+        assert (
+            f"rank 1: posix.pread of {tmp_path}/data.bin at offset 137 returned other data than were written"
+            in told
+        )
 
     def test_end_of_the_file_is_noticed(self, replay, tmp_path):
         told = self.failed(

@@ -5,7 +5,7 @@
 python_sources=(ensembles viz tests benchmarks calibration libtrace testbed tools setup.py)
 
 # The checks in their order; the first take two minutes together, the others need what tests need.
-quick_checks=(ruff mypy imports shellcheck clang-format codespell phrases)
+quick_checks=(ruff format mypy imports shellcheck clang-format codespell phrases)
 whole_checks=(cppcheck clang-tidy)
 
 lint() {
@@ -46,7 +46,7 @@ check_format() { ruff format --check --quiet "${python_sources[@]}"; }
 check_imports() { python -m pytest -q -p no:cacheprovider tests/python/test_architecture.py; }
 
 check_shellcheck() {
-    shellcheck -x dev tools/dev/bare_root.sh .ci/run libtrace/tools/ensio-cc docs/examples/ensio-dask.slurm
+    shellcheck -x dev tools/dev/bare_root.sh .ci/run libtrace/tools/ensio-cc docs/examples/ensio-dask.slurm docs/examples/record.slurm
 }
 
 check_phrases() { python tools/dev/prose.py; }
@@ -61,7 +61,7 @@ check_mypy() {
 }
 
 check_clang-format() {
-    git ls-files -z 'libtrace/*.[ch]' 'testbed/*.[ch]' 'benchmarks/*.[ch]' 'tests/*.[ch]' ':!tests/fuzz/corpus' |
+    git ls-files -z 'ensembles/*.[ch]' 'libtrace/*.[ch]' 'testbed/*.[ch]' 'benchmarks/*.[ch]' 'tests/*.[ch]' ':!tests/fuzz/corpus' |
         xargs -0 clang-format --dry-run -Werror
 }
 

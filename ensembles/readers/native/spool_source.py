@@ -16,16 +16,16 @@ from ensembles.model.regions import RegionTable
 from ensembles.model.units import few
 from ensembles.passes.damage import DamageReport
 from ensembles.readers.common.call_dictionary import Dictionary
+from ensembles.readers.common.column_buffers import ReusedColumns, empty_columns
 from ensembles.readers.common.rank_partitions import even_spans
 from ensembles.readers.native.block_reader import (
     BlockReader,
-    ReusedColumns,
-    empty_columns,
     sort_by_rank_and_start,
 )
 from ensembles.readers.native.caveats import notes_on_clocks, notes_on_ends, notes_on_losses, notes_on_spools
 from ensembles.readers.native.clock import Clocks
 from ensembles.readers.native.clock_alignment import Alignment
+from ensembles.readers.native.directory import identity
 from ensembles.readers.native.process_metadata import (
     add_facts,
     aligned_ns,
@@ -260,8 +260,3 @@ class SpoolSource:
 def _slots_of(decoding: Decoding) -> int:
     """How many events there are at most."""
     return sum(window.slots for window in decoding.windows) + sum(block.events for block in decoding.coded)
-
-
-def identity(status: os.stat_result) -> tuple[int, int]:
-    """What tells whether a spool has changed: its size in bytes and time of change in ns."""
-    return status.st_size, status.st_mtime_ns

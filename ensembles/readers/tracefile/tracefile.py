@@ -16,9 +16,9 @@ from ensembles.model.events import COLUMNS, Events
 from ensembles.model.regions import COLUMNS as REGION_COLUMNS
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.passes.damage import DamageReport
+from ensembles.readers.common.column_buffers import ReusedColumns
 from ensembles.readers.common.completion_order import NEEDED, CompletionOrder
 from ensembles.readers.common.value_ranges import LIMITS, unsound
-from ensembles.readers.native.block_reader import ReusedColumns
 from ensembles.readers.tracefile.checked_parts import (
     check_superblock,
     has_part,
