@@ -1,14 +1,13 @@
-/* call_cost.c: what recording adds to a call of 8 bytes, for one kind of call, alone and with two threads.
+/* call_cost.c: the cost that recording adds to a call of 8 bytes, for one kind of call, with one thread and with two.
  *
- * Three loops run in turn, so that a change of the machine's speed meets all three (loops.h). Thread CPU time; medians
- * over rounds, the ratio and the costs added from pairs of loops of one round. A round is longer than a window of the
- * recorder, so that each has its share of first touches and of changes of windows.
+ * Three loops (loops.h) run in turn, so that changes of the machine's speed affect all of them. Times are thread CPU
+ * times; medians over rounds; ratio and added costs come from pairs of loops in the same round. A round is longer than
+ * a window of the recorder, so that each includes first touches and changes of windows.
  *
- * The two threads are tied to a core each. Each measures what is added while the other stands still, and while it does
+ * The two threads are bound to one core each. Each measures the added cost while the other is idle, and while it does
  * the same.
  *
- * Prints one line for call_cost.py: numbers of nanoseconds, and ratios.
- */
+ * Prints one line for call_cost.py: numbers of nanoseconds, and ratios. */
 #define _GNU_SOURCE
 #include "loops.h"
 #include "measure.h"

@@ -1,4 +1,4 @@
-/* empty.c: a program that does nothing; what it costs to run it is what starting costs. */
+/* empty.c: a program that does nothing, to measure the cost of starting. */
 int main(void)
 {
     return 0;

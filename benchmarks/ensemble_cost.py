@@ -76,8 +76,8 @@ def from_memory(count: int) -> list[list[str]]:
             stats.describe(durations_s),
         ),
         "log histogram (kernels.count_seconds)": lambda: kernels.count_seconds(durations_s, 1e9),
-        "Sample": lambda: CountedDurations.of(durations_s),
-        "Sample, 64 phases": lambda: CountedDurations.of(durations_s, phase),
+        "Sample": lambda: CountedDurations.from_durations(durations_s),
+        "Sample, 64 phases": lambda: CountedDurations.from_durations(durations_s, phase),
     }
     return with_ratios({name: measure(step) for name, step in steps.items()})
 
@@ -87,7 +87,7 @@ def from_histogram(count: int) -> list[list[str]]:
     random = np.random.default_rng(2)
     durations_s = random.lognormal(-7, 0.5, count) * random.choice([1.0, 4.0], count, p=[0.7, 0.3])
     whole = Ensemble(durations_s, np.arange(count) * 64 // count)
-    ensemble = Ensemble.of_sample(whole.sample)
+    ensemble = Ensemble.from_sample(whole.sample)
     steps: dict[str, Callable[[], Any]] = {
         "np.histogram + scipy.stats.describe": lambda: (
             np.histogram(np.log10(durations_s), 512),

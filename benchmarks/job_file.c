@@ -31,7 +31,7 @@ int main(int count, char **arguments)
     snprintf(path, sizeof path, "%s/data.%d", arguments[1], rank);
     const int fd = open(path, O_CREAT | O_RDWR, 0600);
     const long calls = atol(arguments[2]);
-    for (long i = 3; i < calls; i++) /* and open, close, unlink */
+    for (long i = 3; i < calls; i++) /* besides open, close, unlink */
         if (pwrite(fd, block, sizeof block, i % 64 * 64) != (ssize_t)sizeof block)
             MPI_Abort(MPI_COMM_WORLD, 1);
     close(fd);

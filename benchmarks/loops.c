@@ -9,14 +9,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The program is linked by ensio-cc like any other; a loop that is not recorded calls the function behind the wrapper
- * by the name that --wrap gives it. */
+/* The program is linked by ensio-cc like any other. Loops that are not recorded call the real function by the name that
+ * --wrap gives it. */
 extern ssize_t __real_write(int fd, const void *from, size_t bytes);
 extern ssize_t __real_pwrite(int fd, const void *from, size_t bytes, off_t at);
 extern off_t __real_lseek(int fd, off_t to, int whence);
 extern size_t __real_fwrite(const void *from, size_t size, size_t count, FILE *stream);
 
-#ifdef PADDING /* moves all that the linker puts behind this file, the recorder above all */
+#ifdef PADDING /* moves everything that the linker places after this file, above all the recorder */
 #define QUOTED_AS_IS(number) #number
 #define QUOTED(number) QUOTED_AS_IS(number)
 __asm__(".text\n.skip " QUOTED(PADDING) ", 0x90\n");
@@ -24,7 +24,7 @@ __asm__(".text\n.skip " QUOTED(PADDING) ", 0x90\n");
 
 enum { WINDOW_EVENTS = 1 << 20 };
 
-/* Each thread has its own descriptors, so that threads share nothing but what the recorder shares. */
+/* Each thread has separate descriptors, so that threads share only what the recorder shares. */
 static _Thread_local int null_fd = -1, file_fd = -1;
 static _Thread_local FILE *null_stream;
 static _Thread_local char floor_path[4096];
@@ -32,9 +32,9 @@ static _Thread_local struct ensio_event *window;
 static _Thread_local size_t next_event;
 static _Thread_local off_t floor_bytes;
 
-/* The floor's file grows as a spool does: its pages are touched for the first time by the events, and had no owner
- * before. (Cut short and filled again, a file gets the pages that it has just given back, and a virtual machine has the
- * memory of those still: that floor is lower by what the host takes to find memory.) */
+/* The floor's file grows as a spool does: events touch its pages for the first time, and the pages are new to the
+ * process. (A file that is truncated and filled again gets the same pages back, and a virtual machine still has their
+ * memory; that floor is lower by the host's cost of finding memory.) */
 static void fresh_window(void)
 {
     size_t bytes = WINDOW_EVENTS * sizeof *window;

@@ -17,11 +17,11 @@ extern const int loops_count;
 
 const struct loops *loops_named(const char *name);
 
-/* Opens what the calls of this thread go to, and a fresh window for the floor, in a folder. */
+/* Opens the files for the calls of this thread, and a new window for the floor, in a folder. */
 void loops_begin(const char *folder);
 void loops_end(void);
 
-/* Before a loop: positions at the start of the file; a window with room for so many events. */
+/* Before a loop: resets positions to the start of the file; makes a window with room for the events. */
 void loops_rewind(int calls);
 
 #endif

@@ -1,4 +1,4 @@
-/* measure.h: times and what is made of them. */
+/* measure.h: times and their statistics. */
 #ifndef MEASURE_H
 #define MEASURE_H
 
@@ -11,7 +11,7 @@
 #include <x86intrin.h>
 #endif
 
-/* The cheapest clock that there is, as the recorder uses it. */
+/* The cheapest clock, which the recorder uses too. */
 static inline uint64_t ticks(void)
 {
 #if defined(__x86_64__)

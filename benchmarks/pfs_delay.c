@@ -1,4 +1,4 @@
-/* How long each of COUNT calls takes: pfs_delay stat|pread FILE COUNT BYTES. A line of nanoseconds for each. */
+/* The duration of each of COUNT calls: pfs_delay stat|pread FILE COUNT BYTES. Prints a line of nanoseconds for each. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

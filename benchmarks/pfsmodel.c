@@ -1,5 +1,5 @@
-/* What a call costs in the model of a parallel file system: begin, advance, take. Prints "KIND TASKS NS" lines: thread
- * CPU time a call, the least of several rounds. */
+/* The cost of a call in the model of a parallel file system: begin, advance, take. Prints "KIND TASKS NS" lines: thread
+ * CPU time per call, the minimum of several rounds. */
 #define _GNU_SOURCE
 #include "../testbed/pfsmodel/pfsmodel.h"
 #include "../testbed/pfsmodel/settings.h"
@@ -36,7 +36,7 @@ static double thread_ns(void)
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-/* Each task makes its next call when its last one is complete. */
+/* Each task makes its next call when its previous one is complete. */
 static double ns_of_a_call(const struct pfs_settings *settings, const struct kind *kind, int tasks)
 {
     const struct pfs_limits limits = {.tasks = tasks, .nodes = (tasks + 3) / 4, .files = 1};

@@ -62,7 +62,7 @@ static void *work(void *unused)
 {
     loop();
     pthread_barrier_wait(&done);
-    pthread_barrier_wait(&done); /* until main has been let go */
+    pthread_barrier_wait(&done); /* until main is released */
     return unused;
 }
 

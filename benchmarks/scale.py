@@ -83,7 +83,7 @@ def of_operations(_) -> dict[str, SummaryRequest]:
     return {"operations": SummaryRequest(Operations)}
 
 
-def of_cells(_) -> dict[str, SummaryRequest]:
+def from_cells(_) -> dict[str, SummaryRequest]:
     """The summary that the recorder keeps."""
     return {"cells": SummaryRequest(_cells)}
 
@@ -114,7 +114,7 @@ def commands(run: str, memory: str, folder: str, wanted: Sequence[str] = tuple(C
 def divided(run: str) -> list[list[str]]:
     """One worker and two, for summaries of which the first is cheap and the others are work."""
     rows = []
-    wanted = {"operations": of_operations, "all of a report": of_a_report, "cells": of_cells}
+    wanted = {"operations": of_operations, "all of a report": of_a_report, "cells": from_cells}
     for name, requests_of in wanted.items():
         whole = 0.0
         for workers in (1, 2):

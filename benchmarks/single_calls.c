@@ -1,8 +1,8 @@
-/* single_calls.c: how long the slowest single calls take, untraced and recorded: what an average hides (a new window, a
- * renewed clock reading, first touches). Wall time of each call by the time-stamp counter, in alternated rounds.
+/* single_calls.c: the durations of the slowest single calls, untraced and recorded, which an average hides (a new
+ * window, a renewed clock reading, first touches). Wall time of each call by the time-stamp counter, in alternating
+ * rounds.
  *
- * Prints one line for call_cost.py: quantiles in nanoseconds.
- */
+ * Prints one line for call_cost.py: quantiles in nanoseconds. */
 #include "loops.h"
 #include "measure.h"
 
@@ -13,7 +13,7 @@ enum { ROUND_CALLS = 10000, MOST_ROUNDS = 1000 };
 static double durations[2][ROUND_CALLS * MOST_ROUNDS];
 static const double quantiles[] = {0.5, 0.99, 0.999, 1};
 
-/* One call a time through a function pointer, the same for both. */
+/* One call at a time through a function pointer, the same for both. */
 static void time_each(void (*loop)(int), double *to)
 {
     loops_rewind(ROUND_CALLS);
@@ -35,7 +35,7 @@ int main(int count, char **arguments)
         return 2;
     }
     loops_begin(folder);
-    memset(durations, 0, sizeof durations); /* touched before, not while measuring */
+    memset(durations, 0, sizeof durations); /* touched before the measurement */
     time_each(loops->untraced, durations[0]), time_each(loops->recorded, durations[1]);
     uint64_t first_tick = ticks();
     double first_ns = clock_ns(CLOCK_MONOTONIC);

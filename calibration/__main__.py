@@ -9,9 +9,9 @@ import argparse
 import importlib
 import time
 
-from calibration.page import write
+from calibration.page import version, write
 
-NAMES = ("compare", "modes", "moments", "split", "structure", "tail")
+NAMES = ("compare", "modes", "moments", "readahead", "split", "structure", "tail")
 
 
 def main() -> None:
@@ -32,11 +32,11 @@ def main() -> None:
         parser.error("--write takes one NAME, because each calibration has one page")
     for name in options.names or NAMES:
         print(f"== {name}", flush=True)
-        began = time.process_time()
+        commit, began = version(), time.process_time()
         importlib.import_module(f"calibration.{name}").main(quick=options.quick)
         if options.write:
             command = f"./dev calibrate {name} --write" + " --quick" * options.quick
-            print(f"== wrote {write(name, command, began)}")
+            print(f"== wrote {write(name, command, commit, began)}")
 
 
 if __name__ == "__main__":

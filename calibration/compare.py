@@ -196,7 +196,7 @@ def speed() -> list[Row]:
     rng = np.random.default_rng(2005)
     many = [[run_of_modes(rng, THREE_MODES, calls=1_000_000) for _ in range(5)] for _ in range(2)]
     phase = np.repeat(np.arange(1000), 1000)
-    single = [[CountedDurations.of(rng.lognormal(-7, 0.5, 1_000_000), phase)] for _ in range(2)]
+    single = [[CountedDurations.from_durations(rng.lognormal(-7, 0.5, 1_000_000), phase)] for _ in range(2)]
     rows = []
     for name, groups in (
         ("5 + 5 runs of a million calls", many),

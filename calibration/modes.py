@@ -97,7 +97,7 @@ def true_modes(cdf: Cdf, low: float, high: float, depth: float = 1.0) -> int:
 
 
 def _number(sample: CountedDurations) -> int:
-    cells = LogCells.of(sample.counts, clock_step_of_counts_s(sample.counts))
+    cells = LogCells.from_counts(sample.counts, clock_step_of_counts_s(sample.counts))
     return (len(highs_and_lows(cells)[0]) + 1) // 2
 
 
@@ -164,7 +164,7 @@ def clocks(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
             binned, raw = 0, 0
             for _ in range(repeats):
                 durations_s = 1e-6 * rounding(rng.lognormal(np.log(center), sigma, 20_000))
-                sample = CountedDurations.of(durations_s)
+                sample = CountedDurations.from_durations(durations_s)
                 binned += _number(sample) != 1
                 raw += len(fit_modes(sample, size=2, resolution_s=clock_step_s(durations_s))) != 1
             how = f"µs clock ({rounding.__name__}), {name}, 20,000 calls"
@@ -209,13 +209,13 @@ def phases(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
     for _ in range(repeats):
         durations_s = rng.lognormal(np.log(SCALE_S), 0.2, len(phase))
         durations_s[phase == 17] *= 5
-        found = fit_modes(CountedDurations.of(durations_s, phase))
+        found = fit_modes(CountedDurations.from_durations(durations_s, phase))
         told += any(bump.phase == 17 for bump in found.bumps)
         alone += len(found) == 1
         durations_s = np.exp(
             np.log(SCALE_S) + rng.normal(0, 0.15, 50)[phase] + rng.normal(0, 0.2, len(phase))
         )
-        mode = fit_modes(CountedDurations.of(durations_s, phase)).modes[0]
+        mode = fit_modes(CountedDurations.from_durations(durations_s, phase)).modes[0]
         held += mode.low_s <= SCALE_S <= mode.high_s
     yield "a bump of one phase of 50 is told", f"{told / repeats:.0%} of {repeats}", "100 %"
     yield "and is not a mode", f"{alone / repeats:.0%} of {repeats}", "100 %"
@@ -228,7 +228,9 @@ def harmonics(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
     found = 0
     for _ in range(repeats):
         order = rng.choice([1, 2, 4], 4096, p=[0.6, 0.25, 0.15])
-        result = fit_modes(CountedDurations.of(32.0 / order * np.exp(rng.normal(0, 0.06, 4096)))).harmonics
+        result = fit_modes(
+            CountedDurations.from_durations(32.0 / order * np.exp(rng.normal(0, 0.06, 4096)))
+        ).harmonics
         found += result is not None and result.orders == (1, 2, 4) and abs(result.fundamental_s - 32) < 1
     yield "harmonics R, R/2, R/4 found, 4,096 calls", f"{found / repeats:.0%} of {repeats}", "≥ 95 %"
     width = 0.08

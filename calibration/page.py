@@ -31,7 +31,13 @@ def say(sentence: str) -> None:
     _shown.append(sentence)
 
 
-def write(name: str, command: str, began: float) -> Path:
+def version() -> str:
+    """Return the commit of the code, with a mark if files differ from it."""
+    words = ["git", "describe", "--always", "--abbrev=10", "--dirty=, changed since"]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def write(name: str, command: str, commit: str, began: float) -> Path:
     """Write the tables between the marks of the page, with command, date and version.
 
     Parameters
@@ -40,6 +46,8 @@ def write(name: str, command: str, began: float) -> Path:
         Name of the calibration and of its page.
     command : str
         Command line that produced the tables.
+    commit : str
+        Result of `version` when the calibration began.
     began : float
         ``time.process_time()`` at the beginning, in seconds.
 
@@ -48,12 +56,9 @@ def write(name: str, command: str, began: float) -> Path:
     Path
         The page.
     """
-    version = subprocess.run(
-        ["git", "describe", "--always", "--abbrev=10"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.strip()
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     spent_s = time.process_time() - began
-    made = f"Made by `{command}` on {date}, at commit {version}, in {spent_s:.0f} s of processor time."
+    made = f"Made by `{command}` on {date}, at commit {commit}, in {spent_s:.0f} s of processor time."
     begin, end = BEGIN.format(name=name), END.format(name=name)
     page = FOLDER / f"{name}.md"
     text = page.read_text()

@@ -50,7 +50,9 @@ def coverage(shape, phases: int, by_phase: float, by_task: float, trials: int, s
         order = np.lexsort((phase, rank))
         durations_s = measured.ravel()
         known = estimate_dependence(durations_s[order], rank[order], phase[order])
-        for split in predict_split(CountedDurations.of(durations_s, phase), CALLS, tasks, known).splits:
+        for split in predict_split(
+            CountedDurations.from_durations(durations_s, phase), CALLS, tasks, known
+        ).splits:
             new = draw(rng, shape, 50, tasks, split.calls, by_phase, by_task).mean(2).max(1)
             inside = np.mean((new >= split.low_s) & (new <= split.high_s))
             found[split.calls].append((inside, (split.high_s - split.low_s) / split.median_s))

@@ -42,7 +42,7 @@ def a_program(seed: int, recorded: bool) -> bool:
             program.compute(float(10 ** random.uniform(5, 9)))
     events, truth = program.recorded()
     io = np.isin(events.call, [NUMBERS["pread"], NUMBERS["pwrite"]])
-    found = find_phases(events).of(events)[io]
+    found = find_phases(events).phase_index(events)[io]
     return bool(np.array_equal(np.unique(found, return_inverse=True)[1] + 1, truth[io]))
 
 

@@ -135,7 +135,7 @@ def real_rows(quick: bool) -> None:
     rows: list[list[str]] = []
     verdicts: dict[str, list[str]] = {}
     for what, calls in _real_ensembles(quick):
-        found = run_backtest(CountedDurations.of(calls.durations_s, calls.phase), calls=calls)
+        found = run_backtest(CountedDurations.from_durations(calls.durations_s, calls.phase), calls=calls)
         row = [what]
         for kind in found.kinds:
             if kind.coverage is None or kind.width is None or kind.refused > kind.trials:

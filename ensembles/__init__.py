@@ -55,7 +55,7 @@ _HOMES = {
 def _ensemble_from_events(events: Events, per: Literal["call", "MiB"]) -> Ensemble:
     from ensembles.ensemble.ensemble import Ensemble
 
-    return Ensemble.of_events(events, per)
+    return Ensemble.from_events(events, per)
 
 
 extensions.ensemble_from_events = _ensemble_from_events

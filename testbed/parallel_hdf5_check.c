@@ -1,4 +1,4 @@
-/* Is compiled and linked, never run: with an HDF5 that is not parallel, neither works. */
+/* Compiled and linked, never run: with a serial HDF5, neither works. */
 #include <hdf5.h>
 #include <mpi.h>
 

@@ -69,7 +69,7 @@ def tail(
     """
     ensemble = ensemble_from(data)
     tasks = _tasks(data, ensemble) if tasks is None else tasks
-    curve = PredictiveCdf.of(ensemble, tasks, level) if curve is None else curve
+    curve = PredictiveCdf.from_ensemble(ensemble, tasks, level) if curve is None else curve
     answer = curve.answer
     x_range = _range(ensemble, curve)
     fig = new_figure(

@@ -62,7 +62,7 @@ def later_half(name: str, phases: int, trials: int, seed: int) -> np.ndarray:
     for trial in found:
         location = _SPREAD * DRIFTS[name](phases, rng)
         durations_s = 1e-3 * np.exp(location[:, None] + _WITHIN * rng.standard_normal((phases, CALLS)))
-        seen = CountedDurations.of(durations_s[:half].ravel(), np.repeat(np.arange(half), CALLS))
+        seen = CountedDurations.from_durations(durations_s[:half].ravel(), np.repeat(np.arange(half), CALLS))
         said = answer(seen, CALLS, 0.9, check_exchangeability(seen))
         if said.low_s is None or said.high_s is None:
             continue

@@ -144,7 +144,7 @@ def independent_coverage(
     counts = [Count() for _ in ratios]
     for _ in range(trials):
         durations_s = truth.draw(calls, rng)
-        tail = fit_pareto_tail(CountedDurations.of(durations_s), np.sort(durations_s)[-LARGEST:])
+        tail = fit_pareto_tail(CountedDurations.from_durations(durations_s), np.sort(durations_s)[-LARGEST:])
         for count, ratio in zip(counts, ratios, strict=True):
             tasks = round(ratio * calls)
             low_s, high_s = (None, None) if tail is None else tail.quantiles_s(tasks, np.array([0.05, 0.95]))
@@ -159,7 +159,7 @@ def phased_coverage(truth: Phased, ratios: tuple[float, ...], trials: int, seed:
     for _ in range(trials):
         effects = truth.effects(rng)
         seen = np.concatenate([truth.phase(truth.calls, one, rng) for one in effects[:-1]])
-        sample = CountedDurations.of(seen, np.repeat(np.arange(truth.phases), truth.calls))
+        sample = CountedDurations.from_durations(seen, np.repeat(np.arange(truth.phases), truth.calls))
         for count, ratio in zip(counts, ratios, strict=True):
             tasks = round(ratio * truth.calls)
             found = predict_maximum(sample, tasks)

@@ -1,17 +1,19 @@
-"""Arguments that several commands share, and kinds of them."""
+"""Arguments that several commands share, and their types."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
 
+_RUN = "run directory, spool, job file, trace.h5, or a log of another tool (docs/user/importing.md)"
+
 _MAX_DIGITS = 18
-"""Of a count: so many fit into 64 bits."""
+"""Of a count: any number of so many digits fits into 64 bits."""
 
 
-def add_run(parser: argparse.ArgumentParser, what: str = "run directory, spool or trace.h5") -> None:
-    """Declare the run that a command looks at."""
-    parser.add_argument("run", metavar="RUN", type=parse_path("run"), help=what)
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Declare the run that a command reads."""
+    parser.add_argument("run", metavar="RUN", type=parse_path("run"), help=_RUN)
 
 
 def add_output(
@@ -23,7 +25,18 @@ def add_output(
     default: str | None = None,
     required: bool = False,
 ) -> None:
-    """Declare where the result goes; `what`: what it is that has no name if the path is empty."""
+    """Declare the output path.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+    metavar, help : str
+        As for `argparse`.
+    what : str
+        Noun for the output in the message about an empty path.
+    default : str, optional
+    required : bool
+    """
     parser.add_argument(
         "-o",
         "--output",
@@ -36,12 +49,17 @@ def add_output(
 
 
 def add_new_run_directory(parser: argparse.ArgumentParser, metavar: str = "RUN") -> None:
-    """Declare where a command records to."""
-    add_output(parser, metavar, "run directory (default: a new one in this folder)", what="run directory")
+    """Declare the run directory that a command creates."""
+    add_output(
+        parser,
+        metavar,
+        "run directory to create (default: a new one in the current folder)",
+        what="run directory",
+    )
 
 
-def add_json(parser: argparse.ArgumentParser, help: str = "one JSON object, in SI units") -> None:
-    """Declare that the result is for programs."""
+def add_json(parser: argparse.ArgumentParser, help: str = "print one JSON object, in SI units") -> None:
+    """Declare the option for output that programs read."""
     parser.add_argument("--json", action="store_true", help=help)
 
 
@@ -49,14 +67,14 @@ def add_limit(
     parser: argparse.ArgumentParser,
     what: str,
     default: int | None,
-    help: str = "rows of the table (default: %(default)s)",
+    help: str = "maximum number of rows of the table (default: %(default)s)",
 ) -> None:
-    """Declare how many rows a table has at most."""
+    """Declare the maximum number of rows of a table."""
     parser.add_argument("--limit", metavar="N", type=parse_count(what, least=0), default=default, help=help)
 
 
 def parse_path(what: str) -> Callable[[str], str]:
-    """The check of a path: an empty one would mean the current folder, which nobody asked for."""
+    """Return a parser of paths that rejects the empty path, which would mean the current folder."""
 
     def checked(text: str) -> str:
         if not text:
@@ -67,13 +85,13 @@ def parse_path(what: str) -> Callable[[str], str]:
 
 
 def parse_count(what: str, least: int) -> Callable[[str], int]:
-    """The check and conversion of a whole number."""
+    """Return a parser of whole numbers that rejects numbers below `least`."""
 
     def converted(text: str) -> int:
         if not (text.isascii() and text.isdigit()):
-            raise argparse.ArgumentTypeError(f'"{text}" is no number of {what}')
+            raise argparse.ArgumentTypeError(f'"{text}" is not a number of {what}')
         if len(text) > _MAX_DIGITS:
-            raise argparse.ArgumentTypeError(f"a number of {len(text)} digits is too large")
+            raise argparse.ArgumentTypeError(f"a number with {len(text)} digits is too large")
         if int(text) < least:
             raise argparse.ArgumentTypeError(f"{text} is below {least}")
         return int(text)
@@ -82,11 +100,13 @@ def parse_count(what: str, least: int) -> Callable[[str], int]:
 
 
 def parse_level(text: str) -> float:
-    """The check and conversion of the probability of an interval."""
+    """Parse the level of an interval, a probability between 0 and 1."""
     try:
         level = float(text)
     except ValueError:
         level = 0.0
     if not 0 < level < 1:
-        raise argparse.ArgumentTypeError(f'"{text[:20]}" is no probability between 0 and 1, such as 0.9')
+        raise argparse.ArgumentTypeError(
+            f'"{text[:20]}" is not a probability: write a number between 0 and 1, such as 0.9'
+        )
     return level

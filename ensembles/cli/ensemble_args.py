@@ -1,4 +1,4 @@
-"""The ensemble that the arguments of a command describe: a run, the filters, per call or per MiB."""
+"""The ensemble that the arguments of a command select: a run, filters, per call or per MiB."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def ensemble_from_args(args: argparse.Namespace) -> Ensemble:
-    """Open ``args.run``, and take the calls that the filters choose for one ensemble.
+    """Open ``args.run`` and return the ensemble of the calls that the filters select.
 
-    Notes (of the run, and of the ensemble) are told on standard error.
+    The notes of the run and of the ensemble go to standard error.
 
     Raises
     ------
     EnsioError
-        The run cannot be read, a filter makes no sense, or the run does not tell what is asked for.
+        The run cannot be read, a filter is not valid, or the run lacks the data that a filter needs.
     """
     from ensembles.ensemble.from_run import ensemble_from_run
 

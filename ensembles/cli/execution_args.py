@@ -1,4 +1,4 @@
-"""The options that say who goes through the events of a run, and with how much memory."""
+"""Options for the workers and the memory of a pass over the events."""
 
 from __future__ import annotations
 
@@ -15,44 +15,45 @@ _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://.+")
 
 
 def add_scale_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options for large runs."""
     group = parser.add_argument_group("large runs (docs/user/large-runs.md)")
     group.add_argument(
         "--memory",
         metavar="SIZE",
         type=_memory,
-        help="memory to take at most, workers on this machine included, such as 1GiB (default: a quarter of "
-        "the machine's)",
+        help="maximum memory of this process and its workers on this machine, such as 1GiB (default: a "
+        "quarter of the machine's memory)",
     )
     who = group.add_mutually_exclusive_group()
     who.add_argument(
         "--workers",
         metavar="N",
         type=parse_count("workers", least=1),
-        help="so many processes on this machine go through the events (default: this one, in threads)",
+        help="number of worker processes on this machine (default: none, threads of this process)",
     )
     who.add_argument(
         "--scheduler",
         metavar="ADDRESS",
         type=_address,
-        help="the workers of a Dask cluster do; the address of its scheduler, such as tcp://10.0.0.1:8786",
+        help="address of the scheduler of a Dask cluster whose workers read the events, such as "
+        "tcp://10.0.0.1:8786",
     )
 
 
 def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
-    """Open a run as the options say.
+    """Open a run with the executor and the memory that the options select.
 
     Parameters
     ----------
     args : argparse.Namespace
     path : str
     runs : int
-        So many are open at once, and share the memory.
+        Number of runs that are open at the same time and share the memory.
 
     Raises
     ------
     EnsioError
-        It cannot be read, or no scheduler answers.
+        The run cannot be read, or the scheduler does not answer.
     """
     import ensembles
     from ensembles.passes.executors import executor_for
@@ -73,13 +74,13 @@ def _memory(text: str) -> int:
     except EnsioError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if size < 1:
-        raise argparse.ArgumentTypeError("no memory is too little")
+        raise argparse.ArgumentTypeError("the memory must be at least 1 byte")
     return size
 
 
 def _address(text: str) -> str:
     if not _ADDRESS.fullmatch(text):
         raise argparse.ArgumentTypeError(
-            f'"{text}" is no address of a scheduler: write it like tcp://HOST:8786'
+            f'"{text}" is not the address of a scheduler: write it like tcp://HOST:8786'
         )
     return text

@@ -40,7 +40,7 @@ class RunCalls:
 
     def sample(self, piece: np.ndarray | None = None) -> CountedDurations:
         """Return the durations, counted by `piece` (shape (n,)) if it is given."""
-        return CountedDurations.of(self.durations_s, piece, self.resolution_s)
+        return CountedDurations.from_durations(self.durations_s, piece, self.resolution_s)
 
 
 def sliced(runs: list[RunCalls]) -> tuple[list[CountedDurations], str]:

@@ -82,7 +82,7 @@ class DiagnosisPass:
         summaries = {} if group is None else group.summaries
         for rule in self._wanted:
             try:
-                findings += rule.examine(run, {name: summaries[name] for name in rule.NEEDS})
+                findings += rule.evaluate(run, {name: summaries[name] for name in rule.NEEDS})
             except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
         return Diagnosis(

@@ -42,7 +42,7 @@ class Rule(Protocol):
             It does not tell what the rule needs.
         """
 
-    def examine(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
+    def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
         """The findings: mostly none or one, for what concerns many files or tasks is one finding.
 
         Parameters

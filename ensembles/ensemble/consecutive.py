@@ -31,7 +31,7 @@ class ConsecutiveCalls:
     phases_known: bool
 
     @classmethod
-    def of(
+    def from_calls(
         cls,
         durations_s: np.ndarray,
         rank: np.ndarray,
@@ -55,7 +55,7 @@ class ConsecutiveCalls:
 
         Examples
         --------
-        >>> calls = ConsecutiveCalls.of(np.array([0.3, 0.1, 0.2]), np.array([1, 0, 0]))
+        >>> calls = ConsecutiveCalls.from_calls(np.array([0.3, 0.1, 0.2]), np.array([1, 0, 0]))
         >>> calls.duration_s.tolist(), calls.begin.tolist()
         ([0.1, 0.2, 0.3], [0, 2, 3])
         """

@@ -147,10 +147,10 @@ class Ensemble:
         self.start_ns = as_integers("start_ns", start_ns, n)
         self.per, self.name, self.op, self.notes = checked_per(per), name, op, list(notes)
         self._resolution_s = resolution_s
-        self.counted = CountedDurations.of(durations, self.phase)
+        self.counted = CountedDurations.from_durations(durations, self.phase)
 
     @classmethod
-    def of_events(cls, events: Events, per: Literal["call", "MiB"] = "call") -> Ensemble:
+    def from_events(cls, events: Events, per: Literal["call", "MiB"] = "call") -> Ensemble:
         """Make an ensemble of events; see `Events.ensemble`.
 
         Parameters
@@ -182,7 +182,7 @@ class Ensemble:
         )
 
     @classmethod
-    def of_sample(
+    def from_sample(
         cls,
         sample: CountedDurations,
         per: Literal["call", "MiB"] = "call",
@@ -260,7 +260,7 @@ class Ensemble:
                 "the task that made each call of this ensemble is unknown: make it from the events of a run "
                 "recorded in mode trace, or give the ranks"
             )
-        return ConsecutiveCalls.of(self.durations_s, self.rank, self.phase, self.start_ns)
+        return ConsecutiveCalls.from_calls(self.durations_s, self.rank, self.phase, self.start_ns)
 
     @cached_property
     def atoms(self) -> WeightedValues:
@@ -271,8 +271,8 @@ class Ensemble:
         from ensembles.statistics.samples.distinct_values import WeightedValues
 
         if self.durations_s is None or not self.n:
-            return WeightedValues.of(self.counted)
-        return WeightedValues.of_durations(self.durations_s, self.phase, self.counted)
+            return WeightedValues.from_sample(self.counted)
+        return WeightedValues.from_durations(self.durations_s, self.phase, self.counted)
 
     def moments(self, level: float = 0.9, seed: int = 0) -> Moments:
         """Compute mean, standard deviation, skewness and kurtosis, each with an interval.

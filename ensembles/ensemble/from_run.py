@@ -115,7 +115,7 @@ def _in_one_pass(run: Run, selections: Sequence[Selection], per: Per) -> list[En
     phases, found, number = _phases_and_counts(run, selections, per, some)
     return [
         _ensemble_of_counts(
-            run, selection, per, some, phases, CountedDurations.of_phase_counts(counts, number)
+            run, selection, per, some, phases, CountedDurations.from_phase_counts(counts, number)
         )
         for selection, counts in zip(selections, found.each, strict=True)
     ]
@@ -135,13 +135,15 @@ def _ensemble_of_counts(
             "memory"
         )
         used = [call for call in run.calls[1:] if selection.wants_call(call)]
-        return Ensemble.of_sample(sample, per, call_name(used), op_name(used), notes)
-    theirs = selection.of(
-        some.told_by(lambda name: phases.of(some) if name == "phase" else compute_ordinals(some))
+        return Ensemble.from_sample(sample, per, call_name(used), op_name(used), notes)
+    theirs = selection.apply(
+        some.with_derived(
+            lambda name: phases.phase_index(some) if name == "phase" else compute_ordinals(some)
+        )
     )
     part = _thinned(theirs, phases, MOST_SUCCESSIVE).ensemble(per)
     doubts = [note for note in part.notes if note not in notes]
-    return Ensemble.of_sample(sample, per, part.name, part.op, notes + doubts, part.successive)
+    return Ensemble.from_sample(sample, per, part.name, part.op, notes + doubts, part.successive)
 
 
 def _phases_and_counts(
@@ -190,7 +192,7 @@ def _thinned(events: Events, phases: Phases, most: int) -> Events:
     """Return at most `most` events, sorted by rank and start: the middle ones of each task in each phase."""
     if len(events) <= most:
         return events
-    phase = phases.of(events)
+    phase = phases.phase_index(events)
     new = (events.rank[1:] != events.rank[:-1]) | (phase[1:] != phase[:-1])
     begin = np.concatenate([[0], np.flatnonzero(new) + 1, [len(events)]])
     length = np.diff(begin)
@@ -211,7 +213,7 @@ def _groups_of(
         first = np.arange(1, phases.count + 1)
         if phases.count > MOST_PHASES:
             first = first[np.unique(np.linspace(0, phases.count - 1, MOST_PHASES).astype(int))]
-        return first, np.append(-1, first), phases.of
+        return first, np.append(-1, first), phases.phase_index
     cuts, number = phases.cuts_ns, phases.number
     if len(cuts) > MOST_PHASES:
         kept = np.unique(np.linspace(0, len(cuts) - 1, MOST_PHASES).astype(int))
@@ -229,4 +231,4 @@ def _choose(selection: Selection, per: Per, chunk: Events) -> np.ndarray:
 def _choose_of_phases(
     choose: Callable[[Events], np.ndarray], phases: Phases, wanted: Sequence[tuple[int, int]], chunk: Events
 ) -> np.ndarray:
-    return choose(chunk) & within_ranges(phases.of(chunk), wanted)
+    return choose(chunk) & within_ranges(phases.phase_index(chunk), wanted)

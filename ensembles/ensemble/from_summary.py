@@ -76,7 +76,7 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
     scale = np.where(wanted & per_mib, moved / MIB, 1.0)
     sample = _sample(summary, wanted, scale)
     used = [summary.calls[number] for number in np.unique(cells["call"][wanted])]
-    return Ensemble.of_sample(
+    return Ensemble.from_sample(
         sample,
         per,
         name=call_name(used),

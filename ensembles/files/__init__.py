@@ -1,1 +1,1 @@
-"""Files that are read and written with care: bounded, atomic, with the right permissions."""
+"""Safe reading and writing of files: bounded, atomic, with the right permissions."""

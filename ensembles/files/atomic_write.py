@@ -1,8 +1,8 @@
-"""Files that appear under their name only when they are whole.
+"""Write files that appear under their name only when they are complete.
 
-Whoever can write to a folder can rename and replace what others write there. So a file is written through the
-descriptor that made it, never opened by name again, and its folder is held by a descriptor too. What has
-taken its place meanwhile is not given the name, and is never told as a success.
+Any user who can write to a folder can rename and replace the files of other users there. Therefore a file is
+written through the descriptor that created it and never opened again by name, and a descriptor also holds its
+folder. If another file has taken its place, that file does not get the name, and the write fails.
 """
 
 from __future__ import annotations
@@ -23,31 +23,48 @@ _OWN_DESCRIPTORS = re.compile(r"/proc/(?:self|thread-self|(?P<pid>[0-9]+)(?:/tas
 
 
 class Interfered(EnsioError):
-    """Another process put something else in the place of a file that was being written."""
+    """Another process replaced a file while it was being written."""
 
 
 @contextmanager
 def atomic_write(path: str, readers: Readership = OWNER) -> Iterator[int]:
-    """A descriptor through which to write a file that appears as `path`, a name that a user chose, when it is
-    whole, and not at all if anything goes wrong.
+    """Write a file under a name that a user chose: completely, or not at all.
 
-    Until then it has a temporary name beside `path`, or beside the file that `path` links to. What is no
-    regular file (a device, a pipe) cannot be replaced, and is written to as it is. If `path` means an open
-    descriptor of this process (``/dev/stdout``), the file goes there when it is whole, to the descriptor's
-    own position.
+    The file has a temporary name in the same folder until the ``with`` block ends without an error. Symbolic
+    links are followed. A device or a pipe cannot be replaced and is written directly. If `path` names an open
+    descriptor of this process (``/dev/stdout``), the complete file is copied to that descriptor at its
+    current position.
 
     Parameters
     ----------
     path : str
     readers : Readership
-        Who may read a new file beside its owner. One that is replaced lets nobody in whom it kept out.
+        Who may read a new file, in addition to its owner. A file that replaces another one is readable at
+        most by those who could read the other one.
+
+    Yields
+    ------
+    int
+        Descriptor to write to.
 
     Raises
     ------
     OSError
-        The folder cannot be written to, or there is no room.
+        The folder cannot be written to, or the disk is full.
     Interfered
-        Something else lies in the file's place.
+        Another process replaced the file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from ensembles.files.atomic_write import atomic_write
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "report.html")
+    ...     with atomic_write(path) as descriptor:
+    ...         _ = os.write(descriptor, b"<html></html>")
+    ...         before = os.path.exists(path)
+    ...     print(before, os.path.getsize(path))
+    False 13
     """
     if not os.path.exists(path):
         with _renamed(os.path.realpath(path), readers) as descriptor:
@@ -65,26 +82,35 @@ def atomic_write(path: str, readers: Readership = OWNER) -> Iterator[int]:
 
 @contextmanager
 def temporary_file(path: str, readers: Readership = OWNER) -> Iterator[int]:
-    """The same for a name that no user chose: a link of that name is not followed.
+    """Write a file under a name that ensio chose: as `atomic_write`, but links are not followed.
+
+    Parameters
+    ----------
+    path : str
+    readers : Readership
+        As for `atomic_write`.
+
+    Yields
+    ------
+    int
+        Descriptor to write to.
 
     Raises
     ------
     OSError
-        The folder cannot be written to, or there is no room.
+        The folder cannot be written to, or the disk is full.
     Interfered
-        `path` is there, and is no regular file; or something else lies in the file's place.
+        `path` exists and is not a regular file, or another process replaced the file.
     """
     with suppress(FileNotFoundError):
         mode = os.lstat(path).st_mode
         if stat.S_ISLNK(mode):
             raise Interfered(
-                f"{path} is a symbolic link, to {os.readlink(path)}, and ensio writes through no link that "
-                "was not named: remove it, or name the file that is to be written with -o"
+                f"{path} is a symbolic link, to {os.readlink(path)}, and ensio does not follow links here: "
+                "remove it, or name the file to write with -o"
             )
         if not stat.S_ISREG(mode):
-            raise Interfered(
-                f"{path} is no regular file: remove it, or name the file that is to be written with -o"
-            )
+            raise Interfered(f"{path} is not a regular file: remove it, or name the file to write with -o")
     with _renamed(path, readers) as descriptor:
         yield descriptor
 
@@ -100,21 +126,21 @@ def _opened(path: str, flags: int) -> Iterator[int]:
 
 @contextmanager
 def _renamed(path: str, readers: Readership) -> Iterator[int]:
-    """A file with a temporary name beside `path`, which is renamed to it at the end."""
+    """Write a file with a temporary name in the folder of `path`, and rename it at the end."""
     folder, name = os.path.split(path)
-    # Not O_RDONLY: a folder may be open for new files, and its list closed.
+    # O_PATH: a folder may allow new files but not listing.
     with _opened(folder or ".", os.O_PATH | os.O_DIRECTORY) as place:
         temporary = f".ensio-{secrets.token_hex(6)}.part"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(temporary, flags, 0o600, dir_fd=place)
         try:
             yield descriptor
-            # Some file systems tell only when a file is closed that there was no room.
+            # Some file systems report a full disk only when a file is closed.
             os.close(os.dup(descriptor))
             _set_mode(descriptor, readers, name, place)
             _check(descriptor, temporary, place, path)
             os.replace(temporary, name, src_dir_fd=place, dst_dir_fd=place)
-            # It may have been replaced between the check and the renaming.
+            # Another process may have replaced it between the check and the rename.
             _check(descriptor, name, place, path)
         except BaseException:
             with suppress(OSError):
@@ -127,17 +153,26 @@ def _renamed(path: str, readers: Readership) -> Iterator[int]:
 
 @contextmanager
 def atomic_write_folder(path: str, readers: Readership = OWNER) -> Iterator[int]:
-    """A descriptor of a new, empty folder that appears as `path`, where there must be nothing, when it is
-    whole, and not at all if anything goes wrong.
+    """Make a folder that appears as `path` when it is complete, or not at all.
 
-    Write into it by way of ``/proc/self/fd/N``. Its mode is what its readers and the umask let it be.
+    Parameters
+    ----------
+    path : str
+        Must not exist.
+    readers : Readership
+        Who may read the folder, in addition to its owner. The umask applies too.
+
+    Yields
+    ------
+    int
+        Descriptor of the new, empty folder. Write into it through ``/proc/self/fd/N``.
 
     Raises
     ------
     OSError
-        The folder around it cannot be written to.
+        The parent folder cannot be written to.
     Interfered
-        Something else lies in the folder's place.
+        Another process replaced the folder.
     """
     around, name = os.path.split(path)
     with _opened(around or ".", os.O_PATH | os.O_DIRECTORY) as place:
@@ -173,7 +208,7 @@ def _set_mode(descriptor: int, readers: Readership, name: str, place: int) -> No
 
 
 def _is(descriptor: int, name: str, place: int) -> bool:
-    """Whether the open file has this name. While it is open, no other file gets its number."""
+    """Test whether an open file has this name; its inode number is not reused while it is open."""
     ours = os.fstat(descriptor)
     try:
         found = os.stat(name, dir_fd=place, follow_symlinks=False)
@@ -196,10 +231,10 @@ def _interfered(name: str, path: str) -> Interfered:
 
 @contextmanager
 def _copied(destination: int) -> Iterator[int]:
-    """A file without a name, of which the content is written to a descriptor at the end.
+    """Write an unnamed file, and copy it to an open descriptor at the end.
 
-    Opening the file behind a descriptor anew would truncate it, and what its owner writes next would
-    overwrite ours.
+    Opening the descriptor's file by name would truncate it, and later output of this process would overwrite
+    the file's beginning.
     """
     with tempfile.TemporaryFile(prefix="ensio-") as whole:
         yield whole.fileno()
@@ -209,7 +244,7 @@ def _copied(destination: int) -> Iterator[int]:
 
 
 def _own_descriptor(path: str) -> int | None:
-    """The descriptor of this process that an existing path means by way of links, or None."""
+    """Return the descriptor of this process that an existing path leads to, or None."""
     while os.path.islink(path):
         folder, name = os.path.split(path)
         folder = os.path.realpath(folder)

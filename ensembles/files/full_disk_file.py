@@ -1,8 +1,8 @@
-"""A file to which HDF5 can always write: on a full disk, what it writes is let go, and the error is kept.
+"""A file for HDF5 that survives a full disk.
 
-HDF5 cannot close a file to which its last blocks cannot be written: it keeps it open, tries again at the end
-of the process, and ends that with a segmentation fault. So it is told that all went well, and its caller the
-truth.
+If HDF5 cannot write the last blocks of a file, it cannot close the file. It tries again at the end of the
+process and ends it with a segmentation fault. Therefore this file reports success to HDF5, discards the data
+and keeps the error for the caller.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 
 
 class FullDiskSafeFile(io.RawIOBase):
-    """A new, empty file, for h5py.
+    """A new, empty file object for h5py.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class FullDiskSafeFile(io.RawIOBase):
     Attributes
     ----------
     error : OSError or None
-        The first one. What was written after it is lost.
+        The first error. All data written after it are lost.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -33,17 +33,17 @@ class FullDiskSafeFile(io.RawIOBase):
         self.error: OSError | None = None
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """As of any file."""
+        """Set the position."""
         bases = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._length}
         self._position = bases[whence] + offset
         return self._position
 
     def tell(self) -> int:
-        """As of any file."""
+        """Return the position."""
         return self._position
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """What was written; zeros where it was lost."""
+        """Read written data; lost data read as zeros."""
         view = memoryview(buffer).cast("B")
         wanted = max(min(len(view), self._length - self._position), 0)
         got = os.preadv(self._descriptor, [view[:wanted]], self._position) if wanted else 0
@@ -52,7 +52,7 @@ class FullDiskSafeFile(io.RawIOBase):
         return wanted
 
     def write(self, data: memoryview) -> int:  # type: ignore[override]
-        """Write all of it, or let it go."""
+        """Write all data, or discard them after an error."""
         view = memoryview(data).cast("B")
         rest, place = view, self._position
         try:
@@ -66,7 +66,7 @@ class FullDiskSafeFile(io.RawIOBase):
         return len(view)
 
     def truncate(self, size: int | None = None) -> int:
-        """As of any file."""
+        """Set the length of the file."""
         size = self._position if size is None else size
         try:
             if self.error is None:

@@ -1,10 +1,10 @@
-"""The names of the files in a run directory."""
+"""Names of the files in a run directory."""
 
 SPOOL_SUFFIX = ".spool"
 JOB_FILE_SUFFIX = ".ensio"
 
 RECORDS = (SPOOL_SUFFIX, JOB_FILE_SUFFIX)
-"""How the names of files end that hold what was recorded."""
+"""Suffixes of the files that the recorder writes."""
 
 TRACE_FILE = "trace.h5"
-"""The file that readers make of them."""
+"""The trace file, which readers make of the recorder's files."""

@@ -1,4 +1,4 @@
-"""Who may read a file that is made from a run: those who can read the run, and nobody else."""
+"""Permissions of files that are made from a run: only users who can read the run can read them."""
 
 from __future__ import annotations
 
@@ -12,40 +12,57 @@ from ensembles.files.names import RECORDS
 
 
 class Readership(NamedTuple):
-    """Who may read a file beside its owner.
+    """Who may read a file, in addition to its owner.
 
     Attributes
     ----------
     group : int or None
-        The number of the group that may; None: no group.
+        Id of the group that may read it; None: no group.
     everyone : bool
+        Whether all users may read it.
+
+    Examples
+    --------
+    >>> from ensembles.files.readership import OWNER, Readership
+    >>> oct(OWNER.mode(100)), oct(Readership(group=100).mode(100)), oct(Readership(100, True).mode(100))
+    ('0o600', '0o640', '0o644')
     """
 
     group: int | None = None
     everyone: bool = False
 
     def mode(self, group: int) -> int:
-        """The mode of a file of this group, before the umask: its owner alone writes to it."""
+        """Return the mode of a file that belongs to a group, before the umask; only the owner may write."""
         if self.everyone:
             return 0o644
         return 0o640 if self.group == group else 0o600
 
     def folder_mode(self, group: int) -> int:
-        """The same of a folder."""
+        """Return the mode of a folder that belongs to a group, before the umask."""
         mode = self.mode(group)
         return mode | (mode & 0o444) >> 2
 
 
 OWNER = Readership()
-"""Nobody but the owner."""
+"""Only the owner may read."""
 
 
 def find_readership(path: str | os.PathLike[str]) -> Readership:
-    """Who may read what is made from the run at `path`.
+    """Determine who may read a file that is made from a run.
 
-    Those who can read the run: its folder and what was recorded into it, or if that is another tool's, every
-    file in it without a dot before its name. A group can only if all of them belong to it. Where nothing can
-    be found out, it is the owner alone.
+    A user may read it who can read the folder of the run and every recorded file in it. In a folder of
+    another tool, all files count whose names do not begin with a dot. A group may read it if all of these
+    belong to the group.
+
+    Parameters
+    ----------
+    path : path-like
+        Run directory or file.
+
+    Returns
+    -------
+    Readership
+        `OWNER` if the permissions cannot be determined.
     """
     try:
         return _common(list(_statuses(os.fspath(path))))
@@ -54,14 +71,14 @@ def find_readership(path: str | os.PathLike[str]) -> Readership:
 
 
 def umask() -> int:
-    """What this process takes from the modes of new files."""
+    """Return the umask of this process."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 def _statuses(path: str) -> Iterator[os.stat_result]:
-    """Of the run's folder and of what is in it, or of its file."""
+    """Yield the status of the run's folder and of the files in it, or of its file."""
     status = os.stat(path)
     yield status
     if not stat.S_ISDIR(status.st_mode):
@@ -69,13 +86,13 @@ def _statuses(path: str) -> Iterator[os.stat_result]:
     names = [name for name in os.listdir(path) if not name.startswith(".")]
     recorded = [name for name in names if name.endswith(RECORDS)]
     for name in recorded or names:
-        # A link that leads nowhere is a spool of another node: nothing of it can be read here.
+        # A dangling link is a spool on another node, which cannot be read here.
         with suppress(FileNotFoundError):
             yield os.stat(os.path.join(path, name))
 
 
 def _common(statuses: Iterable[os.stat_result]) -> Readership:
-    """Who can read all of them."""
+    """Return who can read all of these."""
     groups, group_reads, everyone = set(), True, True
     for status in statuses:
         needed = 0o5 if stat.S_ISDIR(status.st_mode) else 0o4

@@ -1,7 +1,8 @@
-"""TOML files that anybody may have written: read in bounded memory and time.
+"""Read untrusted TOML files in bounded memory and time.
 
-`tomllib` takes memory with the square of the number of parts of a dotted key, and recurses once a bracket.
-So the length of a file, of its keys and the nesting of its brackets are bounded before it is parsed.
+The memory of `tomllib` grows with the square of the number of parts of a dotted key, and it recurses for each
+bracket. Therefore the length of a file, the number of parts of its keys and the nesting of its brackets are
+checked before it is parsed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ MOST_BYTES = 1 << 18
 MOST_KEY_PARTS = 8
 MOST_BRACKETS = 32
 
-# Every text is a sequence of these, whether it is TOML or not. No byte is read twice: the time is linear.
+# Every text matches a sequence of these tokens, valid TOML or not. No byte is read twice: time is linear.
 _TOKENS = re.compile(
     r'''(?P<text>"""(?:[^\\"]++|\\.|"(?!""))*+(?:"{3,5})?'''
     r"""|'''(?:[^']++|'(?!''))*+(?:'{3,5})?)"""
@@ -28,12 +29,23 @@ _TOKENS = re.compile(
 
 
 def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
-    """The text and the content of a TOML file.
+    """Read a TOML file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    text : str
+        With line ends as ``\\n``.
+    content : dict
+        The parsed document.
 
     Raises
     ------
     EnsioError
-        It cannot be read, is no TOML, or is larger or more deeply nested than such a file can sensibly be.
+        The file cannot be read, is not valid TOML, is longer than `MOST_BYTES` or too deeply nested.
     """
     try:
         with path.open("rb") as file:
@@ -42,7 +54,7 @@ def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
         raise EnsioError(f"{path}: cannot be read: {error.strerror}") from None
     if len(data) > MOST_BYTES:
         raise EnsioError(
-            f"{path}: is longer than {MOST_BYTES >> 10} KiB, which no file of this kind is: name another"
+            f"{path}: is longer than the limit of {MOST_BYTES >> 10} KiB for files of this kind: name another"
         )
     try:
         text = data.decode("utf-8").replace("\r\n", "\n")
@@ -53,17 +65,24 @@ def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
         return text, tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise EnsioError(f"{path}: is not TOML: {error}") from None
-    except ValueError:  # Python converts no number of thousands of digits
+    except ValueError:  # Python refuses numbers of thousands of digits
         raise EnsioError(f"{path}: holds a number with too many digits: write a smaller one") from None
 
 
 def check_nesting(path: Path, text: str) -> None:
-    """See that keys have few parts and brackets are nested a few times only.
+    """Check the number of parts of the keys and the nesting of the brackets of a TOML text.
+
+    Parameters
+    ----------
+    path : Path
+        Name of the file, for messages.
+    text : str
 
     Raises
     ------
     EnsioError
-        They are not; names the line.
+        A key has more than `MOST_KEY_PARTS` parts, or brackets are nested more than `MOST_BRACKETS` times.
+        The message names the line.
     """
     parts = brackets = 0
     after_dot = False

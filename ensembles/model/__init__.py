@@ -1,1 +1,1 @@
-"""Events, regions and metadata of a run as plain data, with units, filters and errors."""
+"""Events, regions and metadata of a run as plain data; units, filters and errors."""

@@ -1,8 +1,7 @@
-"""The layout of spools and job files, and the bin law, read from the C headers that define them.
+"""Layout of spools and job files, and the bin law, parsed from the C headers that define them.
 
-``event.h``, ``jobfile.h`` and ``bins.h`` are installed as resources of the package ``ensembles.headers``. No
-number of theirs is typed again in Python: a change of the headers changes the reader, and one that makes no
-sense is an error.
+``event.h``, ``jobfile.h`` and ``bins.h`` are resources of the package ``ensembles.headers``. Python does not
+repeat their numbers: a change of a header changes the reader, and a header that cannot be parsed is an error.
 """
 
 from __future__ import annotations
@@ -29,15 +28,30 @@ _IGNORED = re.compile(r"#\s*(ifndef|ifdef|if|endif|include|else)\b")
 
 
 class Structure:
-    """A C structure: as a NumPy type for arrays of it, and unpacked for a single one.
+    """A C structure, as a NumPy type for arrays and as a named tuple for single objects.
 
     Attributes
     ----------
     name : str
     dtype : numpy.dtype
-        With a field a member (nested structures are nested fields, arrays subarrays), without padding.
+        One field per member, without padding. Nested structures are nested fields, arrays are subarrays.
     size : int
         Bytes.
+
+    Examples
+    --------
+    >>> from ensembles.model.c_layout import parse_structures
+    >>> text = '''
+    ... struct pair {
+    ...     uint32_t id;
+    ...     uint32_t bytes;
+    ... };
+    ... '''
+    >>> pair = parse_structures(text)["pair"]
+    >>> pair.size
+    8
+    >>> pair.unpack(pair.pack(id=7, bytes=100))
+    pair(id=7, bytes=100)
     """
 
     def __init__(self, name: str, dtype: np.dtype) -> None:
@@ -49,18 +63,35 @@ class Structure:
         self._tuple: Any = namedtuple(name, [member for member, _ in members])  # type: ignore[misc]
 
     def field_offset(self, member: str) -> int:
-        """Bytes from the beginning of a structure to a member that is not nested."""
+        """Return the offset of a member of the structure itself, bytes."""
         fields = self.dtype.fields
         assert fields is not None
         return fields[member][1]
 
     def unpack(self, buffer: Any, offset: int = 0) -> Any:
-        """The members as a named tuple; those of a nested structure are called ``outer_inner``, of an array
-        ``name0`` and so on."""
+        """Unpack one structure.
+
+        Parameters
+        ----------
+        buffer : bytes-like
+        offset : int
+            Bytes from the start of the buffer to the structure.
+
+        Returns
+        -------
+        namedtuple
+            The members. Those of nested structures are named ``outer_inner``, entries of arrays ``name0``,
+            ``name1`` and so on.
+
+        Raises
+        ------
+        struct.error
+            The buffer is too short.
+        """
         return self._tuple._make(self._struct.unpack_from(buffer, offset))
 
     def pack(self, **members: int) -> bytes:
-        """The bytes of a structure; members that are not given are 0."""
+        """Pack one structure; members that are not given are 0."""
         return self._struct.pack(*(self._tuple(**dict.fromkeys(self._tuple._fields, 0) | members)))
 
 
@@ -78,7 +109,7 @@ def _flat_members(dtype: np.dtype, prefix: str = "") -> Any:
 
 
 def _code_lines(text: str) -> Any:
-    """The lines of a header that are not blank, without comments, with their numbers."""
+    """Yield number and text of each line of a header that is not blank, without comments."""
     code = re.sub(r"/\*.*?\*/", lambda comment: "\n" * comment[0].count("\n"), text, flags=re.DOTALL)
     for number, line in enumerate(code.splitlines(), start=1):
         if line.strip():
@@ -86,12 +117,29 @@ def _code_lines(text: str) -> Any:
 
 
 def parse_constants(text: str, name: str = "header") -> dict[str, int]:
-    """The numbers that a header defines, by name.
+    """Parse the integer constants of a C header.
+
+    Parameters
+    ----------
+    text : str
+        Text of the header.
+    name : str
+        Name of the header, for messages.
+
+    Returns
+    -------
+    dict of str to int
 
     Raises
     ------
     EnsioError
-        A definition is no plain number.
+        A definition is not an integer literal.
+
+    Examples
+    --------
+    >>> from ensembles.model.c_layout import parse_constants
+    >>> parse_constants("#define ENSIO_BIN_BITS 5")
+    {'ENSIO_BIN_BITS': 5}
     """
     constants = {}
     for line_number, line in _code_lines(text):
@@ -100,21 +148,32 @@ def parse_constants(text: str, name: str = "header") -> dict[str, int]:
             continue
         number = _NUMBER.match(definition[2].strip())
         if number is None:
-            raise EnsioError(f"{name}, line {line_number}: {definition[1]} is no plain number: {line}")
+            raise EnsioError(f"{name}, line {line_number}: {definition[1]} is not a plain number: {line}")
         constants[definition[1]] = int(number[1], 0)
     return constants
 
 
 def parse_structures(text: str, name: str = "header") -> dict[str, Structure]:
-    """The structures that a header declares, by name.
+    """Parse the structures of a C header.
 
-    Every member must have a fixed-width integer type, be a double or an earlier structure, or an array of
-    these, and lie where a C compiler puts it without inserting padding.
+    Every member is a fixed-width integer, a double, an earlier structure, or an array of these. Its natural
+    alignment must need no padding.
+
+    Parameters
+    ----------
+    text : str
+        Text of the header.
+    name : str
+        Name of the header, for messages.
+
+    Returns
+    -------
+    dict of str to Structure
 
     Raises
     ------
     EnsioError
-        A line cannot be understood, or a structure has padding that is not named.
+        A line cannot be parsed, or a structure has unnamed padding.
     """
     structures: dict[str, Structure] = {}
     alignments: dict[str, int] = {}
@@ -153,7 +212,7 @@ def parse_structures(text: str, name: str = "header") -> dict[str, Structure]:
 
 
 def _length(length: str, text: str, where: str) -> int:
-    """The length of an array: a number, or the name of one that the header defines."""
+    """Return the length of an array, given as a number or as the name of a constant."""
     number = parse_constants(text).get(length, 0) if not length.isdigit() else int(length)
     if number <= 0:
         raise EnsioError(f"{where}: not the length of an array: {length}")

@@ -1,11 +1,11 @@
-"""The one error that is meant to be read by a person."""
+"""The error that users see."""
 
 from __future__ import annotations
 
 
 class EnsioError(Exception):
-    """Something a user can act on, told in one plain sentence.
+    """An error that a user can act on, described in one sentence.
 
-    The sentence names what is wrong, where (a file, a line, an option) and what to do. Commands print it
-    after ``ensio:`` on standard error and exit with 2.
+    The sentence names what is wrong, where (a file, a line, an option) and what to do next. Commands print
+    it after ``ensio:`` on standard error and exit with status 2.
     """

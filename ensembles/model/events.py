@@ -1,4 +1,4 @@
-"""Events: completed I/O calls as NumPy columns."""
+"""Completed I/O calls as NumPy columns."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from ensembles.model import extensions
+from ensembles.model.units import count_text
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OPS = ("read", "write", "open", "close", "seek", "sync", "meta", "wait")
-"""The kinds of operations; ``Events.op`` indexes this."""
+"""Kinds of operations. `Events.op` is an index into this tuple."""
 
 COLUMNS: dict[str, np.dtype] = {
     "rank": np.dtype("u4"),
@@ -35,27 +36,37 @@ COLUMNS: dict[str, np.dtype] = {
     "start": np.dtype("i8"),
     "duration": np.dtype("i8"),
 }
-"""Names and types of the columns, in their order."""
+"""Name and type of each column, in the order of the columns."""
 
 COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
     "rank": ("", "task that made the call"),
     "thread": ("", "thread of the task, numbered from 0"),
     "call": ("", "function that was called: index into the calls"),
-    "depth": ("", "recorded calls of the same thread around this one"),
-    "carried": ("", "a call around it counts the bytes that are read in it (1), written in it (2)"),
-    "file": ("", "file it was about: index into the files; 0: none, or not known"),
-    "offset": ("bytes", "from the start of the file; -1: none, or not known"),
-    "requested": ("bytes", "asked for"),
-    "moved": ("bytes", "moved; -1: the call failed"),
-    "error": ("", "errno of a call that failed, else 0"),
+    "depth": ("", "nesting depth: recorded calls of the same thread around this one"),
+    "carried": ("", "bytes that an enclosing call counts too; 1: bytes read, 2: bytes written, 3: both"),
+    "file": ("", "file that the call used: index into the files; 0: none or unknown"),
+    "offset": ("bytes", "position in the file, from its start; -1: none or unknown"),
+    "requested": ("bytes", "bytes requested"),
+    "moved": ("bytes", "bytes moved; -1: the call failed"),
+    "error": ("", "errno of a failed call, else 0"),
     "start": ("ns", "entry into the call, since the origin of the run"),
-    "duration": ("ns", "from entry to return"),
+    "duration": ("ns", "time from entry to return"),
 }
-"""Unit and meaning of each column."""
+"""Unit and meaning of each column. Trace files and Parquet files store them as attributes."""
 
 
 class Call(NamedTuple):
-    """A traced function: its name, its layer (``posix``, ...) and its kind of operation (one of `OPS`)."""
+    """A traced function.
+
+    Attributes
+    ----------
+    name : str
+        Name of the function, for example ``pwrite``.
+    layer : str
+        ``posix``, ``stdio``, ``mpiio``, ``mpisync`` or ``hdf5``; imported traces may have other layers.
+    op : str
+        Kind of operation, one of `OPS`.
+    """
 
     name: str
     layer: str
@@ -63,10 +74,87 @@ class Call(NamedTuple):
 
 
 class Events:
-    """Completed calls, one NumPy array a column, all of the same length n.
+    """Completed calls: one NumPy array per column, all of the same length n.
 
-    Without a ``carried`` column, all calls inside other calls are taken to be carried. Events of which only
-    some columns were read (`partly`) have no other column.
+    Times are integer nanoseconds, sizes and offsets are bytes. A run returns its events by `Run.events`
+    and `Run.select`. Boolean masks, slices and arrays of positions select events, as with an array.
+
+    Parameters
+    ----------
+    columns : mapping of str to array_like, shape (n,)
+        The columns by name, see Attributes. Without ``carried``, every call inside another recorded call
+        counts as carried for both reads and writes.
+    calls : sequence of Call
+        The functions that the column ``call`` indexes.
+    files : sequence of str
+        The paths that the column ``file`` indexes; the first is ``""``.
+
+    Attributes
+    ----------
+    rank : ndarray of uint32, shape (n,)
+        Task that made the call.
+    thread : ndarray of uint16, shape (n,)
+        Thread of the task, numbered from 0.
+    call : ndarray of uint16, shape (n,)
+        Function that was called: index into `calls`.
+    depth : ndarray of uint8, shape (n,)
+        Nesting depth: the number of recorded calls of the same thread around this one.
+    carried : ndarray of uint8, shape (n,)
+        Bytes that an enclosing call counts too. 1: bytes read, 2: bytes written, 3: both. A sum over
+        layers leaves these bytes out, so that each byte counts once.
+    file : ndarray of uint32, shape (n,)
+        File that the call used: index into `files`. 0: none or unknown.
+    offset : ndarray of int64, shape (n,)
+        Position in the file in bytes, from its start. -1: none or unknown.
+    requested : ndarray of uint64, shape (n,)
+        Bytes that the call requested.
+    moved : ndarray of int64, shape (n,)
+        Bytes that the call moved. -1: the call failed. Calls that transfer no data have 0.
+    error : ndarray of uint16, shape (n,)
+        The errno of a failed call, else 0.
+    start : ndarray of int64, shape (n,)
+        Entry into the call: nanoseconds since the origin of the run, which is
+        `RunInfo.origin_unix_ns`.
+    duration : ndarray of int64, shape (n,)
+        Nanoseconds from entry to return.
+    calls : tuple of Call
+        The functions that the column ``call`` indexes.
+    files : sequence of str
+        Absolute paths that the column ``file`` indexes.
+
+    Raises
+    ------
+    ValueError
+        The columns have different lengths.
+
+    Examples
+    --------
+    Two tasks write 1 MiB each; the second task starts 2 ms later and takes three times as long.
+
+    >>> import numpy as np
+    >>> from ensembles.model.events import Call, Events
+    >>> columns = {
+    ...     "rank": [0, 1],
+    ...     "thread": [0, 0],
+    ...     "call": [0, 0],
+    ...     "depth": [0, 0],
+    ...     "file": [1, 1],
+    ...     "offset": [0, 1 << 20],
+    ...     "requested": [1 << 20, 1 << 20],
+    ...     "moved": [1 << 20, 1 << 20],
+    ...     "error": [0, 0],
+    ...     "start": [0, 2_000_000],
+    ...     "duration": [1_000_000, 3_000_000],
+    ... }
+    >>> writes = Events(columns, [Call("pwrite", "posix", "write")], ["", "/scratch/data"])
+    >>> writes
+    Events: 2 calls of 2 tasks over 0.005 s
+    >>> writes.duration / 1e9  # nanoseconds to seconds
+    array([0.001, 0.003])
+    >>> writes.moved / 2**20 / (writes.duration / 1e9)  # MiB per second of each call
+    array([1000.        ,  333.33333333])
+    >>> writes[writes.duration > 2_000_000].rank
+    array([1], dtype=uint32)
     """
 
     __slots__ = (*COLUMNS, "_ask", "_length", "_remembered", "_told", "calls", "files")
@@ -78,27 +166,27 @@ class Events:
     call: npt.NDArray[np.uint16]
     """Function that was called: index into `calls`. Shape (n,)."""
     depth: npt.NDArray[np.uint8]
-    """Number of recorded calls of the same thread around this one. Shape (n,)."""
+    """Nesting depth: recorded calls of the same thread around this one. Shape (n,)."""
     carried: npt.NDArray[np.uint8]
-    """Bytes that a call around this one counts too. 1: those read, 2: those written, 3: both. Shape (n,)."""
+    """Bytes that an enclosing call counts too. 1: read, 2: written, 3: both. Shape (n,)."""
     file: npt.NDArray[np.uint32]
-    """File that the call used: index into `files`; 0: none, or not known. Shape (n,)."""
+    """File that the call used: index into `files`; 0: none or unknown. Shape (n,)."""
     offset: npt.NDArray[np.int64]
-    """Bytes from the start of the file; -1: none, or not known. Shape (n,)."""
+    """Bytes from the start of the file; -1: none or unknown. Shape (n,)."""
     requested: npt.NDArray[np.uint64]
-    """Bytes that the call asked for. Shape (n,)."""
+    """Bytes that the call requested. Shape (n,)."""
     moved: npt.NDArray[np.int64]
     """Bytes that the call moved; -1: the call failed. Shape (n,)."""
     error: npt.NDArray[np.uint16]
-    """The errno of a call that failed, else 0. Shape (n,)."""
+    """The errno of a failed call, else 0. Shape (n,)."""
     start: npt.NDArray[np.int64]
     """Entry into the call: nanoseconds since the origin of the run. Shape (n,)."""
     duration: npt.NDArray[np.int64]
     """Nanoseconds from entry to return. Shape (n,)."""
     calls: tuple[Call, ...]
-    """The functions that the ``call`` column indexes."""
+    """The functions that the column ``call`` indexes."""
     files: Sequence[str]
-    """Absolute paths, which the ``file`` column indexes; ``files[0]`` is ``""`` (no file)."""
+    """Absolute paths that the column ``file`` indexes; ``files[0]`` is ``""`` (no file)."""
 
     _length: int
     _ask: Callable[[str], np.ndarray | None] | None
@@ -124,8 +212,22 @@ class Events:
 
     @classmethod
     def partly(cls, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]) -> Events:
-        """Events of which only some columns were read: to ask for another one is an AttributeError. For
-        summaries that say which columns they need."""
+        """Make events of which only some columns were read.
+
+        Summaries declare the columns that they need, and a reader decodes only these. Access to another
+        column raises AttributeError.
+
+        Parameters
+        ----------
+        columns : mapping of str to array_like, shape (n,)
+            At least one column.
+        calls : sequence of Call
+        files : sequence of str
+
+        Returns
+        -------
+        Events
+        """
         events = cls.__new__(cls)
         for name, column in columns.items():
             setattr(events, name, np.asarray(column, dtype=COLUMNS[name]))
@@ -136,15 +238,31 @@ class Events:
 
     @classmethod
     def empty(cls, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> Events:
-        """Events without a single call."""
+        """Make an object without events."""
         return cls({name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}, calls, files)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Events]) -> Events:
-        """All calls of `parts` (at least one), which must share their dictionaries."""
+        """Join the events of several parts of one run.
+
+        Parameters
+        ----------
+        parts : sequence of Events
+            At least one; all have the same `calls` and `files`.
+
+        Returns
+        -------
+        Events
+            The events in the order of the parts.
+
+        Raises
+        ------
+        ValueError
+            The parts have different `calls` or `files`.
+        """
         first = parts[0]
         if any(part.calls != first.calls or not _same(part.files, first.files) for part in parts):
-            raise ValueError("events of different runs cannot be put together: their calls or files differ")
+            raise ValueError("events of different runs cannot be joined: their calls or files differ")
         columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
         whole = cls(columns, first.calls, first.files)
 
@@ -173,15 +291,19 @@ class Events:
 
     @property
     def phase(self) -> npt.NDArray[np.int64] | None:
-        """Phase of each call (`ensembles.structure.phases.detect`); -1: in none. Shape (n,). None: not known.
+        """Phase of each call; -1: outside of every phase. Shape (n,). None: unknown.
 
-        Phases follow from all events of a run together: those of `Run.events` and `Run.select` know them."""
+        Phases are computed from all events of a run (`ensembles.structure.phases.detect`). They are known
+        for the events that `Run.events` and `Run.select` return.
+        """
         return self._derived("phase")
 
     @property
     def ordinal(self) -> npt.NDArray[np.int64] | None:
-        """Number of each call among those of its rank, operation and file, from 1. Shape (n,). None: not
-        known, as for `phase`."""
+        """Number of each call among those of its rank, operation and file, from 1. Shape (n,).
+
+        None: unknown, as for `phase`.
+        """
         return self._derived("ordinal")
 
     def _derived(self, name: str) -> np.ndarray | None:
@@ -190,25 +312,54 @@ class Events:
         return self._told[name]
 
     def remembered(self, key: Any, make: Callable[[Events], T]) -> T:
-        """What `make` makes of these events: once, however many ask for it by this key."""
+        """Return `make` of these events, computed once per key.
+
+        Parameters
+        ----------
+        key : hashable
+            Identifies the result.
+        make : callable
+            Called with these events when the key is new.
+
+        Returns
+        -------
+        object
+            The result of the first call with this key.
+        """
         if key not in self._remembered:
             self._remembered[key] = make(self)
         return self._remembered[key]
 
-    def told_by(self, ask: Callable[[str], np.ndarray | None]) -> Events:
-        """These events, which from now on ask `ask` for what only a whole run tells: ``"phase"`` or
-        ``"ordinal"`` of each, shape (n,), or None."""
+    def with_derived(self, ask: Callable[[str], np.ndarray | None]) -> Events:
+        """Set the source of columns that are computed from all events of a run, and return these events.
+
+        Parameters
+        ----------
+        ask : callable
+            Called with ``"phase"`` or ``"ordinal"``. Returns the value of each event, shape (n,), or None
+            if it is unknown.
+
+        Returns
+        -------
+        Events
+            The same object.
+        """
         self._ask = ask
         return self
 
     def ensemble(self, per: Literal["call", "MiB"] = "call") -> Ensemble:
-        """The durations of these calls as an ensemble.
+        """Make an ensemble of the durations of these calls.
 
         Parameters
         ----------
         per : {"call", "MiB"}
-            Seconds of each call, or seconds per MiB that it moved; then calls that moved nothing are left
-            out.
+            "call": seconds of each call. "MiB": seconds per MiB that the call moved; calls that moved
+            nothing are left out.
+
+        Returns
+        -------
+        Ensemble
+            Durations in seconds, or in seconds per MiB.
         """
         return extensions.ensemble_from_events(self, per)
 
@@ -216,7 +367,7 @@ class Events:
         return self._length
 
     def __getitem__(self, index: Any) -> Events:
-        """The events that a mask, a slice or an array of positions chooses."""
+        """Select events by a mask, a slice or an array of positions."""
         if isinstance(index, (int, np.integer)):
             index = slice(index, index + 1 or None)
         columns = {name: getattr(self, name)[index] for name in COLUMNS if hasattr(self, name)}
@@ -227,15 +378,32 @@ class Events:
             derived = self._derived(name)
             return None if derived is None else derived[index]
 
-        return chosen if self._ask is None else chosen.told_by(ask)
+        return chosen if self._ask is None else chosen.with_derived(ask)
 
     def part(self, low: int, high: int) -> Events:
-        """The events from `low` to `high`, with the columns that these have."""
+        """Select the events from position `low` to `high`, with the columns that were read.
+
+        Parameters
+        ----------
+        low, high : int
+            The event at `high` is excluded.
+
+        Returns
+        -------
+        Events
+            Views of the columns.
+        """
         columns = {name: getattr(self, name)[low:high] for name in COLUMNS if hasattr(self, name)}
         return Events.partly(columns, self.calls, self.files)
 
     def sorted(self) -> Events:
-        """The same events, by rank and then by start."""
+        """Sort the events by rank and then by start.
+
+        Returns
+        -------
+        Events
+            The same object if the events are in this order already.
+        """
         if self._is_sorted():
             return self
         return self[np.lexsort((self.start, self.rank))]
@@ -247,7 +415,14 @@ class Events:
         return bool(np.all((self.rank[1:] > self.rank[:-1]) | ((self.rank[1:] == self.rank[:-1]) & later)))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A DataFrame with the same columns, ``op`` and ``layer``; names are categories."""
+        """Convert to a DataFrame with the same columns, ``op`` and ``layer``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row per call, units as in the columns (ns, bytes). ``op``, ``layer``, ``call`` and ``file``
+            are categories.
+        """
         import pandas as pd
 
         frame = pd.DataFrame(self.columns)
@@ -264,12 +439,14 @@ class Events:
             return "Events: none"
         ranks = len(np.unique(self.rank))
         span_s = (int(self.end.max()) - int(self.start.min())) * 1e-9
-        return f"Events: {len(self):,} calls of {ranks:,} tasks over {span_s:.3f} s"
+        return f"Events: {count_text(len(self), 'call')} of {count_text(ranks, 'task')} over {span_s:.3f} s"
 
 
 def of_calls(function: Callable[[Sequence[Call]], T]) -> Callable[[Sequence[Call]], T]:
-    """A function of the calls of a run, which is not asked again for those that it was asked for last: all
-    chunks of a run have the same."""
+    """Cache the last result of a function of the traced calls of a run.
+
+    All chunks of a run share one tuple of calls, so that the last result is usually the right one.
+    """
     last: tuple[Any, Any] = None, None
 
     @wraps(function)
@@ -286,19 +463,35 @@ def of_calls(function: Callable[[Sequence[Call]], T]) -> Callable[[Sequence[Call
 
 @of_calls
 def op_of_calls(calls: Sequence[Call]) -> npt.NDArray[np.uint8]:
-    """Kind of operation of each call: index into `OPS`, u1, shape (len(calls),); not to be changed."""
+    """Return the kind of operation of each traced function.
+
+    Parameters
+    ----------
+    calls : sequence of Call
+
+    Returns
+    -------
+    ndarray of uint8, shape (len(calls),)
+        Index into `OPS`. Read-only.
+
+    Examples
+    --------
+    >>> from ensembles.model.events import Call, op_of_calls
+    >>> op_of_calls((Call("read", "posix", "read"), Call("fsync", "posix", "sync")))
+    array([0, 5], dtype=uint8)
+    """
     ops = np.array([OPS.index(call.op) for call in calls], dtype=np.uint8)
     ops.flags.writeable = False
     return ops
 
 
 def _same(files: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether two dictionaries of files are equal: quick to tell of the same run's."""
+    # Chunks of one run share the object: the comparison of long lists is rarely needed.
     return files is others or list(files) == list(others)
 
 
 def _categories(codes: np.ndarray, names: list[str]) -> Any:
-    """A pandas categorical of `names[codes]`; names may occur more than once."""
+    """Make a pandas categorical of ``names[codes]``; names may occur more than once."""
     import pandas as pd
 
     unique = list(dict.fromkeys(names))

@@ -1,7 +1,7 @@
-"""Methods of the model that higher layers provide.
+"""Functions of higher layers that methods of the model call.
 
-``Events.ensemble`` returns an `Ensemble`, which is built on events: the model cannot import it. The package
-``ensembles`` registers the function when it is imported.
+`Events.ensemble` returns an `Ensemble`, a class that is built on events: the model cannot import it. The
+package ``ensembles`` sets the function when it is imported.
 """
 
 from __future__ import annotations

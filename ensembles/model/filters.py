@@ -1,4 +1,4 @@
-"""Filters as they are written on the command line: texts, numbers, or lists of these, parted by commas."""
+"""Parse filters as they are written on the command line: comma-separated texts, numbers and ranges."""
 
 from __future__ import annotations
 
@@ -23,30 +23,46 @@ UNITS = {
     "GiB": 1 << 30,
     "TiB": 1 << 40,
 }
-"""Units of sizes, and how many bytes each has."""
+"""Bytes of each unit of sizes."""
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 _NUMBERS = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
 
 _MAX_DIGITS = 40
-"""More digits than any quantity here has; Python itself refuses to convert some thousands."""
+"""More digits than any quantity here needs. Python refuses to convert thousands of digits."""
 
 Text = str | int | float | Iterable[str | int | float] | None
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a size such as ``4096``, ``1MiB`` or ``1.5 kB``.
+    """Parse a size such as ``4096``, ``1MiB`` or ``1.5 kB``.
+
+    Parameters
+    ----------
+    text : str
+        A number with an optional unit of `UNITS`; the case of the unit does not matter.
+
+    Returns
+    -------
+    int
+        Bytes.
 
     Raises
     ------
     EnsioError
-        It is no size, or not a whole number of bytes.
+        The text is not a size, or not a whole number of bytes.
+
+    Examples
+    --------
+    >>> from ensembles.model.filters import parse_size
+    >>> parse_size("1.5 kB"), parse_size("1MiB")
+    (1500, 1048576)
     """
     match = _SIZE.fullmatch(text)
     units = {unit.lower(): factor for unit, factor in UNITS.items()}
     if match is None or match[2].lower() not in units:
         known = ", ".join(unit for unit in UNITS if unit)
-        raise EnsioError(f'size "{text}" is no number of bytes: write it like 4096 or 1MiB ({known})')
+        raise EnsioError(f'size "{text}" is not a number of bytes: write it like 4096 or 1MiB ({known})')
     _check_length(match[1], "size")
     whole, _, fraction = match[1].partition(".")
     scaled = int(whole + fraction) * units[match[2].lower()]
@@ -70,7 +86,33 @@ def _parts(value: Any) -> list[str]:
 
 
 def parse_names(value: Text, what: str, known: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Names, each of which must be known if it is told which are; None: nothing is chosen."""
+    """Parse a list of names.
+
+    Parameters
+    ----------
+    value : str, number, iterable of these, or None
+        Texts may be comma-separated lists.
+    what : str
+        Noun for a name, for messages.
+    known : sequence of str or None
+        The valid names; None: every name is valid.
+
+    Returns
+    -------
+    tuple of str or None
+        None if `value` is None: no filter.
+
+    Raises
+    ------
+    EnsioError
+        A name is empty or not valid.
+
+    Examples
+    --------
+    >>> from ensembles.model.filters import parse_names
+    >>> parse_names("read, write", "operation", ("read", "write", "open"))
+    ('read', 'write')
+    """
     if value is None:
         return None
     chosen = tuple(part.strip() for part in _parts(value))
@@ -82,21 +124,51 @@ def parse_names(value: Text, what: str, known: Sequence[str] | None) -> tuple[st
 
 
 def parse_list(value: Text, parse: Any) -> tuple[Any, ...] | None:
-    """What each of the texts means; None: nothing is chosen."""
+    """Parse each entry of a list.
+
+    Parameters
+    ----------
+    value : str, number, iterable of these, or None
+        Texts may be comma-separated lists.
+    parse : callable
+        Called with the text of each entry.
+
+    Returns
+    -------
+    tuple or None
+        None if `value` is None: no filter.
+    """
     return None if value is None else tuple(parse(part) for part in _parts(value))
 
 
 def parse_numbers(what: str, text: str) -> tuple[int, int]:
-    """A number or a range of numbers, both ends included.
+    """Parse a number or a range of numbers.
+
+    Parameters
+    ----------
+    what : str
+        Noun for the number, for messages.
+    text : str
+
+    Returns
+    -------
+    low, high : int
+        Both are included.
 
     Raises
     ------
     EnsioError
-        It is neither.
+        The text is neither a number nor a range.
+
+    Examples
+    --------
+    >>> from ensembles.model.filters import parse_numbers
+    >>> parse_numbers("rank", "0-63"), parse_numbers("rank", "5")
+    ((0, 63), (5, 5))
     """
     match = _NUMBERS.fullmatch(text)
     if match is None:
-        raise EnsioError(f'{what} "{text}" is no number and no range: write it like 5 or 0-63')
+        raise EnsioError(f'{what} "{text}" is neither a number nor a range: write it like 5 or 0-63')
     for digits in match.groups(default=""):
         _check_length(digits, what)
     low, high = int(match[1]), int(match[2] or match[1])
@@ -106,12 +178,27 @@ def parse_numbers(what: str, text: str) -> tuple[int, int]:
 
 
 def parse_sizes(text: str) -> tuple[int, int]:
-    """A size or a range of sizes, both ends included, bytes.
+    """Parse a size or a range of sizes; either end of a range may be missing.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    low, high : int
+        Bytes; both are included.
 
     Raises
     ------
     EnsioError
-        It is neither.
+        The text is neither a size nor a range.
+
+    Examples
+    --------
+    >>> from ensembles.model.filters import parse_sizes
+    >>> parse_sizes("1MiB..4MiB"), parse_sizes("..4096")
+    ((1048576, 4194304), (0, 4096))
     """
     low_text, range_sign, high_text = text.partition("..")
     low = parse_size(low_text) if low_text.strip() or not range_sign else 0
@@ -124,12 +211,27 @@ def parse_sizes(text: str) -> tuple[int, int]:
 
 
 def parse_times(text: str) -> tuple[float, float]:
-    """A range of times, the end not included, s.
+    """Parse a range of times; either end may be missing.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    low, high : float
+        Seconds; `high` is excluded.
 
     Raises
     ------
     EnsioError
-        It is none.
+        The text is not a range of times.
+
+    Examples
+    --------
+    >>> from ensembles.model.filters import parse_times
+    >>> parse_times("10..20"), parse_times("10..")
+    ((10.0, 20.0), (10.0, inf))
     """
     low_text, range_sign, high_text = text.partition("..")
     for limit_text in (low_text, high_text):
@@ -140,14 +242,32 @@ def parse_times(text: str) -> tuple[float, float]:
     except ValueError:
         range_sign = ""
     if not range_sign:
-        raise EnsioError(f'time "{text}" is no range of seconds: write it like 10..20')
+        raise EnsioError(f'time "{text}" is not a range of seconds: write it like 10..20')
     if not low < high:
         raise EnsioError(f'time "{text}" is an empty range: write the earlier time first')
     return low, high
 
 
 def within_ranges(values: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.ndarray:
-    """Which of some integers lie in one of these ranges, both ends included: bool, shape (n,)."""
+    """Test which integers lie in at least one range.
+
+    Parameters
+    ----------
+    values : ndarray of int, shape (n,)
+    ranges : iterable of (int, int)
+        Lowest and highest value of each range; both are included.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ensembles.model.filters import within_ranges
+    >>> within_ranges(np.array([1, 5, 9]), [(0, 2), (8, 20)])
+    array([ True, False,  True])
+    """
     limits = np.iinfo(values.dtype)
     mask = np.zeros(len(values), dtype=bool)
     for low, high in ranges:

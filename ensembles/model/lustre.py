@@ -1,7 +1,7 @@
-"""The layout of a file on Lustre, from its attribute ``lustre.lov``.
+"""Striping of a file on Lustre, decoded from its extended attribute ``lustre.lov``.
 
-Lustre publishes the structures behind it (``lov_user_md_v1``, ``lov_user_md_v3``, ``lov_comp_md_v1``):
-packed, in the byte order of the node that asks.
+The attribute holds one of Lustre's public structures ``lov_user_md_v1``, ``lov_user_md_v3`` and
+``lov_comp_md_v1``: packed, in the byte order of the client node.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ _POOL_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part of a file that is striped in one way.
+    """A part of a file with one striping.
 
     Attributes
     ----------
     start_bytes : int
+        Offset in the file at which the component begins.
     end_bytes : int or None
-        None: the end of the file, wherever that is.
+        Offset in the file at which it ends; None: the end of the file.
     stripe_bytes : int
-        Bytes on one target before the next one's turn.
+        Stripe size: contiguous bytes on one target.
     stripe_count : int
-        Targets; -1: all that there are.
+        Number of targets; -1: all targets of the file system.
     targets : tuple of int
-        Numbers of the targets, in their turn; of a component that nobody has written to yet, none. Of more
-        than about 150 targets the last are missing.
+        Indices of the targets in striping order. Empty until the first write to the component. With more
+        than about 150 targets the last ones are missing.
     pool : str
-        Name of the pool that the targets were taken from, or ``""``.
-    kind : str
-        ``"raid0"``; ``"mdt"``: the data lie on the metadata target; ``"released"``: they are in the archive
-        alone.
+        Name of the pool of the targets, or ``""``.
+    kind : {"raid0", "mdt", "released"}
+        "mdt": the data are on the metadata target. "released": the data are in the archive only.
     instantiated : bool
+        Whether Lustre has allocated the targets.
     mirror : int
-        The copy of the file that the component belongs to; 0: there is one copy only.
+        Number of the mirror that the component belongs to; 0: the file is not mirrored.
     """
 
     start_bytes: int
@@ -57,7 +58,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Striping:
-    """How a file is spread over Lustre's targets.
+    """Striping of a file over Lustre's targets.
 
     Attributes
     ----------
@@ -69,12 +70,15 @@ class Striping:
 
     @property
     def stripe_bytes(self) -> int:
-        """Of the last component that has been written to (files grow at their end), else of the first one."""
+        """Stripe size of the last instantiated component, else of the first one.
+
+        Files grow at their end, so that the last component receives the new data.
+        """
         return self._current.stripe_bytes
 
     @property
     def stripe_count(self) -> int:
-        """Likewise."""
+        """Number of targets of the same component; -1: all targets."""
         return self._current.stripe_count
 
     @property
@@ -84,16 +88,33 @@ class Striping:
 
 
 def decode_layout(digits: str) -> Striping | None:
-    """The striping from the attribute's bytes, given as hexadecimal digits.
+    """Decode the attribute ``lustre.lov``.
 
-    The last targets of a long layout may have been left out. A layout of a kind that is not known, or one
-    that makes no sense, gives None.
+    Parameters
+    ----------
+    digits : str
+        The bytes of the attribute as hexadecimal digits. The last targets may be cut off.
+
+    Returns
+    -------
+    Striping or None
+        None: the layout is invalid or of an unknown kind.
+
+    Examples
+    --------
+    >>> import struct
+    >>> from ensembles.model.lustre import decode_layout
+    >>> layout = struct.pack("<II16sIHH", 0x0BD10BD0, 1, bytes(16), 1 << 20, 1, 0)  # lov_user_md_v1
+    >>> layout += struct.pack("<20xI", 7)  # one object, on target 7
+    >>> striping = decode_layout(layout.hex())
+    >>> striping.stripe_bytes, striping.stripe_count, striping.components[0].targets
+    (1048576, 1, (7,))
     """
     try:
         layout = bytes.fromhex(digits)
     except ValueError:
         return None
-    # A node of the other byte order turns the magic number round.
+    # The magic number shows the byte order of the client node.
     for order in "<>":
         try:
             (magic,) = struct.unpack_from(order + "I", layout)

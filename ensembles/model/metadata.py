@@ -1,4 +1,4 @@
-"""What is known about a run beside its events."""
+"""Metadata of a run: processes, mounts, files and environment."""
 
 from __future__ import annotations
 
@@ -9,33 +9,41 @@ from ensembles.model.events import Call
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that was recorded.
+    """A recorded process.
 
     Attributes
     ----------
     rank : int
-        The task it belongs to; -1: it has no rank and recorded no call.
+        Task of the process; -1: it has no rank and recorded no call.
     host : str
+        Name of the node.
     pid, parent_pid : int
+        Process ids on that node.
     program : str
         Absolute path.
     command : tuple of str
-        Arguments, the program's name first.
-    cwd, user : str
+        Arguments; the first is the name of the program.
+    cwd : str
+        Working directory.
+    user : str
+        Name or number of the user.
     start_unix_ns, end_unix_ns : int
-        First and last time that its clock was read, ns since 1970-01-01 UTC.
+        First and last reading of its clock, ns since 1970-01-01 UTC.
     ended : bool
-        It ended in order, or went on as another program (exec) that is listed too; else it was killed, or
-        still runs.
+        Whether it ended in order or was replaced (exec) by another listed program. If not, it was killed or
+        is still running.
     threads : int
-        Threads that recorded; in events they are numbered from `first_thread` on.
+        Number of threads that recorded calls. In events they are numbered from `first_thread`.
     first_thread : int
-    dropped_events, excluded_calls : int
-        Completed calls that are not in the events: for want of space, and because their file is left out.
+        Number of its first thread within the task.
+    dropped_events : int
+        Completed calls without an event, because the disk was full or the budget was used up.
+    excluded_calls : int
+        Completed calls without an event, because their file is excluded.
     lost_calls : int
-        Those of the dropped events that are not in the summary either.
+        Dropped events that are missing in the summary too.
     source : str
-        Name of the file it was read from.
+        Name of the file that the process was read from.
     """
 
     rank: int
@@ -64,13 +72,20 @@ class Mount:
     Attributes
     ----------
     point : str
-        Where it is mounted.
+        Mount point.
     type : str
-        As the kernel calls it: ``lustre``, ``nfs4``, ``ext4``, ...
+        The kernel's name of the type: ``lustre``, ``nfs4``, ``ext4``, ...
     source : str
         Device, server or name.
     block_bytes : int
-        The size of transfers that it asks for, if a recorded program opened a file there; 0: not known.
+        Preferred transfer size (``st_blksize``), if a recorded program opened a file there; 0: unknown.
+
+    Examples
+    --------
+    >>> from ensembles.model.metadata import Mount
+    >>> scratch = Mount("/scratch", "lustre", "mds@tcp:/scratch")
+    >>> scratch.holds("/scratch/data"), scratch.holds("/scratch2/data")
+    (True, False)
     """
 
     point: str
@@ -79,13 +94,16 @@ class Mount:
     block_bytes: int = 0
 
     def holds(self, path: str) -> bool:
-        """Whether the path lies at or below the mount's point."""
+        """Test whether a path lies at or below the mount point."""
         return path == self.point or path.startswith(self.point.rstrip("/") + "/")
 
 
 @dataclass(slots=True)
 class RunMetadata:
-    """Metadata of a run, which a reader has before it reads events (meanings: `ensembles.run.run.Run`)."""
+    """Metadata of a run, which readers provide before they read events.
+
+    The attributes have the meanings of the properties of `RunInfo`.
+    """
 
     tasks: int
     threads: int
@@ -113,12 +131,12 @@ class RunMetadata:
 
     @property
     def has_all_events(self) -> bool:
-        """Whether every call that the summary counts is among the events."""
+        """Whether every call that the summary counts has an event."""
         return self.mode not in ("profile", "tail") and all(
             process.dropped_events == process.lost_calls for process in self.processes
         )
 
     def note(self, sentence: str) -> None:
-        """Add a sentence to the notes, once."""
+        """Add a sentence to the notes unless it is there already."""
         if sentence not in self.notes:
             self.notes.append(sentence)

@@ -1,4 +1,4 @@
-"""RegionTable: the phases and regions that programs named (``ensio.h``), as NumPy columns."""
+"""Phases and regions that programs name through ``ensio.h``, as NumPy columns."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.model.units import count_text
+
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas
 
 KINDS = ("phase", "region")
-"""What the ``kind`` column indexes."""
+"""Kinds of occurrences. `RegionTable.kind` is an index into this tuple."""
 
 COLUMNS: dict[str, np.dtype] = {
     "rank": np.dtype("u4"),
@@ -23,22 +25,77 @@ COLUMNS: dict[str, np.dtype] = {
     "duration": np.dtype("i8"),
     "ended": np.dtype("u1"),
 }
-"""Names and types of the columns."""
+"""Name and type of each column."""
 
 COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
     "rank": ("", "task"),
     "thread": ("", "thread of the task that began it, numbered from 0"),
     "kind": ("", "0: a phase of a process, 1: a region of a thread"),
     "name": ("", "index into the names"),
-    "start": ("ns", "since the origin of the run"),
-    "duration": ("ns", "to its end; of one that did not end, to the last that is known of its process"),
-    "ended": ("", "1: its end was recorded; of a last phase, its process ended in order"),
+    "start": ("ns", "begin, since the origin of the run"),
+    "duration": ("ns", "time to the end; without a recorded end, to the last record of the process"),
+    "ended": ("", "1: the end was recorded; for the last phase: the process ended in order"),
 }
-"""Unit and meaning of each column."""
+"""Unit and meaning of each column. Trace files store them as attributes."""
 
 
 class RegionTable:
-    """Occurrences of phases and regions, by rank and start: one NumPy array a column, all of length n."""
+    """Occurrences of phases and regions: one NumPy array per column, all of length n.
+
+    Rows are sorted by rank and start. Times are integer nanoseconds. A run returns its table as
+    `Run.regions`. Boolean masks, slices and arrays of positions select rows.
+
+    Parameters
+    ----------
+    columns : mapping of str to array_like, shape (n,)
+        The columns by name, in any order of rows, see Attributes.
+    names : sequence of str
+        The names that the column ``name`` indexes.
+
+    Attributes
+    ----------
+    rank : ndarray of uint32, shape (n,)
+        Task.
+    thread : ndarray of uint16, shape (n,)
+        Thread of the task that began the phase or region, numbered from 0.
+    kind : ndarray of uint8, shape (n,)
+        Index into `KINDS`. 0: a phase of a process, 1: a region of a thread.
+    name : ndarray of uint32, shape (n,)
+        Index into `names`.
+    start : ndarray of int64, shape (n,)
+        Begin: nanoseconds since the origin of the run.
+    duration : ndarray of int64, shape (n,)
+        Nanoseconds to the end. If no end was recorded, to the last record of the process.
+    ended : ndarray of uint8, shape (n,)
+        1: the end was recorded; for the last phase of a process: the process ended in order.
+    names : tuple of str
+        The names that the column ``name`` indexes.
+
+    Raises
+    ------
+    ValueError
+        The columns have different lengths.
+
+    Examples
+    --------
+    One task is in the phase "write" for 5 ms, and 1 ms later in the phase "read" for 3 ms.
+
+    >>> from ensembles.model.regions import RegionTable
+    >>> columns = {
+    ...     "rank": [0, 0],
+    ...     "thread": [0, 0],
+    ...     "kind": [0, 0],
+    ...     "name": [0, 1],
+    ...     "start": [0, 6_000_000],
+    ...     "duration": [5_000_000, 3_000_000],
+    ...     "ended": [1, 1],
+    ... }
+    >>> phases = RegionTable(columns, ["write", "read"])
+    >>> phases
+    RegionTable: 2 phases and regions, 2 names in 1 task
+    >>> phases.named("read").duration / 1e9  # nanoseconds to seconds
+    array([0.003])
+    """
 
     __slots__ = (*COLUMNS, "names")
 
@@ -70,7 +127,7 @@ class RegionTable:
 
     @classmethod
     def empty(cls) -> RegionTable:
-        """No occurrence of anything."""
+        """Make a table without rows."""
         return cls({name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}, ())
 
     @property
@@ -82,23 +139,40 @@ class RegionTable:
         return len(self.rank)
 
     def __getitem__(self, index: Any) -> RegionTable:
-        """The occurrences that a mask, a slice or an array of positions chooses."""
+        """Select rows by a mask, a slice or an array of positions."""
         if isinstance(index, (int, np.integer)):
             index = slice(index, index + 1 or None)
         return RegionTable({name: column[index] for name, column in self.columns.items()}, self.names)
 
     def named(self, *names: str, kind: str | None = None) -> RegionTable:
-        """The occurrences of phases and regions of these names (of one kind)."""
+        """Select the phases and regions with these names.
+
+        Parameters
+        ----------
+        *names : str
+        kind : {"phase", "region"}, optional
+            Select only rows of this kind.
+
+        Returns
+        -------
+        RegionTable
+        """
         wanted = np.array([name in names for name in self.names], bool)
         mask = wanted[self.name] if len(wanted) else np.zeros(len(self), bool)
         return self[mask if kind is None else mask & (self.kind == KINDS.index(kind))]
 
     def spans(self) -> Spans:
-        """When each rank was in any of these."""
+        """Return the times at which each rank was in at least one row."""
         return Spans(self.rank, self.start, self.start + self.duration)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A DataFrame with the same columns; names and kinds are categories."""
+        """Convert to a DataFrame with the same columns.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row per occurrence, times in ns. ``name`` and ``kind`` are categories, ``ended`` is bool.
+        """
         import pandas as pd
 
         frame = pd.DataFrame(self.columns)
@@ -111,24 +185,39 @@ class RegionTable:
         if not len(self):
             return "RegionTable: no phase and no region"
         ranks, names = len(np.unique(self.rank)), len(np.unique(self.name))
-        return f"RegionTable: {len(self):,} phases and regions of {names:,} names in {ranks:,} tasks"
+        return (
+            f"RegionTable: {len(self):,} phases and regions, {count_text(names, 'name')} in "
+            f"{count_text(ranks, 'task')}"
+        )
 
 
 class Spans:
-    """Spans of time of each rank, those that overlap made one.
+    """Spans of time of each rank; overlapping spans are merged.
 
     Parameters
     ----------
-    rank, start, end : ndarray, shape (n,)
-        The end is not part of a span. ns.
+    rank : ndarray of int, shape (n,)
+        Task of each span.
+    start, end : ndarray of int, shape (n,)
+        Limits of each span, ns. The end is excluded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ensembles.model.regions import Spans
+    >>> spans = Spans(np.array([0, 0, 1]), np.array([0, 5, 0]), np.array([8, 10, 4]))
+    >>> spans.joined()
+    (array([0, 1]), array([0, 0]), array([10,  4]))
+    >>> spans.hold(np.array([0, 1]), np.array([9, 9]))
+    array([ True, False])
     """
 
     def __init__(self, rank: np.ndarray, start: np.ndarray, end: np.ndarray) -> None:
         order = np.lexsort((start, rank))
         rank, start, end = rank[order], start[order], end[order]
         self._ranks, group = np.unique(rank, return_inverse=True)
-        # How far spans have reached in their rank so far: of the places of the ends in their order, in which
-        # those of a later rank come after all of an earlier one.
+        # The latest end so far within each rank. Adding len(end) per rank to the position of each end makes
+        # positions of later ranks larger, so that one running maximum serves all ranks.
         sorted_ends = np.sort(end)
         place = np.searchsorted(sorted_ends, end) + group * len(end)
         reach = sorted_ends[np.maximum.accumulate(place) - group * len(end)]
@@ -140,10 +229,22 @@ class Spans:
         self._first = np.searchsorted(group[first], np.arange(len(self._ranks) + 1))
 
     def hold(self, rank: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """Which moments lie in a span of their rank: bool, shape (n,). Quickest where ranks are in order."""
+        """Test which times lie in a span of their rank.
+
+        Parameters
+        ----------
+        rank : ndarray of int, shape (m,)
+            Fastest if equal ranks are contiguous.
+        time : ndarray of int, shape (m,)
+            ns.
+
+        Returns
+        -------
+        ndarray of bool, shape (m,)
+        """
         inside = np.zeros(len(rank), bool)
         edges = np.flatnonzero(np.diff(rank.astype(np.int64))) + 1
-        if len(edges) > len(self._ranks) + 4096:  # in no order: better sorted once
+        if len(edges) > len(self._ranks) + 4096:  # unordered ranks: sort once
             order = np.argsort(rank, kind="stable")
             inside[order] = self.hold(rank[order], time[order])
             return inside
@@ -155,11 +256,17 @@ class Spans:
         return inside
 
     def joined(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rank, start and end of each span, by rank and start."""
+        """Return the merged spans, sorted by rank and start.
+
+        Returns
+        -------
+        rank, start, end : ndarray, shape (number of spans,)
+            Times in ns.
+        """
         return np.repeat(self._ranks, np.diff(self._first)), self._start, self._end
 
     def _of(self, rank: int) -> slice | None:
-        """Where the spans of a rank are; None: it has none."""
+        """Locate the spans of a rank; None: there are none."""
         at = int(np.searchsorted(self._ranks, rank))
         if at == len(self._ranks) or self._ranks[at] != rank:
             return None

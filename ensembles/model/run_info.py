@@ -1,4 +1,4 @@
-"""What is known about a job without a look at its events."""
+"""Properties of a job that need no events."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ _SIMULATED = "ENSIO_SIMULATED_"
 
 
 class RunInfo:
-    """A job: where and how it ran, what was recorded of it, and what may be missing.
+    """A job: where and how it ran, what was recorded, and what may be missing.
+
+    Parameters
+    ----------
+    path : str
+        File or directory that the job was read from.
+    metadata : RunMetadata
 
     Attributes
     ----------
     path : str
-        Where it was read from.
+        File or directory that the job was read from.
     """
 
     def __init__(self, path: str, metadata: RunMetadata) -> None:
@@ -28,83 +34,83 @@ class RunInfo:
 
     @property
     def tasks(self) -> int:
-        """Number of tasks (ranks); ranks in events are below it."""
+        """Number of tasks (ranks). Ranks in events are smaller."""
         return self._metadata.tasks
 
     @property
     def threads(self) -> int:
-        """Number of threads that recorded, of all tasks together."""
+        """Number of threads that recorded calls, summed over tasks."""
         return self._metadata.threads
 
     @property
     def origin_unix_ns(self) -> int:
-        """The run's time 0: ns since 1970-01-01 UTC."""
+        """Time 0 of the run: ns since 1970-01-01 UTC."""
         return self._metadata.origin_unix_ns
 
     @property
     def start(self) -> datetime.datetime:
-        """The run's time 0, in UTC."""
+        """Time 0 of the run, in UTC."""
         epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
         return epoch + datetime.timedelta(microseconds=self.origin_unix_ns // 1000)
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """Traced functions; the events' ``call`` column indexes it. The first is ``unknown``."""
+        """Traced functions, which `Events.call` indexes. The first is ``unknown``."""
         return self._metadata.calls
 
     @property
     def files(self) -> list[str]:
-        """Absolute paths, which the events' ``file`` column indexes. The first is ``""``: none or unknown."""
+        """Absolute paths, which `Events.file` indexes. The first is ``""``: none or unknown."""
         return self._metadata.files
 
     @property
     def processes(self) -> list[Process]:
-        """All processes that were recorded, by rank."""
+        """All recorded processes, by rank."""
         return self._metadata.processes
 
     @property
     def dropped_events(self) -> int:
-        """Completed calls that are not among the events, for want of space or of budget."""
+        """Number of completed calls without an event, because the disk was full or the budget was used up."""
         return sum(process.dropped_events for process in self.processes)
 
     @property
     def dropped_by_reason(self) -> dict[str, int]:
-        """The dropped events by reason (`ensembles.readers.native.losses.WORDS`), the commonest first."""
+        """Dropped events by reason (`ensembles.readers.native.losses.WORDS`), the most frequent first."""
         return self._metadata.dropped_by_reason
 
     @property
     def calls_on_other_paths(self) -> int:
-        """Calls that name a path beyond those that a process keeps: their files are counted together."""
+        """Number of calls on paths beyond those that a process keeps; their files are counted together."""
         return self._metadata.calls_on_other_paths
 
     @property
     def lost_calls(self) -> int:
-        """Those of the dropped events that are not in the summary either."""
+        """Number of dropped events that are missing in the summary too."""
         return sum(process.lost_calls for process in self.processes)
 
     @property
     def has_all_events(self) -> bool:
-        """Whether every call that the summary counts is among the events."""
+        """Whether every call that the summary counts has an event."""
         return self._metadata.has_all_events
 
     @property
     def clock_error_ns(self) -> int:
-        """`clock_error_s` in ns; 0 where it is not known."""
+        """`clock_error_s` in ns; 0 if it is unknown."""
         return round((self.clock_error_s or 0.0) * 1e9)
 
     @property
     def keeps_all_calls(self) -> bool:
-        """Whether every completed call is among the events: phases and ordinals can be told."""
+        """Whether every completed call has an event, so that phases and ordinals can be computed."""
         return self.mode not in ("profile", "tail") and self.dropped_events == 0
 
     @property
     def excluded_calls(self) -> int:
-        """Calls on files that are left out, as far as they were counted."""
+        """Number of calls on excluded files, of those that were counted."""
         return sum(process.excluded_calls for process in self.processes)
 
     @property
     def notes(self) -> list[str]:
-        """What is partial or doubtful about this run, in plain sentences."""
+        """Data-quality warnings: sentences about what is partial or doubtful in this run."""
         return self._metadata.notes
 
     @property
@@ -114,46 +120,50 @@ class RunInfo:
 
     @property
     def clock_error_s(self) -> float | None:
-        """How much times of a node may be off against those of rank 0's, between MPI_Init and MPI_Finalize.
+        """Bound on the clock offset between a node and the node of rank 0, s.
 
-        0.0: there is one node, hence one clock. None: the clocks are not aligned, or it is not known.
+        It holds between MPI_Init and MPI_Finalize. 0.0: one node, hence one clock. None: the clocks are not
+        aligned, or the bound is unknown.
         """
         return self._metadata.clock_error_s
 
     @property
     def mode(self) -> str:
-        """How it was recorded: ``trace`` (every call), ``profile`` (the summary alone), ``tail`` (the
-        summary, and the slowest calls), or ``""`` where that is not known."""
+        """Recording mode; ``""``: unknown.
+
+        ``trace``: an event of every call. ``profile``: the summary only. ``tail``: the summary, and events
+        of the slowest calls.
+        """
         return self._metadata.mode
 
     @property
     def job(self) -> str:
-        """The batch system's name for the job, or ``""``."""
+        """Job id of the batch system, or ``""``."""
         return self._metadata.job
 
     @property
     def user(self) -> str:
-        """Who ran it: a name, or where it has none the number of the user; ``""`` where that is not known."""
+        """Name of the user, or the user id if there is no name; ``""``: unknown."""
         return self._metadata.user
 
     @property
     def mpi_version(self) -> str:
-        """The version of the MPI library, as it tells it itself; ``""``: no MPI, or not known."""
+        """Version of the MPI library, as the library reports it; ``""``: no MPI, or unknown."""
         return self._metadata.mpi
 
     @property
     def libc_version(self) -> str:
-        """The version of the C library, or ``""``."""
+        """Version of the C library, or ``""``."""
         return self._metadata.libc
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables of the first task that bear on I/O (docs/reference/formats/spool.md)."""
+        """Environment variables of the first task that affect I/O (docs/reference/formats/spool.md)."""
         return self._metadata.environment
 
     @property
     def simulated(self) -> str:
-        """On which model, with which faults and seed, if no call was really made; else ``""``."""
+        """Sentence on model, faults and seed of a simulated run; ``""`` for a real run."""
         said = {name: self.environment.get(_SIMULATED + name, "") for name in ("MODEL", "FAULTS", "SEED")}
         if not said["MODEL"]:
             return ""
@@ -162,44 +172,65 @@ class RunInfo:
 
     @property
     def mounts(self) -> dict[str, tuple[Mount, ...]]:
-        """File systems of each node, by its name."""
+        """Mounted file systems of each node, by name of the node."""
         return self._metadata.mounts
 
     @property
     def file_facts(self) -> dict[str, dict[str, str]]:
-        """What is known about files beside their paths, such as MPI's hints (``hint.*``), by path."""
+        """Further properties of files by path, for example MPI-IO hints (``hint.*``)."""
         return self._metadata.file_facts
 
     def filesystem_of(self, path: str) -> Mount | None:
-        """The file system on which a file lies; None: not known.
+        """Return the file system of a file.
 
-        Nodes may have different mounts at one path: the first node that recorded its mounts answers.
+        Nodes may have different mounts at one path. The first node that recorded its mounts decides.
+
+        Parameters
+        ----------
+        path : str
+            Absolute path.
+
+        Returns
+        -------
+        Mount or None
+            None: unknown.
         """
         point = self.file_facts.get(path, {}).get("mount")
         for table in self.mounts.values():
-            # Of those at one point the last hides the others.
+            # The last mount at a mount point hides the earlier ones.
             found = [mount for mount in table if (mount.point == point if point else mount.holds(path))]
             if found:
                 return max(reversed(found), key=lambda mount: len(mount.point))
         return None
 
     def striping_of(self, path: str) -> Striping | None:
-        """How Lustre stripes a file; None: it does not lie on Lustre, or its layout cannot be read."""
+        """Return the Lustre striping of a file.
+
+        Parameters
+        ----------
+        path : str
+            Absolute path.
+
+        Returns
+        -------
+        Striping or None
+            None: the file is not on Lustre, or its layout is unknown.
+        """
         layout = self.file_facts.get(path, {}).get("lustre.lov")
         return decode_layout(layout) if layout else None
 
     @property
     def program(self) -> str:
-        """The program of the first task, an absolute path, or ``""``."""
+        """Absolute path of the program of the first task, or ``""``."""
         return next((process.program for process in self._by_weight() if process.program), "")
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The arguments of the first task's program."""
+        """Arguments of the program of the first task; the first is its name."""
         return next((process.command for process in self._by_weight() if process.command), ())
 
     def _by_weight(self) -> list[Process]:
-        """Processes, those with a rank and with recorded calls first."""
+        # Processes with a rank and with recorded calls come first.
         return sorted(self.processes, key=lambda process: (process.rank < 0, process.threads == 0))
 
     def __repr__(self) -> str:

@@ -1,15 +1,30 @@
-"""Text from outside (names of files, programs, hosts), made harmless for a terminal."""
+"""Escape text from outside (names of files, programs, hosts) for output on a terminal."""
 
 from __future__ import annotations
 
 _BYTES = range(0xDC80, 0xDD00)
-"""What Python makes of the bytes 0x80 to 0xff in a name that is no UTF-8."""
+"""Code points to which Python decodes the bytes 0x80 to 0xff of a name that is not UTF-8."""
 
 
 def sanitize_text(text: str) -> str:
-    r"""The text with what cannot be printed escaped: a line end as ``\n``, Escape as ``\x1b``.
+    r"""Escape the unprintable characters of a text.
 
-    Letters of all languages stay. It is for people: a backslash is not escaped, so there is no way back.
+    Letters of all languages are kept. Backslashes are not escaped, so that the result cannot be decoded.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+        The text with a line end as ``\n``, Escape as ``\x1b``, and so on.
+
+    Examples
+    --------
+    >>> from ensembles.model.sanitize_text import sanitize_text
+    >>> print(sanitize_text("run\x1b[2J of Müller"))
+    run\x1b[2J of Müller
     """
     return text if text.isprintable() else "".join(map(_printable, text))
 

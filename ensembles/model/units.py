@@ -1,15 +1,22 @@
-"""Numbers with units, and short lists of sentences, for people."""
+"""Numbers with units, and shortened lists of sentences, as text for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-"""Units of bytes, each 1024 times the one before."""
+"""Units of bytes; each is 1024 times the one before it."""
 
 
 def bytes_text(count: float) -> str:
-    """Bytes with a binary unit: ``512 B``, ``1.00 MiB``."""
+    """Format a number of bytes to three digits with a binary unit.
+
+    Examples
+    --------
+    >>> from ensembles.model.units import bytes_text
+    >>> bytes_text(512), bytes_text(1.5 * 2**20)
+    ('512 B', '1.50 MiB')
+    """
     if abs(count) < 1024:
         return f"{count:.0f} B"
     power = 0
@@ -20,7 +27,14 @@ def bytes_text(count: float) -> str:
 
 
 def size_text(count: int) -> str:
-    """Bytes, in the largest binary unit that tells them exactly: ``1 MiB``, ``1000 B``."""
+    """Format a number of bytes exactly, in the largest binary unit that has an integer value.
+
+    Examples
+    --------
+    >>> from ensembles.model.units import size_text
+    >>> size_text(2**20), size_text(1000)
+    ('1 MiB', '1000 B')
+    """
     power = 0
     while count and count % 1024 == 0 and power < len(BINARY_UNITS) - 1:
         count //= 1024
@@ -29,7 +43,14 @@ def size_text(count: int) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Seconds with a unit that suits them: ``1.25 ms``, ``3.4 s``, ``1 h 02 min``."""
+    """Format a time in seconds to three digits with a unit from ns to h.
+
+    Examples
+    --------
+    >>> from ensembles.model.units import seconds_text
+    >>> seconds_text(0.00125), seconds_text(3.4), seconds_text(3720)
+    ('1.25 ms', '3.40 s', '1 h 02 min')
+    """
     size = abs(seconds)
     if size >= 3600:
         hours, minutes = divmod(round(seconds / 60), 60)
@@ -44,7 +65,14 @@ def seconds_text(seconds: float) -> str:
 
 
 def count_text(count: int, noun: str) -> str:
-    """A number of things: ``1 task``, ``10,240 tasks``."""
+    """Format a count with its noun, in the plural if the count is not 1.
+
+    Examples
+    --------
+    >>> from ensembles.model.units import count_text
+    >>> count_text(1, "task"), count_text(10240, "task")
+    ('1 task', '10,240 tasks')
+    """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -55,7 +83,25 @@ def _three_digits(value: float) -> str:
 
 
 def few(sentences: Sequence[str], what: str) -> list[str]:
-    """The first sentences, and how many more there are."""
+    """Shorten a list to two sentences and the number of the others.
+
+    Parameters
+    ----------
+    sentences : sequence of str
+        Three or fewer are kept as they are.
+    what : str
+        Noun for the sentences, in the plural.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from ensembles.model.units import few
+    >>> few(["a", "b", "c", "d"], "notes")
+    ['a', 'b', '2 more notes']
+    """
     if len(sentences) <= 3:
         return list(sentences)
     return [*sentences[:2], f"{len(sentences) - 2} more {what}"]

@@ -1,5 +1,4 @@
-"""Cuts the chunks of a run so that all calls of a rank are in one chunk: what is counted within a rank, such
-as ordinals, can be computed then."""
+"""Chunks of whole ranks, for quantities that are counted within a rank, such as ordinals."""
 
 from __future__ import annotations
 
@@ -15,18 +14,23 @@ Compute = Callable[[Events], Events]
 def chunks_by_rank(
     chunks: Iterator[Events], most_events: int, whole: Compute, partial: Callable[[], Compute]
 ) -> Iterator[Events]:
-    """What functions make of all calls of one or more ranks at a time.
+    """Apply functions to all calls of one or more ranks at a time.
 
     Parameters
     ----------
     chunks : iterator of Events
         In the order of ranks.
     most_events : int
-        So many events of a rank are held at once.
+        Largest number of events of a rank that are held at once.
     whole : callable
-        Is given all calls of some ranks.
+        Function of all calls of some ranks.
     partial : callable
-        Makes a function that is given the calls of one rank with more events than that, chunk by chunk.
+        Makes a function for a rank with more events: it is called with the chunks of this rank, in order.
+
+    Yields
+    ------
+    Events
+        Results of `whole`, and of the functions that `partial` made, in the order of ranks.
     """
     current = -1
     held: list[Events] = []

@@ -1,4 +1,4 @@
-"""What a pass over the events of a run found damaged or without a name."""
+"""Damage report: the damaged and unnamed events that a pass over a run found."""
 
 from __future__ import annotations
 
@@ -11,16 +11,24 @@ from ensembles.model.units import few
 
 @dataclass(slots=True)
 class DamageReport:
-    """Counts that can be merged.
+    """Counts of damaged events; reports of parts of a run can be merged.
 
     Attributes
     ----------
     damaged : dict of str to int
-        Path of a spool → events with impossible times or amounts of data in it, which are left out.
+        By path of a spool: events with impossible times or sizes, which are left out.
     lost : dict of str to int
-        Path of a job file → events in damaged blocks.
+        By path of a job file: events in damaged blocks.
     unknown_calls, unknown_files : int
         Events whose call or file number has no name.
+
+    Examples
+    --------
+    >>> from ensembles.passes.damage import DamageReport
+    >>> report = DamageReport(unknown_calls=2)
+    >>> report.merge(DamageReport(unknown_calls=3))
+    >>> report.sentences
+    ['5 calls are of functions without a name in the call tables']
     """
 
     damaged: dict[str, int] = field(default_factory=dict)
@@ -29,7 +37,7 @@ class DamageReport:
     unknown_files: int = 0
 
     def merge(self, other: DamageReport) -> None:
-        """Add those that another pass, over other events, found."""
+        """Add the report of a pass over other events."""
         _add(self.damaged, other.damaged)
         _add(self.lost, other.lost)
         self.unknown_calls += other.unknown_calls
@@ -37,7 +45,7 @@ class DamageReport:
 
     @property
     def sentences(self) -> list[str]:
-        """What is to be said of them."""
+        """The notes of a run that describe the damage, one sentence each."""
         notes = []
         for path, count in self.damaged.items():
             events = "1 event is" if count == 1 else f"{count} events are"
@@ -48,9 +56,9 @@ class DamageReport:
             notes.append(f"{os.path.basename(path)} is damaged: {count} events in it cannot be read")
         found = few(notes, "spools have events with impossible times or sizes")
         if self.unknown_calls:
-            found.append(f"{self.unknown_calls} calls are of functions that no table of calls names")
+            found.append(f"{self.unknown_calls} calls are of functions without a name in the call tables")
         if self.unknown_files:
-            found.append(f"{self.unknown_files} calls are on files that no spool names")
+            found.append(f"{self.unknown_files} calls are on files without a name in the spools")
         return found
 
 

@@ -1,7 +1,7 @@
-"""The workers of a Dask cluster make passes over a run (`ensembles.passes.executors`).
+"""Passes over a run by the workers of a Dask cluster (`ensembles.passes.executors`).
 
-Dask gives a part whose worker dies to another worker, and makes lost results again. Scheduler and workers
-must be able to import ensio, and workers see the run under the same path.
+If a worker dies, Dask gives its part to another worker and recomputes lost results. The scheduler and the
+workers must be able to import ensio, and the workers must see the run under the same path.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 AT_ONCE = 8
-"""Summaries that one task merges: the tree of merges has this many branches at each place."""
+"""Summaries that one Dask task merges: the number of branches at each node of the tree of merges."""
 
 PATIENCE_S = 60.0
-"""So long a cluster may have no worker before an answer is given up."""
+"""Time in seconds without any worker after which a pass fails."""
 
 _LOOK_S = 1.0
 
 
 class DaskExecutor:
-    """The workers of a Dask cluster make passes.
+    """An executor that makes passes by the workers of a Dask cluster.
 
     Parameters
     ----------
     address : str
-        Of the scheduler, such as ``tcp://10.0.0.1:8786``.
+        Address of the scheduler, such as ``tcp://10.0.0.1:8786``.
     patience_s : float
-        So long there may be no worker at all.
+        Time in seconds to wait while the cluster has no worker.
 
     Raises
     ------
     EnsioError
-        Dask is not installed, or no scheduler answers there.
+        Dask is not installed, or no scheduler answers at the address.
     """
 
     def __init__(self, address: str, patience_s: float = PATIENCE_S) -> None:
@@ -53,20 +53,23 @@ class DaskExecutor:
         self._client = _client(address)
 
     def summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
-        """As `ensembles.passes.executors.Executor` says."""
+        """Make a pass over a run (`ensembles.passes.executors.Executor.summarize`)."""
         with self._explained(spec.path), self._client.as_current():
             workers = self._workers()
             spans = run.spans_of_ranks(PARTS_EACH * sum(worker["nthreads"] for worker in workers.values()))
             if not spans:
                 return spec.new_group(run)
-            # Workers watch over their memory themselves, that of all their threads together.
+            # Dask workers limit the memory of all their threads together themselves.
             whole, damage = self._result(self._started(spec.unwatched(), spans), spec.path)
-        run.note_flaws(damage)
+        run.note_damage(damage)
         return whole
 
     def _started(self, spec: PassSpec, spans: Sequence[tuple[int, int]]) -> Future:
-        """The whole pass as one graph: submitted one by one, parts that are done could be forgotten before
-        what is made of them is known. Nothing is scattered, for that would be lost with its worker."""
+        """Submit the whole pass as one graph.
+
+        If parts were submitted one by one, Dask could forget results before it knew what depends on them.
+        Nothing is scattered, as scattered data are lost with their worker.
+        """
         from dask import delayed
 
         shared = delayed(spec, traverse=False, pure=False)
@@ -80,7 +83,7 @@ class DaskExecutor:
         return self._client.compute(parts[0])
 
     def _result(self, future: Future, path: str) -> Any:
-        """What the cluster made; as long as it has workers, it is waited for."""
+        """Wait for the result as long as the cluster has workers."""
         from distributed import TimeoutError as NotYet
         from distributed import wait
 
@@ -99,25 +102,25 @@ class DaskExecutor:
             elif time.monotonic() - without_since > self._patience_s:
                 future.cancel()
                 raise EnsioError(
-                    f"the cluster at {self.address} has no worker any more, and {path} is not read to its "
-                    "end: there is no answer; start workers, and run it again"
+                    f"the Dask cluster at {self.address} has no worker left, and {path} is not read to its "
+                    "end: start workers and run the command again"
                 )
 
     def _workers(self) -> dict[str, Any]:
-        """What the scheduler knows of its workers, once there is one."""
+        """Return the scheduler's table of workers, once there is at least one."""
         from distributed import TimeoutError as NotYet
 
         try:
             self._client.wait_for_workers(1, timeout=self._patience_s)
         except NotYet:
             raise EnsioError(
-                f"the cluster at {self.address} has no worker: start some (dask worker {self.address})"
+                f"the Dask cluster at {self.address} has no worker: start some (dask worker {self.address})"
             ) from None
         return self._client.scheduler_info(n_workers=-1)["workers"]
 
     @contextmanager
     def _explained(self, path: str) -> Iterator[None]:
-        """Whatever Dask complains about in one sentence."""
+        """Turn Dask's exceptions into an `EnsioError` of one sentence."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
         from distributed.comm import CommClosedError
@@ -127,17 +130,18 @@ class DaskExecutor:
         except KilledWorker as error:
             raise EnsioError(
                 f"several workers of {self.address} ended while they read the same part of {path} (killed, "
-                "or out of memory): there is no answer; give each more memory"
+                "or out of memory): give each worker more memory"
             ) from error
         except (ImportError, RuntimeError) as error:
             raise EnsioError(
-                f"the cluster at {self.address} cannot load what it is to do: install the same ensio for its "
-                f"scheduler and workers ({str(error).splitlines()[0]})"
+                f"the Dask cluster at {self.address} cannot import ensio's code: install the same version of "
+                f"ensio for its scheduler and workers ({str(error).splitlines()[0]})"
             ) from error
         except (CancelledError, FutureCancelledError, CommClosedError, OSError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise EnsioError(
-                f"the cluster at {self.address} was lost before {path} was read to its end: there is no "
-                f"answer ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
+                f"the connection to the Dask cluster at {self.address} was lost before {path} was read to "
+                f"its end: run the command again ({reason})"
             ) from error
 
 
@@ -147,12 +151,12 @@ def _client(address: str) -> Client:
         from distributed import Client
     except ImportError as error:
         raise EnsioError(
-            'a scheduler takes Dask, which is not installed: pip install "ensio[dask]", here and there'
+            'Dask is not installed: pip install "ensio[dask]" here and on the machines of the cluster'
         ) from error
     try:
         return Client(address, set_as_default=False)
     except (OSError, ValueError, ImportError) as error:
         raise EnsioError(
-            f"no Dask scheduler answers at {address}: start one (dask scheduler), and give the address "
-            "that it prints"
+            f"no Dask scheduler answers at {address}: start one (dask scheduler) and give the address that "
+            "it prints"
         ) from error

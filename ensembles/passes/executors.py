@@ -1,8 +1,8 @@
-"""Executors make passes: threads of this process, other processes, or a Dask cluster (`.dask`).
+"""Executors of passes: threads of this process, other processes, or a Dask cluster (`.dask`).
 
-A run is divided into spans of ranks, so that all calls of a thread, and all that are counted by ordinals,
-come to one worker. Groups of summaries are merged in the order of ranks: counts are equal to the last bit,
-whatever the executor, and sums of real numbers to rounding.
+A run is divided into spans of ranks, so that one worker gets all calls of a thread, and all calls that are
+counted by ordinals. Groups of summaries are merged in the order of ranks. Results do not depend on the
+executor: counts are equal to the last bit, and sums of real numbers to rounding.
 """
 
 from __future__ import annotations
@@ -27,35 +27,48 @@ from ensembles.passes.summary import ANY_ORDER
 THREADS = min(4, len(os.sched_getaffinity(0)))
 
 _FEW_EVENTS = 1 << 18
-"""Threads are not worthwhile for fewer."""
+"""Runs with fewer events are read by one thread, as starting others would take longer."""
 
 
 class Executor(Protocol):
-    """Makes passes."""
+    """An object that makes passes over runs."""
 
     def summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
-        """The summaries of the whole run.
+        """Make a pass over a run.
+
+        Parameters
+        ----------
+        run : PassRun
+            The run, open in this process.
+        spec : PassSpec
+            The summaries to fill, and what they need.
+
+        Returns
+        -------
+        SummaryGroup
+            The summaries of the whole run; there are no partial results.
 
         Raises
         ------
         EnsioError
-            The run cannot be read any more, or a worker ended before it was done: there is no summary then.
+            The run cannot be read any more, a worker ended early, or memory exceeds the budget.
         """
 
 
 class ThreadExecutor:
-    """Threads of this process make passes.
+    """An executor that makes passes by threads of this process.
 
     Parameters
     ----------
     threads : int
+        Number of threads. Default: one for each processor that this process may use, at most 4.
     """
 
     def __init__(self, threads: int = THREADS) -> None:
         self.threads = threads
 
     def summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
-        """As `Executor` says."""
+        """Make a pass over a run (`Executor.summarize`)."""
         if self.threads < 2 or run.most_events < _FEW_EVENTS:
             return spec.summarize(run)
         if spec.requires is ANY_ORDER:
@@ -68,31 +81,32 @@ class ThreadExecutor:
             return _merged(run, spec, pool.map(spec.summarize_ranks, repeat(run), spans))
 
     def _merged_parts(self, run: PassRun, spec: PassSpec, parts: list[Iterator[Events]]) -> SummaryGroup:
-        """The summaries of parts that need not be whole ranks, which are quicker to read."""
+        """Make a pass over parts that need not be whole ranks, which are faster to read."""
         if len(parts) == 1:
             return spec.summarize(run, _read_ahead(parts[0]))
         with ThreadPoolExecutor(self.threads) as pool:
             groups = pool.map(spec.summarize, repeat(run), parts)
-            # Reading a part to its end notes what was found damaged.
+            # Reading a part to its end already notes the damage that was found.
             return _merged(run, spec, ((group, DamageReport()) for group in groups))
 
 
 def _read_ahead(chunks: Iterator[Events]) -> Iterator[Events]:
-    """The same chunks, each of which is read by another thread while the one before it is worked on."""
+    """Read each chunk in another thread, while the chunk before it is processed."""
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, chunks, None)
         while (chunk := coming.result()) is not None:
             coming = pool.submit(next, chunks, None)
             yield chunk
-            del chunk  # so that the memory of its columns can take a later one
+            del chunk  # so that its memory can be reused for a later one
 
 
 class ProcessExecutor:
-    """Processes on this machine make passes; they are started when they are first needed.
+    """An executor that makes passes by processes on this machine, started for the first pass.
 
     Parameters
     ----------
     count : int
+        Number of processes.
     """
 
     def __init__(self, count: int) -> None:
@@ -100,7 +114,7 @@ class ProcessExecutor:
         self._pool: ProcessPoolExecutor | None = None
 
     def summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
-        """As `Executor` says."""
+        """Make a pass over a run (`Executor.summarize`)."""
         spans = run.spans_of_ranks(self.count * PARTS_EACH)
         spec = spec.for_processes(self.count + 1)
         try:
@@ -108,13 +122,13 @@ class ProcessExecutor:
         except BrokenProcessPool as error:
             self._pool = None
             raise EnsioError(
-                f"a worker process ended before it was done with {spec.path} (killed, or out of memory): "
-                "there is no answer; run it again, perhaps with fewer --workers"
+                f"a worker process ended before it had read its part of {spec.path} (killed, or out of "
+                "memory): run the command again with fewer --workers or more memory"
             ) from error
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            # Not fork: this process may have threads, and a lock of theirs would never be given back.
+            # Not fork: this process may have threads, whose locks would stay locked in a forked child.
             context = get_context("forkserver")
             context.set_forkserver_preload(["ensembles.run.open", "ensembles.run.selection"])
             self._pool = ProcessPoolExecutor(self.count, context, _end_with_parent)
@@ -122,7 +136,7 @@ class ProcessExecutor:
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
+    """End this worker when its parent ends, even if the parent was killed and cannot say so."""
 
     def wait() -> None:
         parent = parent_process()
@@ -134,20 +148,41 @@ def _end_with_parent() -> None:
 
 
 def _merged(run: PassRun, spec: PassSpec, partials: Iterable[Partial]) -> SummaryGroup:
-    """Merge what spans of ranks gave, in their order, and note what was found damaged."""
+    """Merge the results of spans of ranks, in their order, and note the damage."""
     rest = iter(partials)
     whole, damage = next(rest, None) or (spec.new_group(run), DamageReport())
     for group, found in rest:
         whole.merge(group)
         damage.merge(found)
         spec.budget.check(spec.path)
-    run.note_flaws(damage)
+    run.note_damage(damage)
     return whole
 
 
 def executor_for(wanted: int | str | Executor | None) -> Executor:
-    """The executor that is meant: a number of processes, the address of a Dask scheduler, or None for the
-    threads of this process."""
+    """Choose an executor.
+
+    Parameters
+    ----------
+    wanted : int, str, Executor or None
+        A number of processes (1: one thread of this process), the address of a Dask scheduler, an executor,
+        or None for threads of this process.
+
+    Returns
+    -------
+    Executor
+
+    Raises
+    ------
+    EnsioError
+        Dask is not installed, or no scheduler answers at the address.
+
+    Examples
+    --------
+    >>> from ensembles.passes.executors import executor_for
+    >>> type(executor_for(None)).__name__, type(executor_for(4)).__name__
+    ('ThreadExecutor', 'ProcessExecutor')
+    """
     if wanted is None:
         return ThreadExecutor()
     if wanted == 1:

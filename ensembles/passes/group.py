@@ -1,4 +1,4 @@
-"""Several summaries that are filled in one pass."""
+"""Groups of summaries that are filled in one pass."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from ensembles.passes.summary import ANY_ORDER, BY_RANK, Summary
 
 @dataclass(frozen=True)
 class SummaryRequest:
-    """A summary that is wanted of a run.
+    """A request for a summary of a run.
 
     Attributes
     ----------
     make : callable
-        Run → an empty summary. Worker processes get it pickled: a class or function of a module, or a partial
-        of one.
+        Makes an empty summary, given the run. It is a class or function of a module, or a partial of one, as
+        worker processes get it pickled. `ensembles.passes.summary.ignoring_run` wraps functions without
+        arguments.
     columns : tuple of str or None
-        Columns of events that the summary needs; None: those that it names itself.
+        Columns of events that the summary needs. None: its attribute ``columns``.
     """
 
     make: Callable[[Any], Summary]
@@ -31,22 +32,25 @@ class SummaryRequest:
 
 
 class SummaryGroup:
-    """Summaries by name. All are filled with the same events, each as it requires.
+    """Summaries by name, filled with the same events; each gets the chunks that it requires.
 
     Parameters
     ----------
     requests : mapping of str to SummaryRequest
+        The summaries to make.
     run : Run
+        Argument of their `SummaryRequest.make`.
 
     Attributes
     ----------
     summaries : dict of str to Summary
+        The summaries; ``group[name]`` is one of them.
     columns : set of str or None
-        Columns of events that they need; None: all.
+        Columns of events that any of them needs; None: all.
     requires : Requirement
-        The strictest of theirs.
+        The strictest of their requirements.
     left_out_ranks : int
-        Ranks with more events than may be held at once: summaries that require `BY_RANK` are without them.
+        Number of ranks with more events than may be held at once. Summaries that require `BY_RANK` lack them.
     """
 
     def __init__(self, requests: Mapping[str, SummaryRequest], run: Any) -> None:
@@ -64,13 +68,14 @@ class SummaryGroup:
         return self.summaries[name]
 
     def fill(self, chunks: Iterator[Events], budget: Budget, path: str) -> None:
-        """Add the events of a part of the run.
+        """Add the events of a part of the run to all summaries, and finalize these.
 
         Parameters
         ----------
         chunks : iterator of Events
             In the order of ranks, unless `requires` is `ANY_ORDER`.
         budget : Budget
+            Memory that the pass may take.
         path : str
             Path of the run, for messages.
 
@@ -96,21 +101,24 @@ class SummaryGroup:
             summary.finalize()
 
     def merge(self, other: SummaryGroup) -> None:
-        """Add what a group of the same requests holds of higher ranks."""
+        """Add the contents of a group with the same requests, filled from higher ranks."""
         self.left_out_ranks += other.left_out_ranks
         for name, summary in self.summaries.items():
             summary.merge(other.summaries[name])
 
 
 def _union(columns: Iterable[tuple[str, ...] | None]) -> set[str] | None:
-    """All these columns; None stands for all that there are."""
+    """Unite sets of columns; None stands for all columns."""
     every = list(columns)
     return None if None in every else {name for each in every if each is not None for name in each}
 
 
 class _Stream:
-    """Chunks for several summaries. Most are given each chunk as it comes; those that prepare their chunks
-    read the stream themselves, and a chunk is held until all of these have read it."""
+    """A stream of chunks for several summaries.
+
+    Most summaries get each chunk when it is read. Those that prepare their chunks read the stream themselves;
+    a chunk is held until all of these have read it.
+    """
 
     def __init__(self, chunks: Iterator[Events], waiting: deque[Events] | None = None) -> None:
         self.waiting: deque[Events] = deque() if waiting is None else waiting
@@ -119,7 +127,7 @@ class _Stream:
         self._readers: list[deque[Events]] = []
 
     def step(self) -> bool:
-        """Read a chunk; False: there are no more."""
+        """Read the next chunk; return False at the end."""
         chunk = next(self._chunks, None)
         if chunk is None:
             return False
@@ -130,7 +138,7 @@ class _Stream:
         return True
 
     def reader(self) -> tuple[deque[Events], Iterator[Events]]:
-        """The chunks once more, and those of them that were read and wait for this reader."""
+        """Return a queue of the chunks that wait for a new reader, and the iterator over its chunks."""
         waiting: deque[Events] = deque()
         self._readers.append(waiting)
 
@@ -144,7 +152,7 @@ class _Stream:
         return waiting, read()
 
     def give_to(self, summary: Summary, budget: Budget, path: str) -> list[_Prepared]:
-        """Let a summary have the chunks; one that prepares them has to be stepped."""
+        """Register a summary. If it prepares its chunks, return the object that steps it."""
         waiting, chunks = self.reader()
         pieces = summary.prepare_chunks(chunks, budget, path)
         if pieces is not chunks:
@@ -156,14 +164,14 @@ class _Stream:
 
 @dataclass(eq=False)
 class _Prepared:
-    """A summary that prepares its chunks."""
+    """A summary that prepares its chunks, with the iterator over the prepared ones."""
 
     summary: Summary
     pieces: Iterator[Events]
     waiting: deque[Events]
 
     def step(self) -> bool:
-        """Add what it makes of the next chunks; False: there are no more."""
+        """Add the next prepared chunk; return False at the end."""
         piece = next(self.pieces, None)
         if piece is not None:
             self.summary.add(piece)
@@ -171,8 +179,10 @@ class _Prepared:
 
 
 def _read_all(readers: list[_Prepared | _Stream]) -> None:
-    """Step the reader that is furthest behind, so that few chunks are held, until all have read everything.
-    Of readers that are equally far, the first goes on."""
+    """Step the readers until all have read everything.
+
+    The reader that is furthest behind goes next, so that few chunks are held; of equals the first.
+    """
     while readers:
         reader = max(readers, key=lambda each: len(each.waiting))
         if not reader.step():

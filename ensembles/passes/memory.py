@@ -1,4 +1,4 @@
-"""How much memory a pass may take: ``--memory``, and what follows from it."""
+"""Memory budget of a pass: ``--memory``, and the sizes that follow from it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from ensembles.model.events import Events
 
 SHARE = 4
-"""Without ``--memory``, one part in so many of the machine's memory may be taken."""
+"""Without ``--memory``, the budget is the memory of the machine divided by this number."""
 
 LEAST_BYTES = 1 << 28
-"""Nobody has to make do with less who did not say so: Python, NumPy and the pictures take half of it."""
+"""Smallest default budget in bytes: Python, NumPy and the pictures take half of it."""
 
 _BYTES_PER_CHUNK_EVENT = 1 << 12
 _BYTES_PER_HELD_EVENT = 240
@@ -30,19 +30,28 @@ _LEAST_CHUNK_EVENTS = 1 << 14
 _UNLIMITED = 1 << 60
 
 _CHECKED_EVENTS = 1 << 17
-"""Events between two checks of the memory: asking the kernel takes as long as counting some thousands."""
+"""Events between two checks of the memory: a check takes as long as counting some thousands of events."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Memory that a pass over a run may take.
+    """The memory that a pass over a run may take.
 
     Attributes
     ----------
     memory_bytes : int
-        Of a process, everything in it counted.
+        Resident memory of a process, everything in it included.
     watched : bool
-        Whether `check` looks at what the process takes. Not in workers of which others keep the memory.
+        Whether `check` looks at the memory of the process. False in workers whose memory Dask limits.
+
+    Examples
+    --------
+    >>> from ensembles.passes.memory import Budget
+    >>> budget = Budget(1 << 30)
+    >>> budget.chunk_events, budget.held_events
+    (32768, 4473924)
+    >>> budget.shared_by(4).memory_bytes == 1 << 28
+    True
     """
 
     memory_bytes: int
@@ -50,98 +59,105 @@ class Budget:
 
     @classmethod
     def default(cls) -> Budget:
-        """A quarter of the machine, or of what its control group leaves."""
+        """Return a quarter of the memory of the machine or of its control group."""
         return cls(max(machine_memory_bytes() // SHARE, LEAST_BYTES))
 
     @property
     def chunk_events(self) -> int:
-        """Events that are worked on at a time: few enough for their columns to stay in the cache."""
+        """Number of events in a chunk: few enough for their columns to stay in the processor's cache."""
         wanted = self.memory_bytes // _BYTES_PER_CHUNK_EVENT
         return max(_LEAST_CHUNK_EVENTS, min(wanted, _MOST_CHUNK_EVENTS))
 
     @property
     def held_events(self) -> int:
-        """Events of which all columns may be held at once, with what sorting them takes."""
+        """Number of events whose columns may all be held and sorted in memory."""
         return self.memory_bytes // _BYTES_PER_HELD_EVENT
 
     def shared_by(self, processes: int) -> Budget:
-        """What each of several processes may take."""
+        """Divide the budget between several processes."""
         return replace(self, memory_bytes=self.memory_bytes // processes)
 
     def unwatched(self) -> Budget:
-        """The same, where others keep the memory."""
+        """Return the same budget with `check` switched off."""
         return replace(self, watched=False)
 
     def check(self, path: str) -> None:
-        """Stop a pass over a run that takes more than it may.
+        """Stop a pass that takes more memory than the budget.
+
+        Parameters
+        ----------
+        path : str
+            Path of the run, for the message.
 
         Raises
         ------
         EnsioError
-            The process takes more.
+            The resident memory of the process exceeds the budget.
         """
         if self.watched and resident_bytes() > self.memory_bytes:
             raise self.exceeded(path)
 
     def check_events(self, path: str, events: int, what: str) -> None:
-        """Refuse to hold more events at once than fit.
+        """Refuse to hold more events at once than fit into the budget.
 
         Parameters
         ----------
         path : str
+            Path of the run, for the message.
         events : int
+            Number of events.
         what : str
-            What they are, as in "all calls of two tasks".
+            Name of these events in the message, such as "all calls of two tasks".
 
         Raises
         ------
         EnsioError
-            They do not fit.
+            There are more than `held_events`.
         """
         if events > self.held_events:
             from ensembles.model.units import bytes_text
 
             need = bytes_text(2 * events * _BYTES_PER_HELD_EVENT)
             raise EnsioError(
-                f"{path}: {what}, at least {events:,}, have to be in memory at once and do not fit into "
+                f"{path}: {what}, at least {events:,}, must be in memory at once and do not fit into "
                 f"{bytes_text(self.memory_bytes)}: give more memory (--memory), such as {need}"
             )
 
     def exceeded(self, path: str) -> EnsioError:
-        """That a pass over a run takes more than it may."""
+        """Make the error of a pass that exceeds the budget."""
         from ensembles.model.units import bytes_text
 
         return EnsioError(
-            f"{path}: this takes more memory than the {bytes_text(self.memory_bytes)} that a process may "
-            "take (--memory): give more, or choose fewer calls with the filters"
+            f"{path}: the analysis takes more memory than the {bytes_text(self.memory_bytes)} that a process "
+            "may take (--memory): give more memory, or select fewer calls with filters"
         )
 
 
 def watched(chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Events]:
-    """The same chunks; now and then `Budget.check` is asked, between two of them."""
+    """Pass chunks on, and check the memory budget between two of them now and then."""
     unchecked = 0
     for chunk in chunks:
         unchecked += len(chunk)
         yield chunk
-        del chunk  # so that the memory of its columns can take the next one
+        del chunk  # so that its memory can be reused for the next one
         if unchecked >= _CHECKED_EVENTS:
             budget.check(path)
             unchecked = 0
 
 
 def resident_bytes() -> int:
-    """Memory that this process takes."""
+    """Return the resident memory of this process in bytes."""
     with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def held_elsewhere(columns: dict[str, np.ndarray]) -> bool:
-    """Whether one of these columns, or a view of one, is held outside of this dictionary."""
+    """Tell whether one of these columns, or a view of one, is referenced outside of this dictionary."""
     return any(holders != _ONLY_HERE for holders in _holders(columns))
 
 
 def _holders(columns: dict[str, np.ndarray]) -> list[int]:
-    """How many references there are to each column; a view of one is a reference to it."""
+    """Count the references to each column; a view of a column is a reference to it."""
     return [sys.getrefcount(column) for column in columns.values()]
 
 
@@ -149,12 +165,17 @@ _ONLY_HERE = _holders({"one": np.empty(1)})[0]
 
 
 def machine_memory_bytes(proc: str = "/proc", groups: str = "/sys/fs/cgroup") -> int:
-    """Memory of the machine, or what the control groups of this process leave of it.
+    """Return the memory of the machine, or the lowest limit of this process's control groups.
 
     Parameters
     ----------
     proc, groups : str
-        Where the kernel tells about processes and control groups.
+        Mount points of the kernel's file systems for processes and control groups.
+
+    Returns
+    -------
+    int
+        Bytes.
     """
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limits = [total]
@@ -170,8 +191,10 @@ def machine_memory_bytes(proc: str = "/proc", groups: str = "/sys/fs/cgroup") ->
 
 
 def _limits(top: Path, place: str, name: str) -> list[int]:
-    """The limits of a control group and of those around it. In a container the path may be that of the host:
-    then the group at the top is ours."""
+    """Read the limits of a control group and of those around it.
+
+    In a container, `place` may be a path of the host; then the group at the top is that of this process.
+    """
     folder = top / place.lstrip("/")
     found = []
     for group in (folder, *folder.parents):

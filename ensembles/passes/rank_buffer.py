@@ -1,4 +1,4 @@
-"""Puts all calls of a rank into one chunk, in memory that is used again and again."""
+"""Rank buffer: chunks that hold all calls of each of their ranks, in memory that is reused."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.passes.memory import held_elsewhere
 
 ENOUGH = 1 << 15
-"""Events that are given at a time, or a few more: fewer would cost more calls, and more would not stay in the
-processor's cache."""
+"""Least number of events in a chunk, unless it is the last: fewer cost more Python calls, and many more would
+not stay in the processor's cache."""
 
 
 class RankBuffer:
-    """Gives the events of chunks again, so that all events of a rank are given at once.
+    """Turns chunks into chunks of whole ranks.
 
     Parameters
     ----------
     names : iterable of str
-        Columns that the given events have; ``rank`` and ``start`` they have anyway.
+        Columns of the resulting chunks; ``rank`` and ``start`` are always among them.
     most_events : int
-        Ranks with more are left out.
+        Ranks with more events are left out.
 
     Attributes
     ----------
     left_out : int
-        Number of these ranks.
+        Number of ranks that were left out.
     """
 
     def __init__(self, names: Iterable[str], most_events: int) -> None:
@@ -37,25 +37,30 @@ class RankBuffer:
         self._columns: dict[str, np.ndarray] = {}
         self._room = self._count = 0
         self._begin = 0
-        """Where the calls of the last rank begin: there may be more of it."""
+        """Position of the first call of the last rank, which may go on in the next chunk."""
         self._too_large: int | None = None
         self._calls: Sequence[Call] = ()
         self._files: Sequence[str] = ("",)
 
     def whole_ranks(self, chunks: Iterator[Events]) -> Iterator[Events]:
-        """The events of all these chunks, as `added` and `rest` give them."""
+        """Iterate over the events of all these chunks by whole ranks: `added` for each, then `rest`."""
         for chunk in chunks:
             yield from self.added(chunk)
-            del chunk  # so that the memory of its columns can take the next one
+            del chunk  # so that its memory can be reused for the next one
         yield from self.rest()
 
     def added(self, chunk: Events) -> Iterator[Events]:
-        """Add events, which come in the order of ranks.
+        """Add a chunk, and give the ranks that are complete.
+
+        Parameters
+        ----------
+        chunk : Events
+            Chunks come in the order of ranks.
 
         Yields
         ------
         Events
-            All calls of some ranks. Their memory is used again, unless a column of them is still held.
+            All calls of some ranks. Their memory is reused, unless the receiver still holds a column.
         """
         if not len(chunk):
             return
@@ -78,7 +83,7 @@ class RankBuffer:
             self._too_large, self._count, self._begin = last, 0, 0
 
     def rest(self) -> Iterator[Events]:
-        """The last ranks, when there are no more chunks; the memory is given back."""
+        """Give the last ranks, after the last chunk, and release the memory."""
         if self._count:
             yield self._first(self._count)
         self._columns, self._room, self._count, self._begin = {}, 0, 0, 0
@@ -97,7 +102,7 @@ class RankBuffer:
         self._count = count
 
     def _keep_from(self, begin: int) -> None:
-        """What lies behind comes to the front."""
+        """Move the events from `begin` on to the front."""
         if held_elsewhere(self._columns):
             self._renew(begin, self._count)
         else:
@@ -107,7 +112,7 @@ class RankBuffer:
         self._begin -= begin
 
     def _renew(self, low: int, high: int) -> None:
-        """Other memory, with the events between these places at its front."""
+        """Allocate new memory, and copy the events from `low` to `high` to its front."""
         before = self._columns
         self._columns = {name: np.empty(self._room, COLUMNS[name]) for name in self._names}
         for name in self._names if before else ():

@@ -1,4 +1,4 @@
-"""What a pass over the events of a run computes, independent of the executor that makes it."""
+"""Specification of a pass over the events of a run, independent of the executor that makes it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ensembles.passes.memory import Budget
 from ensembles.passes.summary import Requirement
 
 PARTS_EACH = 3
-"""Parts for each worker process: one that is done early takes another."""
+"""Parts of a run for each worker: a worker that finishes early takes another part."""
 
 Choose: TypeAlias = Callable[[Iterator[Events], Budget, str], Iterator[Events]]
 Partial: TypeAlias = tuple[SummaryGroup, DamageReport]
-"""What a part of a run gave."""
+"""Result of a part of a run."""
 
 
 class PassRun(Protocol):
-    """What a pass needs of a run (`ensembles.run.run.Run`)."""
+    """The interface of a run that passes need; `ensembles.run.run.Run` documents it."""
 
     path: str
 
@@ -58,31 +58,33 @@ class PassRun(Protocol):
         self, span: tuple[int, int], max_events: int, columns: Sequence[str] | None, flaws: DamageReport
     ) -> Iterator[Events]: ...
 
-    def note_flaws(self, flaws: DamageReport) -> None: ...
+    def note_damage(self, flaws: DamageReport) -> None: ...
 
 
 @dataclass(frozen=True)
 class PassSpec:
-    """What a pass over the events of a run computes.
+    """The specification of a pass. It can be pickled, so that workers of any executor can make their part.
 
     Attributes
     ----------
     path : str
         Absolute path of the run.
     open_token : str
-        Changes each time that the run is opened: a worker opens it again then, for it may have grown.
-    fingerprint : tuple
-        Tells whether a worker sees the same run.
+        Differs each time that the run is opened. A worker that sees a new token opens the run again, as it
+        may have grown.
+    fingerprint : tuple of int
+        `compute_fingerprint` of the run, by which a worker checks that it sees the same run.
     reopen : callable or None
-        Path, bytes of memory → the run, for workers: a function of a module. None: the run cannot be opened
-        again by its path.
+        Opens the run in a worker, given its path and its memory in bytes: a function of a module. None: the
+        run cannot be opened by its path.
     requests : mapping of str to SummaryRequest
+        The summaries to fill.
     columns : tuple of str or None
         Columns that the summaries and the selection need; None: all.
     choose : callable or None
-        Chunks, budget, path → the chosen events of these chunks. None: all events are added.
+        Reduces chunks to the selected events, given chunks, budget and path. None: all events are added.
     requires : Requirement
-        What the summaries and `choose` require of the chunks.
+        Requirement of the summaries and of `choose` on the chunks.
     budget : Budget
         Memory of each process.
     """
@@ -98,24 +100,35 @@ class PassSpec:
     budget: Budget
 
     def new_group(self, run: PassRun) -> SummaryGroup:
-        """Empty summaries."""
+        """Make the empty summaries."""
         return SummaryGroup(self.requests, run)
 
     def for_processes(self, count: int) -> PassSpec:
-        """The same for each of several processes that share the memory."""
+        """Return the specification for each of several processes that share the memory."""
         return replace(self, budget=self.budget.shared_by(count))
 
     def unwatched(self) -> PassSpec:
-        """The same for workers that watch over their memory themselves."""
+        """Return the specification for workers whose memory is limited by other means."""
         return replace(self, budget=self.budget.unwatched())
 
     def summarize(self, run: PassRun, chunks: Iterator[Events] | None = None) -> SummaryGroup:
-        """The summaries of some chunks of the run, or of all.
+        """Summarize chunks of the run in this thread.
+
+        Parameters
+        ----------
+        run : PassRun
+            The run.
+        chunks : iterator of Events, optional
+            Chunks of it. Default: all.
+
+        Returns
+        -------
+        SummaryGroup
 
         Raises
         ------
         EnsioError
-            A file cannot be read any more, or more memory is needed than there may be.
+            A file cannot be read any more, or memory exceeds the budget.
         """
         group = self.new_group(run)
         try:
@@ -129,25 +142,37 @@ class PassSpec:
         return group
 
     def summarize_ranks(self, run: PassRun, span: tuple[int, int]) -> Partial:
-        """The summaries of a span of ranks."""
+        """Summarize a span of ranks, given by the first and the last rank."""
         damage = DamageReport()
         chunks = run.chunks_of_ranks(span, self.budget.chunk_events, self.columns, damage)
         return self.summarize(run, chunks), damage
 
 
 def run_partition(spec: PassSpec, span: tuple[int, int]) -> Partial:
-    """What a worker process does: open the run, and summarize a span of its ranks.
+    """Open the run in a worker process, and summarize a span of its ranks.
+
+    Parameters
+    ----------
+    spec : PassSpec
+        The pass.
+    span : (int, int)
+        First and last rank.
+
+    Returns
+    -------
+    group : SummaryGroup
+    damage : DamageReport
 
     Raises
     ------
     EnsioError
-        The run cannot be read, has changed since the pass began, or needs too much memory.
+        The run cannot be read, has changed since the pass began, or takes more memory than the budget.
     """
     run = _reopened(spec.reopen, spec.path, spec.open_token, spec.budget.memory_bytes)
     if compute_fingerprint(run) != spec.fingerprint:
         raise EnsioError(
-            f"{spec.path} has changed while it was read, or is another run on a worker's machine: wait until "
-            "the job has ended, and let all workers see the same files"
+            f"{spec.path} has changed while it was read, or differs on a worker's machine: wait until the "
+            "job has ended, and let all workers see the same files"
         )
     return spec.summarize_ranks(run, span)
 
@@ -157,14 +182,14 @@ def _reopened(
     reopen: Callable[[str, int], PassRun] | None, path: str, open_token: str, memory_bytes: int
 ) -> PassRun:
     if reopen is None:
-        raise EnsioError(f"{path} was not opened by its path, and workers cannot open it: use ensembles.open")
+        raise EnsioError(f"{path} cannot be opened by workers, as it has no path: use ensembles.open")
     return reopen(path, memory_bytes)
 
 
 def merge_partials(partials: Sequence[Partial]) -> Partial:
-    """Merge what parts of a run gave, in their order.
+    """Merge the results of parts of a run, in their order.
 
-    The arguments stay as they are: where Dask loses a result and makes it again, it needs its parts again.
+    The arguments are not changed: if Dask loses the result, it needs them again.
     """
     whole, damage = deepcopy(partials[0])
     for group, found in partials[1:]:
@@ -174,22 +199,38 @@ def merge_partials(partials: Sequence[Partial]) -> Partial:
 
 
 def compute_fingerprint(run: PassRun) -> tuple[int, ...]:
-    """What is the same for a run each time that it is opened, and differs from most other runs."""
+    """Compute numbers that are the same each time a run is opened, and differ between most runs."""
     return run.tasks, run.threads, run.origin_unix_ns, len(run.calls), len(run.files)
 
 
 def summarize_chunks(
     requests: Mapping[str, SummaryRequest], chunks: Iterator[Events], run: Any
 ) -> SummaryGroup:
-    """The summaries of events that are not read from a run, in this thread.
+    """Summarize events that are not read from a run, in this thread.
 
     Parameters
     ----------
     requests : mapping of str to SummaryRequest
+        The summaries to fill.
     chunks : iterator of Events
         In the order of ranks.
     run : object
-        Is given to the factories of the requests.
+        Argument of `SummaryRequest.make`.
+
+    Returns
+    -------
+    SummaryGroup
+
+    Examples
+    --------
+    >>> from ensembles.passes.group import SummaryRequest
+    >>> from ensembles.passes.spec import summarize_chunks
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.summaries.eventcount import EventCount
+    >>> events = en.open("ensio-ior").events
+    >>> requests = {"count": SummaryRequest(ignoring_run(EventCount))}
+    >>> summarize_chunks(requests, iter([events[:100], events[100:]]), None)["count"].events
+    336
     """
     group = SummaryGroup(requests, run)
     group.fill(chunks, Budget.default().unwatched(), "these events")

@@ -1,4 +1,4 @@
-"""The order in which tasks began their calls, where calls come as they were completed, thread by thread."""
+"""Order of calls by start. Readers give the calls of a task thread by thread, in the order of completion."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _AT_ONCE = 1 << 14
 
 
 def order_by_start(events: Events) -> np.ndarray | None:
-    """Where the calls of each task are, in the order of their start; of those that start at once the first
-    one first.
+    """Compute the positions of calls in the order of their rank and start.
 
     Parameters
     ----------
     events : Events
-        In the order of ranks. They remember it, for all who ask.
+        In the order of ranks. They cache the result for other callers.
 
     Returns
     -------
     ndarray of int64, shape (n,), or None
-        None: they are in that order as they come, as those of a task with one thread and no nested calls.
+        Calls that start at the same time keep their order. None: the events already are in this order, as
+        those of tasks with one thread and without nested calls.
     """
     return events.remembered(order_by_start, _ordered)
 

@@ -1,4 +1,66 @@
-"""The protocol of everything that is computed from the events of a run."""
+"""The protocol of summaries: everything that is computed in a pass over the events of a run.
+
+A run may have more events than fit into memory, and its parts may be read by several workers. A *summary* is
+an object of bounded size that is filled chunk by chunk; summaries of parts of a run merge to that of the
+whole. A pass runs through these steps:
+
+1. The engine makes an empty summary in each worker. `Summary.columns` gives the columns to read, and
+   `Summary.requires` how the events must be divided into parts and chunks.
+2. In each worker, `Summary.prepare_chunks` may transform the chunks of the part. `Summary.add` gets the
+   resulting chunks, one after the other.
+3. After the last chunk of the part, `Summary.finalize` completes the summary.
+4. The engine merges the parts in the order of their ranks (`Summary.merge`).
+5. Callers read the result by the attributes of the class, or by name from `Summary.to_arrays`.
+
+A summary class defines `add`, `merge` and `to_arrays`. It overrides the rest only where the defaults do not
+fit. Summaries are pickled between processes.
+
+Examples
+--------
+A summary of the longest write of each rank. It needs three columns, and its chunks may come in any order:
+
+>>> from ensembles.model.events import OPS
+>>> from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
+>>> class LongestWrite(Summary):
+...     columns = ("rank", "call", "duration")
+...     requires = ANY_ORDER
+...
+...     def __init__(self):
+...         self.longest_ns = {}
+...
+...     def add(self, chunk):
+...         writes = chunk[chunk.op == OPS.index("write")]
+...         for rank in np.unique(writes.rank).tolist():
+...             self._add(rank, int(writes.duration[writes.rank == rank].max()))
+...
+...     def merge(self, other):
+...         for rank, duration_ns in other.longest_ns.items():
+...             self._add(rank, duration_ns)
+...
+...     def to_arrays(self):
+...         ranks = sorted(self.longest_ns)
+...         return {"rank": np.array(ranks), "longest_ns": np.array([self.longest_ns[r] for r in ranks])}
+...
+...     def _add(self, rank, duration_ns):
+...         self.longest_ns[rank] = max(self.longest_ns.get(rank, 0), duration_ns)
+
+Threads of this process fill it; ``ensembles.open(path, workers=4)`` would start four processes, for which the
+class must be in a module:
+
+>>> run = en.open("ensio-ior")
+>>> summary = run.summarize(ignoring_run(LongestWrite))
+>>> summary.to_arrays()["rank"]
+array([0, 1, 2, 3, 4, 5, 6, 7])
+
+Summaries of parts merge to the summary of the whole:
+
+>>> parts = LongestWrite(), LongestWrite()
+>>> parts[0].add(run.events[:100])
+>>> parts[1].add(run.events[100:])
+>>> parts[0].merge(parts[1])
+>>> parts[0].longest_ns == summary.longest_ns
+True
+"""
 
 from __future__ import annotations
 
@@ -16,31 +78,33 @@ if TYPE_CHECKING:
 
 
 class Requirement(IntEnum):
-    """What a summary requires of the chunks that it is given; each level includes those before it."""
+    """Requirement of a summary on its chunks; each level includes those before it."""
 
     ANY_ORDER = 0
-    """Nothing: several summaries, merged later, may hold the calls of one rank."""
+    """None: chunks come in any order, and the calls of one rank may be in several parts, merged later."""
     RANK_ORDER = 1
-    """One summary is given all calls of a rank. Ranks come in order, and the calls of a thread in order of
-    completion."""
+    """One part holds all calls of a rank. Its chunks come in the order of ranks, and the calls of a thread in
+    the order of completion, so that an inner call precedes the call around it."""
     BY_RANK = 2
-    """A chunk holds all calls of each of its ranks."""
+    """A chunk holds all calls of each of its ranks. Ranks with more events than fit into memory are left out
+    (`ensembles.passes.group.SummaryGroup.left_out_ranks`)."""
 
 
 ANY_ORDER, RANK_ORDER, BY_RANK = Requirement
 
 
 class Summary(Protocol):
-    """A mergeable summary of events: it is filled from parts of a run, and the parts are merged.
+    """A mergeable summary of events.
 
-    Classes derive from this protocol, and so take over the methods that they do not need to change.
+    Classes derive from this protocol and inherit the defaults of what they do not define. Merging is
+    associative: ``merge`` of summaries of parts gives the summary of the whole, counts to the last bit.
 
     Attributes
     ----------
     columns : tuple of str or None
-        Columns of events that the summary needs; None, the default: all.
+        Columns of events that the summary reads. None, the default: all. Others may be absent in the chunks.
     requires : Requirement
-        What the chunks must be like; default: `RANK_ORDER`.
+        Requirement on the chunks. Default: `RANK_ORDER`.
     """
 
     columns: tuple[str, ...] | None = None
@@ -48,32 +112,51 @@ class Summary(Protocol):
 
     @abstractmethod
     def add(self, chunk: Events) -> None:
-        """Add events. A summary that keeps a column copies it, for its memory is used again."""
+        """Add events.
+
+        Parameters
+        ----------
+        chunk : Events
+            Events as `requires` and `prepare_chunks` determine them; it may be empty. A summary that keeps a
+            column must copy it, as the memory is reused for the next chunk.
+        """
 
     @abstractmethod
     def merge(self, other: Self) -> None:
-        """Add what a summary of higher ranks holds."""
+        """Add the contents of another summary of the same class and arguments.
+
+        Parameters
+        ----------
+        other : Summary
+            Filled from another part of the run; with `RANK_ORDER` and `BY_RANK`, from higher ranks. It must
+            stay unchanged, so that arrays which this summary may change later have to be copied.
+        """
 
     @abstractmethod
     def to_arrays(self) -> Mapping[str, np.ndarray]:
-        """The contents by name."""
+        """Return the contents as arrays by name, for comparisons and exports."""
 
     def prepare_chunks(self, chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Events]:
-        """Turn the chunks of a part of the run into those that are added; default: the same ones.
+        """Transform the chunks of a part before they are added. Default: no change.
 
         Parameters
         ----------
         chunks : iterator of Events
-            To be read lazily.
+            Chunks of the part, to be read lazily.
         budget : Budget
             Memory that the pass may take.
         path : str
             Path of the run, for messages.
+
+        Returns
+        -------
+        iterator of Events
+            Arguments of `add`: for example chunks with ordinals (`ensembles.structure.ordinals`).
         """
         return chunks
 
     def finalize(self) -> None:
-        """Complete the summary, when all events of a part were added; default: nothing to do."""
+        """Complete the summary after the last event of a part, before merging. Default: no change."""
         return
 
 
@@ -81,12 +164,17 @@ S = TypeVar("S", bound=Summary)
 
 
 def ignoring_run(make: Callable[[], S]) -> Callable[[Any], S]:
-    """A factory for `Run.summarize` of a summary that needs no information about the run.
+    """Make a factory for `Run.summarize` of a summary that needs no information about the run.
 
     Parameters
     ----------
     make : callable
-        Makes an empty summary: a class or function of a module, or a partial of one.
+        Makes an empty summary, without arguments: a class or function of a module, or a partial of one.
+
+    Returns
+    -------
+    callable
+        Makes an empty summary, given a run. It can be pickled if `make` can.
     """
     return partial(_make_ignoring_run, make)
 

@@ -1,1 +1,1 @@
-"""Readers: a folder for each format of our own, and one for each format of other tools."""
+"""Readers: one folder per ensio format, and one per format of other tools."""

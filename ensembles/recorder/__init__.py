@@ -1,1 +1,1 @@
-"""What programs and commands need of the recorder: its places, run directories and annotations."""
+"""Access to the installed recorder: install paths, run directories, annotations, ``ensio-otf2``."""

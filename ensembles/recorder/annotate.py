@@ -1,7 +1,7 @@
-"""Phases and regions: names for the parts of a Python program's run.
+"""Annotate the phases and regions of a Python program.
 
-A program that is recorded (``ensio run``, or ``LD_PRELOAD``) has them in its record; in any other, nothing
-happens. This module imports nothing that takes time.
+Annotations become part of the record if the program is recorded (``ensio run`` or ``LD_PRELOAD``). Otherwise
+they do nothing. This module imports no heavy module.
 """
 
 from __future__ import annotations
@@ -14,26 +14,44 @@ _mark: Callable[[int, bytes], None] | None = None
 
 
 def phase(name: str) -> None:
-    """A phase of this process begins; it lasts until the next one begins, or to the end of the process.
+    """Begin a phase of this process.
+
+    The phase lasts until the next one begins, or until the process ends.
 
     Parameters
     ----------
     name : str
-        At most 255 bytes of it are kept.
+        Name of the phase; up to 255 bytes in UTF-8 are kept.
+
+    Examples
+    --------
+    >>> import ensembles as en
+    >>> en.phase("write checkpoint")
     """
     (_mark or _find())(_PHASE, _bytes(name))
 
 
 @contextmanager
 def region(name: str) -> Iterator[None]:
-    """A region of this thread: what the ``with`` block does, or each call of the function it decorates.
+    """Mark a region of this thread, as a ``with`` block or as a decorator of a function.
 
-    Regions nest. Time in which the block waits (in a coroutine that others interrupt) belongs to it.
+    Regions nest. A region includes the time in which it waits, for example for another coroutine.
 
     Parameters
     ----------
     name : str
-        At most 255 bytes of it are kept.
+        Name of the region; up to 255 bytes in UTF-8 are kept.
+
+    Examples
+    --------
+    >>> import ensembles as en
+    >>> with en.region("solve"):
+    ...     pass
+    >>> @en.region("read input")
+    ... def read_input():
+    ...     return 42
+    >>> read_input()
+    42
     """
     mark, text = _mark or _find(), _bytes(name)
     mark(_BEGIN, text)
@@ -44,12 +62,12 @@ def region(name: str) -> Iterator[None]:
 
 
 def _bytes(name: str) -> bytes:
-    """The name as C takes it: UTF-8, to the first NUL."""
+    # The recorder expects UTF-8 and stops at the first NUL.
     return name.encode("utf-8", "surrogateescape")
 
 
 def _find() -> Callable[[int, bytes], None]:
-    """The recorder's function, if there is a recorder in this process."""
+    """Look up the recorder's function; a function that does nothing if there is no recorder."""
     global _mark
     if _mark is None:
         try:
@@ -64,4 +82,4 @@ def _find() -> Callable[[int, bytes], None]:
 
 
 def _nothing(what: int, name: bytes) -> None:
-    """In place of the recorder's function."""
+    """Do nothing, in place of the recorder's function."""

@@ -1,4 +1,4 @@
-"""What the head of a program's file says about how the system starts it."""
+"""Read from an ELF file how the system starts the program."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ _MAGIC = b"\x7fELF"
 _PROGRAMS = (2, 3)  # ET_EXEC, ET_DYN
 _INTERPRETER = 3  # PT_INTERP
 _HEADS = {1: ("28xI10xHH", "II8xI12x"), 2: ("32xQ14xHH", "I4xQ16xQ16x")}
-"""By the class of the file (32 or 64 bits): place, size and number of the segments; of each, kind, place and
-length."""
+"""Formats by class of the file (32 or 64 bits). First, in the ELF header: position, size and number of the
+program headers. Second, in each program header: type, position and length."""
 _ORDERS = {1: "<", 2: ">"}
 _MOST_BYTES = 1 << 22
 
 
 def read_interpreter(path: str) -> str | None:
-    """The program that loads a program and its shared libraries, such as ``/lib64/ld-linux-x86-64.so.2``.
+    """Read the dynamic loader of a program, such as ``/lib64/ld-linux-x86-64.so.2``.
+
+    Parameters
+    ----------
+    path : str
 
     Returns
     -------
     str or None
-        "": there is none, for the program is linked statically, or is such a loader itself. None: `path` is
-        no ELF program, or cannot be read.
+        "": the program has no loader, because it is statically linked or is a loader itself. None: `path` is
+        not an ELF program, or cannot be read.
     """
     with suppress(OSError, ValueError, LookupError, OverflowError, struct.error), open(path, "rb") as file:
         head = file.read(64)

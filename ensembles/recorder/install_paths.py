@@ -1,4 +1,4 @@
-"""Where the recorder, the part in C, is installed."""
+"""Installation paths of the recorder, the C part of ensio."""
 
 from __future__ import annotations
 
@@ -10,8 +10,16 @@ from pathlib import Path
 
 
 def install_prefixes() -> Iterator[Path]:
-    """Where to look, best first: the prefix of the ``ensio-cc`` on PATH, Python's own, that of the preload
-    library that ``ENSIO_PRELOAD`` names."""
+    """Yield the prefixes to search for the recorder's files, the most likely first.
+
+    These are the prefix of the ``ensio-cc`` on PATH, the prefix of Python, and the prefix of the preload
+    library that ``ENSIO_PRELOAD`` names.
+
+    Yields
+    ------
+    Path
+        A prefix; it may lack the wanted file.
+    """
     if driver := shutil.which("ensio-cc"):
         yield Path(driver).resolve().parent.parent
     yield Path(sys.prefix)

@@ -1,7 +1,7 @@
-"""``ensio-otf2``, the program that writes and reads OTF2 archives: where it is, and how one talks with it.
+"""Find and talk to ``ensio-otf2``, the program that writes and reads OTF2 archives.
 
-It is a process of its own, since libotf2 ends its process where an archive is damaged. What goes over the
-pipes stands in ``libtrace/otf2/stream.h``.
+It runs as a separate process, because libotf2 aborts its process when an archive is damaged.
+``libtrace/otf2/stream.h`` describes the messages on the pipes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ensembles.model.errors import EnsioError
 from ensembles.recorder.install_paths import install_prefixes
 
 HEAD = struct.Struct("=IIQ")
-"""Head of a message: kind, count, bytes."""
+"""Head of a message: kind, count, length in bytes."""
 
 SETTINGS = struct.Struct("=QII")
-"""Origin of the run in ns since 1970, ranks of a location, 0."""
+"""Origin of the run in ns since 1970, ranks per location, 0."""
 
 (
     SETTINGS_KIND,
@@ -35,10 +35,10 @@ SETTINGS = struct.Struct("=QII")
     EVENTS_KIND,
     END_KIND,
 ) = range(1, 12)
-"""Messages to the program that writes."""
+"""Kinds of messages to the writing program."""
 
 DEFINITION_KIND, ROWS_KIND, ALIVE_KIND, READ_KIND = range(32, 36)
-"""Messages from the program that reads."""
+"""Kinds of messages from the reading program."""
 
 _PIPE_BYTES = 1 << 20
 
@@ -46,12 +46,17 @@ PACKAGE = "libopen-trace-format2-dev"
 
 
 def program() -> str:
-    """The path of ``ensio-otf2``.
+    """Find ``ensio-otf2``.
+
+    Returns
+    -------
+    str
+        Path of the program.
 
     Raises
     ------
     EnsioError
-        There is none: ensio was built where libotf2 was missing.
+        The program does not exist, because ensio was built without libotf2.
     """
     for prefix in install_prefixes():
         path = prefix / "bin" / "ensio-otf2"
@@ -64,11 +69,18 @@ def program() -> str:
 
 
 def widen(pipe: IO[bytes]) -> None:
-    """Let a pipe hold a MiB in place of 64 KiB, where that is allowed: its ends wait less for each other."""
+    """Enlarge a pipe from 64 KiB to 1 MiB if permitted, so that its ends wait less for each other."""
     with contextlib.suppress(OSError):
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def texts(words: Sequence[str]) -> bytes:
-    """Texts as a message has them: each ended by a NUL."""
+    """Encode texts for a message: each ends with a NUL.
+
+    Examples
+    --------
+    >>> from ensembles.recorder.otf2_program import texts
+    >>> texts(["read", "write"])
+    b'read\\x00write\\x00'
+    """
     return b"".join(os.fsencode(word).replace(b"\0", b"?") + b"\0" for word in words)

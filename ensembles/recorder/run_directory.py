@@ -1,4 +1,4 @@
-"""New run directories: where the processes of one job put their spools."""
+"""Make run directories, in which the processes of one job record."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from ensembles.model.errors import EnsioError
 
 
 def new_run_directory(wanted: str | None, program: str) -> Path:
-    """Makes the directory for a run, for its owner only.
+    """Make a run directory that only its owner can access.
 
     Parameters
     ----------
     wanted : str or None
-        A path that does not exist or is an empty folder; None: ``ensio-<program>-<pid>-<UTC time>`` in the
+        A path that does not exist or is an empty folder. None: ``ensio-<program>-<pid>-<UTC time>`` in the
         current folder.
     program : str
-        What the run is of.
+        Name of the recorded program.
 
     Returns
     -------
     Path
-        Absolute.
+        Absolute path.
 
     Raises
     ------
     EnsioError
-        If it cannot be made, or holds something already: two runs in one directory would be read as one.
+        The directory cannot be made or is not empty. Two runs in one directory would be read as one run.
     """
     name = re.sub(r"[^A-Za-z0-9._+-]", "_", program) or "run"
     path = Path(wanted or f"ensio-{name}-{os.getpid()}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}").absolute()
@@ -45,20 +45,20 @@ def new_run_directory(wanted: str | None, program: str) -> Path:
         ) from None
     if occupied:
         raise EnsioError(
-            f"{path}: is not empty, and a run needs a directory of its own: choose another with -o"
+            f"{path}: is not empty, and a run needs a separate directory: choose another with -o"
         )
     return path
 
 
 def shown(path: Path) -> str:
-    """A path as a person would type it: relative to the current folder if it is inside of it."""
+    """Return a path for display: relative to the current folder if it lies inside it."""
     current = Path.cwd()
     return str(path.relative_to(current)) if path.is_relative_to(current) and path != current else str(path)
 
 
 @contextmanager
 def removed_unless_made(path: Path) -> Iterator[None]:
-    """Removes a new, empty run directory again if the run does not come about."""
+    """Remove a new, empty run directory if the ``with`` block fails."""
     try:
         yield
     except BaseException:

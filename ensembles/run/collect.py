@@ -1,4 +1,4 @@
-"""Run directories: whether the spools or the ``trace.h5`` beside them is read, and when that is made."""
+"""Run directories: the choice between spools and ``trace.h5``, and the collection of the former."""
 
 from __future__ import annotations
 
@@ -11,44 +11,58 @@ from ensembles.files.names import TRACE_FILE
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.directory import (
     chosen_records,
+    identity,
     lies_elsewhere,
-    open_run_directory,
     resolve_run_directory,
 )
 from ensembles.readers.native.owners import Chosen
-from ensembles.readers.native.spool_source import SpoolSource, identity
 
 if TYPE_CHECKING:
+    from ensembles.readers.native.spool_source import SpoolSource
     from ensembles.readers.tracefile.tracefile import TraceFileSource
 
 AUTOMATIC_EVENTS = 1 << 22
-"""Runs with more room for events than this are put into ``trace.h5`` only by ``ensio collect``.
+"""Runs with more event slots than this are written to ``trace.h5`` only by ``ensio collect``.
 
-Collecting takes about a fifth of a second for a million events on two processors, once. Spools are read at
-least as fast as ``trace.h5``, so nobody has to wait for it; but it is a tenth of their size, and one file.
+Collecting a million events takes about a fifth of a second on two processors, once. Spools are read at least
+as fast as ``trace.h5``, so a reader need not wait for it. The file takes a tenth of the space of the spools.
 """
 
 
 def open_directory(path: str) -> SpoolSource | TraceFileSource:
     """Open a run directory.
 
-    A ``trace.h5`` is used if all processes had ended when it was written and every spool and job file still
-    there is one of those it was made from, unchanged. Otherwise the spools are read; if all their processes
-    have ended, there is no ``trace.h5`` yet, the run is not too large (`AUTOMATIC_EVENTS`) and the directory
-    belongs to this user, it is written on the way, where that is possible.
+    The ``trace.h5`` in it is read if it was written after all processes had ended, and if every spool and
+    job file that is still there is one of its sources and has not changed. Otherwise the spools are read.
+    Then a ``trace.h5`` is written on the way if there is none yet, all processes have ended, the run has at
+    most `AUTOMATIC_EVENTS` slots for events, no event was dropped for lack of space, and the directory
+    belongs to this user. A failure to write it is not an error.
+
+    Parameters
+    ----------
+    path : str
+        The run directory.
+
+    Returns
+    -------
+    SpoolSource or TraceFileSource
 
     Raises
     ------
     EnsioError
-        There is no run in the directory, or it cannot be read.
+        The directory holds no run, or the run cannot be read.
     """
     trace_path = os.path.join(path, TRACE_FILE)
     stored = _stored_run(trace_path, chosen_records(path))
     if stored is not None:
         return stored
+    from ensembles.readers.native.records import open_run_directory
+
     source = open_run_directory(path)
-    wanted = source.complete and source.slots <= AUTOMATIC_EVENTS and (source.slots or source.has_summary)
-    # Where events found no space, there is hardly any for this file.
+    wanted = (
+        source.is_complete and source.capacity <= AUTOMATIC_EVENTS and (source.capacity or source.has_summary)
+    )
+    # A disk that was too full for the events has no space for this file.
     wanted = wanted and not any(
         process.dropped_events > process.lost_calls for process in source.metadata.processes
     )
@@ -63,8 +77,8 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
 
 
 def _stored_run(trace_path: str, records: Chosen) -> TraceFileSource | None:
-    """The ``trace.h5`` if it is to be read in place of these spools and job files."""
-    # A pipe of this name would keep us waiting.
+    """Open the ``trace.h5`` if it stands for these spools and job files; else return None."""
+    # Opening a pipe of this name would block.
     if not os.path.isfile(trace_path) or not records.includes(trace_path):
         return None
     spools = records.paths
@@ -76,13 +90,13 @@ def _stored_run(trace_path: str, records: Chosen) -> TraceFileSource | None:
         if spools:
             return None
         raise
-    if not spools or (stored.complete and _unchanged(spools, stored.spools)):
+    if not spools or (stored.is_complete and _unchanged(spools, stored.spool_identities)):
         return stored
     return None
 
 
 def _is_ours(directory: str) -> bool:
-    """Whether files that nobody asked for may be made there: not in a run of another user, even by root."""
+    """Whether files may be written there without a request: not in a run of another user, even by root."""
     return os.access(directory, os.W_OK) and os.stat(directory).st_uid == os.geteuid()
 
 
@@ -97,32 +111,51 @@ def _unchanged(paths: Sequence[str], known: dict[str, tuple[int, int]]) -> bool:
 
 
 def collect(directory: str, output: str | None = None, compression: str = "gzip") -> tuple[str, int]:
-    """Put the spools of a run directory into one file.
+    """Write the spools of a run directory to one HDF5 file.
+
+    The spools stay. While the file matches them, `ensembles.open` reads it in their place; the spools may
+    also be deleted.
 
     Parameters
     ----------
     directory : str
+        The run directory, or a directory that holds one run directory and no other records.
     output : str, optional
-        The file to write (default: ``trace.h5`` in the directory).
+        The file to write. Default: ``trace.h5`` in the run directory.
     compression : str
-        One of `ensembles.writers.tracefile.filters.FILTERS`.
+        One of `ensembles.writers.tracefile.filters.FILTERS`. Files with the filter ``"gzip"`` are read by
+        every HDF5 library without a plugin.
 
     Returns
     -------
     path : str
+        The file that was written.
     events : int
+        The number of events in it.
 
     Raises
     ------
     EnsioError
-        There is no run in the directory, or the file cannot be written.
+        The directory holds no run, or the file cannot be written.
+    KeyError
+        There is no such filter.
+
+    Examples
+    --------
+    >>> from ensembles.run.collect import collect
+    >>> path, events = collect("ensio-ior")
+    >>> path, events
+    ('ensio-ior/trace.h5', 336)
+    >>> len(en.open(path).events)
+    336
     """
     from ensembles.files.readership import find_readership
+    from ensembles.readers.native.records import open_run_directory
     from ensembles.writers.tracefile.filters import FILTERS
     from ensembles.writers.tracefile.tracefile import write_trace_file
 
     if not os.path.isdir(directory):
-        raise EnsioError(f"{directory} is not a run directory: name the directory that holds the spools")
+        raise EnsioError(f"{directory} is not a directory: give the run directory that holds the spools")
     directory = resolve_run_directory(directory)
     path = output if output is not None else os.path.join(directory, TRACE_FILE)
     source = open_run_directory(directory)

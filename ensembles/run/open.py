@@ -1,4 +1,4 @@
-"""Opening what was recorded, whatever it is."""
+"""`open`: reads a run from any format that ensio reads."""
 
 from __future__ import annotations
 
@@ -10,38 +10,58 @@ from ensembles.files.names import SPOOL_SUFFIX
 from ensembles.model.errors import EnsioError
 from ensembles.passes.executors import Executor, executor_for
 from ensembles.passes.memory import Budget
-from ensembles.readers.foreign.common.import_table import ImportedSource
-from ensembles.readers.foreign.detection import BEGINNING_BYTES, detect_format
-from ensembles.readers.native.directory import open_job_file, open_spool, resolve_run_directory
-from ensembles.readers.native.job_file import MAGIC
+from ensembles.readers.native.directory import holds_record, resolve_run_directory
 from ensembles.run.collect import open_directory
 from ensembles.run.run import Run
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
+_BEGINNING_BYTES = 4096
+"""Bytes by which every format is recognised."""
+
 
 def open(
     path: str | os.PathLike[str], workers: int | str | Executor | None = None, memory_bytes: int | None = None
 ) -> Run:
-    """Open what was recorded, recognised by content: a run directory, a spool, a job file, a ``trace.h5``, or
-    another tool's trace (`ensembles.readers.foreign`). Of a folder that holds no record but one run directory
-    (``ensio-*``), this run is opened, and a message says so (logger ``ensembles``; by default on standard
-    error).
+    """Open a recorded run.
+
+    The format is detected from the content, not from the name. Known are ensio's run directories, spools, job
+    files and ``trace.h5``, and the traces of other tools (`ensembles.readers.foreign`): OTF2 archives,
+    Darshan logs, DFTracer traces and strace logs. Opening reads the metadata only; events are read when
+    they are needed.
 
     Parameters
     ----------
     path : path-like
+        A file or a directory. If a directory holds no record but exactly one run directory (``ensio-*``),
+        that run is opened, and the logger ``ensembles`` reports it (by default on standard error).
     workers : int, str or Executor, optional
-        What makes the passes over the events: so many processes on this machine, or the workers of a Dask
-        cluster, of which this is the scheduler's address (``"tcp://…"``). Default: threads of this process.
+        What makes the passes over the events: a number of processes on this machine, or the address of a Dask
+        scheduler (``"tcp://…"``). Default: threads of this process.
     memory_bytes : int, optional
-        Memory that this may take, worker processes on this machine included; default: a quarter of the
-        machine's.
+        Memory in bytes that the analysis may take, including worker processes on this machine. Default: a
+        quarter of the memory of the machine or control group.
+
+    Returns
+    -------
+    Run
 
     Raises
     ------
     EnsioError
-        There is nothing at `path`, or it is none of these, or it cannot be read, or it holds several runs.
+        `path` does not exist, is not of a known format, cannot be read, or holds several runs; or there is no
+        Dask scheduler at the given address.
+
+    Examples
+    --------
+    >>> run = en.open("ensio-ior")
+    >>> run.tasks, len(run.events)
+    (8, 336)
+
+    Two worker processes read the same run. Counts are equal to the last bit:
+
+    >>> en.open("ensio-ior", workers=2).summary.count
+    336
     """
     budget = Budget.default() if memory_bytes is None else Budget(memory_bytes)
     run = _read(os.fspath(path), budget)
@@ -50,21 +70,23 @@ def open(
 
 
 def _reopen(path: str, memory_bytes: int) -> Run:
-    """The run once more, in a worker process."""
+    """Open the run again, in a worker process."""
     return open(path, memory_bytes=memory_bytes)
 
 
 def _read(path: str, budget: Budget) -> Run:
+    """Open a directory or a file; readers of other formats than that of `path` are not imported."""
     if os.path.isdir(path):
-        foreign = _foreign(path, None, budget)
-        if foreign is None:
-            path = resolve_run_directory(path)
-        return foreign or Run(path, open_directory(path))
+        foreign = None if holds_record(path) else _foreign(path, None, budget)
+        if foreign is not None:
+            return foreign
+        path = resolve_run_directory(path)
+        return Run(path, open_directory(path))
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise EnsioError(f"{path} is neither a directory nor a file: name a run directory or a trace.h5")
+            raise EnsioError(f"{path} is neither a directory nor a file: give a run directory or a trace.h5")
         with builtins.open(path, "rb") as file:
-            beginning = file.read(BEGINNING_BYTES)
+            beginning = file.read(_BEGINNING_BYTES)
     except OSError as error:
         raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
     if beginning.startswith(HDF5_SIGNATURE):
@@ -73,16 +95,24 @@ def _read(path: str, budget: Budget) -> Run:
         return Run(path, TraceFileSource(path))
     if beginning.startswith(bytes(8)) and not path.endswith(SPOOL_SUFFIX):
         raise EnsioError(
-            f"{path} is unfinished: the process that wrote it was killed before it was whole; read the run's "
-            "spools, or make it again from them with ensio collect"
+            f"{path} is unfinished: the process that wrote it was killed before the end; open the run's "
+            "spools, or write the file again with ensio collect"
         )
+    from ensembles.readers.native.job_file import MAGIC
+    from ensembles.readers.native.records import open_job_file, open_spool
+
     if beginning.startswith(MAGIC):
         return Run(path, open_job_file(path))
     return _foreign(path, beginning, budget) or Run(path, open_spool(path))
 
 
 def _foreign(path: str, beginning: bytes | None, budget: Budget) -> Run | None:
-    """The run in another tool's file, or in its folder (None in place of the first bytes); None: it is
-    ensio's own, or nothing that is known."""
+    """Open the trace of another tool: a file, or a directory if `beginning` is None.
+
+    None: the format is one of ensio's, or unknown.
+    """
+    from ensembles.readers.foreign.common.import_table import ImportedSource
+    from ensembles.readers.foreign.detection import detect_format
+
     known = detect_format(path, beginning)
     return None if known is None else Run(path, ImportedSource(path, known.read(path), budget))

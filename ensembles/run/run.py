@@ -1,4 +1,4 @@
-"""Run: everything that is known about one job, its events included."""
+"""`Run`: the record of one job, its metadata and its events."""
 
 from __future__ import annotations
 
@@ -35,16 +35,44 @@ __all__ = ["Process", "Run"]
 
 
 class Run(RunInfo):
-    """One job, and its events on demand.
+    """The record of one job; events are read when they are needed.
+
+    `ensembles.open` makes runs. Metadata are attributes (`ensembles.model.run_info.RunInfo`). Events come in
+    four ways: `events` holds all of them, `select` those that filters match, `chunks` reads them in bounded
+    memory, and `summarize` fills mergeable summaries in one pass.
+
+    Parameters
+    ----------
+    path : str
+        Path of the files, used in messages and by worker processes.
+    source : EventSource
+        Reads the events (`ensembles.readers`).
 
     Attributes
     ----------
+    path : str
+        Path from which the run was read.
     executor : Executor
-        Makes the passes over its events (`ensembles.passes`).
+        Makes the passes over the events (`ensembles.passes.executors`).
     budget : Budget
         Memory that a pass may take.
     reopen : callable or None
-        Path, bytes of memory → the run, for worker processes; `ensembles.open` sets it.
+        Opens the run in a worker process, given its path and its memory in bytes. `ensembles.open` sets it.
+
+    Examples
+    --------
+    >>> run = en.open("ensio-ior")
+    >>> run.tasks
+    8
+    >>> len(run.events), int(run.events.ordinal.max())
+    (336, 20)
+    >>> writes = run.select(op="write", rank="0-3")
+    >>> len(writes), int(writes.moved.sum())
+    (80, 83886080)
+    >>> run.ensemble(op="write").n
+    160
+    >>> run.phases.rule, run.phases.count
+    ('steps', 12)
     """
 
     def __init__(self, path: str, source: EventSource) -> None:
@@ -57,31 +85,50 @@ class Run(RunInfo):
 
     @property
     def source(self) -> EventSource:
-        """What it is read from, for those who write all of it."""
+        """The reader of the events, for writers that copy a whole run."""
         return self._source
 
     @cached_property
     def phases(self) -> Phases | None:
-        """The phases of the run (`ensembles.structure.phases.detect`).
+        """Phases of the run, detected when first asked for (`ensembles.structure.phases.detect`).
 
-        None if the events are not all calls and the program named no phases.
+        None if not every call is an event and the program named no phases.
+
+        Raises
+        ------
+        EnsioError
+            A file cannot be read any more, or the calls of a few ranks do not fit into memory.
         """
         from ensembles.structure.phases.detect import detect_phases, find_phases
 
         if self.keeps_all_calls:
             return detect_phases(self)
-        if not self.tells_phases:
+        if not self.has_phases:
             return None
         return find_phases(Events.empty(self.calls, self.files), self.regions, self.clock_error_ns)
 
     @property
     def knows_phases(self) -> bool:
-        """Whether the phases have been looked for, so that `phases` costs nothing."""
+        """Whether phases have been detected already, so that `phases` makes no pass."""
         return "phases" in self.__dict__
 
     def find_phases(self, some: Events | None = None, beside: ExtraSummary | None = None) -> Phases:
-        """`phases`, of a run that keeps all calls; the arguments are those of
-        `ensembles.structure.phases.detect.detect_phases`."""
+        """Detect the phases and keep them in `phases`, of a run that keeps all calls.
+
+        Parameters
+        ----------
+        some, beside
+            As for `ensembles.structure.phases.detect.detect_phases`.
+
+        Returns
+        -------
+        Phases
+
+        Raises
+        ------
+        EnsioError
+            As `phases`; also if the run does not keep every call.
+        """
         from ensembles.structure.phases.detect import detect_phases
 
         phases = detect_phases(self, some=some, beside=beside)
@@ -89,63 +136,137 @@ class Run(RunInfo):
         return phases
 
     @property
-    def tells_phases(self) -> bool:
-        """Whether every call is among the events, or the program named phases."""
+    def has_phases(self) -> bool:
+        """Whether phases can be found: every call is an event, or the program named phases."""
         return self.keeps_all_calls or bool((self.regions.kind == KINDS.index("phase")).any())
 
     @property
     def most_events(self) -> int:
-        """How many events there are at most, without a look at them."""
-        return self._source.slots
+        """Upper bound of the number of events, known without reading them."""
+        return self._source.capacity
 
     def some_ranks(self, most_events: int, least_ranks: int = 3) -> Events:
-        """All events of some ranks, evenly spaced among all, sorted by (rank, start): about `most_events`,
-        and of `least_ranks` ranks at least."""
-        share = -(-self.most_events * least_ranks // max(self.tasks, 1))
-        self.budget.check_events(self.path, share, f"all calls of {least_ranks} tasks, which tell the phases")
-        return self._source.some_ranks(most_events, least_ranks)
-
-    def chunks(self, max_events: int = 1 << 20, columns: Sequence[str] | None = None) -> Iterator[Events]:
-        """Go through the events, holding only `max_events` at a time.
-
-        Chunks come in the order of ranks. The calls of one thread are in the order of their completion, so
-        that an inner call comes before the one around it.
+        """Read all events of some ranks, evenly spaced among all ranks.
 
         Parameters
         ----------
-        max_events : int
-        columns : sequence of str, optional
-            Read these columns (and perhaps some others); default: all.
+        most_events : int
+            Approximate number of events wanted.
+        least_ranks : int
+            Smallest number of ranks, even if they have more events.
+
+        Returns
+        -------
+        Events
+            Sorted by (rank, start).
 
         Raises
         ------
         EnsioError
+            The events do not fit into the memory budget, or a file cannot be read any more.
+        """
+        share = -(-self.most_events * least_ranks // max(self.tasks, 1))
+        what = f"all calls of {least_ranks} tasks, which phase detection needs"
+        self.budget.check_events(self.path, share, what)
+        return self._source.some_ranks(most_events, least_ranks)
+
+    def chunks(self, max_events: int = 1 << 20, columns: Sequence[str] | None = None) -> Iterator[Events]:
+        """Iterate over the events in chunks, in bounded memory.
+
+        Chunks come in the order of ranks. The calls of one thread come in the order of completion, so that an
+        inner call precedes the call around it.
+
+        Parameters
+        ----------
+        max_events : int
+            Largest number of events in a chunk.
+        columns : sequence of str, optional
+            Columns to read; a reader may read more. Default: all.
+
+        Yields
+        ------
+        Events
+
+        Raises
+        ------
+        ValueError
+            `max_events` is less than 1.
+        EnsioError
             A file cannot be read any more.
+
+        Examples
+        --------
+        >>> run = en.open("ensio-ior")
+        >>> sum(int(chunk.duration.sum()) for chunk in run.chunks(64)) == int(run.events.duration.sum())
+        True
         """
         if max_events < 1:
-            raise ValueError("a chunk holds at least one event")
+            raise ValueError("a chunk holds at least one event: give a positive max_events")
         return self._source.chunks(max_events, columns)
 
     def parts(
         self, most_parts: int, max_events: int = 1 << 20, columns: Sequence[str] | None = None
     ) -> list[Iterator[Events]]:
-        """As `chunks`, in up to `most_parts` iterators that threads may go through side by side."""
+        """Iterate over the events as `chunks` does, in several iterators for threads.
+
+        Parameters
+        ----------
+        most_parts : int
+            Largest number of iterators. They may be read at the same time.
+        max_events, columns
+            As for `chunks`.
+
+        Returns
+        -------
+        list of iterator of Events
+            Together they give every event once. The calls of one rank may be in several parts.
+        """
         return self._source.parts(most_parts, max_events, columns)
 
     def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
-        """Up to so many spans of ranks with about equally many events, which together are all: the first and
-        the last rank of each."""
+        """Divide the ranks into spans with about equally many events.
+
+        Parameters
+        ----------
+        most_parts : int
+            Largest number of spans.
+
+        Returns
+        -------
+        list of (int, int)
+            First and last rank of each span, rising. Together they cover all ranks.
+        """
         return self._source.spans_of_ranks(most_parts)
 
     def chunks_of_ranks(
         self, span: tuple[int, int], max_events: int, columns: Sequence[str] | None, flaws: DamageReport
     ) -> Iterator[Events]:
-        """As `chunks`, of the ranks of a span; what is wrong with them is added to `flaws`, not noted."""
+        """Iterate over the events of a span of ranks.
+
+        Parameters
+        ----------
+        span : (int, int)
+            First and last rank.
+        max_events, columns
+            As for `chunks`.
+        flaws : DamageReport
+            Damage found while reading is added to it, and not to the notes of the run.
+
+        Yields
+        ------
+        Events
+        """
         return self._source.chunks_of_ranks(span, max_events, columns, flaws)
 
-    def note_flaws(self, flaws: DamageReport) -> None:
-        """Say in the notes what a pass over all events found."""
-        self._source.note_flaws(flaws)
+    def note_damage(self, flaws: DamageReport) -> None:
+        """Add the damage that a pass over all events found to the notes of the run.
+
+        Parameters
+        ----------
+        flaws : DamageReport
+            Counts of the whole pass.
+        """
+        self._source.note_damage(flaws)
 
     @overload
     def summarize(
@@ -169,27 +290,47 @@ class Run(RunInfo):
         columns: Iterable[str] | None = None,
         selection: Selection | None = None,
     ) -> S | SummaryGroup:
-        """Summarize the events in one pass, in bounded memory, by the executor of this run.
+        """Fill summaries with the events, in one pass and in bounded memory.
+
+        The executor of the run makes the pass: threads, processes or a Dask cluster.
 
         Parameters
         ----------
         wanted : callable, or mapping of str to SummaryRequest
-            Run → an empty summary (`ensembles.passes.summary.Summary`): a class or function of a module, or a
-            partial of one. Or several summaries by name, which share the pass.
+            Makes an empty summary (`ensembles.passes.summary.Summary`), given the run. It is a class or
+            function of a module, or a partial of one, as worker processes get it pickled. A mapping requests
+            several summaries by name, which share the pass.
         columns : iterable of str, optional
-            Columns that a single summary needs; default: those that it names itself.
+            Columns that a single summary needs. Default: its attribute ``columns``.
         selection : Selection, optional
-            For this run: which events are added. They know their phases and ordinals where it asks for any.
+            Events to add, from `Selection.for_run` of this run. Default: all. The events have phases and
+            ordinals if the selection filters by them.
 
         Returns
         -------
         Summary or SummaryGroup
-            A group for a mapping.
+            A group if `wanted` is a mapping.
 
         Raises
         ------
         EnsioError
-            A file cannot be read any more, a worker ended, or more memory is needed than there may be.
+            A file cannot be read any more, a worker ended early, or the pass exceeds the memory budget.
+
+        Examples
+        --------
+        >>> from ensembles.passes.group import SummaryRequest
+        >>> from ensembles.passes.summary import ignoring_run
+        >>> from ensembles.summaries.calltable import CallTable
+        >>> from ensembles.summaries.sizes import SizeTable
+        >>> run = en.open("ensio-ior")
+        >>> run.summarize(ignoring_run(CallTable)).events
+        336
+        >>> group = run.summarize({
+        ...     "calls": SummaryRequest(ignoring_run(CallTable)),
+        ...     "sizes": SummaryRequest(ignoring_run(SizeTable)),
+        ... })
+        >>> group["sizes"].frequent("posix")
+        [(1048576, 320)]
         """
         if isinstance(wanted, Mapping):
             return self._summarize(wanted, selection)
@@ -202,7 +343,7 @@ class Run(RunInfo):
         if columns is not None and (selection is not None or requires is BY_RANK):
             columns |= {"rank", "start"} | {*(() if selection is None else selection.columns)}
         if selection is not None and selection.ordinals is not None:
-            # All columns of whole ranks are put together where ordinals are counted.
+            # To count ordinals, all columns of whole ranks are concatenated.
             columns, requires = None, max(requires, RANK_ORDER)
         group = self.executor.summarize(
             self,
@@ -220,25 +361,31 @@ class Run(RunInfo):
         )
         if group.left_out_ranks:
             self._metadata.note(
-                f"{group.left_out_ranks:,} tasks made more calls than may be held at once, and the order of "
-                "their calls was not looked at: give more memory (--memory)"
+                f"{group.left_out_ranks:,} tasks made more calls than fit into memory at once, and the order "
+                "of their calls was not examined: give more memory (--memory)"
             )
         return group
 
     def _choose(self, selection: Selection) -> Choose:
-        """Turns chunks of this run into the events that a selection chooses."""
+        """Make the function that reduces chunks of this run to the selected events."""
         phases = None if selection.phases is None else self.phases
-        return partial(select_chunks, selection, None if phases is None else phases.of)
+        return partial(select_chunks, selection, None if phases is None else phases.phase_index)
 
     @cached_property
     def events(self) -> Events:
-        """All events, sorted by (rank, start). Takes 55 bytes of memory an event."""
-        return self._source.events().told_by(self._derived)
+        """All events, sorted by (rank, start), in memory: 55 bytes an event.
+
+        Raises
+        ------
+        EnsioError
+            A file cannot be read any more.
+        """
+        return self._source.events().with_derived(self._derived)
 
     def _derived(self, name: str) -> np.ndarray | None:
-        """``phase`` or ``ordinal`` of all events; None where it cannot be told."""
+        """Compute ``phase`` or ``ordinal`` of all events; None if the run does not determine it."""
         if name == "phase":
-            return None if self.phases is None else self.phases.of(self.events)
+            return None if self.phases is None else self.phases.phase_index(self.events)
         if not self.keeps_all_calls:
             return None
         from ensembles.structure.ordinals.numbering import compute_ordinals
@@ -247,13 +394,16 @@ class Run(RunInfo):
 
     @cached_property
     def regions(self) -> RegionTable:
-        """The phases and regions that the program named (``ensio.h``, `ensembles.recorder.annotate`)."""
+        """Phases and regions that the program named (``ensio.h``, `ensembles.recorder.annotate`)."""
         return self._source.regions()
 
     @cached_property
     def summary(self) -> CellSummary:
-        """What all calls add up to, by call, size class and ordinal class, those included that are not
-        among the events."""
+        """Sums over all calls by function, size class and ordinal class.
+
+        They include calls that are not events: the recorder keeps them in every mode. If the source has no
+        summary, it is computed from the events.
+        """
         summary = self._source.summary()
         if summary is None:
             summary = self.summarize(_empty_summary)
@@ -261,83 +411,137 @@ class Run(RunInfo):
 
     @cached_property
     def ranks(self) -> RankTable:
-        """What the calls of each rank add up to, by function, those included that are not among the events.
+        """Sums over the calls of each rank by function, including calls that are not events.
 
         Raises
         ------
         EnsioError
-            A file cannot be read any more, or it does not say.
+            A file cannot be read any more, or holds neither all events nor sums by rank.
         """
         ranks = self._source.ranks()
         if ranks is None and not self.has_all_events:
             raise EnsioError(
-                f"{self.path} does not say what each rank did: if an older ensio made it, collect the run "
-                "again; what another tool added up over the ranks cannot be told apart"
+                f"{self.path} holds no data by rank: if an older ensio wrote it, collect the run again; the "
+                "sums that another tool made over all ranks cannot be divided"
             )
         if ranks is None:
             ranks = self.summarize(_empty_ranks)
         return ranks
 
     def select(self, **filters: Unpack[Filters]) -> Events:
-        """The events that filters choose, sorted by (rank, start).
+        """Read the events that match filters.
+
+        An event must match every filter that is given. A filter takes a text as on the command line, a
+        number, or a list of these, of which one must match.
 
         Parameters
         ----------
         **filters
-            ``op``, ``call``, ``layer``, ``file``, ``rank``, ``size``, ``time``, ``region``, ``phase``,
-            ``ordinal``, ``per_byte``, as on the command line; see `ensembles.run.selection.Selection.parse`.
+            See `ensembles.run.selection.Selection.parse` for the syntax of each:
+
+            * ``op``: operations, such as ``"write"``; ``call``: functions, such as ``"pread,pwrite"``;
+              ``layer``: layers, such as ``"posix"``
+            * ``file``: glob for absolute paths
+            * ``rank``: ranges of ranks, such as ``"0-63"``
+            * ``size``: requested bytes, such as ``"1MiB..4MiB"``
+            * ``time``: start of the call in seconds since the origin of the run, such as ``"10..20"``
+            * ``region``: name of a phase or region of the program
+            * ``phase``, ``ordinal``: ranges of phase numbers and of call indices, such as ``"4-8"``
+            * ``per_byte``: True selects calls that moved bytes
+
+        Returns
+        -------
+        Events
+            Sorted by (rank, start).
 
         Raises
         ------
         EnsioError
-            A filter makes no sense, or a file cannot be read any more.
+            A filter is malformed or names what the run does not have, or a file cannot be read any more.
+
+        Examples
+        --------
+        >>> run = en.open("ensio-ior")
+        >>> writes = run.select(op="write", rank="0-3", size="1MiB")
+        >>> len(writes)
+        80
+        >>> round(float(np.median(writes.duration)) * 1e-9, 3)  # seconds
+        0.011
+        >>> len(run.select(op=["read", "write"], phase="2-3"))
+        64
+        >>> len(run.select(op="read", ordinal="4-8"))
+        40
         """
         return self.chosen_by(Selection.parse(**filters).for_run(self))
 
     def ensemble(self, per: Literal["call", "MiB"] = "call", **filters: Unpack[Filters]) -> Ensemble:
-        """The calls that filters choose as an ensemble, in bounded memory whatever the length of the run;
-        where the run keeps no events, or not all, from its summary.
+        """Make an ensemble of the calls that match filters.
+
+        It takes bounded memory, whatever the length of the run. If not every call is an event, the ensemble
+        is made from the summary.
 
         Parameters
         ----------
         per : {"call", "MiB"}
-            Seconds of each call, or seconds per MiB that it moved.
+            Durations in seconds a call, or in seconds per MiB that the call moved.
         **filters
             As for `select`.
+
+        Returns
+        -------
+        Ensemble
 
         Raises
         ------
         EnsioError
-            A filter makes no sense, or the run does not tell what it asks for.
+            A filter is malformed, or the run does not record what it asks for.
+
+        Examples
+        --------
+        >>> run = en.open("ensio-ior")
+        >>> writes = run.ensemble(op="write")
+        >>> writes.n
+        160
         """
         from ensembles.ensemble.from_run import ensemble_from_run
 
         return ensemble_from_run(self, Selection.parse(**filters).for_run(self, from_summary=True), per)
 
     def chosen_by(self, selection: Selection) -> Events:
-        """The events that a selection for this run chooses, sorted by (rank, start)."""
+        """Read the events of a selection for this run (`Selection.for_run`), sorted by (rank, start)."""
         if "events" in self.__dict__:
-            return selection.of(self.events)
+            return selection.apply(self.events)
         parts = list(self.chunks_for(selection))
         chosen = Events.concatenate(parts or [Events.empty(self.calls, self.files)]).sorted()
 
         def ask(name: str) -> np.ndarray | None:
             if name == "phase":
-                return None if self.phases is None else self.phases.of(chosen)
-            # It is sorted stably, as these are: equals are in one order.
-            return selection.of(self.events).ordinal if self.keeps_all_calls else None
+                return None if self.phases is None else self.phases.phase_index(chosen)
+            # Both were sorted stably, so that events of equal rank and start are in one order.
+            return selection.apply(self.events).ordinal if self.keeps_all_calls else None
 
-        return chosen.told_by(ask)
+        return chosen.with_derived(ask)
 
     def chunks_for(self, selection: Selection, max_events: int | None = None) -> Iterator[Events]:
-        """The events that a selection chooses, chunk by chunk, in the order of ranks."""
+        """Iterate over the events of a selection for this run, in the order of ranks.
+
+        Parameters
+        ----------
+        selection : Selection
+            From `Selection.for_run` of this run.
+        max_events : int, optional
+            Largest number of events read at a time. Default: as the memory budget allows.
+
+        Yields
+        ------
+        Events
+        """
         chunks = self._chunks_beside(selection, max_events or self.budget.chunk_events)
         return self._choose(selection)(chunks, self.budget, self.path)
 
     def _chunks_beside(self, selection: Selection, max_events: int) -> Iterator[Events]:
-        """Chunks that hold what a selection chooses, and more; where the source has an index, only those
-        that lie beside it."""
-        # Ordinals count all calls of a rank.
+        """Iterate over chunks that hold all selected events; an index of the source skips other chunks."""
+        # A time range must not limit what is read for ordinals, which count all calls of a rank.
         times_ns = selection.times_ns if selection.ordinals is None else None
         if isinstance(self._source, Indexed) and (selection.ranks or times_ns):
             return self._source.chunks_within(selection.ranks, times_ns, max_events)

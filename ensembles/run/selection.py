@@ -1,7 +1,7 @@
-"""Filters: which calls of a run are meant.
+"""Filters: a selection of the calls of a run.
 
-The same filters are understood by every command and by `Run.select`. Each is a text as on the command line
-(or a number, or a list of these); several choices are parted by commas.
+Every command and `Run.select` take the same filters. Each is a text as on the command line (a comma-separated
+list), a number, or a list of these.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["UNITS", "Filters", "Selection", "Text", "parse_size", "select_chunks
 
 
 class Filters(TypedDict, total=False):
-    """The keywords of `Selection.parse`, for calls that pass them on."""
+    """Keywords of `Selection.parse`, for functions that pass them on."""
 
     op: Text
     call: Text
@@ -55,28 +55,28 @@ class Filters(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Selection:
-    """Which calls are meant; what is None is not looked at.
+    """A selection of calls: one condition an attribute; None selects all calls.
 
     Attributes
     ----------
     ops, calls, layers : tuple of str or None
-        Kinds of operations, names of functions, layers.
+        Operations, names of functions, layers.
     file_globs : tuple of str or None
-        Patterns for absolute paths, where ``*`` stands for anything, ``/`` too.
+        Globs for absolute paths; ``*`` matches any characters, including ``/``.
     ranks : tuple of (int, int) or None
-        Ranges, both ends included.
+        Ranges of ranks, both ends included.
     sizes : tuple of (int, int) or None
         Ranges of requested bytes, both ends included.
     times_s : tuple of (float, float) or None
-        Ranges of the call's start, seconds since the origin of the run, the end not included.
+        Ranges of the start of a call, seconds since the origin of the run, the end excluded.
     regions : tuple of str or None
-        Names of phases and regions in which the call's task is when it starts.
+        Names of phases and regions: the call's task must be in one of them when the call starts.
     phases, ordinals : tuple of (int, int) or None
-        Ranges of the numbers of phases and of ordinals, both ends included.
+        Ranges of phase numbers and of ordinals, both ends included.
     per_byte : bool
-        Only calls that moved bytes; in ensembles their durations are per MiB.
+        Select only calls that moved bytes. The durations of ensembles are then per MiB.
     spans : Spans or None
-        When the tasks of a run are in those; `for_run` finds it out.
+        Times at which the tasks of a run are in `regions`; `for_run` sets it.
     """
 
     ops: tuple[str, ...] | None = None
@@ -108,34 +108,47 @@ class Selection:
         ordinal: Text = None,
         per_byte: bool = False,
     ) -> Selection:
-        """A selection from filters as they are written.
+        """Parse filters as they are written on the command line.
 
         Parameters
         ----------
         op, call, layer : str or list of str
             ``"write"``, ``"pread,pwrite"``, ``"posix"``.
         file : str or list of str
-            A glob for absolute paths; a list where several are meant (a comma may be part of a path).
+            Glob for absolute paths. Several globs are a list, as a path may contain a comma.
         rank : str or int or list of these
             ``"0-63"``, ``"0,5,8-15"``, both ends included.
         size : str or int or list of these
             Requested bytes: ``"1MiB"``, ``"1MiB..4MiB"`` (both ends included), ``"1MiB.."``, ``"..4096"``.
         time : str or list of str
-            Seconds since the origin of the run in which a call starts: ``"10..20"`` (from 10, before 20),
+            Start of the call in seconds since the origin of the run: ``"10..20"`` (from 10, before 20),
             ``"10.."``.
         region : str or list of str
-            The name of a phase or region that the program named; a list where several are meant (a comma may
-            be part of a name).
+            Name of a phase or region that the program named. Several names are a list, as a name may contain
+            a comma.
         phase, ordinal : str or int or list of these
-            ``"3"``, ``"4-8"``, ``"1,3-5"``, both ends included: numbers of phases, as ``ensio phases`` tells
-            them; which call of its rank, operation and file it is, from 1.
+            ``"3"``, ``"4-8"``, ``"1,3-5"``, both ends included: phase numbers as ``ensio phases`` prints
+            them, and indices of the call among those of its rank, operation and file, from 1.
         per_byte : bool
-            Only calls that moved bytes; durations per MiB.
+            Select only calls that moved bytes; durations are per MiB.
+
+        Returns
+        -------
+        Selection
 
         Raises
         ------
         EnsioError
-            A filter makes no sense.
+            A filter is malformed.
+
+        Examples
+        --------
+        >>> from ensembles.run.selection import Selection
+        >>> selection = Selection.parse(op="read,write", rank="0,5,8-15", size="1MiB..", time="10..20")
+        >>> selection.ops, selection.ranks
+        (('read', 'write'), ((0, 0), (5, 5), (8, 15)))
+        >>> selection.times_s
+        ((10.0, 20.0),)
         """
         return cls(
             ops=parse_names(op, "op", OPS),
@@ -153,7 +166,7 @@ class Selection:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of events that are looked at; phases and ordinals aside."""
+        """Columns of events that the conditions need, apart from phases and ordinals."""
         wanted = (
             ("call", True),
             ("file", self.file_globs),
@@ -166,54 +179,62 @@ class Selection:
 
     @property
     def times_ns(self) -> list[tuple[int, int]] | None:
-        """The ranges of starts in whole ns, both ends included."""
+        """Ranges of starts in whole ns since the origin, both ends included."""
         if self.times_s is None:
             return None
         return [(_ns(low), _ns(high) - 1) for low, high in self.times_s]
 
     @property
     def needs_whole_run(self) -> bool:
-        """Whether only all events of a run together tell which of them are meant."""
+        """Whether the selection depends on all events of a run: it filters by phases or ordinals."""
         return self.phases is not None or self.ordinals is not None
 
     def for_run(self, run: Run, from_summary: bool = False) -> Selection:
-        """This selection, once it is known that all names in it are known to a run.
+        """Check this selection against a run, and find the times of its regions.
 
         Parameters
         ----------
         run : Run
         from_summary : bool
-            What the events do not tell, the run's summary may.
+            Allow phases and ordinals that only the summary of the run can give.
+
+        Returns
+        -------
+        Selection
+            The same conditions, with `spans` where regions are selected.
 
         Raises
         ------
         EnsioError
-            A name is unknown.
+            The run has no such call, layer, phase or region; or phases or ordinals are selected and the run
+            does not keep every call.
         """
         checked = self.checked(run.calls)
-        what = "phases" if self.phases is not None and not run.tells_phases else "ordinals"
+        what = "phases" if self.phases is not None and not run.has_phases else "ordinals"
         missing = what == "phases" or (self.ordinals is not None and not run.keeps_all_calls)
         if missing and not from_summary:
             raise EnsioError(
-                f"{run.path} keeps not every call as an event, and {what} can be told only from all of them: "
-                "record the whole run with ensio run --mode trace"
+                f"{run.path} does not keep every call as an event, which {what} need: record the whole run "
+                "with ensio run --mode trace"
             )
         if self.regions is None:
             return checked
         for name in self.regions:
             if name not in run.regions.names:
                 known = ", ".join(sorted(run.regions.names))
-                remedy = f"it knows {known}" if known else "its program named none (docs: Phases and regions)"
-                raise EnsioError(f'there is no phase or region "{name}" in this run: {remedy}')
+                found = (
+                    f"available: {known}" if known else "its program named none (docs: Phases and regions)"
+                )
+                raise EnsioError(f'there is no phase or region "{name}" in this run; {found}')
         return replace(checked, spans=run.regions.named(*self.regions).spans())
 
     def checked(self, calls: Sequence[Call]) -> Selection:
-        """This selection, once it is known that the functions and layers it names are known to a run.
+        """Check that the functions and layers of this selection are among the calls of a run.
 
         Raises
         ------
         EnsioError
-            A name is unknown.
+            The run has no such call or layer.
         """
         for wanted, known, what in (
             (self.calls, {call.name for call in calls}, "call"),
@@ -222,11 +243,35 @@ class Selection:
             for name in wanted or ():
                 if name not in known:
                     names = ", ".join(sorted(known - {"unknown"}))
-                    raise EnsioError(f'there is no {what} "{name}" in this run: it knows {names}')
+                    raise EnsioError(f'there is no {what} "{name}" in this run; available: {names}')
         return self
 
     def mask(self, chunk: Events) -> np.ndarray:
-        """Which of these events are meant: bool, shape (n,)."""
+        """Compute which events of a chunk are selected.
+
+        Parameters
+        ----------
+        chunk : Events
+            With phases and ordinals if the selection filters by them.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+
+        Raises
+        ------
+        ValueError
+            Regions are selected, and `for_run` was not called.
+        EnsioError
+            Phases or ordinals are selected, and the events have none.
+
+        Examples
+        --------
+        >>> from ensembles.run.selection import Selection
+        >>> events = en.open("ensio-ior").events
+        >>> int(Selection.parse(op="read", rank=0).mask(events).sum())
+        20
+        """
         mask = np.ones(len(chunk), dtype=bool)
         wanted_calls = _wanted_calls(self.ops, self.calls, self.layers, chunk.calls)
         if not wanted_calls.all():
@@ -240,7 +285,7 @@ class Selection:
             mask &= within_ranges(chunk.start, self.times_ns)
         if self.regions is not None:
             if self.spans is None:
-                raise ValueError("regions are chosen of a run: use Selection.for_run first")
+                raise ValueError("the times of regions are unknown: use Selection.for_run first")
             mask &= self.spans.hold(chunk.rank, chunk.start)
         if self.per_byte:
             mask &= chunk.moved > 0
@@ -248,25 +293,25 @@ class Selection:
             if ranges is not None:
                 numbers = getattr(chunk, name)
                 if numbers is None:
-                    raise EnsioError(f"only a whole run tells the {name} of calls: choose with Run.select")
+                    raise EnsioError(f"these events have no {name}, which needs a whole run: use Run.select")
                 mask &= within_ranges(numbers, ranges)
         return mask
 
     def without_phases(self) -> Selection:
-        """The same selection of calls of any phase."""
+        """Copy this selection without its condition on phases."""
         return replace(self, phases=None)
 
-    def of(self, chunk: Events) -> Events:
-        """Those of these events that are meant."""
+    def apply(self, chunk: Events) -> Events:
+        """Reduce events to those that are selected."""
         mask = self.mask(chunk)
         return chunk if mask.all() else chunk[mask]
 
     def wants_call(self, call: Call) -> bool:
-        """Whether calls of this function are meant, as far as that alone tells."""
+        """Whether the conditions on operation, function and layer select calls of this function."""
         return bool(_wanted_calls(self.ops, self.calls, self.layers, (call,))[0])
 
     def _wanted_files(self, chunk: Events) -> np.ndarray:
-        """Which entries of the dictionary of files match; only those that occur are looked at."""
+        """Compute which entries of the dictionary of files match, of those that occur in the chunk."""
         wanted = np.zeros(len(chunk.files), dtype=bool)
         for number in np.flatnonzero(np.bincount(chunk.file)).tolist():
             path = chunk.files[number]
@@ -281,32 +326,38 @@ def select_chunks(
     budget: Budget,
     path: str,
 ) -> Iterator[Events]:
-    """The events of a run's chunks that a selection for it chooses. They know their phases and ordinals where
-    it asks for any.
+    """Reduce the chunks of a run to the selected events.
+
+    The events have phases and ordinals if the selection filters by them.
 
     Parameters
     ----------
     selection : Selection
+        From `Selection.for_run` of the run.
     phase_of : callable or None
-        Events → phase of each, where the selection asks for phases.
+        Gives the phase of each event; None if the selection does not filter by phases.
     chunks : iterator of Events
         In the order of ranks.
     budget : Budget
-        Of the pass.
+        Memory budget of the pass.
     path : str
-        Of the run, for messages.
+        Path of the run, for messages.
+
+    Yields
+    ------
+    Events
     """
     if selection.ordinals is not None:
         chunks = with_ordinals(chunks, budget.held_events, path)
     for chunk in chunks:
         if phase_of is not None:
-            chunk.told_by(partial(_known, phase_of(chunk), chunk.ordinal))
-        yield selection.of(chunk)
-        del chunk  # so that the memory of its columns can take the next one
+            chunk.with_derived(partial(_known, phase_of(chunk), chunk.ordinal))
+        yield selection.apply(chunk)
+        del chunk  # so that its memory can be reused for the next one
 
 
 def _known(phase: np.ndarray, ordinal: np.ndarray | None, name: str) -> np.ndarray | None:
-    # Not asked of the chunk when it is needed: a chunk that refers to itself would be kept for long.
+    # The ordinals are passed in: a function that held the chunk would keep it alive as a reference cycle.
     return phase if name == "phase" else ordinal
 
 
@@ -317,7 +368,7 @@ def _wanted_calls(
     layers: tuple[str, ...] | None,
     calls: tuple[Call, ...],
 ) -> np.ndarray:
-    """Which functions are meant: bool, shape (len(calls),); the same for each of many chunks."""
+    """Compute which functions are selected: bool, shape (len(calls),); cached for the next chunks."""
     wanted = [
         (ops is None or call.op in ops)
         and (names is None or call.name in names)
@@ -328,5 +379,5 @@ def _wanted_calls(
 
 
 def _ns(seconds: float) -> int:
-    """Nanoseconds; infinities become the ends of int64."""
+    """Convert to nanoseconds; infinities become ±2**62."""
     return round(max(min(seconds * 1e9, 2.0**62), -(2.0**62)))

@@ -1,5 +1,5 @@
-/* What the events of a chunk add up to, by call, and how often each size occurs in it. callsums.py documents the functions,
- * and has the same in NumPy; integers are equal to the last bit, sums of real numbers to rounding. */
+/* What the events of a chunk add up to, by call, and how often each size occurs in it. callsums.py documents the
+ * functions, and has the same in NumPy; integers are equal to the last bit, sums of real numbers to rounding. */
 #include "summaries/arrays.h"
 
 #include <stdint.h>
@@ -50,8 +50,8 @@ typedef struct {
     int64_t *sums, *ends;
 } sum_job;
 
-/* The index of the first event of an unknown call, or -1. Calls of a kind mostly follow each other: each such run is added up
- * by itself. */
+/* The index of the first event of an unknown call, or -1. Calls of a kind mostly follow each other: each such run is
+ * added up by itself. */
 FOR_EACH_PROCESSOR
 static Py_ssize_t sum_events(const sum_job *job)
 {
@@ -99,9 +99,9 @@ static Py_ssize_t sum_events(const sum_job *job)
 static PyObject *sum_calls(PyObject *module, PyObject *args)
 {
     (void)module;
-    static const array_kind wanted[] = {{"call", 2, 0}, {"start", 8, 0}, {"duration", 8, 0}, {"moved", 8, 0},
-                                        {"depth", 1, 0}, {"carried", 1, 0}, {"bits", 1, 0},
-                                        {"sums", 8, WRITTEN}, {"ends", 8, WRITTEN}};
+    static const array_kind wanted[] = {{"call", 2, 0},  {"start", 8, 0},      {"duration", 8, 0},
+                                        {"moved", 8, 0}, {"depth", 1, 0},      {"carried", 1, 0},
+                                        {"bits", 1, 0},  {"sums", 8, WRITTEN}, {"ends", 8, WRITTEN}};
     Py_buffer views[9] = {0};
     PyObject *result = NULL;
     if (get_only_arrays(views, args, wanted, 9, 6) != 0)
@@ -231,8 +231,8 @@ static inline void put_size(size_job *job, const known_size *known)
     job->count[job->found++] = known->count;
 }
 
-/* As sum_events. A size gives way to another one that has the same place, and may be found again: there are no more than
- * events. */
+/* As sum_events. A size gives way to another one that has the same place, and may be found again: there are no more
+ * than events. */
 static Py_ssize_t count_size_events(size_job *job)
 {
     known_size table[KNOWN_SIZES] = {0};
@@ -263,7 +263,7 @@ static Py_ssize_t count_size_events(size_job *job)
 static PyObject *count_sizes(PyObject *module, PyObject *args)
 {
     (void)module;
-    static const array_kind wanted[] = {{"call", 2, 0}, {"requested", 8, 0}, {"layer", 1, WRITTEN},
+    static const array_kind wanted[] = {{"call", 2, 0},       {"requested", 8, 0},   {"layer", 1, WRITTEN},
                                         {"size", 8, WRITTEN}, {"count", 8, WRITTEN}, {"layer_of", 1, 0}};
     Py_buffer views[6] = {0};
     PyObject *result = NULL;

@@ -1,5 +1,5 @@
-/* Durations counted by bins, of groups of events or of all. kernels.py documents the functions, and has the same in NumPy;
- * results are equal to the last bit. */
+/* Durations counted by bins, of groups of events or of all. kernels.py documents the functions, and has the same in
+ * NumPy; results are equal to the last bit. */
 #include "_kernels.h"
 
 #include <math.h>
@@ -71,8 +71,8 @@ static Py_ssize_t group_of(const group_job *job, int64_t key)
     return low;
 }
 
-/* The index of the first event with a negative duration, or -1. Calls of a group mostly follow each other: what they add
- * up to is kept apart, and added when another group begins. */
+/* The index of the first event with a negative duration, or -1. Calls of a group mostly follow each other: what they
+ * add up to is kept apart, and added when another group begins. */
 static Py_ssize_t count_group_events(const group_job *job)
 {
     Py_ssize_t i = 0;
@@ -117,8 +117,9 @@ PyObject *count_groups(PyObject *module, PyObject *args)
     (void)module;
     enum { KEY, DURATION, TAKEN, COLUMNS, CUTS = COLUMNS, COUNTS, LEAST, MOST, SUMS, APART, ARRAYS };
     static const array_kind wanted[ARRAYS] = {
-        {"key", 8, 0},         {"duration", 8, 0},   {"taken", 1, OR_NONE}, {"cuts", 8, 0}, {"counts", 8, WRITTEN},
-        {"least", 8, WRITTEN}, {"most", 8, WRITTEN}, {"sums", 8, WRITTEN},  {"apart", 4, OR_NONE | WRITTEN}};
+        {"key", 8, 0},        {"duration", 8, 0},     {"taken", 1, OR_NONE},
+        {"cuts", 8, 0},       {"counts", 8, WRITTEN}, {"least", 8, WRITTEN},
+        {"most", 8, WRITTEN}, {"sums", 8, WRITTEN},   {"apart", 4, OR_NONE | WRITTEN}};
     Py_buffer views[ARRAYS] = {0};
     PyObject *result = NULL;
     if (get_only_arrays(views, args, wanted, ARRAYS, COLUMNS) != 0)
@@ -200,7 +201,8 @@ PyObject *count_seconds(PyObject *module, PyObject *args)
     }
     Py_ssize_t misfit;
     Py_BEGIN_ALLOW_THREADS
-    misfit = count_second_events(views[SECONDS].buf, length_of(&views[SECONDS]), limit, views[OUT].buf, views[STATS].buf);
+    misfit =
+        count_second_events(views[SECONDS].buf, length_of(&views[SECONDS]), limit, views[OUT].buf, views[STATS].buf);
     Py_END_ALLOW_THREADS
     result = PyLong_FromSsize_t(misfit);
 done:

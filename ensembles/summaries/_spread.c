@@ -1,5 +1,5 @@
-/* What events did, spread over the cells of time that they lasted for. kernels.py and spreading.py document the functions, and
- * have the same in NumPy; results are equal to the last bit. */
+/* What events did, spread over the cells of time that they lasted for. kernels.py and spreading.py document the
+ * functions, and have the same in NumPy; results are equal to the last bit. */
 #include "_kernels.h"
 
 #include <stdint.h>
@@ -76,8 +76,8 @@ PyObject *spread(PyObject *module, PyObject *args)
     long long first, cells;
     PyObject *objects[ARRAYS], *result = NULL;
     Py_buffer views[ARRAYS] = {0};
-    if (!PyArg_ParseTuple(args, "OOOOiLOL", &objects[START], &objects[DURATION], &objects[ROW], &objects[AMOUNT], &level,
-                          &first, &objects[OUT], &cells))
+    if (!PyArg_ParseTuple(args, "OOOOiLOL", &objects[START], &objects[DURATION], &objects[ROW], &objects[AMOUNT],
+                          &level, &first, &objects[OUT], &cells))
         return NULL;
     if (get_arrays(views, objects, wanted, ARRAYS, COLUMNS) != 0)
         goto done;
@@ -116,9 +116,9 @@ typedef struct {
     Py_ssize_t calls;
     const uint32_t *rank; /* NULL: all ranks share a row; else of `in_row` each, row_of is the row of the first */
     int64_t in_row;
-    const uint8_t *depth;               /* NULL, or those deeper than 0 are left out */
-    const int64_t *moved;               /* NULL: the time is spread; else bytes, as 2**shift parts each */
-    const uint8_t *carried, *bits;      /* with `moved`: left out are those with a bit of their call */
+    const uint8_t *depth;          /* NULL, or those deeper than 0 are left out */
+    const int64_t *moved;          /* NULL: the time is spread; else bytes, as 2**shift parts each */
+    const uint8_t *carried, *bits; /* with `moved`: left out are those with a bit of their call */
     int shift;
 } choice;
 
@@ -157,8 +157,8 @@ static Py_ssize_t spread_chosen(const spread_job *job, const choice *choice)
     return -1;
 }
 
-/* From when to when the chosen events are, an event of no duration for one ns: whether there are any. -2: one ends before it
- * starts; -3: one is of a call without a number. */
+/* From when to when the chosen events are, an event of no duration for one ns: whether there are any. -2: one ends
+ * before it starts; -3: one is of a call without a number. */
 static int extent_of_chosen(const spread_job *job, const choice *choice, int64_t *low, int64_t *high)
 {
     int any = 0;
@@ -184,8 +184,9 @@ PyObject *spread_calls(PyObject *module, PyObject *args)
     (void)module;
     enum { START, DURATION, CALL, RANK, DEPTH, MOVED, CARRIED, COLUMNS, ROW_OF = COLUMNS, BITS, OUT, ARRAYS };
     static const array_kind wanted[ARRAYS] = {
-        {"start", 8, 0},       {"duration", 8, 0},      {"call", 2, 0},   {"rank", 4, OR_NONE}, {"depth", 1, OR_NONE},
-        {"moved", 8, OR_NONE}, {"carried", 1, OR_NONE}, {"row_of", 4, 0}, {"bits", 1, OR_NONE}, {"out", 8, OR_NONE | WRITTEN}};
+        {"start", 8, 0},       {"duration", 8, 0},           {"call", 2, 0},          {"rank", 4, OR_NONE},
+        {"depth", 1, OR_NONE}, {"moved", 8, OR_NONE},        {"carried", 1, OR_NONE}, {"row_of", 4, 0},
+        {"bits", 1, OR_NONE},  {"out", 8, OR_NONE | WRITTEN}};
     PyObject *objects[ARRAYS], *result = NULL;
     Py_buffer views[ARRAYS] = {0};
     int level;
@@ -203,15 +204,15 @@ PyObject *spread_calls(PyObject *module, PyObject *args)
     fits &= !by_bytes || length_of(&views[BITS]) == length_of(&views[ROW_OF]);
     fits &= !is_filled || (level >= 0 && level <= 62 && cells > 0 && length_of(&views[OUT]) % cells == 0);
     if (!fits) {
-        PyErr_SetString(PyExc_ValueError, "in_row must be above 0, shift below 63, bits as many as row_of, and out whole rows of cells");
+        PyErr_SetString(PyExc_ValueError,
+                        "in_row must be above 0, shift below 63, bits as many as row_of, and out whole rows of cells");
         goto done;
     }
     chosen.call = views[CALL].buf, chosen.row_of = views[ROW_OF].buf, chosen.calls = length_of(&views[ROW_OF]);
     chosen.rank = views[RANK].buf, chosen.in_row = in_row, chosen.depth = views[DEPTH].buf;
     if (by_bytes)
         chosen.moved = views[MOVED].buf, chosen.carried = views[CARRIED].buf, chosen.bits = views[BITS].buf;
-    spread_job job = {
-        .start = views[START].buf, .duration = views[DURATION].buf, .events = length_of(&views[START])};
+    spread_job job = {.start = views[START].buf, .duration = views[DURATION].buf, .events = length_of(&views[START])};
     int64_t low = 0, high = 0;
     Py_ssize_t misfit = -1;
     int found = 0;

@@ -14,9 +14,10 @@ typedef struct {
     int flags; /* 0: it is only read, and must be given */
 } array_kind;
 
-/* Takes the buffers of arrays; the first `columns` of them, those left out apart, are of one length. `views` are zeros before,
- * those left out stay so, and all are released afterwards, also when this has failed. */
-static inline int get_arrays(Py_buffer *views, PyObject *const *objects, const array_kind *wanted, int count, int columns)
+/* Takes the buffers of arrays; the first `columns` of them, those left out apart, are of one length. `views` are zeros
+ * before, those left out stay so, and all are released afterwards, also when this has failed. */
+static inline int get_arrays(Py_buffer *views, PyObject *const *objects, const array_kind *wanted, int count,
+                             int columns)
 {
     for (int i = 0; i < count; i++) {
         if ((wanted[i].flags & OR_NONE) && objects[i] == Py_None)

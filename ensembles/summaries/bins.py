@@ -1,8 +1,9 @@
-"""The bin law of duration histograms, with the numbers of ``bins.h``.
+"""The bin law of duration histograms, with the constants of ``bins.h``.
 
-Durations are integer nanoseconds. Below ``2**BIN_BITS`` every value has a bin of its own; above, every octave
-is cut into ``2**BIN_BITS`` bins of equal width, so that no bin is wider than ``1 / 2**BIN_BITS`` of its lower
-edge."""
+Durations are integer nanoseconds. Below ``2**(BIN_BITS + 1)`` every value has a separate bin. Above, every
+octave has ``2**BIN_BITS`` bins of equal width, so that no bin is wider than ``1 / 2**BIN_BITS`` of its lower
+edge.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +18,26 @@ RELATIVE_WIDTH = 2.0**-BIN_BITS
 
 
 def bin_index(duration_ns: np.ndarray) -> np.ndarray:
-    """The bin of each duration.
+    """Compute the bin of each duration.
 
     Parameters
     ----------
     duration_ns : ndarray of integers, shape (n,)
-        Not negative.
+        Durations in ns, not negative.
 
     Returns
     -------
     ndarray of int64, shape (n,)
+        Indices of bins, from 0.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.bins import bin_index, bin_low_ns
+    >>> bins = bin_index(np.array([0, 63, 64, 65, 1_000_000]))
+    >>> bins
+    array([  0,  63,  64,  64, 509])
+    >>> bin_low_ns()[bins]
+    array([     0,     63,     64,     64, 999424], dtype=uint64)
     """
     value = np.asarray(duration_ns).astype(np.uint64)
     octave = np.maximum(bit_length(value) - (BIN_BITS + 1), 0)
@@ -34,12 +45,12 @@ def bin_index(duration_ns: np.ndarray) -> np.ndarray:
 
 
 def bin_low_ns() -> np.ndarray:
-    """The least duration of each bin.
+    """Compute the least duration of each bin.
 
     Returns
     -------
     ndarray of uint64, shape (BIN_COUNT,)
-        A bin ends where the next one begins; the last one ends at ``2**64``.
+        Durations in ns. A bin ends where the next one begins; the last one ends at ``2**64``.
     """
     bins = np.arange(BIN_COUNT, dtype=np.uint64)
     per_octave = np.uint64(1 << BIN_BITS)
@@ -48,13 +59,28 @@ def bin_low_ns() -> np.ndarray:
 
 
 def bin_edges_s() -> np.ndarray:
-    """Edges of the bins in seconds: float64, shape (BIN_COUNT + 1,)."""
+    """Compute the edges of the bins in seconds: float64, shape (BIN_COUNT + 1,)."""
     return np.append(bin_low_ns().astype(np.float64), 2.0**64) * 1e-9
 
 
 def bit_length(value: np.ndarray) -> np.ndarray:
-    """Number of bits of each uint64 value, without a detour over floats that would round 2**k - 1 up:
-    int64."""
+    """Count the bits of each uint64 value, exactly: float logarithms would round 2**k - 1 up.
+
+    Parameters
+    ----------
+    value : ndarray of uint64, any shape
+
+    Returns
+    -------
+    ndarray of int64, same shape
+        0 for the value 0.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.bins import bit_length
+    >>> bit_length(np.array([0, 1, 255, 256], dtype=np.uint64))
+    array([0, 1, 8, 9])
+    """
     length = np.zeros(value.shape, dtype=np.int64)
     rest = value.copy()
     for step in (32, 16, 8, 4, 2, 1):

@@ -1,9 +1,9 @@
-"""What the events of a chunk add up to by call, and how often each size occurs in it: compiled where
-possible, else in NumPy.
+"""Sums over the events of a chunk by function, and counts of request sizes; compiled or in NumPy.
 
-Several summaries of a pass stand on the same sums, so a chunk remembers its own. Integers are equal to the
-last bit, whoever makes them, and sums of real numbers to rounding. ``NATIVE`` tells whether the compiled
-version is in use."""
+Several summaries of a pass use the same sums, which a chunk therefore caches. Both versions give the same
+integers to the last bit, and the same sums of real numbers to rounding. ``NATIVE`` is True if the compiled
+version is in use.
+"""
 
 from __future__ import annotations
 
@@ -25,29 +25,30 @@ _NO_LAYER = 255
 _MOST_LAYERS = 255
 _LIMITS = np.iinfo(np.int64)
 _CARRIED = {"read": 1, "write": 2}
-"""The bit of ``carried`` that says of a call of this kind that its bytes are counted elsewhere."""
+"""The bit of ``carried`` that is set if a call around a call of this operation counts its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallSums:
-    """What the events of a chunk add up to.
+    """Sums over the events of a chunk, by function.
 
     Attributes
     ----------
     present : ndarray of int64, shape (k,)
-        Numbers of the calls that occur, rising; all else by call, int64, shape (calls,).
-    count, errors : ndarray
-        Events, and those of them that failed.
-    moved, counted : ndarray
-        Bytes; and without those that a call around counts (`runtotals.direction_of_events`).
-    time_ns : ndarray
+        Indices of the functions that occur, rising.
+    count, errors : ndarray of int64, shape (calls,)
+        Number of events, and of failed events.
+    moved, counted : ndarray of int64, shape (calls,)
+        Bytes moved; the same without bytes that a call around counts
+        (`ensembles.summaries.runtotals.direction_of_events`).
+    time_ns : ndarray of int64, shape (calls,)
         Sum of durations.
-    shortest_ns, longest_ns : ndarray
-        Least and largest duration, where there is any event.
+    shortest_ns, longest_ns : ndarray of int64, shape (calls,)
+        Least and largest duration, of functions that occur.
     start_ns, end_ns : int
-        First entry into a call and last return from one.
+        First entry into a call and last return from one, since the origin of the run.
     deepest : int
-        Largest depth.
+        Largest nesting depth.
     """
 
     present: np.ndarray
@@ -64,23 +65,40 @@ class CallSums:
 
 
 SUM_COLUMNS = ("call", "depth", "carried", "moved", "start", "duration")
-"""Columns of events that `compute_call_sums` needs."""
+"""Columns of events that `compute_call_sums` reads."""
 
 
 def compute_call_sums(chunk: Events) -> CallSums:
-    """The sums of a chunk, which are made when they are first asked for. It has one event at least.
+    """Compute the sums of a chunk, or return those that were computed before.
+
+    Parameters
+    ----------
+    chunk : Events
+        At least one event, with the columns `SUM_COLUMNS`.
+
+    Returns
+    -------
+    CallSums
 
     Raises
     ------
     IndexError
-        An event is of a call without a number.
+        The ``call`` of an event is not an index into ``chunk.calls``.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.callsums import compute_call_sums
+    >>> events = en.open("ensio-ior").events
+    >>> sums = compute_call_sums(events)
+    >>> {events.calls[i].name: int(sums.count[i]) for i in sums.present}
+    {'open': 8, 'close': 8, 'pread': 160, 'pwrite': 160}
     """
     return chunk.remembered(compute_call_sums, _made)
 
 
 @of_calls
 def carried_bits(calls: Sequence[Call]) -> np.ndarray:
-    """The bit of ``carried`` that bears on each call: uint8, shape (len(calls),)."""
+    """Return the bit of ``carried`` that applies to each function: uint8, shape (len(calls),)."""
     bit_of_op = np.array([_CARRIED.get(op, 0) for op in OPS], np.uint8)
     return bit_of_op[op_of_calls(calls)]
 
@@ -123,10 +141,26 @@ def numpy_sum_calls(
     sums: np.ndarray,
     ends: np.ndarray,
 ) -> None:
-    """Add events to `sums`, of which the columns are those of `CallSums`, and to `ends`: first start, last
-    end, largest depth. Without compiled code."""
+    """Add events to the columns of `CallSums`, without compiled code.
+
+    Parameters
+    ----------
+    call, start, duration, moved, depth, carried : ndarray, shape (n,)
+        Columns of events.
+    bits : ndarray of uint8, shape (calls,)
+        `carried_bits` of the functions.
+    sums : ndarray of int64, shape (calls, 7)
+        Is added to: ``count`` to ``longest_ns`` of `CallSums`.
+    ends : ndarray of int64, shape (3,)
+        Is updated: first start, last end, largest depth.
+
+    Raises
+    ------
+    IndexError
+        A call is not an index into `bits`.
+    """
     if int(call.max()) >= len(bits):
-        raise IndexError("an event is of a call without a number")
+        raise IndexError("the call of an event is not an index into the calls")
     order = np.argsort(call, kind="stable")
     first = np.concatenate([[0], np.flatnonzero(np.diff(call[order])) + 1])
     number = call[order[first]]
@@ -144,23 +178,33 @@ def numpy_sum_calls(
 
 
 def central_sums(call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray) -> np.ndarray:
-    """Sums of the second, third and fourth powers of what durations differ from the mean of their call.
+    """Sum the second to fourth powers of the deviations from the mean of each function.
 
     Parameters
     ----------
     call : ndarray of uint16, shape (n,)
+        Function of each event.
     duration_ns : ndarray of int64, shape (n,)
+        Durations.
     mean_ns : ndarray of float64, shape (calls,)
+        Mean duration of each function.
 
     Returns
     -------
     ndarray of float64, shape (calls, 3)
-        ns², ns³, ns⁴.
+        Sums in ns², ns³ and ns⁴.
 
     Raises
     ------
     IndexError
-        An event is of a call without a number.
+        A call is not an index into `mean_ns`.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.callsums import central_sums
+    >>> call, duration_ns = np.zeros(3, np.uint16), np.array([1, 2, 6])
+    >>> central_sums(call, duration_ns, np.array([3.0]))
+    array([[14., 18., 98.]])
     """
     call, duration_ns = np.ascontiguousarray(call), np.ascontiguousarray(duration_ns)
     if _callsums is None:
@@ -171,7 +215,7 @@ def central_sums(call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray)
 
 
 def numpy_central_sums(call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray) -> np.ndarray:
-    """`central_sums` without compiled code."""
+    """Compute `central_sums` without compiled code."""
     beyond = duration_ns - mean_ns[call]
     square = beyond * beyond
     powers = (square, square * beyond, square * square)
@@ -181,26 +225,30 @@ def numpy_central_sums(call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.nd
 def count_sizes(
     call: np.ndarray, requested: np.ndarray, layer_of: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How often each size was asked for in each layer.
+    """Count the request sizes of each layer.
 
     Parameters
     ----------
     call : ndarray of uint16, shape (n,)
+        Function of each event.
     requested : ndarray of uint64, shape (n,)
+        Requested bytes.
     layer_of : ndarray of uint8, shape (calls,)
-        Number of the layer of each call; 255: its events are left out.
+        Layer of each function; 255: its events are left out.
 
     Returns
     -------
     layer : ndarray of uint8, shape (k,)
+        Layer of each entry, in no particular order.
     size : ndarray of uint64, shape (k,)
+        Bytes. A layer and size may have several entries.
     count : ndarray of int64, shape (k,)
-        In no order; a size may be there several times.
+        Number of events.
 
     Raises
     ------
     IndexError
-        An event is of a call without a number.
+        A call is not an index into `layer_of`.
     """
     if _callsums is None:
         return numpy_count_sizes(call, requested, layer_of)
@@ -215,7 +263,7 @@ def count_sizes(
 def numpy_count_sizes(
     call: np.ndarray, requested: np.ndarray, layer_of: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`count_sizes` without compiled code."""
+    """Compute `count_sizes` without compiled code."""
     layer = layer_of[call]
     layers, sizes, counts = [], [], []
     for number in np.flatnonzero(np.bincount(layer, minlength=_NO_LAYER)[:_NO_LAYER]):
@@ -233,30 +281,37 @@ def numpy_count_sizes(
 
 @of_calls
 def layers_of_transfers(calls: Sequence[Call]) -> tuple[list[str], np.ndarray]:
-    """The layers with functions that read or write, and the number of each function's layer among them:
-    uint8, shape (len(calls),); 255: it neither reads nor writes.
+    """List the layers with functions that read or write, and the layer of each function.
+
+    Returns
+    -------
+    names : list of str
+        Layers.
+    layer_of : ndarray of uint8, shape (len(calls),)
+        Index into `names`; 255: the function neither reads nor writes.
 
     Raises
     ------
     ValueError
-        There are too many layers.
+        There are more than 255 layers.
     """
     names = list(dict.fromkeys(call.layer for call in calls if call.op in _CARRIED))
     if len(names) > _MOST_LAYERS:
-        raise ValueError(f"{len(names)} layers are too many")
+        raise ValueError(f"there are {len(names)} layers, and no more than {_MOST_LAYERS} can be counted")
     number = {name: place for place, name in enumerate(names)}
     layer_of = [number[call.layer] if call.op in _CARRIED else _NO_LAYER for call in calls]
     return names, np.array(layer_of, np.uint8)
 
 
 def mark(numbers: np.ndarray, seen: np.ndarray) -> None:
-    """Say which numbers occur.
+    """Mark the numbers that occur.
 
     Parameters
     ----------
     numbers : ndarray of uint32, shape (n,)
+        Indices into `seen`.
     seen : ndarray of uint8, shape (m,)
-        Becomes 1 at these places.
+        Is set to 1 at these indices.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Counts, bytes, times and errors of each call, and the slowest call of all."""
+"""Call table: counts, bytes, times and errors of each function, and the slowest call of all."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _WAIT = "wait"
 
 @dataclass(slots=True)
 class CallTotals:
-    """What the calls of one function add up to.
+    """Sums over the calls of one function.
 
     Attributes
     ----------
     count, errors : int
-        Calls, and those of them that failed.
+        Number of calls, and of failed calls.
     bytes : int
-        Moved, also inside other recorded calls; 0 for functions that neither read nor write.
+        Bytes moved, including calls inside other recorded calls; 0 for functions that neither read nor write.
     time_ns : int
         Sum of durations.
     max_ns : int
@@ -49,7 +49,7 @@ class CallTotals:
 
 @dataclass(frozen=True, slots=True)
 class SlowestCall:
-    """One call: the longest of all; of equals the one with the least rank, then the earliest."""
+    """The longest call; of equals that of the lowest rank, then the earliest."""
 
     call: Call
     rank: int
@@ -60,16 +60,28 @@ class SlowestCall:
 
 
 class CallTable(Summary):
-    """Totals of each call.
+    """A mergeable summary: the totals of each function.
 
     Attributes
     ----------
     totals : dict of Call to CallTotals
-        Calls that occurred, in order of first occurrence.
+        Functions that occurred, in the order of first occurrence.
     slowest : SlowestCall or None
-        Of the calls that are I/O: waiting for other tasks is not.
+        The slowest call of those that do not wait for other tasks (operation ``wait``).
     start_ns, end_ns : int or None
         First entry into a call and last return from one, since the origin of the run.
+
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.summaries.calltable import CallTable
+    >>> table = en.open("ensio-ior").summarize(ignoring_run(CallTable))
+    >>> for call, totals in table.totals.items():
+    ...     print(call.name, totals.count, totals.bytes)
+    open 8 0
+    close 8 0
+    pread 160 167772160
+    pwrite 160 167772160
     """
 
     columns = (*SUM_COLUMNS, "rank", "file")
@@ -85,7 +97,7 @@ class CallTable(Summary):
 
     @property
     def files(self) -> set[str]:
-        """Paths that calls were about."""
+        """Paths of the files that calls used."""
         if self._seen.any():
             self._files |= {self._paths[number] for number in np.flatnonzero(self._seen).tolist() if number}
             self._seen[:] = 0
@@ -138,11 +150,11 @@ class CallTable(Summary):
         mark(chunk.file, self._seen)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the paths that no call was about: this goes from worker to worker."""
+        """Pickle only the paths that calls used, as tables are sent between workers."""
         return self.__dict__ | {"_files": self.files, "_paths": ("",), "_seen": np.zeros(1, np.uint8)}
 
     def merge(self, other: CallTable) -> None:
-        """Add what another table holds; calls are told apart by name and layer, files by path."""
+        """Add another table; calls are distinguished by name and layer, files by path."""
         for call, totals in other.totals.items():
             self.totals.setdefault(call, CallTotals()).add(totals)
         if other.slowest is not None:
@@ -163,7 +175,7 @@ class CallTable(Summary):
         self.end_ns = end_ns if self.end_ns is None else max(self.end_ns, end_ns)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The names of the calls (``layer:name``), and an array for each member of `CallTotals`."""
+        """Return ``call``, the functions as ``layer:name``, and an array for each member of `CallTotals`."""
         arrays = {"call": np.array([f"{call.layer}:{call.name}" for call in self.totals], dtype=str)}
         for name in ("count", "errors", "bytes", "time_ns", "max_ns"):
             values = [getattr(totals, name) for totals in self.totals.values()]
@@ -172,7 +184,7 @@ class CallTable(Summary):
 
 
 def find_slowest_calls(chunk: Events) -> SlowestCall | None:
-    """The slowest call that is I/O; of equals that of the least rank, and of those the earliest."""
+    """Find the slowest call that does not wait for other tasks; None: there is no such call."""
     duration = np.where(chunk.op == OPS.index(_WAIT), -1, chunk.duration)
     if not len(chunk) or duration.max() < 0:
         return None

@@ -1,8 +1,7 @@
-"""The summary that the recorder keeps while a program runs: what calls add up to, by call, size class and
-ordinal class.
+"""The recorded summary: sums over calls by function, size class and ordinal class.
 
-The recorder fills one for each process (``libtrace/summary/drain.c``); here it is made of events, put
-together over processes, and turned into the other summaries.
+The recorder keeps one for each process while the program runs (``libtrace/summary/drain.c``). This module
+makes it from events, and merges those of processes; `ensembles.summaries.from_cells` derives other summaries.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import counted_elsewhere
 
 LARGEST = CONSTANTS["ENSIO_LARGEST"]
-"""Longest calls of a cell that are kept whole."""
+"""Number of longest calls of a cell that are kept as events."""
 
 KEYS = ("call", "size_class", "ordinal_class")
 SUMS = (
@@ -47,36 +46,58 @@ CELL_DTYPES: dict[str, Any] = (
 )
 _LONGEST = tuple(f"longest_{name}" for name in COLUMNS)
 ARRAYS = (*CELL_DTYPES, "bin_cell", "bin", "bin_count", "longest_cell", *_LONGEST)
-"""What `CellSummary.to_arrays` gives."""
+"""Names of the arrays of `CellSummary.to_arrays`."""
 
 
 class CellSummary(Summary):
-    """What the calls of each cell add up to; a cell is a call, a size class and an ordinal class.
+    """A mergeable summary: sums over the calls of each cell.
+
+    A cell is a function, a size class and an ordinal class (`ensembles.summaries.classes`).
+
+    Parameters
+    ----------
+    calls : sequence of Call
+        Functions, as in the events.
+    files : sequence of str
+        Paths, as in the events.
 
     Attributes
     ----------
     calls : tuple of Call
-        What the ``call`` of a cell indexes.
+        Functions that the ``call`` of a cell indexes.
     files : sequence of str
-        What the files of the longest calls index.
+        Paths that the ``file`` of the longest calls indexes.
     cells : dict of str to ndarray, shape (cells,)
-        In the order of their keys. ``call``, ``size_class``, ``ordinal_class``: see
-        `ensembles.summaries.classes`. ``count``, ``errors``; ``moved`` (bytes), ``time_ns``, ``inner_ns``
-        (spent in recorded calls inside); ``outer_count``, ``outer_ns``: of calls that are in no other;
-        ``outer_moved``: bytes that no call around counts; ``min_ns``, ``max_ns``, ``mean_ns``, and ``m2`` to
-        ``m4``, sums of powers of the deviations from the mean; ``min_requested``, ``max_requested`` (bytes);
-        ``start_ns``, ``end_ns``: first entry and last return since the origin;
-        ``without_bin``: calls that the histogram lacks.
+        Columns, with the cells sorted by their keys:
+
+        * ``call``, ``size_class``, ``ordinal_class``: the keys
+        * ``count``, ``errors``: number of calls, and of failed calls
+        * ``moved``: bytes moved; ``outer_moved``: the same without bytes that a call around counts
+        * ``time_ns``: sum of durations; ``inner_ns``: its part inside recorded inner calls
+        * ``outer_count``, ``outer_ns``: count and time of calls that are inside no other call
+        * ``min_ns``, ``max_ns``, ``mean_ns``: of the durations; ``m2``, ``m3``, ``m4``: sums of powers of
+          the deviations from the mean, in ns², ns³ and ns⁴
+        * ``min_requested``, ``max_requested``: of the requested bytes
+        * ``start_ns``, ``end_ns``: first entry and last return since the origin of the run
+        * ``without_bin``: calls that the histogram lacks
     histogram : tuple of ndarray (cell, bin, count), shape (n,) each
-        How many calls of a cell lie in a bin of the bin law; only bins that hold calls.
+        Number of calls of a cell in a bin of the bin law; only bins with calls.
     longest : tuple (cell, Events)
-        The longest calls of each cell (`LARGEST`), whole; of equals the earlier ones.
+        The `LARGEST` longest calls of each cell as events; of equals the earlier ones.
     durations_known : bool
-        False: only sums of durations are known (another tool kept no more), hence no histogram, no
-        deviations, and ``max_ns`` only where it is not −1.
+        False: the tool that recorded the run kept only sums of durations. Then there are no histogram and no
+        deviations, and ``max_ns`` may be −1 (not known).
     told_sizes : dict of str to list of (int, int, int)
-        Of layers whose cells do not tell request sizes apart, where these are told all the same: least and
-        largest (bytes), and the number of calls; the most frequent first.
+        Request sizes of layers that were recorded apart from the cells: least and largest size in bytes, and
+        the number of calls; the most frequent first.
+
+    Examples
+    --------
+    >>> summary = en.open("ensio-ior").summary
+    >>> summary.count, len(summary)
+    (336, 36)
+    >>> int(summary.cells["moved"].sum())
+    335544320
     """
 
     durations_known = True
@@ -101,22 +122,23 @@ class CellSummary(Summary):
         return int(self.cells["count"].sum())
 
     def add(self, chunk: Events, ordinals_known: bool = True) -> None:
-        """Add events of one run, those of a thread in the order of their completion.
+        """Add events of one run, those of a thread in the order of completion.
 
         Parameters
         ----------
         chunk : Events
+            The events.
         ordinals_known : bool
-            False: these are not all calls of the run up to here, so that their ordinals are not known.
+            False: earlier calls of the run are missing, so that the ordinals of these are not known.
         """
         if not len(chunk):
             return
-        ordinal = self._ordinals.of(chunk) if ordinals_known else np.full(len(chunk), UNKNOWN_ORDINAL)
+        ordinal = self._ordinals.count(chunk) if ordinals_known else np.full(len(chunk), UNKNOWN_ORDINAL)
         inner_ns = self._nesting.inner_ns(chunk)
         self.merge(_part(chunk, ordinal_class(ordinal), inner_ns))
 
     def merge(self, other: CellSummary) -> None:
-        """Add what another summary holds; calls are told apart by name and layer, files by path."""
+        """Add another summary; calls are distinguished by name and layer, files by path."""
         if not len(other):
             return
         if not len(self):
@@ -136,12 +158,11 @@ class CellSummary(Summary):
         self.longest = _longest(cell, longest)
 
     def _renewed(self, events: Events) -> Events:
-        """The same events with this summary's dictionaries."""
+        """Copy events with the dictionaries of this summary."""
         return Events(events.columns, self.calls, self.files)
 
     def _renumbered(self, other: CellSummary) -> tuple[dict[str, np.ndarray], Events]:
-        """Cells and longest calls of another summary with the numbers of this one, which learns names it
-        lacks."""
+        """Renumber cells and longest calls of another summary; names that this one lacks are added to it."""
         numbers = {call: number for number, call in enumerate(self.calls)}
         call_of = np.array([numbers.setdefault(call, len(numbers)) for call in other.calls], np.int64)
         self.calls = tuple(numbers)
@@ -157,8 +178,14 @@ class CellSummary(Summary):
         return cells, Events(columns, self.calls, self.files)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The columns of the cells; ``bin_cell``, ``bin``, ``bin_count``; ``longest_cell`` and the columns
-        of the longest calls as ``longest_<column>``; with the numbers of the summary's dictionaries."""
+        """Return the summary as arrays, with indices into `calls` and `files`.
+
+        Returns
+        -------
+        dict of str to ndarray
+            The columns of `cells`; ``bin_cell``, ``bin`` and ``bin_count`` of `histogram`; ``longest_cell``
+            and the columns of the longest calls as ``longest_<column>``.
+        """
         cell, events = self.longest
         arrays = dict(self.cells)
         arrays |= dict(zip(("bin_cell", "bin", "bin_count"), self.histogram, strict=True))
@@ -169,12 +196,14 @@ class CellSummary(Summary):
     def from_arrays(
         cls, arrays: dict[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]
     ) -> CellSummary:
-        """The summary of which `to_arrays` made these arrays.
+        """Make a summary from the arrays of `to_arrays`.
 
         Raises
         ------
-        ValueError, KeyError
-            They do not fit together.
+        KeyError
+            An array is missing.
+        ValueError
+            The arrays contradict each other.
         """
         summary = cls(calls, files)
         summary.cells = {name: arrays[name].astype(dtype) for name, dtype in CELL_DTYPES.items()}
@@ -196,16 +225,16 @@ class CellSummary(Summary):
             (events.file, len(self.files)),
         ]
         if any(len(values) and not 0 <= values.min() <= values.max() < limit for values, limit in limits):
-            raise ValueError("its summary has numbers that lead nowhere")
+            raise ValueError("its summary has indices out of range")
         lengths = {len(column) for column in self.cells.values()}, {len(part) for part in self.histogram}
         if any(len(found) > 1 for found in lengths) or len(cell) != len(events):
             raise ValueError("the columns of its summary have different lengths")
 
 
 def _grouped(cells: dict[str, np.ndarray], first: np.ndarray, group: np.ndarray) -> dict[str, np.ndarray]:
-    """Rows of the same group put together.
+    """Merge the rows of each group.
 
-    Central sums are added about the common mean: P. Pébay, SAND2008-6212, 2008, as in `summaries.moments`.
+    Central sums are added about the common mean, as in `ensembles.summaries.moments` (Pébay, 2008).
     """
     n = len(first)
     if n == len(group):
@@ -242,8 +271,10 @@ def _joined_bins(
 
 
 def _longest(cell: np.ndarray, events: Events) -> tuple[np.ndarray, Events]:
-    """The longest of these calls, by cell: the longest first, of equals the earlier one, then that of the
-    least rank."""
+    """Reduce calls to the longest of each cell, the longest first.
+
+    Of equals the earlier one comes first, then that of the lowest rank.
+    """
     order = np.lexsort((events.thread, events.rank, events.start, -events.duration, cell))
     cell = cell[order]
     first = np.flatnonzero(np.concatenate([[True], cell[1:] != cell[:-1]])) if len(cell) else cell
@@ -252,7 +283,7 @@ def _longest(cell: np.ndarray, events: Events) -> tuple[np.ndarray, Events]:
 
 
 def _part(chunk: Events, ordinal: np.ndarray, inner_ns: np.ndarray | None) -> CellSummary:
-    """The summary of events whose ordinal classes and inner times are known."""
+    """Summarize events with known ordinal classes and inner times."""
     size = size_class(chunk.requested)
     key = chunk.call.astype(np.int64) << 16 | size << 8 | ordinal
     unique, cell = np.unique(key, return_inverse=True)

@@ -1,5 +1,4 @@
-"""The classes by which the summary tells calls apart, with the numbers of ``event.h``: of sizes and of
-ordinals."""
+"""Size classes and ordinal classes of the recorded summary, with the constants of ``event.h``."""
 
 from __future__ import annotations
 
@@ -16,27 +15,63 @@ _APART = CONSTANTS["ENSIO_ORDINALS_APART"]
 
 
 def size_class(requested_bytes: np.ndarray) -> np.ndarray:
-    """0 for no bytes, n for 2**(n - 1) to 2**n - 1 bytes: int64, shape (n,)."""
+    """Compute the size class of each size: 0 for no bytes, k for 2**(k - 1) to 2**k - 1 bytes.
+
+    Parameters
+    ----------
+    requested_bytes : ndarray of integers, shape (n,)
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+
+    Examples
+    --------
+    >>> from ensembles.summaries.classes import size_class, size_range_bytes
+    >>> size_class(np.array([0, 1, 4095, 4096]))
+    array([ 0,  1, 12, 13])
+    >>> size_range_bytes(13)
+    (4096, 8191)
+    """
     return bit_length(np.asarray(requested_bytes).astype(np.uint64))
 
 
 def size_range_bytes(number: int) -> tuple[int, int]:
-    """The least and the largest size of a class; of `ALL_SIZES` all that there are."""
+    """Return the least and the largest size of a class in bytes; of `ALL_SIZES` the range of 64 bits."""
     if number == ALL_SIZES:
         return 0, (1 << 64) - 1
     return (1 << number >> 1, (1 << number) - 1)
 
 
 def ordinal_class(ordinal: np.ndarray) -> np.ndarray:
-    """The class of each ordinal, which count from 1 (0: not known): each of the first 16 has its own, those
-    beyond one an octave. int64, shape (n,)."""
+    """Compute the ordinal class of each ordinal.
+
+    Each of the first 16 ordinals has a separate class; larger ones have one class an octave.
+
+    Parameters
+    ----------
+    ordinal : ndarray of integers, shape (n,)
+        From 1; 0: not known.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+
+    Examples
+    --------
+    >>> from ensembles.summaries.classes import ordinal_class, ordinal_range
+    >>> ordinal_class(np.array([0, 1, 16, 17, 40]))
+    array([ 0,  1, 16, 17, 18])
+    >>> ordinal_range(18)
+    (32, 63)
+    """
     ordinal = np.asarray(ordinal).astype(np.uint64)
     octave = bit_length(ordinal) - _APART.bit_length()
     return np.where(ordinal <= _APART, ordinal.astype(np.int64), _APART + 1 + octave)
 
 
 def ordinal_range(number: int) -> tuple[int, int]:
-    """The least and the largest ordinal of a class; (0, 0) where ordinals are not known or not told apart."""
+    """Return the least and the largest ordinal of a class; (0, 0) for unknown and for all ordinals."""
     if number in (ALL_ORDINALS, UNKNOWN_ORDINAL):
         return 0, 0
     if number <= _APART:
@@ -46,12 +81,12 @@ def ordinal_range(number: int) -> tuple[int, int]:
 
 
 class Ordinals:
-    """Counts the calls of each rank, operation and file, over the chunks of one run."""
+    """A counter of the calls of each rank, operation and file, over the chunks of a run."""
 
     def __init__(self) -> None:
         self._calls: dict[tuple[int, int], int] = {}
 
-    def of(self, chunk: Events) -> np.ndarray:
+    def count(self, chunk: Events) -> np.ndarray:
         """The how many-th call of its rank, operation and file each call is, from 1, in the order in which
         they come: int64, shape (n,)."""
         op = op_of_calls(chunk.calls)[chunk.call].astype(np.uint64)

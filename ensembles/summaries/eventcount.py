@@ -1,4 +1,4 @@
-"""How many events a run has."""
+"""Number of events of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ensembles.passes.summary import ANY_ORDER, Summary
 
 
 class EventCount(Summary):
-    """The number of events.
+    """A mergeable summary: the number of events.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class EventCount(Summary):
         self.events += len(chunk)
 
     def merge(self, other: EventCount) -> None:
-        """Add those of other ranks."""
+        """Add another count."""
         self.events += other.events
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``events``, as the attribute."""
+        """Return ``events``."""
         return {"events": np.array(self.events, np.int64)}

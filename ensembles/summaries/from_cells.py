@@ -1,5 +1,4 @@
-"""The other summaries of a run, made from the one that the recorder kept: exact but for sizes, which it
-keeps by classes."""
+"""Other summaries of a run from the recorded one, exact but for request sizes, which it keeps by classes."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ _TRANSFERS = ("read", "write")
 
 
 def _calls_in_order(summary: CellSummary) -> list[int]:
-    """Numbers of the calls that occurred, by first occurrence."""
+    """List the functions that occurred, in the order of their first call."""
     call, start_ns = summary.cells["call"], summary.cells["start_ns"]
     numbers = np.unique(call)
     first_ns = [int(start_ns[call == number].min()) for number in numbers]
@@ -28,7 +27,15 @@ def _calls_in_order(summary: CellSummary) -> list[int]:
 
 
 def histogram_from_cells(summary: CellSummary) -> LogHistogram:
-    """The histogram of each call."""
+    """Make the histogram of each function from a recorded summary.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.from_cells import histogram_from_cells
+    >>> histogram = histogram_from_cells(en.open("ensio-ior").summary)
+    >>> {call.name: histogram.n(call) for call in histogram.counts}
+    {'open': 8, 'pwrite': 160, 'pread': 160, 'close': 8}
+    """
     histogram = LogHistogram()
     cell, bins, counts = summary.histogram
     call = summary.cells["call"][cell]
@@ -42,7 +49,7 @@ def histogram_from_cells(summary: CellSummary) -> LogHistogram:
 
 
 def moments_from_cells(summary: CellSummary) -> CallMoments:
-    """The moments of each call, where durations are known."""
+    """Make the moments of each function from a recorded summary; none if it has only sums of durations."""
     moments = CallMoments()
     if not summary.durations_known:
         return moments
@@ -64,13 +71,18 @@ def moments_from_cells(summary: CellSummary) -> CallMoments:
 
 
 def table_from_cells(summary: CellSummary, files: Sequence[str]) -> CallTable:
-    """The totals of each call, and the slowest call.
+    """Make the call table from a recorded summary.
 
     Parameters
     ----------
     summary : CellSummary
+        The recorded summary.
     files : sequence of str
-        Paths that calls were about; the first stands for none.
+        Paths of the files that calls used; the first entry stands for none.
+
+    Returns
+    -------
+    CallTable
     """
     table = CallTable()
     cells = summary.cells
@@ -91,7 +103,7 @@ def table_from_cells(summary: CellSummary, files: Sequence[str]) -> CallTable:
 
 
 def totals_from_cells(summary: CellSummary) -> RunTotals:
-    """Bytes and times of all calls together, and by layer."""
+    """Make the bytes and times of all calls, and of each layer, from a recorded summary."""
     totals = RunTotals()
     cells = summary.cells
     for number in _calls_in_order(summary):
@@ -106,15 +118,15 @@ def totals_from_cells(summary: CellSummary) -> RunTotals:
 
 
 def sizes_from_cells(summary: CellSummary) -> tuple[SizeTable, dict[str, list[tuple[int, int, int]]]]:
-    """How often which request sizes of reads and writes occur, as far as the summary can tell.
+    """Make the table of request sizes from a recorded summary, as exactly as it allows.
 
     Returns
     -------
-    SizeTable
-        Sizes that are counted exactly: in their size classes, every cell has calls of one size only.
-    dict of str to list of (int, int, int)
-        By layer: least and largest size that occurred (bytes) in each of the other size classes, and the
-        number of calls; the most frequent first.
+    table : SizeTable
+        Sizes with exact counts: in their size classes, every cell has calls of one size only.
+    classes : dict of str to list of (int, int, int)
+        By layer, of each other size class: least and largest size that occurred, in bytes, and the number of
+        calls; the most frequent first.
     """
     table = SizeTable()
     classes: dict[str, list[tuple[int, int, int]]] = {}

@@ -1,4 +1,4 @@
-"""Histograms of durations, one per call, with the bins of ``bins.h``."""
+"""Log histogram: the durations of each function, counted by the bins of ``bins.h``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,23 @@ from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
 
 
 class LogHistogram(Summary):
-    """Number of calls per duration, for each call of a run.
+    """A mergeable summary: a histogram of durations for each function.
 
     Attributes
     ----------
     counts : dict of Call to ndarray of int64, shape (BIN_COUNT,)
-        Calls that occurred, in order of first occurrence.
+        Functions that occurred, in the order of first occurrence.
+
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.summaries.histogram import LogHistogram
+    >>> histogram = en.open("ensio-ior").summarize(ignoring_run(LogHistogram))
+    >>> write = next(call for call in histogram.counts if call.name == "pwrite")
+    >>> histogram.n(write)
+    160
+    >>> np.round(histogram.quantile_s(write, [0.5, 0.9]), 4)
+    array([0.0134, 0.0183])
     """
 
     columns = SUM_COLUMNS
@@ -33,7 +44,7 @@ class LogHistogram(Summary):
         Raises
         ------
         IndexError
-            A duration is negative.
+            A duration is negative, or a call is not an index into ``chunk.calls``.
         """
         if not len(chunk):
             return
@@ -45,7 +56,7 @@ class LogHistogram(Summary):
             self._add(chunk.calls[number], row)
 
     def merge(self, other: LogHistogram) -> None:
-        """Add what another histogram holds; calls are told apart by name and layer."""
+        """Add another histogram; calls are distinguished by name and layer."""
         for call, counts in other.counts.items():
             self._add(call, counts)
 
@@ -56,31 +67,36 @@ class LogHistogram(Summary):
             self.counts[call] = counts.copy()
 
     def n(self, call: Call) -> int:
-        """Number of calls."""
+        """Return the number of calls of a function."""
         return int(self.counts[call].sum())
 
     def time_s(self, call: Call) -> float:
-        """Time in all calls together, seconds, as far as the widths of the bins allow (3.1 %)."""
+        """Estimate the sum of durations in seconds, to the relative width of a bin (3.1 %)."""
         low_ns, high_ns = _least_and_largest_ns()
         return float(self.counts[call] @ (low_ns + high_ns)) * 0.5e-9
 
     def quantile_s(self, call: Call, levels: Sequence[float]) -> np.ndarray:
-        """Quantiles of the durations of a call.
+        """Estimate quantiles of the durations of a function.
 
-        Durations are whole ns, and within a bin are taken to be spread evenly, so a quantile is off by less
-        than 3.1 %, the width of a bin; below 64 ns, where a bin holds one value, it is exact.
+        The durations of a bin are taken to be evenly spread over it. The error of a quantile is less than
+        3.1 %, the width of a bin. Below 64 ns a bin holds one value, and quantiles are exact.
 
         Parameters
         ----------
         call : Call
-            One that occurred.
+            A function that occurred.
         levels : sequence of float, shape (k,)
-            0 to 1.
+            From 0 to 1.
 
         Returns
         -------
         ndarray of float64, shape (k,)
-            Seconds.
+            Quantiles in seconds.
+
+        Raises
+        ------
+        KeyError
+            The function did not occur.
         """
         counts = self.counts[call]
         low_ns, high_ns = _least_and_largest_ns()
@@ -92,42 +108,52 @@ class LogHistogram(Summary):
         return (low_ns[number] + part * (high_ns[number] - low_ns[number])) * 1e-9
 
     def rebinned(self, call: Call, edges_s: np.ndarray) -> np.ndarray:
-        """Counts in other bins, each bin of the law being spread evenly over its width.
+        """Count durations by other bins, taking those of a bin to be evenly spread over it.
 
         Parameters
         ----------
         call : Call
-            One that occurred.
+            A function that occurred.
         edges_s : ndarray of float64, shape (k + 1,)
-            Rising, in seconds.
+            Edges in seconds, rising.
 
         Returns
         -------
         ndarray of float64, shape (k,)
-            Not always whole numbers.
+            Counts, which may be fractions.
+
+        Raises
+        ------
+        KeyError
+            The function did not occur.
         """
         before = np.concatenate([[0], np.cumsum(self.counts[call])])
         return np.diff(np.interp(edges_s, bin_edges_s(), before))
 
     def coarse(self, call: Call, per_octave: int = 8) -> tuple[np.ndarray, np.ndarray]:
-        """Counts in bins of nearly equal ratio, each of them a whole number of bins of the law.
+        """Count durations by coarser bins of nearly equal ratio, each a whole number of bins of the bin law.
 
-        The bins of the law are equally wide within an octave, and so become narrower in ratio towards its
-        end; a picture on a logarithmic axis that drew them as they are would show steps that the durations do
-        not have.
+        The bins of the bin law have equal widths within an octave, so their ratios decrease towards its end.
+        Drawn on a logarithmic axis, they would show steps that the durations do not have.
 
         Parameters
         ----------
         call : Call
-            One that occurred.
+            A function that occurred.
         per_octave : int
-            Bins per octave.
+            Number of bins per octave.
 
         Returns
         -------
         edges_s : ndarray of float64, shape (k + 1,)
-            From the first bin that holds calls to the last, in seconds.
+            Edges in seconds, from the first bin with calls to the last.
         counts : ndarray of int64, shape (k,)
+            Number of calls in each bin.
+
+        Raises
+        ------
+        KeyError
+            The function did not occur.
         """
         first_of_bin = coarse_bins(per_octave)
         counts = np.add.reduceat(self.counts[call], first_of_bin)
@@ -137,21 +163,31 @@ class LogHistogram(Summary):
         return edges_s[used[0] : used[-1] + 2], counts[chosen]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``counts``, int64, shape (calls, BIN_COUNT), and ``call``, the names of the rows as
-        ``layer:name``."""
+        """Return ``counts``, int64, shape (calls, BIN_COUNT), and ``call``, the rows as ``layer:name``."""
         counts = np.array(list(self.counts.values()), dtype=np.int64).reshape(-1, BIN_COUNT)
         names = np.array([f"{call.layer}:{call.name}" for call in self.counts], dtype=str)
         return {"counts": counts, "call": names}
 
 
 def _least_and_largest_ns() -> tuple[np.ndarray, np.ndarray]:
-    """Least and largest duration of each bin, whole ns: float64, shape (BIN_COUNT,) both."""
+    """Compute the least and the largest duration of each bin in ns: float64, shape (BIN_COUNT,)."""
     edges_ns = np.append(bin_low_ns().astype(np.float64), 2.0**64)
     return edges_ns[:-1], edges_ns[1:] - 1
 
 
 def coarse_bins(per_octave: int) -> np.ndarray:
-    """First bin of the law in each bin of nearly equal ratio, of which there are so many an octave."""
+    """Compute the first bin of the bin law in each coarser bin of nearly equal ratio.
+
+    Parameters
+    ----------
+    per_octave : int
+        Number of coarser bins per octave.
+
+    Returns
+    -------
+    ndarray of int64, shape (k,)
+        Rising, from 0.
+    """
     fine = 1 << BIN_BITS
     ratio = 2.0 ** (np.arange(per_octave) / per_octave)
     small = np.unique(np.round(np.outer(2.0 ** np.arange(BIN_BITS), ratio)).astype(np.int64))

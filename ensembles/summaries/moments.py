@@ -36,7 +36,7 @@ class CentralMoments:
     max_ns: int
 
     @classmethod
-    def of(cls, duration_ns: np.ndarray) -> CentralMoments:
+    def from_durations(cls, duration_ns: np.ndarray) -> CentralMoments:
         """The moments of durations: ndarray of integers, shape (n,), n > 0."""
         values = duration_ns.astype(np.float64)
         mean = float(values.mean())

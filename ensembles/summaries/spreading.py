@@ -63,7 +63,7 @@ def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
         A call ends before it starts, or beyond the range of 64-bit nanoseconds.
     """
     if kernels.compiled is None:
-        chosen = choice.rows_of(chunk) >= 0
+        chosen = choice.compute_rows(chunk) >= 0
         start, duration = chunk.start[chosen], chunk.duration[chosen]
         end = start + np.maximum(duration, 1)
         damaged = bool(len(start)) and bool(duration.min() < 0 or np.any(end <= start))
@@ -95,8 +95,8 @@ def spread_calls(chunk: Events, choice: Choice, level: int, first: int, out: np.
         A call lies outside of `out`, or has no number.
     """
     if kernels.compiled is None:
-        row = choice.rows_of(chunk).astype(np.int32)
-        kernels.numpy_spread(chunk.start, chunk.duration, row, choice.amounts_of(chunk), level, first, out)
+        row, amount = choice.compute_rows(chunk).astype(np.int32), choice.compute_amounts(chunk)
+        kernels.numpy_spread(chunk.start, chunk.duration, row, amount, level, first, out)
     else:
         kernels.compiled.spread_calls(*_arguments(chunk, choice), level, first, out, out.shape[1])
 

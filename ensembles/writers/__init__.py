@@ -1,1 +1,1 @@
-"""Writers: a folder for each format of our own, and one for formats that other programs read."""
+"""Writers: one folder per ensio format, and one for formats of other programs."""

@@ -1,14 +1,14 @@
-/* calls.h: what the core needs to know of the call tables. */
+/* calls.h: the call tables, for the rest of the recorder. */
 #ifndef ENSIO_CALLS_CALLS_H
 #define ENSIO_CALLS_CALLS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The dictionary of calls, as it goes into a spool: a line for each, "number name layer op". */
+/* The dictionary of calls in a spool: a line "number name layer op" for each. */
 extern const char ensio_calls[];
 
-/* What calls do. */
+/* Operations of calls. */
 enum {
     ENSIO_OP_NONE,
     ENSIO_OP_READ,
@@ -21,19 +21,34 @@ enum {
     ENSIO_OP_WAIT
 };
 
-/* By the number of a call: what it does; ENSIO_OP_NONE: there is no such call. */
+/* Calls in the order of the tables: an index without gaps, for arrays by call. */
+enum {
+#define CALL(number, call, op) ENSIO_INDEX_##call,
+#include "tables.def"
+#undef CALL
+#undef SYMBOL
+    ENSIO_CALL_COUNT
+};
+
+/* The number of a call by its index, and the index by its number. */
+extern const uint16_t ensio_call_numbers[ENSIO_CALL_COUNT];
+extern const uint8_t ensio_call_indices[];
+#define ENSIO_CALL_INDICES 256
+_Static_assert(ENSIO_CALL_COUNT <= ENSIO_CALL_INDICES, "indices are of type uint8_t");
+
+/* Operations by call number; ENSIO_OP_NONE: there is no such call. */
 extern const uint8_t ensio_call_ops[];
 
-/* The name of a call, in `name`. */
+/* Writes the name of a call to `name`. */
 void ensio_call_name(uint16_t call, char *name, size_t room);
 
-/* Leaves out the calls of layers that the comma-separated list does not name. */
+/* Excludes the calls of layers that are not in the comma-separated list. */
 void ensio_calls_choose(const char *layers);
 
-/* Finds the functions behind the wrappers, where the linker has not tied them. */
+/* Finds the functions behind the wrappers, in the preload library. */
 void ensio_calls_resolve(void);
 
-/* The same, for each table. */
+/* The same for each table. */
 void ensio_posix_resolve(void);
 void ensio_tracked_only_resolve(void);
 void ensio_mmap_resolve(void);

@@ -1,4 +1,4 @@
-/* symbols.c: prints the symbols of the call tables, one a line, as options for the linker. Run by the build. */
+/* symbols.c: prints the symbols of the call tables as linker options. The build runs it. */
 #include <stdio.h>
 
 #define SYMBOL(symbol) puts("-Wl,--wrap=" #symbol);
@@ -6,8 +6,8 @@
 int main(void)
 {
 #include "tables.def"
-    /* The linker applies --wrap to what shared libraries need too, and would miss the wrappers of MPI calls that only
-     * these make. The run-time linker knows nothing of wrappers, and finds what they need as always. */
+    /* The linker also applies --wrap to references from shared libraries, and would report missing wrappers for MPI
+     * calls that only these make. The run-time linker ignores wrappers and resolves such references as usual. */
     puts("-Wl,--allow-shlib-undefined");
     return 0;
 }

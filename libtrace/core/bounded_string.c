@@ -67,7 +67,7 @@ int ensio_word_in(const char *word, const char *list)
     return 0;
 }
 
-/* Whether a path matches a glob that ends before `end`. Going back to the last star alone is enough, and linear. */
+/* Whether a path matches a glob that ends before `end`. Backtracking to the last star is enough, and linear. */
 static int matches(const char *path, const char *glob, const char *end)
 {
     const char *star = NULL, *resume = NULL;

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* A string that is built piece by piece. What does not fit is left out, and `full` says so. */
+/* A string that is built piece by piece. What does not fit is dropped, and `full` is set. */
 struct ensio_string {
     char *text;
     uint32_t room, length;
@@ -17,7 +17,7 @@ void ensio_add(struct ensio_string *string, const char *piece);
 void ensio_add_bytes(struct ensio_string *string, const char *piece, uint32_t length);
 void ensio_add_number(struct ensio_string *string, uint64_t number);
 
-/* Adds a piece of a file name: all but letters, digits, '.', '_' and '-' becomes '-'. */
+/* Adds a piece of a file name: every character but letters, digits, '.', '_' and '-' becomes '-'. */
 void ensio_add_name(struct ensio_string *string, const char *piece);
 
 /* A 64-bit hash (FNV-1a). */
@@ -26,12 +26,11 @@ uint64_t ensio_hash(const char *text);
 /* What follows the last '/'. */
 const char *ensio_base_name(const char *path);
 
-/* Whether the word is one of the words of a list, separated by spaces. */
+/* Whether the word is in a space-separated list. */
 int ensio_word_in(const char *word, const char *list);
 
-/* The first glob of a colon-separated list that a path matches decides: 1 where it is a plain glob, 0 where it begins
- * with
- * '!', and 0 where none matches. '*' stands for any characters, '/' included, '?' for one. */
+/* Matches a path against a colon-separated list of globs. The first match decides: 1 for a plain glob, 0 for one that
+ * begins with '!'; 0 if none matches. '*' matches any characters, including '/', and '?' matches one. */
 int ensio_listed(const char *path, const char *globs);
 
 #endif

@@ -8,10 +8,10 @@
 
 enum { FREE, HELD, WAITED_FOR };
 
-/* how often: a fork handler of somebody else's may open files while ours holds the lock */
+/* The nesting depth: another library's fork handler may open files while ours holds the lock. */
 static _Thread_local int holding;
 
-/* Waiting threads sleep: one that spins, at a real-time priority, could keep the holder from ever going on. */
+/* Waiting threads sleep. A thread that spins at a real-time priority could keep the holder from running. */
 static void acquire(uint32_t *lock)
 {
     uint32_t found = FREE;

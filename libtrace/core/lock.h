@@ -1,5 +1,5 @@
-/* lock.h: the recorder's one lock. Signals are blocked while it is held, so that no handler can wait for its own
- * thread; errno is put back when it is let go. */
+/* lock.h: the recorder's only lock. Signals are blocked while it is held, so that no handler waits for its own thread.
+ * errno is restored when it is released. */
 #ifndef ENSIO_CORE_LOCK_H
 #define ENSIO_CORE_LOCK_H
 

@@ -1,4 +1,4 @@
-/* memory.h: arrays that grow, in memory of the recorder's own. */
+/* memory.h: arrays that grow, in memory that the recorder maps for itself. */
 #ifndef ENSIO_CORE_MEMORY_H
 #define ENSIO_CORE_MEMORY_H
 
@@ -13,8 +13,8 @@ struct ensio_array {
     uint64_t used, room;
 };
 
-/* Makes room for so many bytes more, and returns where they go; NULL where there is no memory. They do not count as
- * used yet. */
+/* Makes room for `bytes` more bytes and returns their address, or NULL without memory. The bytes do not count as used
+ * yet. */
 static inline void *ensio_array_room(struct ensio_array *array, uint64_t more)
 {
     if (array->used + more > array->room) {

@@ -10,7 +10,7 @@
 #define STACK_BYTES (256 << 10)
 #define LINE_ROOM 16384
 
-/* The C library's own name of clone: ThreadSanitizer takes calls of the other one for forks. */
+/* The C library's internal name of clone: ThreadSanitizer treats calls of the public one as forks. */
 extern int __clone(int (*run)(void *given), void *stack, int flags, void *given, ...);
 
 struct errand {
@@ -19,8 +19,8 @@ struct errand {
     int64_t result;
 };
 
-/* Read and written by the thread that holds the lock. The C library declares that clone calls nothing here: hence
- * volatile. */
+/* Only the thread that holds the lock reads and writes this. It is volatile because clone is declared as a leaf
+ * function. */
 static volatile int table_is_copy;
 
 static int run(void *given)
@@ -30,17 +30,16 @@ static int run(void *given)
     return 0;
 }
 
-/* A process with one thread has nobody who could touch its table meanwhile. (One that shares its table with another
- * process, by CLONE_FILES without CLONE_THREAD, is not recognised.) The folder has two links and one for each thread.
- */
+/* In a process with one thread, nothing else can change the descriptor table. (A process that shares its table by
+ * CLONE_FILES without CLONE_THREAD is not recognised.) The folder has two links and one for each thread. */
 static int is_alone(void)
 {
     struct stat threads;
     return ENSIO_RAW(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &threads, 0) == 0 && threads.st_nlink == 3;
 }
 
-/* Valgrind ends a program that makes such a thread; it runs one thread at a time anyway. The program may change its
- * environment later: the answer is that of the first call. */
+/* Valgrind aborts a program that creates such a thread, but runs one thread at a time anyway. The first answer is kept,
+ * because the program may change its environment. */
 static int is_under_valgrind(void)
 {
     static int answer = -1;
@@ -51,7 +50,7 @@ static int is_under_valgrind(void)
     return answer;
 }
 
-/* The thread has this one's thread-local memory, and signals blocked as they are here. */
+/* The new thread uses this thread's thread-local memory and signal mask. */
 static int64_t run_with_copy(struct errand *errand)
 {
     const int flags = CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_VFORK;

@@ -1,8 +1,7 @@
-/* rawsys.h: system calls of the recorder's own, which no wrapper sees.
+/* rawsys.h: system calls that no wrapper intercepts.
  *
- * Each returns what the kernel returns: a result, or minus an errno. They change the caller's errno, which whoever
- * enters the recorder's slow paths therefore saves and puts back.
- */
+ * Each function returns what the kernel returns: a result, or minus an errno. They change errno, so every entry to a
+ * slow path of the recorder saves and restores it. */
 #ifndef ENSIO_CORE_RAWSYS_H
 #define ENSIO_CORE_RAWSYS_H
 
@@ -42,7 +41,7 @@ static inline int64_t ensio_raw_position(int fd)
     return ENSIO_RAW(SYS_lseek, fd, 0L, SEEK_CUR);
 }
 
-/* Memory to read and write; NULL where there is none to have. */
+/* Readable and writable memory, or NULL. */
 static inline void *ensio_raw_map(uint64_t bytes, int flags, int fd, uint64_t offset)
 {
     long at = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, offset);
@@ -54,7 +53,7 @@ static inline void *ensio_raw_memory(uint64_t bytes)
     return ensio_raw_map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* Makes a mapping longer, elsewhere if need be; NULL where that is not to be had. */
+/* Extends a mapping, at another address if necessary; NULL if that fails. */
 static inline void *ensio_raw_grow(void *at, uint64_t bytes, uint64_t more)
 {
     long grown = syscall(SYS_mremap, at, bytes, more, MREMAP_MAYMOVE);
@@ -70,9 +69,9 @@ static inline void ensio_raw_unmap(void *at, uint64_t bytes)
 #define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
 #endif
 
-/* Gives pages of a mapped file their place on disk and in memory: 0, or minus an errno. Without it, a store to a page
- * for which the disk has no room would be a SIGBUS. Where the kernel cannot do it in one call, each page is touched by
- * a call that returns EFAULT instead; the pages hold zeros. */
+/* Allocates disk blocks and memory for pages of a mapped file: 0, or minus an errno. Without this, a store to a page
+ * for which the disk has no room would raise SIGBUS. If the kernel has no single call for it, each page is touched by a
+ * call that returns EFAULT instead; the pages hold zeros. */
 static inline int ensio_raw_populate(void *at, uint64_t bytes)
 {
     struct timespec *page;

@@ -7,8 +7,8 @@
 static struct ensio_process nobody;
 struct ensio_process *ensio_process = &nobody;
 
-/* Before there is a page that fork wipes there is nothing to wipe; without one (older kernels refuse) the fork handlers
- * do. */
+/* Before the page exists there is nothing to wipe. Older kernels refuse MADV_WIPEONFORK; there the fork handlers reset
+ * the state. */
 void ensio_process_map(void)
 {
     struct ensio_process *none = &nobody;

@@ -1,9 +1,9 @@
 /* recorder.h: the state of the recorder, and the path that every recorded call takes.
  *
- * What a wrapper does is: ensio_ready, the real call between two readings of the clock, ensio_store. Nothing on that
- * path locks, allocates, makes a system call or touches errno. All else (a thread's first call, a full window, an
- * unknown descriptor, opening and closing) is a slow path: signals blocked, one lock, errno put back.
- */
+ * A wrapper calls ensio_ready, makes the real call between two readings of the clock, and calls ensio_store. Nothing on
+ * that path locks, allocates, makes a system call or changes errno. Everything else is a slow path: a thread's first
+ * call, a full window, an unknown descriptor, opening and closing. A slow path blocks signals, takes the lock and
+ * restores errno. */
 #ifndef ENSIO_CORE_RECORDER_H
 #define ENSIO_CORE_RECORDER_H
 
@@ -14,40 +14,40 @@
 #define ENSIO_LIKELY(x) __builtin_expect(!!(x), 1)
 #define ENSIO_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* The process to which the recorder's state belongs. It lies in a page that the kernel wipes in a forked child, so that
- * a child, however it came about, finds 0 here and starts a recording of its own. */
+/* The process that the recorder's state belongs to. It lies in a page that the kernel wipes in a forked child. A child
+ * therefore finds 0 here, whatever created it, and starts its own recording. */
 struct ensio_process {
-    uint32_t generation; /* the pid; 0: nothing is recorded (yet, or at all) in this process */
-    uint32_t lock;       /* of lock.h: a child must not wait for a thread that it does not have */
+    uint32_t generation; /* the pid; 0: nothing is recorded in this process, or not yet */
+    uint32_t lock;       /* see lock.h; a child must not wait for a thread of its parent */
 };
 extern struct ensio_process *ensio_process;
 
 struct ensio_thread {
-    struct ensio_event *slots; /* of the thread's window */
+    struct ensio_event *slots; /* slots of the thread's window */
     uint32_t next;             /* the next slot to claim; at or over capacity: the window is full */
-    uint32_t capacity;         /* slots to fill before the next look at the window: a part of it, see windows.c */
-    uint32_t generation;       /* of the process for which the members above were set */
-    uint32_t depth;            /* recorded calls that this thread is in, and bits: ENSIO_CARRIES_READ ... */
-    char *outermost;           /* stack frame of the outermost of them */
-    uint32_t storing;          /* events that this thread is in the middle of storing: over 1 only in signal handlers */
+    uint32_t capacity;         /* slots to fill before the window is checked again (windows.c) */
+    uint32_t generation;       /* generation of the process for which the members above were set */
+    uint32_t depth;            /* recorded calls that enclose the current one, and flags (ENSIO_CARRIES_READ ...) */
+    char *outermost;           /* stack frame of the outermost enclosing call */
+    uint32_t storing;          /* events that are being stored: more than 1 only in signal handlers */
     uint32_t number;           /* in the process, from 0 */
     uint32_t excluded_calls;   /* not yet added to the spool's head */
-    uint64_t retry_due;        /* ticks after which a window is asked for again where there was none to have */
-    uint32_t suppressed;       /* in calls whose inner calls are left out */
-    uint64_t clock_due;        /* ticks after which the spool's clock reading is to be renewed */
+    uint64_t retry_due;        /* ticks after which a window is requested again, if there was none */
+    uint32_t suppressed;       /* nesting depth of calls whose inner calls are not recorded */
+    uint64_t clock_due;        /* ticks after which the clock reading in the spool is renewed */
     struct ensio_window *window;
     struct ensio_window *retired; /* an older window that an interrupted store may still be writing to */
-    struct ensio_cursor *cursor;  /* on the way of its events into the summary */
+    struct ensio_cursor *cursor;  /* state of draining its events into the summary */
 };
 extern _Thread_local struct ensio_thread ensio_thread;
 
-/* Bits of a thread's depth: it is in a call whose own event counts the bytes that are read, or written, by the calls
- * inside. They lie above the depth's eight bits as an event's flags lie behind its depth. */
+/* Flags in a thread's depth: the event of an enclosing call counts the bytes that inner calls read or write. They lie
+ * above the eight bits of the depth, as an event's flags follow its depth. */
 #define ENSIO_CARRIES_READ (ENSIO_CARRIED_READ << 8)
 #define ENSIO_CARRIES_WRITE (ENSIO_CARRIED_WRITE << 8)
-#define ENSIO_IN_MPI (4 << 8) /* in an MPI call, which may drive on non-blocking I/O of any thread */
+#define ENSIO_IN_MPI (4 << 8) /* in an MPI call, which may progress non-blocking I/O of any thread */
 
-/* Non-blocking I/O of MPI that is under way: the number of reads in the lower half, that of writes in the upper. */
+/* Pending non-blocking I/O of MPI: the number of reads in the lower half, of writes in the upper half. */
 extern uint64_t ensio_io_pending;
 
 /* The flags of an event that is stored at this depth. */
@@ -61,22 +61,22 @@ static inline uint8_t ensio_carried(uint32_t depth)
     return (uint8_t)(carried & (ENSIO_CARRIED_READ | ENSIO_CARRIED_WRITE));
 }
 
-/* By the number of a call: 1 where its layer is not to be recorded (ENSIO_LAYERS). */
-#define ENSIO_CALLS 256
+/* By call number: 1 if the layer of the call is not recorded (ENSIO_LAYERS). */
+#define ENSIO_CALLS 1024 /* a power of two, above all call numbers (calls/tables.def) */
 extern uint8_t ensio_unwanted_calls[ENSIO_CALLS];
 
-/* Maps the page that says to which process the state belongs, if that was not done yet. */
+/* Maps the page for ensio_process, if that is still to be done. */
 void ensio_process_map(void);
 
-/* Whether this is the process that the state in memory belongs to: not so between vfork and exec. */
+/* Whether the state in memory belongs to this process. It does not between vfork and exec. */
 int ensio_owns_memory(void);
 
-/* Begins in this process, if it is one that is recorded. Returns whether it is. The caller holds the lock. This
- * function and the next are in process/lifecycle.c: what is below calls them when the first call or file of a process
- * comes. */
+/* Begins the recording in this process, if the process is recorded; returns whether it is. The caller holds the lock.
+ * process/lifecycle.c defines this function and the next one, which lower layers call at a process's first call or
+ * file. */
 int ensio_begin(void);
 
-/* Makes a spool for this process, if it has none: 0, or minus an errno. The caller holds the lock. */
+/* Makes a spool for this process if it has none: 0, or minus an errno. The caller holds the lock. */
 int ensio_ensure_spool(void);
 
 /* Slow paths. */
@@ -84,16 +84,16 @@ int ensio_prepare(struct ensio_thread *thread);
 struct ensio_event *ensio_next_window(struct ensio_thread *thread);
 void ensio_renew_clock(struct ensio_thread *thread, uint64_t now);
 
-/* Whether calls of this thread are recorded; makes the thread ready at its first call. */
+/* Whether calls of this thread are recorded. Prepares the thread at its first call. */
 static inline int ensio_ready(struct ensio_thread *thread)
 {
     return ENSIO_LIKELY(thread->generation == __atomic_load_n(&ensio_process->generation, __ATOMIC_RELAXED)) ||
            ensio_prepare(thread);
 }
 
-/* Notes that this thread is in one call more, and returns in how many it was, with the bits; that is what to put back.
- * A call that a signal handler has jumped out of never comes back to note its end: its frame lies below that of the
- * next call, for stacks grow downwards. */
+/* Enters a call and returns the previous depth with its flags, which the caller restores afterwards. A signal handler
+ * may jump out of a call, which then never restores the depth. Stacks grow downwards, so the frame of such a call lies
+ * below that of the next call. */
 static inline uint32_t ensio_enter(struct ensio_thread *thread, void *frame)
 {
     uint32_t depth = thread->depth;
@@ -105,8 +105,8 @@ static inline uint32_t ensio_enter(struct ensio_thread *thread, void *frame)
     return depth;
 }
 
-/* Claims a slot. The addition is one instruction, so that a signal handler that records calls of its own finds the slot
- * either unclaimed or claimed; other threads never touch this counter, hence no lock prefix. */
+/* Claims a slot. The addition is one instruction, so that a signal handler that records calls finds the slot either
+ * unclaimed or claimed. Other threads never touch this counter, so no lock prefix is needed. */
 static inline uint32_t ensio_claim(struct ensio_thread *thread)
 {
     uint32_t slot = 1;
@@ -118,7 +118,7 @@ static inline uint32_t ensio_claim(struct ensio_thread *thread)
     return slot;
 }
 
-/* Stores one completed call. `moved` is a count of bytes, or minus an errno. */
+/* Stores a completed call. `moved` is a number of bytes, or minus an errno. */
 static inline void ensio_store(struct ensio_thread *thread, uint16_t call, uint32_t file, int64_t offset,
                                uint64_t requested, int64_t moved, uint64_t start, uint64_t duration)
 {
@@ -128,7 +128,7 @@ static inline void ensio_store(struct ensio_thread *thread, uint16_t call, uint3
     if (ENSIO_UNLIKELY(ensio_unwanted_calls[call]))
         return;
     thread->storing++;
-    do { /* a signal handler may put another window under us: the slot that was claimed then stays empty */
+    do { /* a signal handler may replace the window: the slot that was claimed then stays empty */
         window = *(struct ensio_window *volatile *)&thread->window;
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         slots = thread->slots;

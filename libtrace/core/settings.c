@@ -9,23 +9,22 @@
 
 struct ensio_settings ensio_settings;
 
-/* What is no user's data. Open MPI, MPICH and PMIx keep their sessions in files of their own,
- * and look at the machine when they start. */
+/* Files that hold no user data. Open MPI, MPICH and PMIx keep session files and inspect the machine when they start. */
 static const char left_out[] =
     "/dev/shm/vader_segment.*:/dev/shm/mpich*:/dev/shm/ucx_shm_*:/dev/shm/sem.*:!/dev/shm/*:"
     "/dev/*:/proc/*:/sys/*:*.so:*.so.*:*/lib/python3*:*.pyc:*/pyvenv.cfg:*/ompi.*/*:*/pmix-*:*/prte.*/*:"
     "/memfd?*:/:/dev:/proc:/sys:/usr/share/misc/pci.ids*:/usr/share/openmpi/*:*/ucx.conf:/etc/gnutls/config:"
     "*.darshan:*.darshan_partial*";
 
-/* Programs on the way from the user's command to the tasks. */
+/* Programs between the user's command and the tasks. */
 static const char launchers[] =
     "mpirun mpiexec orterun orted prte prted prterun prun mpirun.openmpi mpiexec.openmpi mpirun.mpich mpiexec.mpich "
     "mpiexec.hydra mpirun.hydra hydra_pmi_proxy hydra_bstrap_proxy srun salloc sbatch slurmstepd aprun jsrun ssh sh "
     "bash dash zsh ksh "
     "csh tcsh env time timeout nohup nice ionice numactl taskset setsid stdbuf sudo";
 
-/* Rank and number of ranks, by launcher. Those that a batch script inherits from its job come last: inside a job,
- * mpiexec's own variables are the right ones. */
+/* Variables with rank and number of ranks, by launcher. Variables that a batch script inherits from its job come last,
+ * because inside a job those of mpiexec are the right ones. */
 static const char *const rank_names[][2] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
@@ -35,7 +34,7 @@ static const char *const rank_names[][2] = {
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
 };
 
-/* A whole decimal number from the environment, or -1. */
+/* A decimal number from the environment, or -1. */
 static int64_t number_from(const char *name)
 {
     const char *text = name ? getenv(name) : NULL;
@@ -67,7 +66,7 @@ static void find_rank(void)
     }
 }
 
-/* The contents of a small file of /proc; at least one NUL at the end. */
+/* Reads a small file of /proc; the result ends with at least one NUL. */
 static long read_small(const char *path, char *to, size_t room)
 {
     int fd = ensio_raw_open(path, O_RDONLY, 0);
@@ -88,14 +87,14 @@ static struct ensio_string proc_path(char *buffer, uint32_t room, uint32_t pid, 
     return path;
 }
 
-/* A number of /proc/PID/stat, whose fields are counted from 1; 0 where it cannot be known. */
+/* A field of /proc/PID/stat, counted from 1; 0 if it is unknown. */
 static uint64_t process_field(uint32_t pid, int wanted)
 {
     char path[64], line[1024];
     proc_path(path, sizeof path, pid, "/stat");
     if (read_small(path, line, sizeof line) <= 0)
         return 0;
-    const char *at = strrchr(line, ')'); /* the command's name may hold anything */
+    const char *at = strrchr(line, ')'); /* the command's name may contain any character */
     for (int field = 2; at && field < wanted; field++)
         at = strchr(at + 1, ' ');
     return at ? strtoull(at, NULL, 10) : 0;
@@ -111,7 +110,7 @@ static uint32_t process_parent(uint32_t pid)
     return (uint32_t)process_field(pid, 4);
 }
 
-/* MPICH's process manager gives its tasks no name of the job, but every proxy has the address of its mpiexec among its
+/* MPICH's process manager gives its tasks no job name, but every proxy has the address of its mpiexec among its
  * arguments. */
 static int hydra_address(uint32_t parent, struct ensio_string *key)
 {
@@ -127,8 +126,8 @@ static int hydra_address(uint32_t parent, struct ensio_string *key)
     return 0;
 }
 
-/* Finds what all processes of this launch have in common: the launcher's name of the job, else its address, else the
- * parent's pid and start time. A program that nobody launched as a task is a job by itself. */
+/* Finds an identifier that all processes of this launch share: the launcher's name of the job, else its address, else
+ * the parent's pid and start time. A program that no launcher started is a job by itself. */
 static void find_job(void)
 {
     struct ensio_string job = ensio_string_in(ensio_settings.job, sizeof ensio_settings.job);
@@ -150,7 +149,7 @@ static void find_job(void)
         parent = pid;
     } else if (space) {
         ensio_add_name(&key, space);
-        if (launcher) /* with the port of this very mpiexec: namespaces alone come back */
+        if (launcher) /* with the port of this mpiexec: namespaces are reused */
             ensio_add_name(&key, launcher);
     } else if (step && job.length) {
         ensio_add_name(&key, step);
@@ -167,7 +166,7 @@ static void find_job(void)
         ensio_add_number(&job, parent);
 }
 
-/* The program may change its environment, and the memory in which it lies. */
+/* Copies a text, because the program may change its environment and reuse the memory. */
 static const char *kept(const char *text)
 {
     size_t bytes = strlen(text) + 1;
@@ -175,8 +174,8 @@ static const char *kept(const char *text)
     return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
-/* Whether a recorded process has its spool among its mappings. Reads /proc/PID/maps in pieces; a line is seldom cut,
- * and what is looked for stands at the end of one. */
+/* Whether a process is recorded: its spool is among its mappings. Reads /proc/PID/maps in pieces; a line is seldom cut,
+ * and the searched suffix stands at its end. */
 static int is_recorded(uint32_t pid)
 {
     static const char ends[][18] = {".spool\n", ".spool (deleted)\n"};
@@ -197,8 +196,8 @@ static int is_recorded(uint32_t pid)
     return found;
 }
 
-/* ENSIO_CHILDREN: all, none, or globs, separated by commas, of the names of programs. It is about programs that a
- * recorded one has started, itself or by way of others: one of their ancestors has a spool. */
+/* ENSIO_CHILDREN: "all", "none", or comma-separated globs of program names. It applies to programs that a recorded
+ * program started, directly or indirectly: one of their ancestors has a spool. */
 static int is_unwanted_child(const char *wanted)
 {
     char globs[1024];
@@ -242,7 +241,7 @@ static void choose_mode(const char *name)
             return;
         }
     }
-    ensio_say("ENSIO_MODE is \"", name, "\", which is none of trace, profile and tail; the mode is trace.\n");
+    ensio_say("ENSIO_MODE is \"", name, "\", which is not trace, profile or tail; the mode is trace.\n");
 }
 
 void ensio_say(const char *before, const char *what, const char *after)
@@ -281,7 +280,7 @@ void ensio_settings_read(void)
     ensio_settings.exclude = exclude ? kept(exclude) : left_out;
     if (!ensio_settings.exclude || (folder && *folder && !ensio_settings.folder) ||
         (spools && *spools && !ensio_settings.spool_folder)) {
-        ensio_settings.off = 1; /* not even a page of memory is left */
+        ensio_settings.off = 1; /* no memory for even one page */
         return;
     }
     if (gethostname(ensio_settings.host, sizeof ensio_settings.host - 1) != 0)

@@ -1,10 +1,10 @@
-/* settings.h: what the environment asks of the recorder, and what it tells of the process. */
+/* settings.h: settings from the environment, and properties of the process. */
 #ifndef ENSIO_CORE_SETTINGS_H
 #define ENSIO_CORE_SETTINGS_H
 
 #include <stdint.h>
 
-#define ENSIO_PATH_ROOM 4352 /* a path as long as the kernel takes, and a name */
+#define ENSIO_PATH_ROOM 4352 /* the kernel's longest path, and a name */
 
 /* Modes (ENSIO_MODE). */
 #define ENSIO_TRACE 0   /* all events, and the summary */
@@ -12,32 +12,32 @@
 #define ENSIO_TAIL 2    /* the summary, and the slowest events */
 
 struct ensio_settings {
-    int off;                  /* record nothing */
+    int off;                  /* nothing is recorded */
     const char *folder;       /* ENSIO_DIR, or NULL: make a run directory in the current folder */
     const char *spool_folder; /* ENSIO_SPOOL, or NULL: spools lie in the run directory */
     const char *exclude;      /* ENSIO_EXCLUDE, or the built-in list */
-    const char *layers;       /* ENSIO_LAYERS, or NULL: all. Not kept beyond the beginning */
+    const char *layers;       /* ENSIO_LAYERS, or NULL for all; valid only at the beginning */
     enum { ENSIO_JOB_FILE, ENSIO_JOB_FILE_NONE, ENSIO_JOB_FILE_AND_SPOOLS } job_file; /* ENSIO_JOBFILE */
     int mode;
     int32_t rank;   /* from the launcher; -1: none */
-    uint32_t tasks; /* 0: not known */
+    uint32_t tasks; /* 0: unknown */
     char job[128];  /* the job's name for people: batch job, namespace, or pid of the launcher */
-    char key[256];  /* what all processes of one launch, and no others, have in common */
+    char key[256];  /* an identifier that all processes of one launch share, and no others */
     char host[65];
     char program[ENSIO_PATH_ROOM];
 };
 extern struct ensio_settings ensio_settings;
 
-/* Reads the environment. A launcher, a shell, or a program with another user's rights is not recorded. */
+/* Reads the environment. Launchers, shells, and programs with another user's rights are not recorded. */
 void ensio_settings_read(void);
 
-/* The mode's name. */
+/* The name of the mode. */
 const char *ensio_mode_name(void);
 
-/* Says a sentence of three pieces on standard error, of several tasks only once. */
+/* Prints a sentence of three pieces to standard error; of several tasks only rank 0 prints it. */
 void ensio_say(const char *before, const char *what, const char *after);
 
-/* When a process was started, in clock ticks since boot; 0 where it cannot be known. */
+/* The start time of a process in clock ticks since boot; 0 if it is unknown. */
 uint64_t ensio_process_start(uint32_t pid);
 
 #endif

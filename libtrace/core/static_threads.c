@@ -1,6 +1,6 @@
-/* static_threads.c: for relinked static programs. The run-time libraries of Fortran and other languages call the thread
- * functions by weak references, and take one of them to stand for all: where it is linked in, they call the others,
- * there or not. The recorder needs that one, so it brings the others. */
+/* static_threads.c: for relinked static programs. Run-time libraries of Fortran and other languages call the thread
+ * functions through weak references and test only one of them: if that one is linked in, they call the others as well.
+ * The recorder needs that one, so it links in the others. */
 #include <pthread.h>
 #include <sched.h>
 

@@ -6,13 +6,13 @@
 #include <signal.h>
 #include <stddef.h>
 
-/* A request lies in one of so many places from that of its hash on; all of them are looked at, so a place that becomes
- * free hides none. */
+/* A request lies in one of the places that follow its hash. A search inspects all of them, so a place that becomes free
+ * hides no other request. */
 #define PLACES 4096
 #define NEIGHBOURS 32
 
 static struct ensio_request requests[PLACES + NEIGHBOURS];
-static uint32_t pending; /* how many requests there are */
+static uint32_t pending; /* number of requests */
 uint32_t ensio_request_syncs;
 
 #define LOAD(member) __atomic_load_n(&(member), __ATOMIC_ACQUIRE)
@@ -44,7 +44,7 @@ void ensio_request_begin(const void *block, const struct ensio_request *request)
 {
     struct ensio_request *place = ensio_request_find(block), taken;
     if (place && ensio_request_take(place, &taken))
-        drop(); /* the program uses the block again without having asked what became of the request */
+        drop(); /* the program reuses the block without having asked for the result */
     place = claim(block);
     if (!place) {
         drop();
@@ -92,8 +92,8 @@ int ensio_request_take(struct ensio_request *request, struct ensio_request *take
     return 1;
 }
 
-/* The C library's threads block every signal; a thread of the program's that does so too, and synchronises the same
- * file while it has a request to do that under way, is not to be expected. */
+/* The C library's I/O threads block every signal. A thread of the program that also blocks all signals, and
+ * synchronises a file that a pending request synchronises too, is not expected. */
 static int blocks_all_signals(void)
 {
     sigset_t blocked;

@@ -14,15 +14,16 @@
 #define APART 4
 
 uint32_t ensio_descriptors[ENSIO_DESCRIPTORS];
-struct ensio_open_file ensio_open_files[ENSIO_DESCRIPTORS + 2]; /* as many as descriptors, and the two that are none */
+/* one for each descriptor, and the two reserved values */
+struct ensio_open_file ensio_open_files[ENSIO_DESCRIPTORS + 2];
 
 static uint32_t first_free;  /* a list through `references` */
-static uint32_t taken_once;  /* open files that were taken at least once */
-static unsigned end_of_used; /* no descriptor from here on was ever looked up */
+static uint32_t taken_once;  /* open files that have been used at least once */
+static unsigned end_of_used; /* no descriptor from here on has been looked up */
 
 static char path_buffer[2 * ENSIO_PATH_ROOM];
 
-/* What the kernel calls the open file of a descriptor, in path_buffer; NULL where it has no path (a socket, a pipe). */
+/* The kernel's name for the open file of a descriptor, in path_buffer; NULL if it has no path (a socket, a pipe). */
 static const char *path_in_kernel(int fd)
 {
     char link[64];
@@ -67,8 +68,8 @@ const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes)
     return path_buffer;
 }
 
-/* The open file that is the n-th to be taken, from 0. Those that are taken one after the other lie more than a cache
- * line apart, so that threads that move the positions of different files do not meet. */
+/* The index of the n-th open file that is taken, from 0. Consecutive ones lie more than a cache line apart, so that
+ * threads that move the positions of different files share no line. */
 static uint32_t nth_open_file(uint32_t n)
 {
     return ENSIO_LEFT_OUT + 1 + n % (ENSIO_DESCRIPTORS / APART) * APART + n / (ENSIO_DESCRIPTORS / APART);
@@ -167,8 +168,8 @@ void ensio_descriptor_moved(int fd, int appends)
     ensio_open_files[open_file].flags = flags;
 }
 
-/* A descriptor from outside may be shared with other processes from the start: its position has to be asked for.
- * Between vfork and exec, descriptors are the child's and this table the parent's. */
+/* An inherited descriptor may be shared with other processes, so the kernel is asked for its position. Between vfork
+ * and exec, the descriptors belong to the child and this table to the parent. */
 uint32_t ensio_descriptor_find(int fd)
 {
     if (!ensio_owns_memory())

@@ -1,39 +1,38 @@
-/* descriptors.h: what each file descriptor of the program stands for.
+/* descriptors.h: the open file behind each file descriptor of the program.
  *
- * As in the kernel, descriptors refer to open files, which have a position; dup makes two descriptors refer to one.
- * Looking a descriptor up takes two loads. Descriptors that the program got in a way that no wrapper sees are looked up
- * in /proc at their first use.
- */
+ * As in the kernel, descriptors refer to open files, which have a position; dup makes two descriptors refer to one
+ * open file. A lookup takes two loads. A descriptor that no wrapper saw being opened is looked up in /proc at its
+ * first use. */
 #ifndef ENSIO_FILES_DESCRIPTORS_H
 #define ENSIO_FILES_DESCRIPTORS_H
 
 #include <core/recorder.h>
 
-#define ENSIO_DESCRIPTORS (1 << 16) /* calls on descriptors from here on are left out */
+#define ENSIO_DESCRIPTORS (1 << 16) /* calls on descriptors from here on are not recorded */
 
 #define ENSIO_UNKNOWN 0 /* not looked up yet */
 #define ENSIO_LEFT_OUT 1
 
 /* Open file flags. */
-#define ENSIO_ASK 1         /* others may move the position (another process, appending): ask the kernel */
+#define ENSIO_ASK 1         /* others may move the position (another process, O_APPEND): ask the kernel */
 #define ENSIO_NO_POSITION 2 /* a terminal, a character device */
-#define ENSIO_APPENDS 4     /* every write goes to the end, wherever it says */
+#define ENSIO_APPENDS 4     /* every write goes to the end of the file */
 
 struct ensio_open_file {
     int64_t position;
     uint32_t file;
     uint16_t flags;
-    uint16_t of_mpi;     /* opened inside an MPI call: calls on it are MPI's own */
-    uint32_t references; /* of a free one: the next free one */
+    uint16_t of_mpi;     /* opened inside an MPI call: calls on it belong to MPI */
+    uint32_t references; /* of an unused entry: the next unused one */
 };
 
 extern uint32_t ensio_descriptors[ENSIO_DESCRIPTORS];
 extern struct ensio_open_file ensio_open_files[ENSIO_DESCRIPTORS + 2];
 
-/* Finds out what a descriptor stands for; takes the lock. Returns its open file, or ENSIO_LEFT_OUT. */
+/* Finds the open file of a descriptor, or ENSIO_LEFT_OUT. Takes the lock. */
 uint32_t ensio_descriptor_find(int fd);
 
-/* The open file of a descriptor; at or below ENSIO_LEFT_OUT: its calls are not recorded. */
+/* The open file of a descriptor. At or below ENSIO_LEFT_OUT, its calls are not recorded. */
 static inline uint32_t ensio_descriptor(int fd)
 {
     if (ENSIO_UNLIKELY((unsigned)fd >= ENSIO_DESCRIPTORS))
@@ -42,11 +41,11 @@ static inline uint32_t ensio_descriptor(int fd)
     return ENSIO_LIKELY(open_file != ENSIO_UNKNOWN) ? open_file : ensio_descriptor_find(fd);
 }
 
-/* The position of a descriptor's open file was or will be moved by a call that is not recorded: it is asked for from
- * now on. `appends`: whether writes go to the end of the file from now on; -1: as before. */
+/* A call that is not recorded moves the position of a descriptor's open file: the kernel is asked for it from now on.
+ * `appends`: whether writes go to the end of the file from now on; -1: unchanged. */
 void ensio_descriptor_moved(int fd, int appends);
 
-/* The rest are called with the lock held. */
+/* The caller of the following functions holds the lock. */
 
 /* A descriptor was opened, with the flags of open(2). Returns the open file, or ENSIO_LEFT_OUT. */
 uint32_t ensio_descriptor_opened(int fd, const char *path, int flags);
@@ -54,21 +53,20 @@ uint32_t ensio_descriptor_opened(int fd, const char *path, int flags);
 /* A descriptor is a duplicate of another. */
 void ensio_descriptor_duplicated(int old, int copy);
 
-/* These descriptors are being closed, or may stand for something else from now on. */
+/* These descriptors are being closed, or may refer to other files from now on. */
 void ensio_descriptors_forget(unsigned first, unsigned last);
 
-/* Another process has got the open files, and may move their positions. */
+/* Another process shares the open files and may move their positions. */
 void ensio_descriptors_shared(void);
 
-/* Sees to it that the files of all descriptors are in this process's spool. */
+/* Stores the paths of all open files in this process's spool. */
 void ensio_descriptors_store_files(void);
 
-/* Writes the absolute path that a program means by the `bytes` at `path`, relative to a folder's descriptor. The text
- * lies in a buffer that the next call uses again. */
+/* The absolute path for the `bytes` bytes at `path`, relative to a folder's descriptor. The next call reuses the
+ * buffer. */
 const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes);
 
-/* The position at which a call on an open file moved `moved` bytes, without an offset of its own; moves the position
- * on. */
+/* The position at which a call without an explicit offset moved `moved` bytes. Advances the position. */
 int64_t ensio_position_slow(int fd, struct ensio_open_file *open_file, int64_t moved);
 
 static inline int64_t ensio_position(int fd, struct ensio_open_file *open_file, int64_t moved)

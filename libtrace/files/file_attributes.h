@@ -1,15 +1,16 @@
-/* file_attributes.h: what is asked about a file when this process opens it for the first time. */
+/* file_attributes.h: attributes of a file, queried when this process opens it for the first time. */
 #ifndef ENSIO_FILES_FILE_ATTRIBUTES_H
 #define ENSIO_FILES_FILE_ATTRIBUTES_H
 
 #include <stdint.h>
 
-/* Stores what cannot be told from the file's path and the table of mounts: on which mount it lies where a symbolic link
- * led there, and how Lustre stripes it; and of each mount, once, its block size. `fd` is open, so that none of it can
- * hang in a file system that the program does not use. The caller holds the lock. */
+/* Stores what does not follow from the file's path and the table of mounts: the mount to which a symbolic link led,
+ * Lustre's striping, and the block size of each mount once. `fd` is open, so no query can hang in a file system that
+ * the program does not use. The caller holds the lock. */
 void ensio_file_attributes(int fd, uint32_t file, const char *path, int is_regular);
 
-/* Stores facts, "key=value" strings each ended by a NUL, about the file of this number. The caller holds the lock. */
+/* Stores attributes of the file with this number: "key=value" strings, each ended by a NUL. The caller holds the
+ * lock. */
 void ensio_file_attributes_store(uint32_t file, const char *facts, uint32_t length);
 
 #endif

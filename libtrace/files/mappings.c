@@ -10,11 +10,11 @@
 
 uint32_t ensio_mappings;
 
-/* In the order of addresses; none overlaps another. An odd sequence: somebody is changing them. */
+/* Sorted by address, without overlaps. The sequence is odd while a thread changes the table. */
 static struct ensio_mapping ranges[ENSIO_MAPPINGS];
 static uint32_t sequence;
 
-/* Whoever sees a range half changed sees the odd sequence too. */
+/* A reader of a half-changed range also sees the odd sequence. */
 #define LOAD(member) __atomic_load_n(&(member), __ATOMIC_ACQUIRE)
 #define STORE(member, value) __atomic_store_n(&(member), (value), __ATOMIC_RELEASE)
 
@@ -32,7 +32,7 @@ static void store(uint32_t i, struct ensio_mapping range)
     STORE(ranges[i].file, range.file);
 }
 
-/* The first range that ends behind an address. */
+/* The first range that ends after an address. */
 static uint32_t place_of(uintptr_t address)
 {
     uint32_t low = 0, high = LOAD(ensio_mappings);
@@ -59,7 +59,7 @@ static int search(uintptr_t first, uintptr_t end, struct ensio_mapping *found)
     return found->first < end;
 }
 
-/* What mappings begin and end at; an address that is no multiple of it maps and unmaps nothing. */
+/* The granularity of mappings. An address that is not a multiple of it maps and unmaps nothing. */
 static uintptr_t page_bytes(void)
 {
     return getauxval(AT_PAGESZ);
@@ -80,7 +80,7 @@ int ensio_mapping_search(const void *at, size_t bytes, struct ensio_mapping *fou
         if (!(before & 1) && LOAD(sequence) == before)
             return touches;
     }
-    struct ensio_held held = ensio_lock(); /* the one who changes them may have been put to sleep */
+    struct ensio_held held = ensio_lock(); /* the thread that changes the table may be preempted */
     int touches = search(first, end, found);
     ensio_unlock(held);
     return touches;
@@ -88,7 +88,7 @@ int ensio_mapping_search(const void *at, size_t bytes, struct ensio_mapping *fou
 
 static void begin_change(void)
 {
-    STORE(sequence, sequence | 1); /* odd already in a child that was forked in the middle of a change */
+    STORE(sequence, sequence | 1); /* already odd in a child that was forked during a change */
 }
 
 static void end_change(void)
@@ -96,7 +96,7 @@ static void end_change(void)
     STORE(sequence, (sequence | 1) + 1);
 }
 
-/* Puts `more` ranges' room in at a place, or with a negative number takes ranges out there. */
+/* Inserts room for `more` ranges at a place; a negative number removes ranges. */
 static void shift(uint32_t place, int more)
 {
     uint32_t count = ensio_mappings;
@@ -118,7 +118,7 @@ static void cut(uintptr_t first, uintptr_t end)
         tail.first = end;
         int keeps_head = ranges[i].first < first, keeps_tail = end < ranges[i].end;
         if (keeps_head && keeps_tail && ensio_mappings == ENSIO_MAPPINGS)
-            keeps_tail = 0; /* no room for what was one range and is two */
+            keeps_tail = 0; /* no room to split one range into two */
         if (!keeps_head && !keeps_tail) {
             shift(i, -1);
             continue;

@@ -1,8 +1,7 @@
-/* mappings.h: which files the program has mapped into its memory, and where.
+/* mappings.h: the files that the program has mapped into memory, and where.
  *
- * Looking an address up takes no lock, so that unmapping memory that belongs to no file costs next to nothing. There is
- * room for so many ranges; of those beyond, neither msync nor munmap is recorded.
- */
+ * Looking an address up takes no lock, so unmapping anonymous memory costs next to nothing. The table has a fixed
+ * number of ranges; msync and munmap of further ones are not recorded. */
 #ifndef ENSIO_FILES_MAPPINGS_H
 #define ENSIO_FILES_MAPPINGS_H
 
@@ -17,9 +16,9 @@ struct ensio_mapping {
     uint32_t file;
 };
 
-extern uint32_t ensio_mappings; /* how many ranges there are */
+extern uint32_t ensio_mappings; /* number of ranges */
 
-/* The first range of a file that these addresses touch, cut to them. Returns whether there is one. */
+/* The first range of a file that these addresses touch, clipped to them. Returns whether there is one. */
 int ensio_mapping_search(const void *at, size_t bytes, struct ensio_mapping *found);
 
 static inline int ensio_mapping_find(const void *at, size_t bytes, struct ensio_mapping *found)
@@ -27,13 +26,15 @@ static inline int ensio_mapping_find(const void *at, size_t bytes, struct ensio_
     return ENSIO_UNLIKELY(__atomic_load_n(&ensio_mappings, __ATOMIC_RELAXED)) && ensio_mapping_search(at, bytes, found);
 }
 
-/* Addresses now stand for a file, whatever they stood for before. Keeps errno; takes the lock, as the next one does. */
+/* These addresses now map a file, whatever they mapped before. Preserves errno; takes the lock, as the next function
+ * does. */
 void ensio_mapping_add(const void *at, size_t bytes, int64_t offset, uint32_t file);
 
-/* Addresses stand for no file any more. Before an munmap, not after: another thread may be given them at once. */
+/* These addresses no longer map a file. Call this before munmap: another thread may get the addresses immediately after
+ * it. */
 void ensio_mapping_cut(const void *at, size_t bytes);
 
-/* Sees to it that the files of all ranges are in this process's spool. The caller holds the lock. */
+/* Stores the paths of all mapped files in this process's spool. The caller holds the lock. */
 void ensio_mappings_store_files(void);
 
 #endif

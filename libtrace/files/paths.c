@@ -9,11 +9,11 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Paths lie in blocks of memory of the recorder's own: malloc may be in the middle of something when a signal handler
- * opens a file. The table holds file numbers by the hash of the path, at most half full. */
+/* Paths lie in memory that the recorder maps for itself, because a signal handler that opens a file may have
+ * interrupted malloc. The table maps the hash of a path to its number, and is at most half full. */
 #define BLOCK_BYTES 65536
 
-/* Paths that a process keeps, and folders for those beyond. */
+/* Limits: paths that a process keeps, and folders that stand for further ones. */
 #define MOST_PATHS 65536
 #define MOST_PATH_BYTES (8U << 20)
 #define MOST_OTHERS 4096
@@ -21,8 +21,8 @@
 struct entry {
     uint64_t hash;
     const char *path;
-    uint32_t spool;  /* the number of the spool that has it */
-    uint32_t opened; /* generation of the process that has asked about it */
+    uint32_t spool;  /* number of the spool that holds it */
+    uint32_t opened; /* generation of the process that has queried it */
     int is_other;    /* stands for paths that are not kept */
 };
 
@@ -90,7 +90,7 @@ static uint32_t *find(const char *path)
     return slot_for(ensio_hash(path), path);
 }
 
-/* Keeps a path that is not there yet: its number, or 0 where no space or memory is left. */
+/* Keeps a new path: its number, or 0 without space or memory. */
 static uint32_t add(const char *path, int is_other,
                     int (*store)(uint16_t kind, uint32_t id, const char *text, uint32_t length))
 {
@@ -101,7 +101,7 @@ static uint32_t add(const char *path, int is_other,
     if (!kept)
         return 0;
     if (store(ENSIO_TEXT_FILE, count, path, length) != 0) {
-        block -= length + 1; /* as if it had not been kept */
+        block -= length + 1; /* undo keeping it */
         block_left += length + 1;
         return 0;
     }
@@ -113,8 +113,8 @@ static uint32_t add(const char *path, int is_other,
     return count++;
 }
 
-/* The number of what stands for paths that are not kept: those below the nearest folder for which there is such a
- * number, or below the path's own, as long as there is room for folders; or all others. */
+/* The number that stands for a path that is not kept: that of the nearest folder with such a number, else a new one for
+ * the path's folder while there is room, else the one for all other paths. */
 static uint32_t number_of_others(const char *path)
 {
     static char name[ENSIO_PATH_ROOM + sizeof ENSIO_OTHER_PATHS];

@@ -1,25 +1,26 @@
-/* paths.h: the numbers that stand for paths in events. */
+/* paths.h: numbers of paths, as events hold them. */
 #ifndef ENSIO_FILES_PATHS_H
 #define ENSIO_FILES_PATHS_H
 
 #include <stdint.h>
 
-/* What stands for paths beyond those that a process keeps: behind a folder's path and a slash, for those below it;
+/* Stands for paths beyond those that a process keeps: after a folder's path and a slash, for paths below the folder;
  * alone, for all others. */
 #define ENSIO_OTHER_PATHS "(other paths)"
 
-/* The number of a path, given at its first appearance and stored in the spool; of paths beyond those that a process
- * keeps, that of the nearest folder's (other paths); 0 where no space or memory is left. The caller holds the lock. */
+/* The number of a path, assigned and stored in the spool at its first use. A path beyond the limit gets the number of
+ * its nearest folder's "(other paths)". 0 without space or memory. The caller holds the lock. */
 uint32_t ensio_file_number(const char *path);
 
-/* Sees to it that a path is in this process's spool: a forked child goes on with its parent's numbers. 0, or -1 where
- * no space is left. The caller holds the lock. */
+/* Stores a path in this process's spool if it is missing there, because a forked child keeps its parent's numbers. 0,
+ * or -1 without space. The caller holds the lock. */
 int ensio_file_store(uint32_t number);
 
-/* The path of a number, which stays where it is; NULL for 0. */
+/* The path of a number; NULL for 0. It stays valid. */
 const char *ensio_file_path(uint32_t number);
 
-/* Whether this was not asked before about the file in this process, and it is one file. The caller holds the lock. */
+/* Whether this is the first such query about the file in this process, and the number stands for a single file. The
+ * caller holds the lock. */
 int ensio_file_is_first_opened(uint32_t number);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define BLOB_BYTES (256U << 10) /* of a window that holds no events, coded at a time */
+#define BLOB_BYTES (256U << 10) /* bytes of a window without events that are coded at a time */
 #define MOST_TEXT_BYTES (64U << 20)
 #define MOST_KEPT_BYTES (256U << 20)
 
@@ -18,7 +18,7 @@ struct ensio_collector ensio_collector = {.spool_fd = -1};
 static struct ensio_collector *const state = &ensio_collector;
 
 static uint32_t piece_used;
-static uint64_t first_unplaced; /* piece of data */
+static uint64_t first_unplaced; /* first piece of data without a position in the job file */
 static uint64_t next_window, next_kept;
 
 static int add_texts(uint64_t position, uint32_t bytes)
@@ -40,7 +40,7 @@ static int add_summary(const struct ensio_job_window *window)
     return 0;
 }
 
-/* Finds the windows of the spool, and takes its texts. */
+/* Finds the windows of the spool and reads its texts. */
 static int find_windows(void)
 {
     if (add_texts(ENSIO_SPOOL_TEXT_BYTES, state->head.text_bytes) != 0)
@@ -68,7 +68,7 @@ static int find_windows(void)
     return 0;
 }
 
-/* Whether a scratch window holds events that are nowhere else yet. */
+/* Whether a scratch window holds events that are not yet in the summary. */
 static int on_its_way(const struct ensio_job_window *window, const void *contents, uint64_t bytes)
 {
     const struct ensio_event *events = contents;
@@ -79,7 +79,7 @@ static int on_its_way(const struct ensio_job_window *window, const void *content
     return 0;
 }
 
-/* What other threads go on writing to is copied while none of them can. */
+/* Other threads keep writing to these windows, so they are copied while the lock is held. */
 static int keep_contents(void)
 {
     for (uint64_t i = 0; i < ensio_collector_windows(); i++) {
@@ -94,7 +94,7 @@ static int keep_contents(void)
             return -1;
         *number = of_events ? 0 : ensio_collector_contents(window);
         state->contents.used += sizeof *number;
-        /* What a scratch window holds is in the summary by now. */
+        /* The contents of a scratch window are in the summary by now. */
         state->kept.used += window->window.kind == ENSIO_WINDOW_SCRATCH ? 0 : bytes;
     }
     state->text_bytes = state->texts.used;
@@ -113,7 +113,7 @@ int ensio_collect_begin(void)
     if (ensio_spool) {
         ensio_spool->excluded_calls += ensio_thread.excluded_calls;
         ensio_thread.excluded_calls = 0;
-        /* All that was stored is in the summary then, and nothing is on its way into it. */
+        /* Afterwards all stored events are in the summary. */
         ensio_windows_drain(0);
         ensio_spool_touch();
         ensio_losses_store();
@@ -125,7 +125,8 @@ int ensio_collect_begin(void)
     ensio_unlock(held);
     if (begun != 0)
         return begun;
-    /* To readers who find no spool any more, the process ended in order: it would have left its spool else. */
+    /* Without a job file the process would have left its spool; a reader of the job file finds none, so the process
+     * ended in order. */
     state->head.state = ENSIO_STATE_ENDED;
     state->work = ensio_raw_memory(sizeof(struct ensio_work));
     return state->work ? 0 : -ENOMEM;
@@ -148,7 +149,7 @@ static int add_data(uint32_t bytes, uint32_t count)
     return 0;
 }
 
-/* How many of these are complete, one behind the other. */
+/* The number of complete events at the beginning. */
 static uint32_t whole_events(const struct ensio_event *events, uint32_t count)
 {
     uint32_t whole = 0;
@@ -157,13 +158,13 @@ static uint32_t whole_events(const struct ensio_event *events, uint32_t count)
     return whole;
 }
 
-/* The next block of a window; 0 when there are no more. */
+/* Codes the next block of a window; 0 when there are no more. */
 static int take_events(struct ensio_job_window *window)
 {
     const uint64_t position = window->position + ENSIO_WINDOW_HEADER_BYTES + window->taken * sizeof(struct ensio_event);
     const uint64_t left = (window->position + window->window.bytes - position) / sizeof(struct ensio_event);
     uint32_t count = left < ENSIO_BLOCK_EVENTS ? (uint32_t)left : ENSIO_BLOCK_EVENTS;
-    if (count > window->window.summarised - window->taken) /* what is not in the summary is left to the spool */
+    if (count > window->window.summarised - window->taken) /* events that are not in the summary stay in the spool */
         count = window->window.summarised - window->taken;
     const int64_t got = ensio_collector_read(state->work->events, count * sizeof(struct ensio_event), position);
     if (got < 0)
@@ -171,7 +172,8 @@ static int take_events(struct ensio_job_window *window)
     count = whole_events(state->work->events, (uint32_t)((uint64_t)got / sizeof(struct ensio_event)));
     if (!count)
         return 0;
-    /* What another thread completes while the kernel copies it may be copied without its first members. */
+    /* While the kernel copies an event, another thread may complete it, so that its first members are missing in the
+     * copy. */
     const int64_t bytes = (int64_t)(count * sizeof(struct ensio_event));
     if (state->head.threads > 1 && ensio_collector_read(state->work->events, (uint64_t)bytes, position) != bytes)
         return -1;
@@ -184,7 +186,7 @@ static int take_events(struct ensio_job_window *window)
     return 1;
 }
 
-/* The next part of a window that the recorder knows nothing about here. */
+/* Codes the next part of a window without events. */
 static int take_bytes(struct ensio_job_window *window)
 {
     const uint64_t all =
@@ -234,7 +236,7 @@ void ensio_collect_placed(uint64_t position)
         all[i].position += position;
 }
 
-/* What was taken of each window is kept, if the job file is whole. */
+/* Keeps what was taken of each window, if the job file is complete. */
 void ensio_collect_end(int written)
 {
     struct ensio_held held = ensio_lock();
@@ -262,7 +264,7 @@ static void append(const void *bytes, uint64_t length)
     state->record.used += length;
 }
 
-/* The texts behind those that they lean on, so that copies are found from one in the other. */
+/* Codes the texts after the shared texts, so that copies of shared parts are found. */
 static int code_texts(const uint8_t *shared, uint32_t shared_bytes, uint8_t *to, uint32_t room)
 {
     const uint32_t own = (uint32_t)state->texts.used;
@@ -357,7 +359,7 @@ int64_t ensio_collector_read(void *to, uint64_t bytes, uint64_t position)
 
 uint32_t ensio_collector_contents(const struct ensio_job_window *window)
 {
-    static uint8_t buffer[4096]; /* the lock is held, or nobody else collects */
+    static uint8_t buffer[4096]; /* the lock is held, or no other thread collects */
     const uint64_t end = window->position + window->window.bytes;
     uint64_t at = window->position;
     uint32_t number = 0;
@@ -371,8 +373,8 @@ uint32_t ensio_collector_contents(const struct ensio_job_window *window)
     return number;
 }
 
-/* Whether events lie in a window behind those that were taken. Slots are claimed in order: a page without any is the
- * end. */
+/* Whether a window holds events after those that were taken. Slots are claimed in order, so a page without events is
+ * the end. */
 static int has_more_events(const struct ensio_job_window *window)
 {
     static struct ensio_event behind[4096 / sizeof(struct ensio_event)];
@@ -385,7 +387,7 @@ static int has_more_events(const struct ensio_job_window *window)
     return got < 0;
 }
 
-/* Whether a window holds what was not taken; `known`: it is the one of that number. */
+/* Whether a window holds more than was taken; `known`: it is window `number` of the collection. */
 static int is_more(const struct ensio_job_window *now, int known, uint64_t number)
 {
     if (now->window.kind == ENSIO_WINDOW_EVENTS)
@@ -393,7 +395,8 @@ static int is_more(const struct ensio_job_window *now, int known, uint64_t numbe
     return !known || ensio_collector_contents(now) != ((uint32_t *)(void *)state->contents.bytes)[number];
 }
 
-/* Whether calls were added to the summary after it was collected. Where it was not, its events tell. */
+/* Whether calls were added to the summary after it was collected. A summary that was not collected follows from its
+ * events. */
 static int is_more_summary(const struct ensio_job_window *now)
 {
     return ensio_collector_has_summary() && now->window.kind == ENSIO_WINDOW_CELLS && now->window.summarised > 0 &&

@@ -1,4 +1,4 @@
-/* collector_state.h: what the parts of the collector share: the spool as it was when it was collected. */
+/* collector_state.h: the state of the collector: the spool as it was when it was collected. */
 #ifndef ENSIO_JOBFILE_COLLECTOR_STATE_H
 #define ENSIO_JOBFILE_COLLECTOR_STATE_H
 
@@ -19,12 +19,12 @@ struct ensio_collector {
     struct ensio_spool head;
     struct ensio_array texts, record;
     struct ensio_array windows, data; /* of struct ensio_job_window, ensio_job_data */
-    struct ensio_array summary;       /* windows of the summary, likewise */
+    struct ensio_array summary;       /* windows of the summary, of the same type */
     struct ensio_array calls;         /* of struct ensio_job_call */
-    struct ensio_array kept;          /* what was in those windows that hold no events, one behind the other */
-    struct ensio_array contents;      /* a number for each window that stands for that; 0: it holds events */
-    uint64_t text_bytes;              /* as `texts`, which are not kept for long */
-    uint32_t in_job_file;             /* the number of the spool that is in a job file */
+    struct ensio_array kept;          /* contents of the windows without events, concatenated */
+    struct ensio_array contents;      /* a checksum for each window; 0 for windows of events */
+    uint64_t text_bytes;              /* length of `texts`, which are freed earlier */
+    uint32_t in_job_file;             /* number of the spool that is in a job file */
     int spool_fd;
     int failed;
 };
@@ -35,13 +35,13 @@ static inline struct ensio_job_window *ensio_collector_window(uint64_t number)
     return (struct ensio_job_window *)(void *)ensio_collector.windows.bytes + number;
 }
 
-/* Whether a window is one of the summary, which goes into that of all processes. */
+/* Whether a window belongs to the summary, which is merged with those of all processes. */
 static inline int ensio_collector_is_summary(uint16_t kind)
 {
     return kind == ENSIO_WINDOW_CELLS || kind == ENSIO_WINDOW_BINS;
 }
 
-/* Whether there is more in the summary than follows from the events that are taken. */
+/* Whether the summary holds more than follows from the events that are taken. */
 static inline int ensio_collector_has_summary(void)
 {
     return ensio_settings.mode != ENSIO_TRACE || ensio_collector.head.dropped_events != 0;
@@ -52,14 +52,14 @@ static inline uint64_t ensio_collector_windows(void)
     return ensio_collector.windows.used / sizeof(struct ensio_job_window);
 }
 
-/* Opens the spool, lets `what` read it, and closes it: what that returns, or minus an errno. The caller holds the lock.
- */
+/* Opens the spool, calls `what` to read it, and closes it: the result of `what`, or minus an errno. The caller holds
+ * the lock. */
 int64_t ensio_collector_read_by(int64_t (*what)(void *state), void *state);
 
-/* Reads as much of the spool as there is. */
+/* Reads `bytes` bytes of the spool, or as many as there are. */
 int64_t ensio_collector_read(void *to, uint64_t bytes, uint64_t position);
 
-/* A number that is another one when the contents of a window are others. */
+/* A checksum of the contents of a window. */
 uint32_t ensio_collector_contents(const struct ensio_job_window *window);
 
 #endif

@@ -6,13 +6,13 @@
 enum { START, DURATION, FILE_NUMBER, REQUESTED, MOVED, OFFSET, COLUMNS };
 
 /* Seven bits a byte, low ones first; all bytes but the last have their highest bit set. Durations and gaps have two to
- * four bytes in no order that a processor could foresee, hence no loop for these. */
+ * four bytes in unpredictable order, so a loop would cost mispredicted branches. */
 static inline uint8_t *put(uint8_t *to, uint64_t number)
 {
     if (__builtin_expect(number < 1 << 28, 1)) {
         const uint32_t low = (uint32_t)number;
         const uint32_t spread = (low & 0x7f) | (low & 0x3f80) << 1 | (low & 0x1fc000) << 2 | (low & 0xfe00000) << 3;
-        const uint32_t bytes = (uint32_t)(31 - __builtin_clz(low | 1)) / 7; /* besides the last */
+        const uint32_t bytes = (uint32_t)(31 - __builtin_clz(low | 1)) / 7; /* without the last one */
         const uint32_t coded = spread | (0x80808080U & ((1U << 8 * bytes) - 1));
         for (int i = 0; i < 4; i++)
             to[i] = (uint8_t)(coded >> 8 * i);
@@ -24,13 +24,13 @@ static inline uint8_t *put(uint8_t *to, uint64_t number)
     return to;
 }
 
-/* Small numbers of either sign become small numbers. */
+/* Zigzag coding: small numbers of either sign become small numbers. */
 static inline uint64_t folded(uint64_t difference)
 {
     return difference << 1 ^ (0 - (difference >> 63));
 }
 
-/* The number of a template, or -1 where there are too many. */
+/* The number of a template, or -1 if there are too many. */
 static int template_number(struct ensio_encoder *encoder, struct ensio_template template, uint32_t *templates)
 {
     uint64_t key;
@@ -145,8 +145,8 @@ static uint32_t match_slot(const uint8_t *at)
     return (uint32_t)(eight * 0x9e3779b97f4a7c15U >> 48);
 }
 
-/* The text is cut into literal bytes and copies of eight or more of what came before: number of literals, literals,
- * length of the copy, and unless that is 0 how far back it lies. */
+/* The text is split into literal bytes and copies of at least eight earlier bytes: number of literals, literals, length
+ * of the copy, and its distance unless the length is 0. */
 uint32_t ensio_encode_text(struct ensio_encoder *encoder, const uint8_t *all, uint32_t known, uint32_t length,
                            uint8_t *to, uint32_t room)
 {
@@ -186,7 +186,7 @@ uint32_t ensio_encode_text(struct ensio_encoder *encoder, const uint8_t *all, ui
     return (uint32_t)(out - to);
 }
 
-/* Eight bytes at a time, by tables for each of their places. */
+/* Slicing by eight: a table for each of eight bytes. */
 static uint32_t table[8][256];
 
 static void fill_table(void)

@@ -4,41 +4,40 @@
 
 #include <ensio/jobfile.h>
 
-/* A number of 64 bits has at most ten times seven of them; its writing may touch a few bytes more. */
+/* A 64-bit number takes at most ten bytes. Writing it may overwrite a few bytes more. */
 #define ENSIO_MOST_NUMBER_BYTES 10
 #define ENSIO_COLUMN_BYTES (ENSIO_BLOCK_EVENTS * ENSIO_MOST_NUMBER_BYTES + 16)
 #define ENSIO_MOST_BLOCK_BYTES \
     (sizeof(struct ensio_block) + ENSIO_BLOCK_TEMPLATES * sizeof(struct ensio_template) + ENSIO_BLOCK_EVENTS + \
      6 * ENSIO_COLUMN_BYTES)
 
-#define ENSIO_TEMPLATE_SLOTS 1024 /* a power of two, well over ENSIO_BLOCK_TEMPLATES */
+#define ENSIO_TEMPLATE_SLOTS 1024 /* a power of two, well above ENSIO_BLOCK_TEMPLATES */
 #define ENSIO_MATCH_SLOTS 65536
 
 struct ensio_next_place {
     uint64_t next;     /* where the last event of the file ended */
-    uint64_t distance; /* from there, when it was last given */
+    uint64_t distance; /* distance from there when an offset was last given */
 };
 
-/* Room to work in; what is in it before a call is of no meaning. */
+/* Working memory; its contents before a call do not matter. */
 struct ensio_encoder {
     uint64_t requested[ENSIO_CALL_SLOTS];
     struct ensio_next_place places[ENSIO_FILE_SLOTS];
     uint64_t keys[ENSIO_TEMPLATE_SLOTS];
-    uint16_t numbers[ENSIO_TEMPLATE_SLOTS]; /* from 1 */
+    uint16_t numbers[ENSIO_TEMPLATE_SLOTS]; /* counted from 1 */
     struct ensio_template templates[ENSIO_BLOCK_TEMPLATES];
     uint8_t template_of[ENSIO_BLOCK_EVENTS];
     uint8_t columns[6][ENSIO_COLUMN_BYTES];
     uint32_t matches[ENSIO_MATCH_SLOTS];
 };
 
-/* Writes a block of the first of these events, all of them unless they are too many or too different from each other,
- * to `to`, which has room for ENSIO_MOST_BLOCK_BYTES. Returns the length of the block; `*count` becomes the number of
- * events in it. */
+/* Codes a block of the first events to `to`, which has room for ENSIO_MOST_BLOCK_BYTES: all of them, unless they are
+ * too many or too different. Returns the length of the block and sets `*count` to the number of events in it. */
 uint32_t ensio_encode_events(struct ensio_encoder *encoder, const struct ensio_event *events, uint32_t *count,
                              uint8_t *to);
 
-/* Codes the text that begins `known` bytes behind `all`, and is `length` bytes long, by what comes before it there.
- * Returns the length, or 0 where it is over `room`. */
+/* Codes the `length` bytes of text at all + known; the `known` bytes before them serve as dictionary. Returns the
+ * length, or 0 if it exceeds `room`. */
 uint32_t ensio_encode_text(struct ensio_encoder *encoder, const uint8_t *all, uint32_t known, uint32_t length,
                            uint8_t *to, uint32_t room);
 

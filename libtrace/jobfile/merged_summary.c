@@ -3,7 +3,7 @@
 #define SLOTS 16384
 #define SLOTS_BYTES (SLOTS * sizeof(uint16_t))
 #define BLOCK_BYTES (ENSIO_BLOCK_BINS * sizeof(uint64_t))
-#define MOST_BYTES (1U << 30) /* of one in one piece: counts of MPI are int */
+#define MOST_BYTES (1U << 30) /* limit of a packed summary: counts of MPI are int */
 
 int ensio_merged_begin(struct ensio_merged *merged)
 {
@@ -37,7 +37,7 @@ static uint64_t *block_at(const struct ensio_array *blocks, uint32_t number)
     return (uint64_t *)(void *)(blocks->bytes + (number - 1) * BLOCK_BYTES);
 }
 
-/* The classes that a cell has at a level. */
+/* Maps a cell's classes to those of a coarser level. */
 static void make_coarser(struct ensio_job_cell *cell, uint32_t level)
 {
     if (level > 0)
@@ -139,7 +139,7 @@ static int add_blocks(struct ensio_merged *merged, uint64_t number, const struct
     return 0;
 }
 
-/* All cells anew, one class coarser. */
+/* Rebuilds all cells one level coarser. */
 static int tell_less_apart(struct ensio_merged *merged)
 {
     struct ensio_merged coarser;
@@ -281,12 +281,12 @@ static uint64_t hash_of(const struct ensio_text *entry)
     return hash ^ hash >> 29;
 }
 
-/* New numbers while paths move from one summary's texts to fresh ones. */
+/* New numbers for paths that move from one summary's texts to new ones. */
 struct move {
     const struct ensio_merged *from;
     struct ensio_merged to;
-    uint32_t *numbers; /* of each path in `from`: its number in `to`; 0: none yet */
-    uint32_t *slots;   /* by the hash of a path: its number in `to` */
+    uint32_t *numbers; /* for each path in `from`, its number in `to`; 0: none yet */
+    uint32_t *slots;   /* hash table of paths: numbers in `to` */
     uint32_t slot_count;
 };
 
@@ -314,7 +314,7 @@ static int move_paths(struct move *move, struct ensio_merged *merged)
         for (uint32_t j = 0; j < cells[i].longest; j++) {
             uint32_t *file = &cells[i].largest[j].file;
             if (*file && move_path(move, *file) != 0)
-                return -1; /* the summary is of no use any more: its caller gives it up */
+                return -1; /* the summary is unusable: the caller discards it */
             *file = *file ? move->numbers[*file - 1] : 0;
         }
     return 0;

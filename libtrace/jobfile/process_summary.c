@@ -24,7 +24,7 @@ static const struct ensio_job_window *window_of_summary(uint64_t number)
     return (const struct ensio_job_window *)(void *)state->summary.bytes + number;
 }
 
-/* Appends what the windows of a kind hold, in their order. */
+/* Appends the contents of all windows of a kind, in their order. */
 static int read_windows(uint16_t kind, uint64_t item_bytes, struct ensio_array *to)
 {
     for (uint64_t i = 0; i < state->summary.used / sizeof(struct ensio_job_window); i++) {
@@ -46,7 +46,7 @@ static int read_windows(uint16_t kind, uint64_t item_bytes, struct ensio_array *
     return 0;
 }
 
-/* Mean, and sums of powers of the deviations from it, from those of the deviations from the first duration. */
+/* Converts sums of powers of deviations from the first duration to the mean and central moments. */
 static void set_moments(struct ensio_job_cell *to, const struct ensio_cell *cell)
 {
     const double n = (double)cell->count, d = (double)(int64_t)(cell->time_ns - cell->count * cell->shift_ns) / n;
@@ -59,7 +59,7 @@ static void set_moments(struct ensio_job_cell *to, const struct ensio_cell *cell
     to->m4 = to->m4 > 0 ? to->m4 : 0;
 }
 
-/* The number that a file of this process has in the merged summary; the last one is remembered. */
+/* The number of this process's file in the merged summary; the last one is cached. */
 struct known_file {
     uint32_t own, number;
 };

@@ -8,16 +8,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAGE_BYTES 4096U /* or a part of a page, where these are larger */
+#define PAGE_BYTES 4096U /* also fine if pages are larger */
 #define NO_SUCH_CHANGE (-1)
 
-/* The kernel copies a set of signals before it finds out that it does not know what to do with it. No filter of system
- * calls forbids this one, for libc itself makes it all the time. */
+/* The kernel copies a signal set before it rejects the unknown operation. No system call filter forbids this call,
+ * because libc makes it all the time. */
 int ensio_readable(const void *at)
 {
     const uintptr_t word = (uintptr_t)at & ~(uintptr_t)7;
     const int before = errno;
-    if ((uintptr_t)at < PAGE_BYTES) /* at 0 there would be no set to copy */
+    if ((uintptr_t)at < PAGE_BYTES) /* for address 0 there would be no set to copy */
         return 0;
     const int refused = syscall(SYS_rt_sigprocmask, NO_SUCH_CHANGE, word, NULL, _NSIG / 8) == -1 && errno == EFAULT;
     errno = before;

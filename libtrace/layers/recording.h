@@ -1,4 +1,4 @@
-/* recording.h: what the wrappers of all tables have in common. */
+/* recording.h: macros that the wrappers of all tables share. */
 #ifndef ENSIO_LAYERS_RECORDING_H
 #define ENSIO_LAYERS_RECORDING_H
 
@@ -6,7 +6,7 @@
 #include <files/descriptors.h>
 #include <time/clock.h>
 
-/* Runs the real call between two readings of the clock. */
+/* Makes the real call between two readings of the clock. */
 #define TIMED(thread, result, call) \
     const uint32_t depth = ensio_enter(thread, __builtin_frame_address(0)); \
     const uint64_t start = ensio_ticks(); \
@@ -14,7 +14,7 @@
     const uint64_t duration = ensio_ticks() - start; \
     (thread)->depth = depth
 
-/* The same around a call that counts the bytes which calls inside it move (ENSIO_CARRIES_READ, ENSIO_CARRIES_WRITE). */
+/* The same for a call that counts the bytes of calls inside it (ENSIO_CARRIES_READ, ENSIO_CARRIES_WRITE). */
 #define TIMED_CARRYING(thread, carries, result, call) \
     const uint32_t depth = ensio_enter(thread, __builtin_frame_address(0)); \
     (thread)->depth |= (carries); \
@@ -23,7 +23,7 @@
     const uint64_t duration = ensio_ticks() - start; \
     (thread)->depth = depth
 
-/* Leaves the wrapper by way of the real call alone where the descriptor's calls are not recorded. */
+/* Calls only the real function if the descriptor's calls are not recorded. */
 #define RECORD_OR_PASS(open_file, fd, call) \
     struct ensio_thread *thread = &ensio_thread; \
     if (ENSIO_UNLIKELY(!ensio_ready(thread))) \

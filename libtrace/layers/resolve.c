@@ -11,8 +11,8 @@ struct search {
     void *found;
 };
 
-/* Libraries that were loaded locally (Python's extension modules bring theirs so) are not in the global order that
- * RTLD_NEXT follows. */
+/* Libraries that were loaded locally, as by Python's extension modules, are not in the global order that RTLD_NEXT
+ * follows. */
 static int look_into(struct dl_phdr_info *object, size_t size, void *state)
 {
     struct search *search = state;

@@ -1,9 +1,8 @@
-/* wrapping.h: the two ways in, from one source.
+/* wrapping.h: wrappers for relinked programs and for preload, from the same source.
  *
- * Relinked with --wrap, the program calls __wrap_X, and the linker ties __real_X to the function itself. Preloaded, the
- * library defines X, and looks for the next X in the process. Wrappers are called ensio_X in C either way; their names
- * for the linker are set apart, so that no header's declaration stands in the way.
- */
+ * In a program that is relinked with --wrap, calls go to __wrap_X, and the linker binds __real_X to the function. The
+ * preload library defines X and looks up the next X in the process. In C, wrappers are called ensio_X in both cases;
+ * their linker names are assigned separately, so that they do not conflict with declarations in headers. */
 #ifndef ENSIO_LAYERS_WRAPPING_H
 #define ENSIO_LAYERS_WRAPPING_H
 
@@ -11,13 +10,13 @@
 
 #ifdef ENSIO_PRELOAD
 
-/* The next definition of a function in the process, behind the wrapper; NULL where there is none. */
+/* The next definition of a function in the process, after the wrapper, or NULL. */
 void *ensio_resolve(const char *symbol);
 
-/* A data object of the process; NULL where there is none. The program's own copy of it goes before the library's. */
+/* A data object of the process, or NULL. The program's copy takes precedence over the library's. */
 void *ensio_resolve_object(const char *symbol);
 
-/* Before the recorder has begun, and where a library was loaded after it had, the symbol is not looked up yet. */
+/* The symbol is still unresolved before the recorder has begun, and in a library that was loaded later. */
 static inline void *ensio_bound(void **real, const char *symbol)
 {
     if (__builtin_expect(!*real, 0))
@@ -25,8 +24,8 @@ static inline void *ensio_bound(void **real, const char *symbol)
     return *real;
 }
 
-/* Another tool that stands before us for MPI_X calls PMPI_X: the same wrappers, compiled once more under these names.
- */
+/* Another tool that precedes us for MPI_X calls PMPI_X. The same wrappers are therefore compiled again under these
+ * names. */
 #ifdef ENSIO_PROFILING_NAMES
 #define ENSIO_LINK_NAME(symbol) "P" #symbol
 #else
@@ -43,7 +42,7 @@ static inline void *ensio_bound(void **real, const char *symbol)
 #define ENSIO_LINK_NAME(symbol) "__wrap_" #symbol
 #define ENSIO_REAL_DECLARE(type, symbol, parameters) extern type real_##symbol parameters __asm__("__real_" #symbol);
 #define ENSIO_REAL(symbol) real_##symbol
-/* Nobody calls a wrapper whose function the C library does not have. */
+/* No program calls a wrapper whose function the C library lacks. */
 #define ENSIO_MAY_BE_MISSING(type, symbol, parameters) \
     extern type real_##symbol parameters __asm__("__real_" #symbol) __attribute__((weak));
 

@@ -1,11 +1,11 @@
-/* definitions.c: what the records refer to. Written at the end, when it is known how many there are. */
+/* definitions.c: the definitions that records refer to, written at the end, when their number is known. */
 #include "writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE_BYTES 32000 /* of a text: definitions do not go over the library's blocks */
+#define PIECE_BYTES 32000 /* of a text: a definition must fit a block of the library */
 
 static OTF2_GlobalDefWriter *writer;
 static uint32_t string_count, no_text;
@@ -62,18 +62,17 @@ static void write_attributes(void)
     } of[ENSIO_ATTRIBUTES] = {
         [ENSIO_OFFSET] = {"Offset", "bytes from the start of the file", OTF2_TYPE_INT64},
         [ENSIO_ERRNO] = {"errno", "errno of a call that failed", OTF2_TYPE_UINT16},
-        [ENSIO_DEPTH] = {"ensio.depth", "recorded calls of the same thread around this one", OTF2_TYPE_UINT8},
-        [ENSIO_CARRIED] = {"ensio.carried", "a call around it counts the bytes read (1), written (2) in it",
+        [ENSIO_DEPTH] = {"ensio.depth", "recorded calls of the same thread that enclose this one", OTF2_TYPE_UINT8},
+        [ENSIO_CARRIED] = {"ensio.carried", "an enclosing call counts the bytes read (1), written (2) in it",
                            OTF2_TYPE_UINT8},
         [ENSIO_REQUESTED] = {"ensio.requested", "bytes asked for", OTF2_TYPE_UINT64},
         [ENSIO_MOVED] = {"ensio.moved", "bytes moved; -1: the call failed", OTF2_TYPE_INT64},
         [ENSIO_FILE] = {"ensio.file", "file that the call was about", OTF2_TYPE_IO_FILE},
-        [ENSIO_START] = {"ensio.start", "ns since the origin of the run, where this record comes later",
-                         OTF2_TYPE_INT64},
-        [ENSIO_DURATION] = {"ensio.duration", "ns, where the call lasted beyond its Leave", OTF2_TYPE_INT64},
+        [ENSIO_START] = {"ensio.start", "ns since the origin of the run, if this record comes later", OTF2_TYPE_INT64},
+        [ENSIO_DURATION] = {"ensio.duration", "ns, if the call lasted beyond its Leave", OTF2_TYPE_INT64},
         [ENSIO_RANK] = {"ensio.rank", "task that made the call", OTF2_TYPE_UINT32},
         [ENSIO_THREAD] = {"ensio.thread", "thread of the task", OTF2_TYPE_UINT16},
-        [ENSIO_ENDED] = {"ensio.ended", "0: the end of the region is not known", OTF2_TYPE_UINT8},
+        [ENSIO_ENDED] = {"ensio.ended", "0: the end of the region is unknown", OTF2_TYPE_UINT8},
     };
     for (unsigned i = 0; i < ENSIO_ATTRIBUTES; i++) {
         uint32_t name = text(of[i].name), meaning = text(of[i].meaning);
@@ -135,7 +134,7 @@ static void write_regions(void)
     }
 }
 
-/* OTF2 numbers files from 0 on, which in the columns is none. */
+/* OTF2 numbers files from 0; in the columns, 0 is none. */
 static void write_files(void)
 {
     for (uint32_t i = 1; i < ensio_plan.file_count; i++)
@@ -148,7 +147,7 @@ static void write_files(void)
     }
     for (uint32_t i = 0; i < ensio_handle_count; i++) {
         const struct ensio_handle *handle = ensio_handles + i;
-        /* File 0, no file, becomes the number that means undefined. */
+        /* File 0, no file, becomes OTF2's undefined number. */
         ensio_check(OTF2_GlobalDefWriter_WriteIoHandle(writer, i, no_text, handle->file - 1, handle->paradigm,
                                                        handle->pre_created ? OTF2_IO_HANDLE_FLAG_PRE_CREATED
                                                                            : OTF2_IO_HANDLE_FLAG_NONE,
@@ -161,7 +160,7 @@ static void write_files(void)
     }
 }
 
-/* The nodes of the system tree: 0 is all of it, then each host once, in the order of ranks. */
+/* The nodes of the system tree: 0 is the root, then each host once, in the order of ranks. */
 static uint32_t *write_hosts(void)
 {
     uint32_t machine = text("machine"), node = text("node"), nodes = 1;

@@ -1,13 +1,13 @@
-/* event_matching.c: which begin belongs to the end of an operation: the same handle and the same number. In a location
- * the latest such begin is meant, for blocking operations all have the same number in some recorders. What has no begin
- * in its location is kept, and matched when all locations were read: with what was found in other locations of the same
- * process of the program, for what another did cannot be meant. */
+/* event_matching.c: finds the begin that belongs to the end of an operation: one with the same handle and number.
+ * Within a location, the latest such begin is taken, because some recorders give all blocking operations the same
+ * number. An end without a begin in its location is kept and matched when all locations have been read, with the begins
+ * in other locations of the same traced process. */
 #include "reader.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static struct ensio_operation *open_here; /* in this location, oldest first; mostly one or two */
+static struct ensio_operation *open_here; /* begun in this location, oldest first; mostly one or two */
 static size_t open_count, open_room;
 
 struct found_end {
@@ -15,7 +15,7 @@ struct found_end {
     uint32_t group, handle;
     uint16_t error;
 };
-static struct ensio_operation *begins; /* left over, of all locations */
+static struct ensio_operation *begins; /* unmatched begins of all locations */
 static struct found_end *ends;
 static size_t begin_count, begin_room, end_count, end_room;
 static uint32_t group_here;
@@ -34,8 +34,8 @@ void ensio_operation_begins(const struct ensio_operation *operation)
     open_here[open_count++] = *operation;
 }
 
-/* What operations of this location count, of the bytes of a call of this depth: those that are around it, and what MPI
- * does in the background counts of any call that is inside of another. */
+/* Flags for bytes that pending operations of this location count, at this depth: operations that enclose the call, and
+ * background operations of MPI for any nested call. */
 uint8_t ensio_carried_by_operations(uint8_t depth)
 {
     uint8_t carried = 0;
@@ -55,8 +55,8 @@ uint8_t ensio_operations_under_way(void)
     return (uint8_t)count;
 }
 
-/* Score-P knows of no bytes of fsync or scanf, whether they fail or not; where it knows how many were asked for, no
- * number of bytes moved says that the call failed. */
+/* Score-P does not know the bytes of fsync or scanf, whether they fail or not. Where it knows the bytes requested, a
+ * missing number of bytes moved means that the call failed. */
 static bool cannot_say(const struct ensio_operation *operation, uint64_t bytes)
 {
     if (ensio_archive.ours || bytes <= INT64_MAX)
@@ -95,7 +95,7 @@ void ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t 
     ends[end_count++] = (struct found_end){time, id, bytes, group_here, handle, error};
 }
 
-/* The locations of a process are a group. */
+/* The locations of a process form a group. */
 void ensio_operations_in_group(uint32_t group)
 {
     group_here = group;
@@ -146,7 +146,7 @@ static int compare_ends(const void *a, const void *b)
     return compare_keys(key_of_end(a), key_of_end(b));
 }
 
-/* Of those of one handle and number, the first begin belongs to the first end after it. */
+/* For a handle and number, the first begin belongs to the first end after it. */
 void ensio_match_across_locations(void)
 {
     if (begin_count)
@@ -160,7 +160,7 @@ void ensio_match_across_locations(void)
         struct key of_begin = key_of_begin(one), of_end = key_of_end(other);
         bool alike = of_begin.group == of_end.group && of_begin.handle == of_end.handle && of_begin.id == of_end.id;
         if (alike && one->time <= other->time) {
-            one->has_offset = true; /* whatever the position was */
+            one->has_offset = true; /* independently of the position */
             finish(one, other->time, other->bytes, other->error);
             begin++, end++;
         } else if (compare_keys(of_begin, of_end) < 0) {

@@ -1,26 +1,26 @@
-/* file_positions.c: where in its file an operation is, where no attribute says it: at the position of its handle, which
- * moves with what is read and written. That is only known where the handle was made in the same location, and no other
- * location of its process uses it: those run side by side, and locations are read one by one. Other processes have
- * positions of their own, also where they and this one have a handle's number in common. */
+/* file_positions.c: the offset of an operation without an attribute for it: the position of its handle, which reads and
+ * writes advance. It is known only if the handle was created in the same location and no other location of its process
+ * uses it, because locations run concurrently but are read one after the other. Processes are independent, even if they
+ * use the same handle number. */
 #include "reader.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* By handle; a number below 0: not known. Duplicates have one position. */
+/* By handle; negative: unknown. Duplicates share one position. */
 static struct handle_state {
-    uint32_t seen_in;  /* 1 + index of the location that used it last, in the first look */
-    uint32_t asked_in; /* location for which is_shared was found out */
+    uint32_t seen_in;  /* 1 + index of the location that used it last, in the first pass */
+    uint32_t asked_in; /* location for which is_shared is valid */
     uint32_t known_in; /* location in which its position is known */
-    uint32_t position; /* place in the table of positions */
+    uint32_t position; /* index in the table of positions */
     bool is_shared;
 } * states;
 static size_t state_room;
 static int64_t *positions;
 static uint32_t position_count, position_room, here, group_here;
 
-/* Handles by the group of locations that uses them: one entry for each of its locations, then those that several use.
- */
+/* Pairs of a group of locations and a handle that it uses: first one for each location, later only those that several
+ * locations use. */
 struct use {
     uint32_t group, handle;
 };
@@ -124,7 +124,7 @@ static OTF2_CallbackCode on_duplicate(OTF2_LocationRef location, OTF2_TimeStamp 
     return OTF2_CALLBACK_SUCCESS;
 }
 
-/* Of all uses, those that are there more than once: once each. */
+/* Of all uses, keeps those that occur more than once, once each. */
 static void keep_shared(void)
 {
     size_t kept = 0;
@@ -136,7 +136,7 @@ static void keep_shared(void)
     use_count = kept;
 }
 
-/* Duplicates have one position: what other locations do with the one moves the other. */
+/* Duplicates share one position, so a handle is shared if one of its duplicates is. */
 void ensio_sharing_known(void)
 {
     bool changed = true;
@@ -167,7 +167,7 @@ void ensio_sharing_known(void)
     free(pairs);
 }
 
-/* For a first look at locations that may share handles: which do they use. */
+/* For a first pass over locations that may share handles: notes which handles they use. */
 OTF2_EvtReaderCallbacks *ensio_sharing_callbacks(void)
 {
     OTF2_EvtReaderCallbacks *callbacks = OTF2_EvtReaderCallbacks_New();

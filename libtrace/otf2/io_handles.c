@@ -1,6 +1,6 @@
-/* io_handles.c: OTF2 tells files apart by handles, the columns do not. Of each file, paradigm and rank there is a stack
- * of open handles: an open call makes a new one the latest, or takes one that was closed; what is done to the file is
- * done to the latest. */
+/* io_handles.c: OTF2 distinguishes open files by handles, which the columns do not have. For each file, paradigm and
+ * rank there is a stack of open handles. An open call pushes a new one, or reuses a closed one; operations on the file
+ * use the latest. */
 #include "writer.h"
 
 #include <stdlib.h>
@@ -84,8 +84,8 @@ uint32_t ensio_handle_opened(uint32_t rank, uint32_t file, uint8_t paradigm)
     return move(&slot->idle, &slot->open);
 }
 
-/* The latest that is open. If none is, the file was opened before the recording began, or by another thread whose calls
- * are in another location: then the one that there was, or one that was there from the start. */
+/* The latest open handle. If none is open, the file was opened before the recording began, or by another thread in
+ * another location; then the previous handle is used, or one that exists from the start. */
 uint32_t ensio_handle_used(uint32_t rank, uint32_t file, uint8_t paradigm)
 {
     struct slot *slot = slot_of(rank, file, paradigm);

@@ -1,25 +1,24 @@
-/* locations.c: the calls of a location come in order of their ends or of their starts, and records go by time. So they
- * are held, in order of their starts, until all that is to come starts later: up to the latest call that is in no
- * other. */
+/* locations.c: the calls of a location arrive sorted by end or by start, but records must be sorted by time. Calls are
+ * therefore held, sorted by start, until no later one can start earlier: up to the latest call of depth 0. */
 #include "writer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_HELD (1U << 20) /* calls of all locations together: 64 MiB */
-/* held calls of a location from which on it is tried to write some: they are in the cache */
+/* held calls of a location before the first attempt to write some: they fit in the cache */
 #define FIRST_TRY 4096
-#define MOST_SHIFTS (64ULL << 20) /* calls moved by insertion; beyond, sorting is quicker */
+#define MOST_SHIFTS (64ULL << 20) /* calls moved by insertion; beyond that, sorting is faster */
 
-static struct ensio_location **current; /* those of the ranks that calls come from */
+static struct ensio_location **current; /* locations of the ranks whose calls arrive */
 static size_t current_count, current_room;
 static struct ensio_location *latest;
 static size_t held;
-static struct ensio_item *spare; /* memory of a location that was closed */
+static struct ensio_item *spare; /* memory of a closed location */
 static size_t spare_room;
 static uint32_t current_group;
 static bool has_group;
-static uint32_t next_region; /* of the plan's */
+static uint32_t next_region; /* in the plan */
 
 struct ensio_written *ensio_written;
 size_t ensio_written_count;
@@ -35,7 +34,7 @@ static int compare(const void *a, const void *b)
     return before(a, b) ? -1 : before(b, a);
 }
 
-/* What begins together ends one within the other. */
+/* If regions begin together, the longer one comes first, so that they nest. */
 static int compare_regions(const void *a, const void *b)
 {
     const struct ensio_item *one = a, *other = b;
@@ -67,7 +66,7 @@ static void in_order(struct ensio_location *location)
     location->unsorted = false;
 }
 
-/* Writes what is sure to be followed by nothing earlier. */
+/* Writes the calls that no earlier record can precede. */
 static void write_sure(struct ensio_location *location)
 {
     size_t sure = 0;
@@ -89,7 +88,7 @@ static void write_sure(struct ensio_location *location)
         location->count + FIRST_TRY > 2 * location->count ? location->count + FIRST_TRY : 2 * location->count;
 }
 
-/* Writes all: what comes too late says so itself. */
+/* Writes all calls; late ones get an attribute with their time. */
 static void write_all(struct ensio_location *location)
 {
     in_order(location);
@@ -113,7 +112,7 @@ static void finish_location(struct ensio_location *location)
     ensio_pipeline_close(location);
 }
 
-/* What is done where records are written, and nothing of the location is needed any more. */
+/* Called by the writing thread when a location is complete. */
 void ensio_close_location(struct ensio_location *location)
 {
     ensio_open_location(location);
@@ -126,7 +125,7 @@ void ensio_close_location(struct ensio_location *location)
     *written = (struct ensio_written){.id = location->id, .group = location->group, .thread = location->thread};
     ensio_check(OTF2_EvtWriter_GetNumberOfEvents(location->writer, &written->events), "count events");
     ensio_check(OTF2_Archive_CloseEvtWriter(ensio_plan.archive, location->writer), "write the events of a location");
-    /* Nothing is defined for one location alone, but readers look for the file. */
+    /* No definition belongs to a single location, but readers expect the file. */
     OTF2_DefWriter *definitions = OTF2_Archive_GetDefWriter(ensio_plan.archive, location->id);
     if (!definitions)
         ensio_fail("the file of a location cannot be made");
@@ -174,7 +173,7 @@ static struct ensio_location *location_of_item(const struct ensio_item *item)
     return location_of(item->rank / per_location, per_location == 1 ? item->thread : 0);
 }
 
-/* The phases and regions of these ranks; ranks before them that made no call have theirs written on the way. */
+/* Starts the phases and regions of these ranks. Earlier ranks without calls get theirs written first. */
 static void start_group(uint32_t group)
 {
     uint32_t per_location = ensio_plan.settings.ranks_per_location;
@@ -243,7 +242,7 @@ void ensio_add(const struct ensio_item *item)
         location->items = ensio_more(location->items, location->room * sizeof *location->items);
     }
     insert(location, item);
-    /* Where ranks share a location, nothing is sure before all of them are there. */
+    /* If ranks share a location, nothing can be written before all of them have arrived. */
     if (item->depth == 0 && per_location == 1 && (!location->has_outer || item->start > location->outer_start)) {
         location->outer_start = item->start;
         location->has_outer = true;

@@ -1,5 +1,5 @@
-/* main.c: ensio-otf2, between ensio and OTF2 archives. A program of its own, because the library ends the process, or
- * worse, where an archive is damaged; and the only one that needs it. */
+/* main.c: ensio-otf2, the only program that links libotf2. It is separate because the library ends the process, or
+ * crashes, if an archive is damaged. */
 #include "reader.h"
 #include "writer.h"
 
@@ -11,7 +11,7 @@ static OTF2_ErrorCode on_error(void *user, const char *file, uint64_t line, cons
                                const char *format, va_list arguments)
 {
     (void)user, (void)file, (void)line, (void)function, (void)format, (void)arguments;
-    return code; /* whoever called the library looks at it */
+    return code; /* the caller of the library checks it */
 }
 
 int main(int count, char **arguments)

@@ -1,7 +1,6 @@
-/* parallel_read.c: an archive read by several processes side by side, for libotf2 takes most of the time. The locations
- * of a group, which are the threads of a process that was traced, have one reader: so whatever the number of readers,
- * rows of a rank come in the same order, and what locations of a group have to do with each other stays in one place.
- */
+/* parallel_read.c: reads an archive by several processes, because libotf2 takes most of the time. One reader reads all
+ * locations of a group, which are the threads of a traced process. The order of a rank's rows therefore does not depend
+ * on the number of readers, and state that the locations of a group share stays in one process. */
 #include "reader.h"
 
 #include <signal.h>
@@ -14,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LEAST_RECORDS (1ULL << 17) /* of a reader: those of 30,000 calls, as long as a process takes to start */
-#define MOST_RECORDS (1ULL << 38)  /* that are believed of a location, so that sums do not overflow */
+#define LEAST_RECORDS (1ULL << 17) /* of a reader: those of 30,000 calls, which take as long as starting a process */
+#define MOST_RECORDS (1ULL << 38)  /* limit for a location, so that sums do not overflow */
 
 static int by_group(const void *a, const void *b)
 {
@@ -30,8 +29,8 @@ static uint64_t records_of(const struct ensio_place *place)
     return place->events < MOST_RECORDS ? place->events : place->events == OTF2_UNDEFINED_UINT64 ? 1 : MOST_RECORDS;
 }
 
-/* Says of each location which of so many readers has it: about as many records each, as the definitions tell. How many
- * readers there are. */
+/* Assigns each location to a reader, with about the same number of records each according to the definitions. Returns
+ * the number of readers. */
 uint32_t ensio_deal_locations(uint32_t readers)
 {
     size_t count = ensio_archive.place_count;
@@ -59,7 +58,7 @@ uint32_t ensio_deal_locations(uint32_t readers)
     return reader + 1;
 }
 
-/* What all may take together is what one was allowed to take: each a part of what is left. */
+/* The memory limit of one process is divided among all of them. */
 static void share_memory(uint32_t readers)
 {
     struct rlimit memory;
@@ -102,7 +101,7 @@ static void add_counts(struct ensio_counts *all, const struct ensio_counts *more
         all->unmapped = more->unmapped;
 }
 
-/* One that fails has said why, or libotf2 broke down in it: then there is no use in the others. */
+/* If one fails, it has reported why, or libotf2 crashed in it; the others are then useless. */
 static void wait_for(pid_t *children, uint32_t count)
 {
     for (uint32_t left = count; left;) {
@@ -137,7 +136,7 @@ void ensio_read_side_by_side(uint32_t readers)
         if (children[i] == 0)
             be_reader(i, readers, parent, counts + i);
         if (children[i] < 0)
-            ensio_fail("there is no process to be had to read it with");
+            ensio_fail("no process can be created to read it");
     }
     wait_for(children, readers);
     for (uint32_t i = 0; i < readers; i++)

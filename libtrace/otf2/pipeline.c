@@ -1,6 +1,5 @@
-/* pipeline.c: one thread hears of calls and puts them in order (locations.c), another makes records of them
- * (records.c), which is most of the work and the only one that libotf2 does. What is to be done goes from the one to
- * the other in batches. */
+/* pipeline.c: one thread receives calls and sorts them (locations.c), another one writes their records (records.c),
+ * which is most of the work and the only use of libotf2. Work is passed in batches. */
 #include "writer.h"
 
 #include <pthread.h>
@@ -17,7 +16,7 @@ static struct batch {
     size_t count;
     struct ensio_item items[BATCH_ITEMS];
 } * batches;
-static size_t filled, done; /* batches, since the beginning; the next to be filled is at `filled` */
+static size_t filled, done; /* batches since the beginning; the next one to fill has index `filled` */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pthread_t writer;
@@ -51,7 +50,7 @@ static void *write_batches(void *unused)
     }
 }
 
-/* The batch that is being filled is told to the writer; there is room for the next. */
+/* Passes the current batch to the writer, and waits for room for the next one. */
 static void submit(enum what what)
 {
     batches[filled % BATCHES].what = what;
@@ -80,7 +79,7 @@ void ensio_pipeline_begin(void)
     batches = ensio_more(NULL, BATCHES * sizeof *batches);
     batches[0].count = 0;
     if (pthread_create(&writer, NULL, write_batches, NULL) != 0)
-        ensio_fail("there is no thread to be had to write with");
+        ensio_fail("no thread can be created for writing");
 }
 
 void ensio_pipeline_item(struct ensio_location *location, const struct ensio_item *item)

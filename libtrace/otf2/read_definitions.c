@@ -1,15 +1,15 @@
-/* read_definitions.c: what the records of an archive refer to. It is told as it comes; what rows need is kept. */
+/* read_definitions.c: the definitions of an archive. They are sent as they are read; what rows need is kept. */
 #include "reader.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_NUMBER (1U << 25) /* of a definition that is kept: archives number them from 0 on */
+#define MOST_NUMBER (1U << 25) /* limit of the number of a definition that is kept: archives number them from 0 */
 
 struct ensio_archive ensio_archive;
 
-/* Tables by number. Entries that were not defined are zero. */
+/* Tables by number. Undefined entries are zero. */
 struct table {
     void *entries;
     size_t room, entry_bytes;
@@ -24,7 +24,7 @@ static size_t place_room;
 static void *entry_of(struct table *table, uint64_t number)
 {
     if (number >= MOST_NUMBER)
-        ensio_fail("it has a definition with the number %llu, which is no archive's", (unsigned long long)number);
+        ensio_fail("it has a definition with the number %llu, which is out of range", (unsigned long long)number);
     if (number >= table->room) {
         size_t room = table->room ? table->room : 64;
         while (room <= number)
@@ -42,7 +42,7 @@ static const char *text_of(OTF2_StringRef number)
     return text ? text : "";
 }
 
-/* Tells a definition: texts and numbers. */
+/* Sends a definition: texts and numbers. */
 static char *told;
 static size_t told_bytes, told_room;
 static uint32_t told_count;
@@ -114,7 +114,7 @@ static OTF2_CallbackCode on_attribute(void *user, OTF2_AttributeRef self, OTF2_S
 int ensio_attribute_kind_of(OTF2_AttributeRef attribute)
 {
     if (attribute < ENSIO_ATTRIBUTE_KINDS && has_attribute[attribute] && attribute_of[attribute] == attribute)
-        return (int)attribute; /* our own archives have them in this order */
+        return (int)attribute; /* our archives have them in this order */
     for (int i = 0; i < ENSIO_ATTRIBUTE_KINDS; i++)
         if (has_attribute[i] && attribute_of[i] == attribute)
             return i;
@@ -201,9 +201,8 @@ static OTF2_CallbackCode on_location(void *user, OTF2_LocationRef self, OTF2_Str
     return tell();
 }
 
-/* MPI's waiting, and what it does with files: Score-P tells MPI_Wait and MPI_File_set_view by no role of their own.
- * What only starts or prepares a transfer (MPI_Isend, MPI_Send_init) has the role of the transfer, but does not wait.
- */
+/* MPI calls that wait or access files: Score-P gives MPI_Wait and MPI_File_set_view no role. Calls that only start or
+ * prepare a transfer (MPI_Isend, MPI_Send_init) have the role of the transfer, but do not wait. */
 static bool is_call_of_mpi(OTF2_RegionRole role, const char *name)
 {
     size_t length = strlen(name);
@@ -334,7 +333,7 @@ void ensio_read_definitions(OTF2_Reader *reader)
         ensio_fail("its definitions are damaged: %s", OTF2_Error_GetDescription(code));
     OTF2_Reader_CloseGlobalDefReader(reader, definitions);
     if (!ensio_archive.resolution)
-        ensio_fail("its definitions do not say what its clock counts");
+        ensio_fail("its definitions lack the resolution of its clock");
     for (size_t i = 0; i < ensio_archive.place_count; i++)
         ensio_archive.places[i].shares_handles = *(uint32_t *)entry_of(&groups, ensio_archive.places[i].group) > 1;
 }

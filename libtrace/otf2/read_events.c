@@ -1,6 +1,7 @@
-/* read_events.c: rows from the records of one location. A call is what lies between Enter and Leave of a region of I/O
- * (or of waiting in MPI): one row for each operation begun in it, or, where there is none, one for what else is found
- * in it: a handle made or given up, a seek, a file removed. Records outside of such regions are rows by themselves. */
+/* read_events.c: makes rows from the records of one location. A call is everything between Enter and Leave of a region
+ * of I/O (or of waiting in MPI). It becomes one row for each operation that begins in it; without operations, one row
+ * for what else it contains: a handle created or destroyed, a seek, a file removed. Records outside of such regions
+ * become rows by themselves. */
 #include "reader.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 struct frame {
     uint64_t time;
-    int64_t position; /* where a seek went */
+    int64_t position; /* target of a seek */
     uint32_t region, file;
     uint8_t meaning, kind, paradigm, depth;
     bool has_operation;
@@ -47,7 +48,7 @@ int64_t ensio_timestamp_to_ns(uint64_t time)
     return ns > INT64_MAX ? INT64_MAX : ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
 }
 
-/* What does not fit is -1, which no duration is: then the reader leaves the row out. */
+/* Overflow gives -1, which is no valid duration: the reader then drops the row. */
 int64_t ensio_ns_between(uint64_t begin, uint64_t end)
 {
     int64_t ns;
@@ -107,7 +108,7 @@ static int64_t value_of(const struct ensio_attributes *told, enum ensio_attribut
     return has(told, which) ? told->value[which] : otherwise;
 }
 
-/* What the attributes of its Enter say of a row, beside what the records say. */
+/* Fills a row with the attributes of its Enter. */
 static void fill(struct ensio_otf2_row *row, const struct ensio_attributes *told, uint64_t time, uint8_t depth)
 {
     row->location = here;
@@ -191,7 +192,7 @@ static OTF2_CallbackCode on_leave(OTF2_LocationRef location, OTF2_TimeStamp time
     return OTF2_CALLBACK_SUCCESS;
 }
 
-/* The call in which a record lies, or NULL. */
+/* The call that encloses a record, or NULL. */
 static struct frame *call_around(void)
 {
     for (size_t i = frame_count; i--;)
@@ -206,7 +207,7 @@ static uint8_t depth_here(void)
     return depth < UINT8_MAX ? (uint8_t)depth : UINT8_MAX;
 }
 
-/* What a call did; without a call around it, a call by itself. */
+/* Notes what a call did; without an enclosing call, it is a call by itself. */
 static void mark(uint64_t time, uint8_t kind, uint8_t paradigm, uint32_t file, int64_t position,
                  OTF2_AttributeList *list)
 {

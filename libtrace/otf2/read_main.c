@@ -1,5 +1,5 @@
-/* read_main.c: goes through an archive, location by location, so that it takes no more memory than its definitions.
- * Through a long one of ours several processes go, each with the locations of some groups. */
+/* read_main.c: reads an archive location by location, so that memory is limited to its definitions. A long archive of
+ * ours is read by several processes, each with the locations of some groups. */
 #include "reader.h"
 
 #include <limits.h>
@@ -14,7 +14,7 @@
 #define EVENTS_AT_A_TIME 65536
 
 static time_t told_at;
-static const char *anchor_path; /* ends with .otf2: the library wants it to */
+static const char *anchor_path; /* ends with .otf2, as the library requires */
 
 static void tell_progress(void)
 {
@@ -35,7 +35,7 @@ static OTF2_Reader *open_reader(const char *anchor)
     return reader;
 }
 
-/* Whether a location is looked at: by all, those that share handles; by one of several readers, its own. */
+/* Whether a location is read: in the first pass, those that share handles; by one of several readers, its own. */
 static bool is_wanted(const struct ensio_place *place, uint32_t reader)
 {
     return reader == ENSIO_UNDEFINED_INDEX ? place->shares_handles : place->reader == reader;
@@ -52,7 +52,7 @@ static void select_locations(OTF2_Reader *reader, uint32_t number)
         }
 }
 
-/* A file of a location. */
+/* The path of a file of a location. */
 static const char *path_of(uint64_t location, const char *ending)
 {
     static char path[PATH_MAX];
@@ -61,8 +61,8 @@ static const char *path_of(uint64_t location, const char *ending)
     return path;
 }
 
-/* The location's own definitions say which global ones the numbers in its events mean. Archives may do without, but not
- * in some locations only, and what is there must be read: without it, calls would be taken for others. */
+/* A location's local definitions map the numbers in its events to global ones. An archive may lack them, but not for
+ * some locations only, and existing ones must be readable: otherwise calls would be mistaken for others. */
 static bool read_mappings(OTF2_Reader *reader, uint64_t location)
 {
     uint64_t count;
@@ -80,8 +80,8 @@ static bool read_mappings(OTF2_Reader *reader, uint64_t location)
     return true;
 }
 
-/* Behind the end of a file that was cut, libotf2 goes on with what is left in its memory, without an end. No location
- * has more records than bytes, and one of ours as many as are promised. */
+/* At the end of a truncated file, libotf2 continues with what is left in its memory, without end. No location has more
+ * records than bytes, and one of ours has the promised number. */
 static uint64_t most_records(const struct ensio_place *place)
 {
     struct stat file;
@@ -98,7 +98,7 @@ static void read_location(OTF2_Reader *reader, const OTF2_EvtReaderCallbacks *ca
     if (!events)
         ensio_fail("the events of its location %llu cannot be read", (unsigned long long)location);
     OTF2_Reader_RegisterEvtCallbacks(reader, events, callbacks, index);
-    if (ensio_archive.ours) { /* which have neither, and the library looks for them with each record */
+    if (ensio_archive.ours) { /* which have neither, and the library would look for them at each record */
         OTF2_EvtReader_ApplyClockOffsets(events, false);
         OTF2_EvtReader_ApplyMappingTables(events, false);
     }
@@ -123,7 +123,7 @@ void ensio_check_mappings(const struct ensio_counts *counts)
         ensio_fail("its location %llu has lost its definitions", (unsigned long long)counts->unmapped);
 }
 
-/* Goes through the events of the locations of one reader, or of those that may share handles with others. */
+/* Reads the events of one reader's locations, or of those that may share handles with others. */
 static void read_locations(OTF2_EvtReaderCallbacks *callbacks, uint32_t number)
 {
     bool only_sharing = number == ENSIO_UNDEFINED_INDEX;
@@ -170,13 +170,13 @@ static void find_shared_handles(void)
     ensio_sharing_known();
 }
 
-/* Our archives say in a property when their run began: times are told from there on. */
+/* Our archives state in a property when their run began; times are relative to that. */
 static void find_origin(OTF2_Reader *reader)
 {
     char *value = NULL;
     ensio_archive.ours = OTF2_Reader_GetProperty(reader, "ENSIO::ORIGIN_UNIX_NS", &value) == OTF2_SUCCESS && value;
     if (ensio_archive.ours != ensio_archive.has_run)
-        ensio_fail("its anchor file and its definitions are not of one archive");
+        ensio_fail("its anchor file and its definitions do not belong to the same archive");
     if (ensio_archive.ours)
         ensio_archive.offset = strtoull(value, NULL, 10);
     free(value);
@@ -206,7 +206,7 @@ static void tell_counts(void)
     ensio_send(ENSIO_OTF2_READ, (uint32_t)(2 * each), texts, bytes);
 }
 
-/* The locations of one reader, to their last row. */
+/* Reads the locations of one reader completely. */
 void ensio_read_share(uint32_t reader)
 {
     read_locations(ensio_event_callbacks(), reader);
@@ -218,7 +218,7 @@ void ensio_read_archive(const char *anchor, const char *most_bytes, const char *
 {
     size_t length = strlen(anchor), ending = strlen(".otf2");
     if (length < ending || strcmp(anchor + length - ending, ".otf2") != 0)
-        ensio_fail("the name of an archive ends with .otf2, as the files beside it go by it");
+        ensio_fail("the name of an archive must end with .otf2");
     struct rlimit memory = {strtoull(most_bytes, NULL, 10), RLIM_INFINITY};
     if (memory.rlim_cur) {
         memory.rlim_max = memory.rlim_cur;
@@ -230,8 +230,8 @@ void ensio_read_archive(const char *anchor, const char *most_bytes, const char *
     find_origin(reader);
     OTF2_Reader_Close(reader);
     find_shared_handles();
-    /* The calls of other tools' archives are numbered as they come: from several processes, in another order each time.
-     */
+    /* The calls of other tools' archives are numbered as they appear, which several processes would do in a different
+     * order each time. */
     uint32_t count = ensio_deal_locations(ensio_archive.ours ? (uint32_t)strtoul(readers, NULL, 10) : 1);
     if (count > 1)
         ensio_read_side_by_side(count);

@@ -1,6 +1,6 @@
-/* reader.h: from an OTF2 archive, ours or another tool's, to rows. read_main.c goes through the archive,
- * parallel_read.c with several processes, read_definitions.c tells what there is, read_events.c makes rows of records,
- * event_matching.c finds the begin to an operation's end, file_positions.c says where in its file an operation was. */
+/* reader.h: converts an OTF2 archive, ours or another tool's, to rows. read_main.c reads the archive, parallel_read.c
+ * does so with several processes, read_definitions.c sends the definitions, read_events.c makes rows of records,
+ * event_matching.c finds the begin of an operation that ends, file_positions.c finds the offset of an operation. */
 #ifndef ENSIO_OTF2_READER_H
 #define ENSIO_OTF2_READER_H
 
@@ -12,16 +12,16 @@
 #define ENSIO_UNDEFINED_INDEX UINT32_MAX
 #define ENSIO_UNDEFINED_THREAD UINT16_MAX
 
-/* What the records of a region mean. */
+/* The meaning of a region's records. */
 enum ensio_meaning { ENSIO_NOTHING, ENSIO_A_CALL, ENSIO_A_REGION };
 
 struct ensio_file_of {
     uint32_t file;
     uint8_t paradigm;
-    bool known, has_positions; /* of the task's own in the file: POSIX and the C library's streams */
+    bool known, has_positions; /* the file has a position for each task: POSIX and C streams */
 };
 
-/* Attributes that are looked at, whatever their numbers in the archive (writer.h says what they mean). */
+/* Attributes that are read, whatever their numbers in the archive (writer.h explains them). */
 enum ensio_attribute_kind {
     ENSIO_ATTRIBUTE_OFFSET,
     ENSIO_ATTRIBUTE_ERRNO,
@@ -44,23 +44,23 @@ struct ensio_attributes {
 };
 
 struct ensio_place {
-    uint64_t id, events; /* records, as the definition says */
+    uint64_t id, events; /* records, according to the definition */
     uint32_t group;
-    uint32_t reader;     /* which process reads it */
+    uint32_t reader;     /* index of the process that reads it */
     bool shares_handles; /* its group has other locations */
 };
 
-/* What is told at the end; each process counts its own. */
+/* Counts that are reported at the end; each process has its own. */
 struct ensio_counts {
     uint64_t unknown_records, never_complete, never_left, without_begin, missing, without_bytes;
-    uint64_t read, mapped; /* locations; those of them that have definitions of their own */
-    uint64_t unmapped;     /* one that has none */
+    uint64_t read, mapped; /* locations; those of them with local definitions */
+    uint64_t unmapped;     /* one without any */
 };
 
 struct ensio_archive {
-    bool ours;                   /* written by ensio: attributes say all */
-    bool has_run;                /* its definitions say that it is */
-    uint64_t resolution, offset; /* ticks a second; time 0, in ticks */
+    bool ours;                   /* written by ensio: attributes are complete */
+    bool has_run;                /* its definitions say so */
+    uint64_t resolution, offset; /* ticks per second; time 0 in ticks */
     struct ensio_place *places;
     size_t place_count;
     uint64_t unknown_definitions;
@@ -72,7 +72,7 @@ extern struct ensio_archive ensio_archive;
 void ensio_read_definitions(OTF2_Reader *reader);
 enum ensio_meaning ensio_meaning_of(OTF2_RegionRef region);
 struct ensio_file_of ensio_file_of_handle(OTF2_IoHandleRef handle);
-int ensio_attribute_kind_of(OTF2_AttributeRef attribute); /* -1: not looked at */
+int ensio_attribute_kind_of(OTF2_AttributeRef attribute); /* -1: not read */
 
 /* Records of one location. */
 OTF2_EvtReaderCallbacks *ensio_event_callbacks(void);
@@ -84,13 +84,14 @@ int64_t ensio_ns_between(uint64_t begin, uint64_t end);
 
 void ensio_put_row(const struct ensio_otf2_row *row);
 
-/* Operations between begin and end. The end of one that does not block may be in another location. */
+/* Operations between begin and end. The end of a non-blocking one may be in another location. */
 struct ensio_operation {
     uint64_t time, id;
     uint32_t handle;
     bool non_blocking, has_duration, has_offset;
-    bool says_bytes; /* how many are asked for */
-    /* what calls inside of others do while it is under way: it is MPI's, and MPI does it when it likes */
+    bool says_bytes; /* bytes requested are known */
+    /* It belongs to MPI, which may carry it out in any call: it counts the bytes of nested calls while it is
+     * pending. */
     bool carries_all;
     struct ensio_otf2_row row;
 };
@@ -106,12 +107,12 @@ void ensio_match_across_locations(void);
 /* Positions. */
 OTF2_EvtReaderCallbacks *ensio_sharing_callbacks(void);
 void ensio_sharing_known(void);
-void ensio_position_set(uint32_t handle, int64_t position); /* -1: not known */
+void ensio_position_set(uint32_t handle, int64_t position); /* -1: unknown */
 void ensio_position_shared(uint32_t of, uint32_t with);
 int64_t ensio_position_of(uint32_t handle, int64_t moved);
 void ensio_positions_in_group(uint32_t group); /* and in the next of its locations */
 
-/* Going through it. */
+/* Reading the archive. */
 #define ENSIO_MOST_READERS 64
 void ensio_read_archive(const char *anchor, const char *most_bytes, const char *readers);
 void ensio_read_share(uint32_t reader);

@@ -1,8 +1,8 @@
-/* records.c: the records of a call. Enter and Leave of its region, which show it in every viewer of traces, and between
- * them what OTF2 has for it: begin and end of an operation, a handle made or given up, a seek, a file removed.
+/* records.c: the records of a call: Enter and Leave of its region, which every trace viewer shows, and between them
+ * what OTF2 defines for it: begin and end of an operation, a handle created or destroyed, a seek, a file removed.
  *
- * Regions of a location lie one in the other. A call that cannot (it goes on after it returned, or several ranks share
- * the location, or it comes too late) has its Leave right behind its Enter, and its duration as attribute. */
+ * Regions of a location must nest. A call that does not (it continues after it returned, several ranks share the
+ * location, or it arrives late) has its Leave right after its Enter, and its duration as attribute. */
 #include "writer.h"
 
 #include <stdlib.h>
@@ -46,13 +46,13 @@ static const struct ensio_call *call_of(uint32_t region)
     return region < ensio_plan.call_count ? ensio_plan.calls + region : NULL;
 }
 
-/* Whether the calls of a layer are about files, so that there are records for them. */
+/* Whether the calls of a layer access files, so that OTF2 has records for them. */
 static bool has_paradigm(const struct ensio_call *call)
 {
     return call->paradigm_name[0] != '\0';
 }
 
-/* What ends with a call: records that OTF2 has for it beside its region. */
+/* Writes the records at the end of a call, besides Leave. */
 static void write_result(struct ensio_location *location, const struct ensio_end *end, uint64_t time)
 {
     const struct ensio_call *call = call_of(end->region);
@@ -138,8 +138,8 @@ static void push(struct ensio_location *location, const struct ensio_end *end)
     location->stack[location->stack_count++] = *end;
 }
 
-/* Writes what ends before an item begins: a call that begins and ends with the end of the one around it is still in
- * that. */
+/* Writes everything that ends before an item begins. A call that begins and ends with the end of its enclosing call is
+ * still inside it. */
 static void write_ends_before(struct ensio_location *location, uint64_t start, uint64_t end, unsigned depth)
 {
     for (;;) {
@@ -161,7 +161,7 @@ void ensio_write_ends(struct ensio_location *location)
     write_ends_before(location, UINT64_MAX, 0, 0);
 }
 
-/* What no record has a place for goes with Enter. */
+/* Values without a record become attributes of Enter. */
 static void add_attributes(const struct ensio_item *item, const struct ensio_call *call, bool operation)
 {
     if (item->carried)
@@ -209,7 +209,7 @@ static void write_begin(struct ensio_location *location, const struct ensio_item
         written(OTF2_EvtWriter_IoOperationIssued(location->writer, NULL, location->last_time, end->handle, end->id));
 }
 
-/* A time on the archive's clock: ns since 1970. Times that no clock shows are the next that it does. */
+/* A time on the archive's clock, which counts ns since 1970. Times out of its range are clamped. */
 static uint64_t time_of(int64_t since_origin, int64_t more)
 {
     __int128 time = (__int128)ensio_plan.settings.origin_unix_ns + since_origin + more;

@@ -11,7 +11,7 @@
 
 static char output[1 << 16];
 static size_t output_used;
-static sem_t *turn; /* to send, where several processes do */
+static sem_t *turn; /* held by the process that sends */
 
 _Noreturn void ensio_fail(const char *format, ...)
 {
@@ -28,7 +28,7 @@ void *ensio_more(void *old, size_t bytes)
 {
     void *memory = realloc(old, bytes ? bytes : 1);
     if (!memory)
-        ensio_fail("there is not enough memory (%zu bytes were asked for)", bytes);
+        ensio_fail("there is not enough memory (%zu bytes were requested)", bytes);
     return memory;
 }
 
@@ -39,7 +39,7 @@ static void write_all(const char *data, size_t bytes)
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
-            _exit(2); /* nobody listens any more */
+            _exit(2); /* the other side has closed the pipe */
         data += done;
         bytes -= (size_t)done;
     }
@@ -80,13 +80,13 @@ void ensio_send(uint32_t kind, uint32_t count, const void *data, uint64_t bytes)
 
 void ensio_share_output(void)
 {
-    ensio_flush(); /* what is here already is sent by one */
+    ensio_flush(); /* output so far is sent by one process */
     turn = mmap(NULL, sizeof *turn, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (turn == MAP_FAILED || sem_init(turn, 1, 1) != 0)
         ensio_fail("processes cannot take turns");
 }
 
-/* How many bytes came before the end. */
+/* The number of bytes before the end of the input. */
 static size_t read_all(char *data, size_t bytes)
 {
     size_t done = 0;
@@ -105,14 +105,14 @@ int ensio_receive_head(struct ensio_message *message)
 {
     size_t got = read_all((char *)message, sizeof *message);
     if (got && got < sizeof *message)
-        ensio_fail("what is to be written ends within a message");
+        ensio_fail("the input ends within a message");
     return got != 0;
 }
 
 void ensio_receive(void *data, size_t bytes)
 {
     if (read_all(data, bytes) != bytes)
-        ensio_fail("what is to be written ends within a message");
+        ensio_fail("the input ends within a message");
 }
 
 char *ensio_receive_texts(const struct ensio_message *message)

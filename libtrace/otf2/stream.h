@@ -1,7 +1,7 @@
-/* stream.h: what ensio-otf2 is told and tells, over pipes. Both sides are of one version of ensio and run on one
- * machine: integers are the machine's own. docs/reference/formats/other-tools.md says it in words.
+/* stream.h: the messages between ensio and ensio-otf2, over pipes. Both sides have the same version and run on the same
+ * machine, so integers are in its byte order. docs/reference/formats/other-tools.md describes them.
  *
- * A stream is a sequence of messages: this head, and `bytes` bytes behind it. Texts are ended by a NUL each. */
+ * A stream is a sequence of messages: this head, followed by `bytes` bytes. Each text ends with a NUL. */
 #ifndef ENSIO_OTF2_STREAM_H
 #define ENSIO_OTF2_STREAM_H
 
@@ -10,27 +10,26 @@
 
 struct ensio_message {
     uint32_t kind;
-    uint32_t count; /* of what the kind says */
+    uint32_t count; /* number of items, as the kind defines */
     uint64_t bytes;
 };
 
-/* To be written: in this order. All but the events are needed until the end, and kept in memory. */
+/* Input for writing, in this order. Everything but the events is kept in memory until the end. */
 #define ENSIO_OTF2_SETTINGS 1 /* struct ensio_otf2_settings */
-#define ENSIO_OTF2_RUN 2      /* count 1: what is known about the run (JSON) */
+#define ENSIO_OTF2_RUN 2      /* count 1: metadata of the run (JSON) */
 /* count calls: name, layer, kind of operation, paradigm, letters (ENSIO_OTF2_LETTERS) */
 #define ENSIO_OTF2_CALLS 3
 #define ENSIO_OTF2_FILES 4      /* count paths; file 0 is none */
-#define ENSIO_OTF2_PROPERTIES 5 /* count properties of files: number of the file, name, value */
+#define ENSIO_OTF2_PROPERTIES 5 /* count properties of files: file number, name, value */
 #define ENSIO_OTF2_HOSTS 6      /* count tasks: the host of each rank */
-#define ENSIO_OTF2_PROCESSES 7  /* count processes: its rank, what is known about it (JSON) */
+#define ENSIO_OTF2_PROCESSES 7  /* count processes: its rank, its metadata (JSON) */
 #define ENSIO_OTF2_NAMES 8      /* count names of phases and regions */
-/* Columns lie one behind the other, each filled up to a multiple of 8 bytes. */
+/* Columns are contiguous, each padded to a multiple of 8 bytes. */
 #define ENSIO_OTF2_REGIONS 9 /* count phases and regions, by rank and start; columns as those of RegionTable */
 #define ENSIO_OTF2_EVENTS 10 /* count calls, by rank; columns as those of Events */
-#define ENSIO_OTF2_END 11    /* all was told */
+#define ENSIO_OTF2_END 11    /* end of input */
 
-/* Letters that say what a call is: it returns before its operation ends; all ranks make it; it removes a file; a
- * barrier. */
+/* Letters of a call: it returns before its operation ends; all ranks make it; it removes a file; it is a barrier. */
 #define ENSIO_OTF2_NON_BLOCKING 'n'
 #define ENSIO_OTF2_COLLECTIVE 'c'
 #define ENSIO_OTF2_DELETES 'd'
@@ -42,14 +41,14 @@ struct ensio_otf2_settings {
     uint32_t reserved;
 };
 
-/* Was read: definitions are messages of texts, their first one a word that says which (reader.h); then blocks of rows.
- */
+/* Output of reading: definitions are messages of texts, whose first word is their kind (reader.h); then blocks of
+ * rows. */
 #define ENSIO_OTF2_DEFINITION 32 /* count texts */
 #define ENSIO_OTF2_ROWS 33       /* count struct ensio_otf2_row */
-#define ENSIO_OTF2_ALIVE 34      /* nothing to tell yet, but there is progress */
-#define ENSIO_OTF2_READ 35       /* all was read; texts: name and number of what was counted, in pairs */
+#define ENSIO_OTF2_ALIVE 34      /* no output yet, but progress */
+#define ENSIO_OTF2_READ 35       /* reading is complete; texts: pairs of a name and a count */
 
-/* What a row is. The first three are operations on files. */
+/* Kinds of rows. The first three are operations on files. */
 #define ENSIO_OTF2_ROW_READ 0
 #define ENSIO_OTF2_ROW_WRITE 1
 #define ENSIO_OTF2_ROW_FLUSH 2
@@ -58,35 +57,35 @@ struct ensio_otf2_settings {
 #define ENSIO_OTF2_ROW_SEEK 5
 #define ENSIO_OTF2_ROW_DELETE 6
 #define ENSIO_OTF2_ROW_DUPLICATE 7
-#define ENSIO_OTF2_ROW_CALL 8   /* a call of which there is but its region */
-#define ENSIO_OTF2_ROW_REGION 9 /* a phase or a region of the program; `moved`: 1: it ended */
+#define ENSIO_OTF2_ROW_CALL 8   /* a call that has only its region */
+#define ENSIO_OTF2_ROW_REGION 9 /* a phase or region of the program; `moved`: 1 if it ended */
 
 struct ensio_otf2_row {
     int64_t start, duration; /* ns since the archive's time 0 */
-    int64_t offset, moved;   /* -1: none, not known; the call failed */
+    int64_t offset, moved;   /* -1: none, or unknown; the call failed */
     uint64_t requested;
-    uint32_t location;     /* which of the locations, in the order of their definitions */
+    uint32_t location;     /* index of the location, in the order of their definitions */
     uint32_t region, file; /* numbers of definitions; 2^32-1: none */
-    uint32_t rank;         /* 2^32-1: the location tells */
-    uint16_t thread;       /* 2^16-1: the location tells */
+    uint32_t rank;         /* 2^32-1: that of the location */
+    uint16_t thread;       /* 2^16-1: that of the location */
     uint16_t error;
     uint8_t kind, paradigm, depth, carried; /* paradigm: 255: none */
 };
 
-/* Messages on standard input and output. What goes wrong ends the program (fail). */
+/* Messages on standard input and output. An error ends the program (ensio_fail). */
 void ensio_send(uint32_t kind, uint32_t count, const void *data, uint64_t bytes);
 void ensio_flush(void);
-/* From now on processes that are forked send whole messages side by side. */
+/* From now on, forked processes send whole messages concurrently. */
 void ensio_share_output(void);
 int ensio_receive_head(struct ensio_message *message);
 void ensio_receive(void *data, size_t bytes);
-/* The texts of a message, one behind the other, ended by a NUL in any case; to be freed. */
+/* The texts of a message, contiguous, always ended by a NUL; the caller frees them. */
 char *ensio_receive_texts(const struct ensio_message *message);
 
-/* Memory, or the end of the program. */
+/* Allocates memory, or ends the program. */
 void *ensio_more(void *old, size_t bytes);
 
-/* Ends the program with a sentence on standard error, and status 2. */
+/* Ends the program with a sentence on standard error and status 2. */
 _Noreturn void ensio_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -1,5 +1,5 @@
-/* writer.h: from calls to an OTF2 archive. write_main.c hears what is told, locations.c puts the calls of each location
- * in order, pipeline.c hands them to the thread that writes, records.c makes records of them, io_handles.c keeps the
+/* writer.h: converts calls to an OTF2 archive. write_main.c receives the input, locations.c sorts the calls of each
+ * location, pipeline.c passes them to the writing thread, records.c makes records of them, io_handles.c keeps the
  * handles, definitions.c writes all definitions at the end. */
 #ifndef ENSIO_OTF2_WRITER_H
 #define ENSIO_OTF2_WRITER_H
@@ -9,20 +9,20 @@
 #include <otf2/otf2.h>
 #include <stdbool.h>
 
-/* Attributes: what records have no place for. An attribute is left out where it says nothing. */
+/* Attributes: values that no record has. An attribute is omitted if it carries no information. */
 enum {
     ENSIO_OFFSET,    /* of reads and writes: bytes from the start of the file */
     ENSIO_ERRNO,     /* of calls that failed */
-    ENSIO_DEPTH,     /* where it is not the number of calls around it in this location */
+    ENSIO_DEPTH,     /* if it differs from the number of enclosing calls in this location */
     ENSIO_CARRIED,   /* as the column */
-    ENSIO_REQUESTED, /* of calls that are no operations on files */
+    ENSIO_REQUESTED, /* of calls that are not operations on files */
     ENSIO_MOVED,     /* of these */
     ENSIO_FILE,      /* of these */
-    ENSIO_START,     /* where the record could not be put at that time: ns since the origin */
-    ENSIO_DURATION,  /* where Leave is not the end of the call: ns */
-    ENSIO_RANK,      /* where the location does not say it */
-    ENSIO_THREAD,    /* where the location does not say it */
-    ENSIO_ENDED,     /* 0: the end of the region is not known */
+    ENSIO_START,     /* if the record could not be written at that time: ns since the origin */
+    ENSIO_DURATION,  /* if Leave is not the end of the call: ns */
+    ENSIO_RANK,      /* if the location does not determine it */
+    ENSIO_THREAD,    /* if the location does not determine it */
+    ENSIO_ENDED,     /* 0: the end of the region is unknown */
     ENSIO_ATTRIBUTES
 };
 
@@ -44,7 +44,7 @@ struct ensio_item {
     uint8_t depth, carried, ended;
 };
 
-/* All that is told before the calls. */
+/* Everything that precedes the calls in the input. */
 struct ensio_plan {
     OTF2_Archive *archive;
     struct ensio_otf2_settings settings;
@@ -58,11 +58,11 @@ struct ensio_plan {
 };
 extern struct ensio_plan ensio_plan;
 
-/* Handles: one for each file, paradigm and rank, more where a file is open more than once. */
+/* Handles: one for each file, paradigm and rank; more if a file is open more than once. */
 #define ENSIO_NO_HANDLE UINT32_MAX
 struct ensio_handle {
     uint32_t file;
-    uint32_t below; /* the handle that was the latest before this one was */
+    uint32_t below; /* the handle below it on the stack */
     uint8_t paradigm;
     bool pre_created;
 };
@@ -73,7 +73,7 @@ uint32_t ensio_handle_closed(uint32_t rank, uint32_t file, uint8_t paradigm);
 uint32_t ensio_handle_used(uint32_t rank, uint32_t file, uint8_t paradigm);
 void ensio_handles_of_next_ranks(void);
 
-/* A location while its calls come. What records are made with is the writing thread's own. */
+/* A location while its calls arrive. The members for writing records belong to the writing thread. */
 struct ensio_end {
     uint64_t time, id;
     int64_t moved, offset;
@@ -88,21 +88,21 @@ struct ensio_location {
     uint16_t thread;
     struct ensio_item *items; /* by start */
     size_t count, room, shifted, try_at;
-    int64_t outer_start; /* of the latest call that was in no other */
+    int64_t outer_start; /* of the latest call of depth 0 */
     bool has_outer, unsorted;
     struct ensio_item *regions;
     size_t region_count, region_room, next_region;
 
     OTF2_EvtWriter *writer;
-    struct ensio_end *stack; /* what lasts, outermost first */
+    struct ensio_end *stack; /* enclosing regions, outermost first */
     size_t stack_count, stack_room;
-    struct ensio_end *ends; /* operations that go on after their call, a heap by time */
+    struct ensio_end *ends; /* operations that continue after their call, a heap by time */
     size_t end_count, end_room;
     uint32_t calls_on_stack;
     uint64_t last_time;
 };
 
-/* What is left of it for the definitions. */
+/* What the definitions need of it afterwards. */
 struct ensio_written {
     uint64_t id, events;
     uint32_t group;
@@ -115,7 +115,7 @@ extern uint64_t ensio_first_time, ensio_last_time; /* of all records */
 void ensio_add(const struct ensio_item *item);
 void ensio_finish_locations(void);
 
-/* To the thread that writes: in this order, whatever is said. */
+/* Input of the writing thread, processed in this order. */
 void ensio_pipeline_begin(void);
 void ensio_pipeline_item(struct ensio_location *location, const struct ensio_item *item);
 void ensio_pipeline_close(struct ensio_location *location);

@@ -13,7 +13,7 @@
 
 #define LINE_ROOM 512
 #define WIDTH 96
-#define SHOWN_PATH 60 /* characters: of longer paths the end is shown */
+#define SHOWN_PATH 60 /* characters; of longer paths the end is shown */
 
 static struct stat error_stream;
 static int has_error_stream;
@@ -28,7 +28,7 @@ void ensio_banner_begin(void)
     has_error_stream = look_at_error_stream(&error_stream);
 }
 
-/* The program may have closed it, and a file of the user's data have got its number. */
+/* The program may have closed standard error, and a user's file may have got its number. */
 static int still_error_stream(void)
 {
     struct stat now;
@@ -57,7 +57,7 @@ __attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
     __builtin_va_start(values, format);
     vsnprintf(line, sizeof line, format, values);
     __builtin_va_end(values);
-    for (char *at = line; *at; at++) /* names of files and programs can hold anything */
+    for (char *at = line; *at; at++) /* names of files and programs may contain any character */
         if (((unsigned char)*at < ' ' && *at != '\n') || *at == 0x7f)
             *at = '?';
     ensio_add(&banner, line);
@@ -76,7 +76,7 @@ static double seconds(uint64_t ns)
     return (double)ns / 1e9;
 }
 
-/* The end of a path tells more than its beginning. */
+/* The end of a path identifies a file better than its beginning. */
 static const char *shown(const char *path)
 {
     const size_t length = strlen(path);
@@ -119,20 +119,20 @@ static void add_slowest(const struct ensio_totals *totals)
 
 static void add_call_table(const struct ensio_totals *totals)
 {
-    uint8_t done[ENSIO_CALLS] = {0};
+    uint8_t done[ENSIO_CALL_COUNT] = {0};
     add("#\n# %-24s %12s %16s %14s %12s %12s %8s\n", "call", "count", "bytes", "time s", "mean s", "longest s",
         "errors");
-    for (;;) { /* the most time first */
+    for (;;) { /* in descending order of time */
         int most = -1;
         char name[64];
-        for (int call = 0; call < ENSIO_CALLS; call++)
+        for (int call = 0; call < ENSIO_CALL_COUNT; call++)
             if (!done[call] && totals->sum.calls[call].count &&
                 (most < 0 || totals->sum.calls[call].time_ns > totals->sum.calls[most].time_ns))
                 most = call;
         if (most < 0)
             return;
         done[most] = 1;
-        ensio_call_name((uint16_t)most, name, sizeof name);
+        ensio_call_name(ensio_call_numbers[most], name, sizeof name);
         add("# %-24s %12" PRIu64 " %16" PRIu64 " %14.6f %12.9f %12.6f %8" PRIu64 "\n", name,
             totals->sum.calls[most].count, totals->sum.calls[most].bytes, seconds(totals->sum.calls[most].time_ns),
             seconds(totals->sum.calls[most].time_ns) / (double)totals->sum.calls[most].count,
@@ -150,7 +150,7 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
         return;
     }
     printed = 1;
-    for (int call = 0; call < ENSIO_CALLS; call++)
+    for (int call = 0; call < ENSIO_CALL_COUNT; call++)
         calls += totals->sum.calls[call].count;
     banner = ensio_string_in(text, sizeof text);
     add_rule("ensio " ENSIO_VERSION);
@@ -159,9 +159,9 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
     if (hosts)
         add(" on %" PRIu64 " host%s", hosts, hosts == 1 ? "" : "s");
     if (totals->sum.tasks < tasks)
-        add("; the numbers below are of rank %" PRId32 " alone, for not all ranks are recorded",
+        add("; the numbers below are those of rank %" PRId32 " only, because not all ranks are recorded",
             ensio_settings.rank > 0 ? ensio_settings.rank : 0);
-    add("\n# wall time : %.6f s, in I/O %.2f %% on the average of the ", seconds(totals->most.wall_ns),
+    add("\n# wall time : %.6f s, in I/O %.2f %% on average over the ", seconds(totals->most.wall_ns),
         totals->sum.thread_ns ? 100.0 * (double)totals->sum.io_ns / (double)totals->sum.thread_ns : 0.0);
     if (totals->sum.threads > totals->sum.tasks)
         add("%" PRIu64 " threads\n", totals->sum.threads);

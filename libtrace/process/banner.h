@@ -1,4 +1,4 @@
-/* banner.h: a few lines on standard error about what was recorded, when it ends (ENSIO_BANNER). */
+/* banner.h: a summary on standard error when the recording ends (ENSIO_BANNER). */
 #ifndef ENSIO_PROCESS_BANNER_H
 #define ENSIO_PROCESS_BANNER_H
 
@@ -6,17 +6,17 @@
 
 enum { ENSIO_BANNER_NONE, ENSIO_BANNER_SHORT, ENSIO_BANNER_FULL };
 
-/* Notes what standard error is, so that nothing is ever written to what takes its place. */
+/* Remembers the identity of standard error, so that the banner never goes to a file that replaces it. */
 void ensio_banner_begin(void);
 
-/* What the environment asks for; `unless` where it asks for nothing. */
+/* The kind of banner that the environment requests; `unless`: the default. */
 int ensio_banner_wanted(int unless);
 
-/* At the end of a process: for programs without MPI, if it is asked for. */
+/* At the end of a process without MPI: prints the banner if it is requested. The caller has drained the windows. */
 void ensio_banner_at_exit(void);
 
-/* Prints it, once. `hosts`: 0 where that is not known; `tasks`: of the job, of which all or only one are in the totals.
- */
+/* Prints the banner once. `hosts`: 0 if unknown; `tasks`: number of tasks of the job, of which the totals hold all or
+ * one. */
 void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t tasks, uint64_t hosts);
 
 #endif

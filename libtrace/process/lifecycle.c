@@ -35,8 +35,7 @@ static int begun;                         /* survives a fork, unlike *ensio_proc
 static struct ensio_spool *parents_spool; /* in a forked child */
 static struct ensio_held held_over_fork;
 
-/* The traced program goes on whatever happens; that there will be no trace is said once, on standard error, and only
- * while that is still what it was when the program was started. */
+/* The traced program continues in any case. That there will be no trace is said once, on standard error. */
 static void say_why_not(int error)
 {
     char line[2 * ENSIO_PATH_ROOM];
@@ -46,11 +45,11 @@ static void say_why_not(int error)
         return;
     ensio_add(&message, "ensio: no I/O is recorded, because ");
     ensio_add(&message, ensio_spool_directory[0] ? ensio_spool_directory : "the current folder");
-    ensio_add(&message, error == -EPERM ? " is not a folder of yours alone (" : " cannot be written to (");
+    ensio_add(&message, error == -EPERM ? " is not private to you (" : " cannot be written to (");
     ensio_add(&message, strerrordesc_np(-error) ? strerrordesc_np(-error) : "unknown error");
     ensio_add(&message, "); set ");
     ensio_add(&message, ensio_settings.spool_folder ? "ENSIO_SPOOL" : "ENSIO_DIR");
-    ensio_add(&message, " to a folder with space that is yours, or ENSIO_DISABLE=1.\n");
+    ensio_add(&message, " to a folder of yours with free space, or ENSIO_DISABLE=1.\n");
     syscall(SYS_write, 2, message.text, message.length);
 }
 
@@ -118,8 +117,8 @@ static int64_t begin_first(void *unused)
     return 0;
 }
 
-/* AddressSanitizer calls the C library while it sets itself up, and must not be called itself then, by whatever
- * function it stands in for. That is over when our constructor runs. */
+/* While AddressSanitizer initialises itself, it calls the C library, and no function that it intercepts may be called.
+ * Our constructor runs after that. */
 static int too_early(void)
 {
 #ifdef ENSIO_PRELOAD
@@ -135,7 +134,7 @@ int ensio_begin(void)
         return 0;
     if (!begun) {
         ensio_with_private_files(begin_first, NULL);
-    } else if (!ensio_process->generation) { /* a forked child: it makes a spool when it has something to record */
+    } else if (!ensio_process->generation) { /* a forked child makes its spool when it has something to record */
         parents_spool = ensio_spool;
         ensio_spool_forget();
         ensio_requests_forget();

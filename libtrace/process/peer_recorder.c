@@ -14,7 +14,7 @@ typedef void leave_function(void);
 
 extern mark_function ensio_mark;
 
-/* What the recorder in the program asks for, when it begins: this one began before it. */
+/* The recorder in the program looks these up when it begins. The preload library began earlier. */
 __attribute__((visibility("default"))) mark_function ensio_preloaded_mark;
 __attribute__((visibility("default"))) leave_function ensio_preloaded_leave;
 
@@ -32,7 +32,7 @@ void ensio_preloaded_leave(void)
 
 #else
 
-/* Weak: a static program has no dlsym and needs none, and an older C library has it in a library of its own. */
+/* Weak: a static program has no dlsym and needs none, and an older C library has it in a separate library. */
 static void *linked_dlsym(void *handle, const char *symbol) __attribute__((weakref("dlsym")));
 extern int PMPI_Comm_rank(void) __attribute__((weak));
 

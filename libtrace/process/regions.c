@@ -1,8 +1,7 @@
-/* regions.c: phases and regions, as the program names them by ensio.h.
+/* regions.c: phases and regions that the program names through ensio.h.
  *
- * They lie in windows of their own, in the form of events, so that they are kept whatever becomes of the calls (other
- * modes, other layers), and are found without looking at these. They come seldom: all is done under the lock.
- */
+ * They lie in separate windows, in the form of events. They are kept in every mode and for any choice of layers, and
+ * readers find them without reading the calls. They are rare, so everything happens under the lock. */
 #include "lifecycle.h"
 #include "peer_recorder.h"
 
@@ -23,9 +22,9 @@ enum {
 };
 #undef CALL
 
-#define NAMES 2048 /* at most: half the slots of the table */
+#define NAMES 2048 /* at most half the slots of the table */
 #define NAME_BYTES 256
-#define MOST_OPEN 64 /* regions of a thread at a time; the end of one that is further in is not noticed */
+#define MOST_OPEN 64 /* nested regions of a thread; deeper ones are not recorded */
 #define BLOCK_BYTES 4096
 #define FIRST_WINDOW_BYTES 4096
 #define LARGEST_WINDOW_BYTES 262144
@@ -34,7 +33,7 @@ enum {
 struct name {
     uint64_t hash;
     uint32_t id;
-    uint32_t spool; /* the number of the spool that has it */
+    uint32_t spool; /* number of the spool that holds it */
     char text[];
 };
 
@@ -46,7 +45,7 @@ static uint32_t block_left;
 static struct {
     struct ensio_window *window;
     uint32_t used, capacity;
-    uint32_t spool; /* the number of the spool that it is in */
+    uint32_t spool; /* number of the spool that it lies in */
 } marks;
 
 static _Thread_local struct {
@@ -89,7 +88,7 @@ static struct name *add_name(struct name **slot, uint64_t hash, const char *text
     return name;
 }
 
-/* The number of a name, which is in this process's spool from then on; 0 where there are too many. */
+/* Stores a name in this process's spool if necessary. Returns its number, or 0 if there are too many. */
 static uint32_t number_of(const char *given)
 {
     char text[NAME_BYTES];
@@ -121,7 +120,7 @@ static int next_window(void)
     return 0;
 }
 
-/* The event's number is stored last, as that of every event. */
+/* The call number is stored last, as in every event. */
 static void store(struct ensio_thread *thread, uint16_t call, uint32_t id, uint64_t start, uint64_t duration)
 {
     if (marks.used == marks.capacity && next_window() != 0) {
@@ -148,7 +147,7 @@ static void begin_region(struct ensio_thread *thread, uint32_t id, uint64_t now)
     store(thread, CALL_region_begin, id, now, 0);
 }
 
-/* Regions that were begun within this one and have not ended yet stay open. */
+/* Regions that began inside this one and have not ended yet stay open. */
 static void end_region(struct ensio_thread *thread, uint32_t id, uint64_t now)
 {
     uint32_t at = own.depth;
@@ -172,7 +171,7 @@ static void mark(struct ensio_thread *thread, int what, const char *name, uint64
     }
     if (marks.spool != ensio_spool_number) {
         marks.spool = ensio_spool_number;
-        marks.window = NULL; /* a parent's stays mapped: fork may have interrupted it */
+        marks.window = NULL; /* the parent's window stays mapped, because fork may have interrupted a store to it */
         marks.used = marks.capacity = 0;
     }
     const uint32_t id = number_of(name);
@@ -184,7 +183,7 @@ static void mark(struct ensio_thread *thread, int what, const char *name, uint64
         end_region(thread, id, now);
 }
 
-/* Called through ensio.h, by the program or its libraries. */
+/* The program or its libraries call this through ensio.h. */
 __attribute__((visibility("default"))) void ensio_mark(int what, const char *name);
 
 void ensio_mark(int what, const char *name)

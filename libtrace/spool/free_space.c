@@ -15,8 +15,8 @@
 
 static struct {
     int known;
-    struct statfs first;   /* the file system as it was found */
-    char source[256];      /* its block device; "": it has no quotas that the kernel tells */
+    struct statfs first;   /* the file system when the spool was made */
+    char source[256];      /* its block device; "": the kernel reports no quotas for it */
     uint32_t owner, group; /* of the spool */
 } place;
 
@@ -29,11 +29,11 @@ static int is_here(const struct ensio_mount *mount, void *device)
     return 1;
 }
 
-/* Puts the room that a quota leaves in place of that of the file system, if it is less. */
+/* Uses the space that a quota leaves, if it is less than that of the file system. */
 static int ask_quota(int kind, uint32_t id, struct ensio_free_space *space)
 {
     struct dqblk quota;
-    const unsigned command = (unsigned)Q_GETQUOTA << SUBCMDSHIFT | (unsigned)kind; /* QCMD shifts into the sign */
+    const unsigned command = (unsigned)Q_GETQUOTA << SUBCMDSHIFT | (unsigned)kind; /* QCMD shifts into the sign bit */
     memset(&quota, 0, sizeof quota);
     if (ENSIO_RAW(SYS_quotactl, command, place.source, id, &quota) != 0)
         return 0;
@@ -67,7 +67,7 @@ void ensio_free_space_begin(void)
     ensio_add_number(&number, minor(folder.st_dev));
     ensio_each_mount(is_here, device);
     if (place.source[0] != '/' || ask_quotas(&unused) == 0)
-        place.source[0] = '\0'; /* nothing to ask later */
+        place.source[0] = '\0'; /* no quota to query later */
 }
 
 int ensio_free_space_query(struct ensio_free_space *space)

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/vfs.h>
 
-#define MOST_MOUNTS 64   /* of the node that are remembered, and whose files are asked about */
-#define MOST_READINGS 32 /* of the table of mounts, for those that came later */
+#define MOST_MOUNTS 64   /* mounts of the node that are remembered */
+#define MOST_READINGS 32 /* readings of the table, for mounts that appear later */
 
-/* Cuts off the next word of a line. */
+/* Splits off the next word of a line. */
 static char *next_word(char **at)
 {
     char *word = *at, *end = strchr(word, ' ');
@@ -53,7 +53,7 @@ void ensio_each_mount(int (*each)(const struct ensio_mount *mount, void *state),
 static struct ensio_known_mount mounts[MOST_MOUNTS];
 static uint32_t mount_count;
 
-/* The kernel's number for the mount of an open file, without a word to a server. */
+/* The kernel's identifier of an open file's mount, without contacting a server. */
 static int mount_of(int fd, uint64_t *id)
 {
 #ifdef STATX_MNT_ID
@@ -107,7 +107,7 @@ void ensio_mounts_read(void)
         read_mounts(NULL);
 }
 
-/* statfs asks all of Lustre's servers; its files are striped each in its own way anyhow. */
+/* statfs contacts all Lustre servers, and Lustre stripes each file differently anyway. */
 static void store_block_size(int fd, const struct ensio_known_mount *mount)
 {
     static int tells = -1;
@@ -126,7 +126,7 @@ static void store_block_size(int fd, const struct ensio_known_mount *mount)
     ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, block.length);
 }
 
-/* A mount that is nowhere in the table stays without a name, so that the table is read once for it. */
+/* A mount that is missing in the table stays without a name, so that the table is read only once for it. */
 const struct ensio_known_mount *ensio_mount_of(int fd)
 {
     static uint32_t readings;

@@ -6,28 +6,28 @@
 
 #define ENSIO_MOUNT_POINT_ROOM 256
 
-/* One mount, as /proc/self/mountinfo tells of it: with blanks, tabs, line ends and backslashes as \040 and the like. */
+/* One mount, as in /proc/self/mountinfo: blanks, tabs, newlines and backslashes are escaped as \040 and the like. */
 struct ensio_mount {
     const char *id, *device, *point, *type, *source;
 };
 
-/* Calls `each` for every mount until it returns other than 0. What it is given lasts until it returns. The caller holds
- * the lock, and is where a file may be opened (private_files.h). */
+/* Calls `each` for every mount until it returns nonzero. Its argument is valid only during the call. The caller holds
+ * the lock and is in ensio_with_private_files. */
 void ensio_each_mount(int (*each)(const struct ensio_mount *mount, void *state), void *state);
 
-/* A mount that files of the program lie on. */
+/* A mount that holds files of the program. */
 struct ensio_known_mount {
     uint64_t id;
     int is_lustre;
     int is_known;                       /* its block size is stored */
-    char point[ENSIO_MOUNT_POINT_ROOM]; /* "": it is not in the table of mounts */
+    char point[ENSIO_MOUNT_POINT_ROOM]; /* "": the table of mounts does not list it */
 };
 
-/* Reads the table of mounts, once, where a file may be opened (private_files.h). The caller holds the lock. */
+/* Reads the table of mounts, once. The caller holds the lock and is in ensio_with_private_files. */
 void ensio_mounts_read(void);
 
-/* The mount of an open file, whose block size is stored when it is seen first; NULL where it cannot be known. The
- * caller holds the lock. */
+/* The mount of an open file, or NULL if it is unknown. The first use of a mount stores its block size. The caller holds
+ * the lock. */
 const struct ensio_known_mount *ensio_mount_of(int fd);
 
 #endif

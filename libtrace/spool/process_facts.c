@@ -13,9 +13,9 @@
 
 extern char **environ;
 
-/* Variables that change how I/O is done, or say what kind of job it is. No others are looked at: what a site or a user
- * keeps in the environment may be secret. So may what Open MPI passes to its tasks (its transport's key) and the
- * address of the history (a data base's password). */
+/* Variables that affect I/O or describe the job. No others are read, because a site or a user may keep secrets in the
+ * environment. Open MPI's transport key and the address of the history (it may contain a database password) are
+ * excluded for the same reason. */
 static const char told[] =
     "ROMIO_*:OMPI_MCA_io*:OMPI_MCA_fs_*:OMPI_MCA_fcoll*:OMPI_MCA_fbtl*:OMPI_MCA_sharedfp*:OMPI_MCA_coll*:OMPI_MCA_btl:"
     "OMPI_MCA_pml:OMPI_MCA_mtl:OMPI_MCA_osc:OMPI_MCA_mpi_*:OMPI_MCA_hwloc_base_*:OMPI_MCA_rmaps_base_*:MPICH_*:MPIR_"
@@ -25,7 +25,7 @@ static const char told[] =
     "SLURM_JOB_CPUS_PER_NODE:SLURM_CLUSTER_NAME:SLURM_NTASKS*:SLURM_NNODES:SLURM_CPUS_PER_TASK:SLURM_STEP_NUM_*:"
     "PBS_JOBNAME:PBS_QUEUE:LSB_JOBNAME:LSB_QUEUE:!ENSIO_HISTORY*:ENSIO_*";
 
-/* File systems in which nobody's data lie. */
+/* File systems that hold no user data. */
 static const char no_data[] =
     "proc sysfs cgroup cgroup2 devpts devtmpfs mqueue debugfs tracefs securityfs pstore bpf configfs "
     "fusectl hugetlbfs autofs binfmt_misc rpc_pipefs nsfs efivarfs selinuxfs";
@@ -69,8 +69,8 @@ static int user_line(char *line, void *state)
     return 1;
 }
 
-/* getpwuid may load libraries and ask servers. Who is not in the node's own table is called what the environment says.
- */
+/* getpwuid may load libraries and contact servers. A user who is missing in the node's passwd file gets the name from
+ * the environment. */
 static void add_user(struct ensio_string *all)
 {
     char name[64], number[24];
@@ -119,7 +119,7 @@ int ensio_reports_node(void)
 void ensio_process_facts_store(void)
 {
     static char text[LINE_ROOM];
-    static int told_mounts; /* by this process, or the one that it was forked from */
+    static int told_mounts; /* by this process or its parent */
     struct ensio_string all = ensio_string_in(text, sizeof text);
     add_user(&all);
     ensio_add(&all, "libc=glibc ");

@@ -9,12 +9,11 @@
 
 char ensio_run_directory[ENSIO_PATH_ROOM], ensio_spool_directory[ENSIO_PATH_ROOM];
 
-/* How much older than its own launcher a process may find the marker of its job: the daemons of a launcher do not start
- * at the same moment on all nodes, and their clocks differ. */
+/* How much older than its launcher a process may find the marker of its job: a launcher's daemons do not start
+ * simultaneously on all nodes, and their clocks differ. */
 #define MARKER_SLACK_S 60
 
-/* Adds a time as 20260131T235959Z. The calendar is counted in years that begin in March, so that leap days come last.
- */
+/* Adds a time as 20260131T235959Z. Years begin in March here, so that leap days come last. */
 static void add_utc(struct ensio_string *string, uint64_t unix_s)
 {
     uint64_t day = unix_s / 86400 + 719468, second = unix_s % 86400;
@@ -35,7 +34,7 @@ static void add_utc(struct ensio_string *string, uint64_t unix_s)
     ensio_add(string, "Z");
 }
 
-/* When this process's launcher was started. */
+/* The start time of this process's launcher. */
 static uint64_t launch_unix_s(uint64_t now_s)
 {
     uint64_t per_second = getauxval(AT_CLKTCK), up_s = ensio_clock_ns(CLOCK_BOOTTIME) / 1000000000U;
@@ -49,7 +48,7 @@ static int make_folder(const char *path, unsigned mode)
     struct stat found;
     if (made != -EEXIST)
         return (int)made;
-    /* A link is followed if nobody else can have laid it. */
+    /* A link is followed only if no other user can have made it. */
     made = ENSIO_RAW(SYS_newfstatat, AT_FDCWD, path, &found, AT_SYMLINK_NOFOLLOW);
     if (!made && S_ISLNK(found.st_mode) && found.st_uid && found.st_uid != (uid_t)syscall(SYS_geteuid))
         return -EPERM;
@@ -57,7 +56,7 @@ static int make_folder(const char *path, unsigned mode)
     return made ? (int)made : S_ISDIR(found.st_mode) ? 0 : -ENOTDIR;
 }
 
-/* Makes a folder and those above it; only the folder itself is private. */
+/* Makes a folder and its parents; only the folder itself is private. */
 static int make_folders(char *path)
 {
     int made = make_folder(path, 0700);
@@ -85,8 +84,8 @@ static int current_folder(struct ensio_string *path)
     return 0;
 }
 
-/* Whether the symbolic link at `marker` was left by this user, and by a process of this launch rather than of an older
- * one with the same key. */
+/* Whether this user left the symbolic link at `marker`, in a process of this launch and not of an older one with the
+ * same key. */
 static int marker_is_ours(const char *marker, uint64_t launched_s)
 {
     struct stat found;
@@ -94,8 +93,7 @@ static int marker_is_ours(const char *marker, uint64_t launched_s)
            found.st_uid == (uid_t)syscall(SYS_geteuid) && (uint64_t)found.st_mtim.tv_sec + MARKER_SLACK_S >= launched_s;
 }
 
-/* What the marker of a launch says, if it is one of ours: 0, -ENOENT where there is none yet, -EEXIST where another
- * launch left it. */
+/* Reads the marker of a launch: 0; -ENOENT if there is none yet; -EEXIST if another launch left it. */
 static int read_marker(const char *marker, uint64_t launched_s, struct ensio_string *name)
 {
     char chosen[256];
@@ -112,7 +110,7 @@ static int read_marker(const char *marker, uint64_t launched_s, struct ensio_str
     return 0;
 }
 
-/* Makes a folder of this name that was not there before; if need be, with a number behind the name. */
+/* Makes a new folder; if the name is taken, a number is appended. */
 static int make_new_folder(struct ensio_string *path, struct ensio_string *name)
 {
     uint32_t stem = path->length, length = name->length;
@@ -131,8 +129,8 @@ static int make_new_folder(struct ensio_string *path, struct ensio_string *name)
     return -EEXIST;
 }
 
-/* All processes of a launch name the same marker, a symbolic link; the first to lay it decides what the run directory
- * is called. A marker that an older launch left under the same name is passed over by all of them alike. */
+/* All processes of a launch use the same marker, a symbolic link. The first one to create it decides the name of the
+ * run directory. All of them ignore a marker that an older launch left under the same name. */
 static int agree_on_folder(struct ensio_string *path, struct ensio_string *name, uint64_t now_s)
 {
     uint64_t launched_s = launch_unix_s(now_s);
@@ -168,7 +166,7 @@ static int agree_on_folder(struct ensio_string *path, struct ensio_string *name,
     return -EEXIST;
 }
 
-/* It must be a folder of this user's own, not a link or a folder that somebody laid here. */
+/* It must be a folder of this user, not a link or a folder that another user made. */
 static int belongs_to_us(const char *path)
 {
     struct stat found;
@@ -201,8 +199,8 @@ static int join_run_directory(void)
     return belongs_to_us(ensio_run_directory);
 }
 
-/* Whoever can write to the folder that ENSIO_SPOOL names may have made one of the run's name there before us: hence it
- * must be ours, and closed to others. */
+/* Another user who can write to the folder that ENSIO_SPOOL names may have made a folder of the run's name. It must
+ * therefore belong to this user and be closed to others. */
 static int join_spool_directory(void)
 {
     struct ensio_string path = ensio_string_in(ensio_spool_directory, sizeof ensio_spool_directory);

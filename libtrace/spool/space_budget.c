@@ -13,20 +13,20 @@
 #include <string.h>
 
 #define COUNTER_BYTES 4096
-/* without ENSIO_MAX_BYTES, a run takes a tenth of what is free on a node when it begins, ... */
+/* Without ENSIO_MAX_BYTES, a run takes at most a tenth of the space that is free on a node when it begins, ... */
 #define SHARE_OF_FREE 10
-#define FLOOR_SHARE 20           /* and it leaves a twentieth of the file system free, */
-#define FLOOR_BYTES (1ULL << 30) /* or so much, if that is less */
+#define FLOOR_SHARE 20           /* and leaves a twentieth of the file system free, */
+#define FLOOR_BYTES (1ULL << 30) /* or this many bytes, if that is less */
 
 static uint64_t most = UINT64_MAX, most_on_node = UINT64_MAX, taken;
 static int is_set; /* by ENSIO_MAX_BYTES */
 
-/* What all processes of the run on this node have taken, in a file beside their spools that they have mapped: one
- * addition, no lock that a killed process could leave behind. */
+/* What all processes of the run on this node have taken, in a file next to their spools that each of them maps. An
+ * addition needs no lock that a killed process could leave behind. */
 struct counter {
     uint64_t taken;
     uint64_t most;  /* a share of what was free when the first process began */
-    uint64_t users; /* processes that have begun and not ended */
+    uint64_t users; /* processes that have begun and not yet ended */
 };
 static struct counter of_this_process, *on_node;
 static int is_user;
@@ -63,8 +63,9 @@ void ensio_budget_read(void)
         most_on_node = node;
         is_set = 1;
     } else {
-        ensio_say("ENSIO_MAX_BYTES is \"", text,
-                  "\", which is no size or two, such as 64MiB or 64MiB,1GiB; it is ignored.\n");
+        ensio_say(
+            "ENSIO_MAX_BYTES is \"", text,
+            "\", which is not a size or two comma-separated sizes, such as 64MiB or 64MiB,1GiB; it is ignored.\n");
     }
 }
 
@@ -78,7 +79,8 @@ static struct ensio_string counter_path(char *buffer, uint32_t room)
     return path;
 }
 
-/* Another user who can write to the folder may have laid a file of this name there, and could cut it short under us. */
+/* Another user who can write to the folder may have created a file of this name, and could truncate it while it is
+ * mapped. */
 static int is_ours_alone(int fd)
 {
     struct stat found;
@@ -109,7 +111,7 @@ void ensio_budget_begin(uint64_t room)
     struct ensio_free_space space;
     uint64_t none = 0;
     taken = 0;
-    if (!on_node) /* a forked child has it from its parent */
+    if (!on_node) /* a forked child inherits it */
         on_node = map_counter();
     if (!on_node)
         on_node = &of_this_process;
@@ -170,7 +172,7 @@ uint64_t ensio_budget_take(uint64_t bytes, int must, uint32_t *reason)
         return 0;
     taken += bytes;
     if (__atomic_add_fetch(&on_node->taken, bytes, __ATOMIC_RELAXED) > most_on_node && !must) {
-        ensio_budget_give_back(bytes); /* others were quicker */
+        ensio_budget_give_back(bytes); /* other processes were faster */
         *reason = ENSIO_DROPPED_BUDGET;
         return 0;
     }

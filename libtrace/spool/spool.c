@@ -24,13 +24,13 @@ struct ensio_losses *ensio_losses;
 uint32_t ensio_spool_number;
 
 static char spool_path[ENSIO_PATH_ROOM];
-static struct ensio_window *text_window;            /* where text entries go when the first window is full */
-static uint64_t made_bytes[ENSIO_WINDOW_MARKS + 1]; /* of all windows of a kind */
+static struct ensio_window *text_window;            /* receives text entries when the first window is full */
+static uint64_t made_bytes[ENSIO_WINDOW_MARKS + 1]; /* bytes of all windows of a kind */
 static int text_is_essential;
-static uint32_t drop_reason; /* ENSIO_DROPPED_...: why there was no window for events when one was last asked for */
+static uint32_t drop_reason; /* ENSIO_DROPPED_...: why the last request for a window of events failed */
 
-/* Of texts, of phases and regions, and of windows from which calls go into the summary, so much is made whatever the
- * budget is. Beyond it, a thread's calls go there by way of memory. */
+/* Texts, phases and regions, and windows that only feed the summary may take this much regardless of the budget. Beyond
+ * it, a thread's calls reach the summary through private memory. */
 #define EXEMPT_SCRATCH_BYTES (4 << 20)
 #define EXEMPT_TEXT_BYTES (192 << 10)
 #define EXEMPT_MARKS_BYTES (256 << 10)
@@ -38,8 +38,8 @@ static uint32_t drop_reason; /* ENSIO_DROPPED_...: why there was no window for e
 #define LARGE_PAGE_BYTES (2 << 20)
 #define TEXT_WINDOW_BYTES 65536
 
-/* The file is longer than what lies in it: windows are mapped and filled without a descriptor, which needs a file that
- * is long enough. What is not used yet is a hole. Of its length, the summary's part is not for events. */
+/* The file is longer than its contents. Windows are mapped and filled without a descriptor, so the file must be long
+ * enough; the unused part is a hole. A part of the length is reserved for the summary. */
 #define FIRST_LENGTH_BYTES (16ULL << 20)
 #define MOST_GROWTH_BYTES (1ULL << 30)
 #define SUMMARY_BYTES (4ULL << 20)
@@ -52,16 +52,16 @@ static uint32_t drop_reason; /* ENSIO_DROPPED_...: why there was no window for e
 #endif
 #define ZFS_SUPER_MAGIC 0x2fc12fc1
 
-#define REFUSED_TIMES 64                   /* as long as the refusal took */
+#define REFUSED_TIMES 64                   /* multiples of the time that the refusal took */
 #define LONGEST_REFUSAL_TICKS (1ULL << 31) /* about a second */
 
 static struct {
     uint64_t length;
-    /* there is a place on disk for all of it: its file system writes every change of a page to a new place */
+    /* all of it has blocks on disk: its file system writes every changed page to a new place */
     int is_reserved;
     dev_t device;
     ino_t inode;
-    /* a page of it, mapped behind the last window: mappings of further windows grow out of it. It is never touched */
+    /* A page behind the last window, never touched: further windows grow from its mapping. */
     char *end;
 } file;
 
@@ -75,7 +75,7 @@ static uint64_t page_bytes(void)
     return getauxval(AT_PAGESZ);
 }
 
-/* Going over it would raise SIGXFSZ in the program. */
+/* Exceeding this would raise SIGXFSZ in the program. */
 static uint64_t longest_file(void)
 {
     struct rlimit limit;
@@ -84,10 +84,10 @@ static uint64_t longest_file(void)
     return limit.rlim_cur / page_bytes() * page_bytes();
 }
 
-/* File systems that write every change of a page to a new place (btrfs) need space for it, which at a quota's end there
- * is not: SIGBUS. They can be told to leave a file's pages where they are; others refuse, and do so anyway. Even then a
- * place has to be reserved for all pages at once, so that the last of them does not take what the change of another one
- * needs. */
+/* File systems that write every changed page to a new place (btrfs) need space for the change; at the end of a quota
+ * there is none, which raises SIGBUS. They can be told to keep a file's pages in place; other file systems refuse, and
+ * keep them anyway. Blocks for all pages are then reserved at once, so that the last page does not take what the change
+ * of another one needs. */
 static void keep_in_place(int fd)
 {
     unsigned flags = 0;
@@ -101,9 +101,9 @@ static void keep_in_place(int fd)
     }
 }
 
-/* Makes the file longer, or shorter: 0, or minus an errno. Of a quota, as much again has to be there, and is left: at
- * its very end a changed page waits until others are written. What is reserved beyond the length is given back when the
- * length is set once more. */
+/* Sets the length of the file: 0, or minus an errno. With a quota, as much space again must be free, and stays free,
+ * because at the end of a quota a changed page waits until others are written. Setting the length again releases what
+ * is reserved beyond it. */
 static int64_t give_length(int fd, uint64_t length)
 {
     const int reserves = file.is_reserved && length > file.length;
@@ -114,8 +114,7 @@ static int64_t give_length(int fd, uint64_t length)
     return done || !reserves ? done : ENSIO_RAW(SYS_ftruncate, fd, length);
 }
 
-/* The quota groups of btrfs are not for users to ask: whether so much can be reserved is tried out. UINT64_MAX: there
- * is no limit that matters. */
+/* Users cannot query the quota groups of btrfs, so this tries to reserve space. UINT64_MAX: no limit that matters. */
 static uint64_t room_in_quota(int fd)
 {
     struct statfs system;
@@ -132,7 +131,7 @@ static uint64_t room_in_quota(int fd)
     return room;
 }
 
-/* As long as it can be had. What is reserved counts as used, so it is less. */
+/* The first length, as long as it is available. Reserved blocks count as used, so it is shorter then. */
 static int64_t give_first_length(int fd, uint64_t least)
 {
     const uint64_t most = longest_file(), wanted = file.is_reserved ? SUMMARY_BYTES : FIRST_LENGTH_BYTES;
@@ -145,7 +144,7 @@ static int64_t give_first_length(int fd, uint64_t least)
     return done;
 }
 
-/* Gives the new file its length and maps its first window, with a page behind it: the window, or NULL with the reason
+/* Gives the new file its length and maps its first window with one page behind it: the window, or NULL with the reason
  * in `error`. */
 static struct ensio_spool *map_first(int fd, int64_t *error)
 {
@@ -160,7 +159,7 @@ static struct ensio_spool *map_first(int fd, int64_t *error)
     file.device = found.st_dev;
     file.inode = found.st_ino;
     char *mapped = ensio_raw_map(bytes, MAP_SHARED, fd, 0);
-    /* for all that grows out of it too: no reading ahead of a hole, which would cost a millisecond and memory */
+    /* Also for all windows that grow from it: reading ahead in a hole would cost a millisecond and memory. */
     if (mapped)
         madvise(mapped, bytes, MADV_RANDOM);
     *error = mapped ? ensio_raw_populate(mapped, ENSIO_SPOOL_BYTES) : -ENOMEM;
@@ -172,7 +171,7 @@ static struct ensio_spool *map_first(int fd, int64_t *error)
     return (struct ensio_spool *)(void *)mapped;
 }
 
-/* Changes the length of the file, if it is still the one of its name. */
+/* Changes the length of the file, if the name still refers to it. */
 static int64_t set_length(void *length)
 {
     struct stat found;
@@ -188,8 +187,7 @@ static int64_t set_length(void *length)
     return done;
 }
 
-/* Sees to it that the file is this long: 0, or minus an errno. It grows by as much as it has, so that this is seldom to
- * be done. */
+/* Extends the file to at least this length: 0, or minus an errno. It doubles, so that this is rare. */
 static int64_t lengthen(uint64_t least)
 {
     const uint64_t most = longest_file(), step = file.is_reserved ? SUMMARY_BYTES : MOST_GROWTH_BYTES;
@@ -208,7 +206,7 @@ static int64_t lengthen(uint64_t least)
     return done;
 }
 
-/* Maps the next part of the file, behind `skipped` bytes; its first pages get their place on disk. */
+/* Maps the next part of the file, after `skipped` bytes, and allocates blocks for its first pages. */
 static void *map_next(uint64_t skipped, uint64_t bytes, uint64_t populated, int64_t *error)
 {
     const uint64_t page = page_bytes(), all = skipped + bytes + page;
@@ -218,7 +216,7 @@ static void *map_next(uint64_t skipped, uint64_t bytes, uint64_t populated, int6
         return NULL;
     char *part = grown + skipped;
     if (bytes >= LARGE_PAGE_BYTES)
-        madvise(part, bytes, MADV_HUGEPAGE); /* a wish: refused, the window works as well */
+        madvise(part, bytes, MADV_HUGEPAGE); /* a hint: the window also works without it */
     *error = ensio_raw_populate(part, populated);
     file.end = *error ? grown : part + bytes;
     if (*error)
@@ -233,7 +231,7 @@ static char command[16384]; /* words with \x1f between them */
 static void store_properties(void)
 {
     static char text[32768];
-    static char number[24], folder[ENSIO_PATH_ROOM]; /* a signal handler's stack may be small */
+    static char number[24], folder[ENSIO_PATH_ROOM]; /* static: the stack of a signal handler may be small */
     struct ensio_string all = ensio_string_in(text, sizeof text), start = ensio_string_in(number, sizeof number);
     ensio_add_number(&start, ensio_clock_ns(CLOCK_REALTIME));
     int fd = ensio_private_open("/proc/self/cmdline", O_RDONLY, 0);
@@ -364,8 +362,8 @@ int ensio_spool_open(void)
     return ensio_private_open(spool_path, O_RDONLY | O_NOFOLLOW, 0);
 }
 
-/* A program that changes its rights again and again pays for this only when half of what it got is used. When the
- * process ends without the right to open the file, the length stays: so it is no more than the budget. */
+/* A program that changes its rights repeatedly pays for this only when half of the last extension is used. A process
+ * that ends without the right to open the file leaves its length, which is therefore limited by the budget. */
 void ensio_spool_prepare_for_less(void)
 {
     const uint64_t budget = ensio_settings.mode == ENSIO_TRACE ? ensio_budget_left() : 0,
@@ -376,8 +374,8 @@ void ensio_spool_prepare_for_less(void)
         lengthen(used + more);
 }
 
-/* Where there was no space for a kind of window, it is not asked for again for a while: a file system whose quota is
- * spent may take long to refuse, and the program must not spend its time on that. */
+/* After a refusal, a kind of window is not requested again for a while. A file system whose quota is exhausted may take
+ * long to refuse, and the program must not spend its time on that. */
 static struct {
     uint64_t bytes, until;
 } refused[ENSIO_WINDOW_MARKS + 1];
@@ -405,8 +403,8 @@ static uint32_t reason_of(int64_t error)
     }
 }
 
-/* Without these windows a call is not in the summary, or its file has no name: they are small, and made whatever the
- * budget is. */
+/* Without these windows a call would be missing in the summary, or its file would have no name. They are small, and
+ * made regardless of the budget. */
 static int is_exempt(uint16_t kind)
 {
     if (kind == ENSIO_WINDOW_TEXT)
@@ -431,7 +429,7 @@ struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t 
         return NULL;
     }
     const uint64_t behind = ensio_spool->allocated_bytes;
-    /* readers pass over the hole, which would take reserved space */
+    /* Readers skip the hole, which would take reserved space. */
     const int aligned = bytes >= LARGE_PAGE_BYTES && !file.is_reserved;
     const uint64_t offset = aligned ? round_up(behind, LARGE_PAGE_BYTES) : behind;
     const uint64_t length = file.is_reserved ? file.length : most, spared = exempt ? 0 : length / 4;
@@ -467,7 +465,7 @@ int ensio_window_populate(struct ensio_window *window, uint64_t from, uint64_t t
     return (int)error;
 }
 
-/* Puts an entry behind those that a window has, if there is room. */
+/* Appends an entry to those of a window, if there is room. */
 static int store_in(char *first, uint64_t room, uint32_t *used, const struct ensio_text *head, const char *text)
 {
     uint64_t needed = (sizeof *head + head->length + 7) / 8 * 8;
@@ -547,7 +545,7 @@ void ensio_spool_touch(void)
     __atomic_store_n(&ensio_spool->last_is_spare, into_spare, __ATOMIC_RELEASE);
 }
 
-/* The file gets the length of what is in it. A window that a thread may still need makes it longer again. */
+/* Truncates the file to its contents. A window that a thread still needs extends it again. */
 void ensio_spool_end(uint32_t state)
 {
     uint64_t length = ensio_spool->allocated_bytes;

@@ -9,7 +9,7 @@
 
 #include <ensio/bins.h>
 
-/* 0, 1 for 1, 2 for 2 and 3, 3 for 4 to 7 ... */
+/* The number of significant bits: 0, 1 for 1, 2 for 2 and 3, 3 for 4 to 7 ... */
 static inline uint32_t bits_of(uint64_t value)
 {
     return value ? 64U - (uint32_t)__builtin_clzll(value) : 0;
@@ -20,7 +20,7 @@ static inline uint64_t what_of(const struct ensio_event *event)
     return __atomic_load_n((const uint64_t *)(const void *)&event->file, __ATOMIC_ACQUIRE);
 }
 
-/* The class of an ordinal, and the first ordinal beyond it. */
+/* The class of an ordinal, and the first ordinal after the class. */
 static uint32_t ordinal_class(uint64_t ordinal, uint64_t *until)
 {
     if (ordinal <= ENSIO_ORDINALS_APART) {
@@ -31,7 +31,7 @@ static uint32_t ordinal_class(uint64_t ordinal, uint64_t *until)
     return ENSIO_ORDINALS_APART + bits_of(ordinal) - bits_of(ENSIO_ORDINALS_APART) + 1;
 }
 
-static uint64_t not_counted; /* calls on files of which there are too many */
+static uint64_t not_counted; /* calls on files beyond the limit */
 
 struct ensio_run_cache ensio_empty_run_cache(void)
 {
@@ -53,7 +53,7 @@ static void find_place(const struct ensio_event *event, struct ensio_run_cache *
     cache->place = ensio_cell_find(event->call, (uint8_t)bits_of(event->requested), (uint8_t)ordinal);
 }
 
-/* Of equals the earlier ones stay. */
+/* Among equal durations, earlier calls are kept. */
 static void keep_longest(struct ensio_place *place, const struct ensio_event *event, uint16_t thread)
 {
     struct ensio_cell *cell = place->cell;
@@ -85,14 +85,14 @@ static void add_first(struct ensio_cell *cell, const struct ensio_event *event, 
     cell->first_start = event->start;
 }
 
-/* The flag that says that a call around one of this kind counts its bytes. */
+/* The flag of an enclosing call that counts the bytes of this kind. */
 static uint8_t carried_flag(uint16_t call)
 {
     const uint8_t op = ensio_call_ops[call & (ENSIO_CALLS - 1)];
     return op == ENSIO_OP_READ ? ENSIO_CARRIED_READ : op == ENSIO_OP_WRITE ? ENSIO_CARRIED_WRITE : 0;
 }
 
-/* What most calls have nothing of. */
+/* Most calls are not nested, so this is a separate function. */
 static void add_nested_time(struct ensio_cell *cell, struct ensio_cursor *cursor, const struct ensio_event *event,
                             uint64_t ns)
 {
@@ -173,9 +173,9 @@ int ensio_add_event(struct ensio_cursor *cursor, const struct ensio_event *event
     return slow;
 }
 
-/* Finds the durations that are nothing special in a cell, in ticks: between its shortest and its longest in nanoseconds
- * (ensio_ticks_to_ns turned round), and not among those that are kept. Longer ones than 2 s are left to the long way,
- * so that products with the rate fit 64 bits. Returns whether there are any. */
+/* Finds the range of durations, in ticks, that change no extreme of a cell: between its minimum and maximum (by
+ * inverting ensio_ticks_to_ns), and shorter than the longest calls that are kept. Durations over 2 s take the slow
+ * path, so that products with the rate fit 64 bits. Returns whether the range is not empty. */
 static int find_usual(struct ensio_place *place, uint64_t rate)
 {
     const uint64_t half = 1ULL << (ENSIO_RATE_BITS - 1), most_ns = (1ULL << 31) - 2;
@@ -193,7 +193,7 @@ static int find_usual(struct ensio_place *place, uint64_t rate)
     return 1;
 }
 
-/* Most events pass here: sums are added to where they lie, for there are more of them than registers. */
+/* The path of most events. Sums are updated in memory, because there are more of them than registers. */
 static inline __attribute__((always_inline)) uint32_t add_usual(struct ensio_window *window, uint32_t at, uint32_t end,
                                                                 const struct ensio_run_cache *cache, uint64_t rate,
                                                                 int scratch)
@@ -246,7 +246,7 @@ uint32_t ensio_add_run(struct ensio_cursor *cursor, uint32_t at, uint32_t end, s
         return at;
     if (place->usual_rate != rate && !find_usual(place, rate))
         return at;
-    const uint64_t until = cache->until - *cache->counter - 1; /* then the ordinal's class ends */
+    const uint64_t until = cache->until - *cache->counter - 1; /* events until the class of the ordinal ends */
     if (until < end - at)
         end = at + (uint32_t)until;
     return window->kind == ENSIO_WINDOW_SCRATCH ? add_usual(window, at, end, cache, rate, 1)

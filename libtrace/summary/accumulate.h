@@ -1,30 +1,29 @@
-/* accumulate.h: adding one event after the other to the cells that they belong to. */
+/* accumulate.h: adds events to the cells of the summary, one by one. */
 #ifndef ENSIO_SUMMARY_ACCUMULATE_H
 #define ENSIO_SUMMARY_ACCUMULATE_H
 
 #include "cells.h"
 #include "drain.h"
 
-/* What the last event was. Most events are like the one before, and go into the same cell as long as their ordinal
- * stays below `until`. */
+/* The kind of the last event. Most events are of the same kind as the one before, and go into the same cell while their
+ * ordinal is below `until`. */
 struct ensio_run_cache {
-    uint64_t what; /* file, call and depth in one */
+    uint64_t what; /* file, call and depth in one word */
     uint64_t requested;
     uint64_t *counter;
     uint64_t until;
     struct ensio_place *place;
 };
 
-/* Before the first event. */
+/* The cache before the first event. */
 struct ensio_run_cache ensio_empty_run_cache(void);
 
-/* Adds one event. Returns whether it is one of the slow ones of its cell, or -1 where there is no space for the cell.
- */
+/* Adds an event. Returns whether it is one of the slow ones of its cell, or -1 without space for the cell. */
 int ensio_add_event(struct ensio_cursor *cursor, const struct ensio_event *event, struct ensio_run_cache *cache,
                     uint64_t rate);
 
-/* Adds events that are like the last one and nothing special, as most are: the sums stay in registers, and are stored
- * after each event all the same. Returns the first event that is something else. */
+/* Adds a run of events of the last kind that change no extreme of the cell. The counts are stored after each event.
+ * Returns the index of the first event that does not belong to the run. */
 uint32_t ensio_add_run(struct ensio_cursor *cursor, uint32_t at, uint32_t end, struct ensio_run_cache *cache,
                        uint64_t rate);
 

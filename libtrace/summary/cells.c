@@ -1,5 +1,6 @@
 #include "cells.h"
 
+#include <calls/calls.h>
 #include <spool/spool.h>
 
 #include <string.h>
@@ -7,24 +8,25 @@
 #define MOST_CELLS 1024
 #define MOST_BLOCKS 8192
 #define SLOTS (4 * MOST_CELLS)
-#define MOST_WINDOWS 128 /* of cells: a dozen hold as many as there may be, and each collection begins anew */
+#define MOST_WINDOWS 128 /* A dozen windows hold all possible cells, and each collection begins anew. */
 #define CELLS_FOR_ALL 12
 #define FIRST_WINDOW_BYTES 16384
 #define NEXT_WINDOW_BYTES 65536
 #define BLOCK_BYTES (ENSIO_BLOCK_BINS * sizeof(uint64_t))
 
-/* What is left of cells and blocks for the coarser classes, by how much is told apart. There are 255 calls at most. */
+/* Cells and blocks that are reserved for the coarser classes, by level: the last level has a cell for each call. */
+_Static_assert(ENSIO_CALL_COUNT <= MOST_CELLS / 4, "the cells that are reserved for all calls do not suffice");
 static const uint32_t cells_for[] = {MOST_CELLS / 2, MOST_CELLS * 3 / 4, MOST_CELLS};
 static const uint32_t blocks_for[] = {MOST_BLOCKS / 2, MOST_BLOCKS * 3 / 4, MOST_BLOCKS};
 
 static struct ensio_place places[MOST_CELLS];
-static uint16_t slots[SLOTS]; /* by the hash of the key: number of the place, from 1 */
+static uint16_t slots[SLOTS]; /* hash table of keys: numbers of places, from 1 */
 static uint32_t cell_count, block_count;
-static uint32_t blocks_before; /* of cells that were closed: numbers go on behind theirs */
+static uint32_t blocks_before; /* blocks of closed cells, after which numbers continue */
 static struct ensio_window *cell_window, *block_window;
 static uint32_t blocks_in_window;
 
-static struct ensio_window *cell_windows[MOST_WINDOWS]; /* of this spool */
+static struct ensio_window *cell_windows[MOST_WINDOWS]; /* windows of this spool */
 static uint32_t cell_window_count;
 
 static struct ensio_window *new_cell_window(uint64_t bytes)
@@ -58,8 +60,8 @@ int ensio_cells_begin(void)
     return block_window ? 0 : -1;
 }
 
-/* Windows stay mapped as long as the process lives. The last cells of each are for classes that take in all calls of a
- * function: where no other window can be had, these still count every call. */
+/* Windows stay mapped while the process lives. The last cells of each are reserved for classes of all calls of a
+ * function: without space for another window, they still count every call. */
 static struct ensio_cell *new_cell(uint32_t level)
 {
     if (ensio_cells_begin() != 0)

@@ -1,4 +1,4 @@
-/* cells.h: the cells of the summary, in windows of the spool, and what the recorder knows about them beside. */
+/* cells.h: the cells of the summary, in windows of the spool, with additional state of the recorder. */
 #ifndef ENSIO_SUMMARY_CELLS_H
 #define ENSIO_SUMMARY_CELLS_H
 
@@ -7,38 +7,38 @@
 
 struct ensio_place {
     struct ensio_cell *cell;
-    uint64_t *octaves[ENSIO_OCTAVES]; /* the counts of each, or NULL */
+    uint64_t *octaves[ENSIO_OCTAVES]; /* counts of each octave, or NULL */
     uint64_t least;      /* ticks: the shortest of the longest calls that are kept; 0: there is room for more */
-    uint64_t usual_rate; /* for which the next two are right; 0: for none, the cell's extremes have changed */
-    /* durations from here on, over this span, are neither shorter nor longer than all before, ... */
+    uint64_t usual_rate; /* rate for which the next two are valid; 0: invalid, the extremes of the cell have changed */
+    /* Durations in [usual_low_ticks, usual_low_ticks + usual_span_ticks] are between minimum and maximum of the cell,
+     * ... */
     uint64_t usual_low_ticks;
-    uint64_t usual_span_ticks; /* ... nor among the longest */
-    uint64_t slow_due;         /* count at which slow_bin is to be found again */
-    uint32_t slow_bin;         /* calls in this bin or above are slower than 99 of 100 */
+    uint64_t usual_span_ticks; /* ... and not among the longest */
+    uint64_t slow_due;         /* count at which slow_bin is updated */
+    uint32_t slow_bin;         /* calls in this bin or above are slower than 99 % of calls */
     uint32_t key;
-    uint32_t level; /* 0: sizes and ordinals are told apart; 1: sizes; 2: calls only */
+    uint32_t level; /* 0: sizes and ordinals are distinguished; 1: sizes; 2: neither */
 };
 
-/* All that follows is called with the lock held. */
+/* The caller of the following functions holds the lock. */
 
-/* Sees to it that there is a summary in this process's spool: 0, or -1 where no space is left. */
+/* Makes a summary in this process's spool if it has none: 0, or -1 without space. */
 int ensio_cells_begin(void);
 
-/* The cell for calls of a kind. Where no more can be told apart, that of a coarser class; NULL where no space is left.
- */
+/* The cell for a kind of calls. Beyond the limits, the cell of a coarser class; NULL without space. */
 struct ensio_place *ensio_cell_find(uint16_t call, uint8_t size_class, uint8_t ordinal_class);
 
-/* The counts of the octave that a bin lies in. Where there is no more space for it, `place` becomes that of a coarser
- * cell; NULL where no space is left at all. */
+/* The bin counts of an octave. Without space for them, `place` becomes that of a coarser cell; NULL without any
+ * space. */
 uint64_t *ensio_cell_octave(struct ensio_place **place, uint32_t octave);
 
-/* What the summary holds goes into a job file: calls that follow get cells of their own, in windows of their own. */
+/* The present cells go into a job file. Later calls get new cells in new windows. */
 void ensio_cells_close(void);
 
-/* All cells that this spool has, those that were closed too. */
+/* All cells of this spool, including closed ones. */
 void ensio_cells_each(void (*each)(const struct ensio_cell *cell, void *state), void *state);
 
-/* The spool is another process's. */
+/* Forgets the cells of a parent process. */
 void ensio_cells_forget(void);
 
 #endif

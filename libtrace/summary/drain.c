@@ -72,8 +72,8 @@ void ensio_drain_others(const struct ensio_cursor *own)
             ensio_drain(cursor, ensio_window_slots(cursor->window), 1);
 }
 
-/* In mode tail the slow events are kept; in mode trace all should have been, and a scratch window is there for want of
- * space. */
+/* Mode tail keeps the slow events. Mode trace keeps all events, so a scratch window there means that space was
+ * missing. */
 static void settle(struct ensio_cursor *cursor, const struct ensio_event *event, int slow)
 {
     int lost = ensio_settings.mode == ENSIO_TRACE;
@@ -85,7 +85,7 @@ static void settle(struct ensio_cursor *cursor, const struct ensio_event *event,
         ensio_spool_drop();
 }
 
-/* A kill meets each event before or after it was added, or while it is: `folding` tells that. */
+/* A kill may come before, after or during the addition of an event. `folding` marks the last case. */
 int ensio_drain(struct ensio_cursor *cursor, uint32_t end, int may_be_filled)
 {
     struct ensio_window *window = cursor->window;
@@ -95,7 +95,7 @@ int ensio_drain(struct ensio_cursor *cursor, uint32_t end, int may_be_filled)
     if (window->summarised >= end)
         return 1;
     if (ensio_cells_begin() != 0 && !scratch)
-        return 0; /* readers add what is not added here */
+        return 0; /* readers add these events themselves */
     if (!window->rate || (scratch && window->summarised == 0))
         window->rate = ensio_tick_rate();
     __atomic_store_n(&ensio_spool->folding, 1, __ATOMIC_RELEASE);
@@ -116,7 +116,7 @@ int ensio_drain(struct ensio_cursor *cursor, uint32_t end, int may_be_filled)
         FENCE();
         *(volatile uint32_t *)&window->summarised = at + 1;
         if (scratch)
-            event->call = 0; /* the slot is free */
+            event->call = 0; /* the slot is free again */
     }
     __atomic_store_n(&ensio_spool->folding, 0, __ATOMIC_RELEASE);
     return at >= end;

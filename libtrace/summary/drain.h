@@ -1,4 +1,4 @@
-/* drain.h: adding the events of windows to the process's summary. */
+/* drain.h: adds the events of windows to the process's summary. */
 #ifndef ENSIO_SUMMARY_DRAIN_H
 #define ENSIO_SUMMARY_DRAIN_H
 
@@ -7,32 +7,31 @@
 #include <ensio/event.h>
 #include <stdint.h>
 
-/* What is known of a thread from one drain to the next. */
+/* State of a thread between two drains. */
 struct ensio_cursor {
-    struct ensio_window *window; /* in which the thread's events lie */
-    struct ensio_window *kept;   /* mode tail: in which its slow events are kept */
-    struct ensio_cursor *next;   /* in the list that it is in */
-    /* ticks from which on a window for events is asked for again, where there was no space */
+    struct ensio_window *window; /* the window of the thread's events */
+    struct ensio_window *kept;   /* mode tail: the window of its slow events */
+    struct ensio_cursor *next;   /* next in the list of active or unused cursors */
+    /* ticks after which a window of events is requested again, if there was no space */
     uint64_t events_due;
-    uint64_t events_bytes; /* length of the last window for events */
+    uint64_t events_bytes; /* length of the last window of events */
     struct ensio_nested_time nested_time;
 };
 
-/* All that follows is called with the lock held. */
+/* The caller of the following functions holds the lock. */
 
-/* One for a thread that begins, given back when it ends; NULL where no memory is left. */
+/* Takes a cursor for a new thread, or returns NULL without memory; it is released when the thread ends. */
 struct ensio_cursor *ensio_cursor_take(void);
 void ensio_cursor_release(struct ensio_cursor *cursor);
 
-/* How many threads have one. */
+/* The number of cursors that are in use. */
 uint32_t ensio_cursor_count(void);
 
-/* Adds the events of the thread's window up to slot `end`, so far as they are not added yet. Slots that were claimed
- * but not filled are passed over, or, where somebody may yet fill them, end it. Returns whether there is nothing left
- * to add. */
+/* Adds the events of the thread's window up to slot `end` that are not added yet. Skips slots that were claimed but not
+ * filled, or stops there if they may still be filled. Returns whether all events are added. */
 int ensio_drain(struct ensio_cursor *cursor, uint32_t end, int may_be_filled);
 
-/* Slots of a window. */
+/* The number of slots of a window. */
 static inline uint32_t ensio_window_slots(const struct ensio_window *window)
 {
     return (uint32_t)((window->bytes - ENSIO_WINDOW_HEADER_BYTES) / sizeof(struct ensio_event));
@@ -43,10 +42,10 @@ static inline struct ensio_event *ensio_window_events(struct ensio_window *windo
     return (struct ensio_event *)(void *)((char *)window + ENSIO_WINDOW_HEADER_BYTES);
 }
 
-/* Adds what lies in the windows of all threads but one; its own events a thread adds itself. */
+/* Adds the events in the windows of all threads but the caller's, which drains its window itself. */
 void ensio_drain_others(const struct ensio_cursor *own);
 
-/* The threads are another process's. */
+/* Forgets the threads of a parent process. */
 void ensio_drain_forget(void);
 
 #endif

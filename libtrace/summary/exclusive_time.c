@@ -2,9 +2,8 @@
 
 #include <time/tick_rate.h>
 
-/* The sum of the calls of a depth, among the events before one, that began after it did. They come in the order of
- * their start.
- */
+/* The sum of the durations of a depth, among the events before one, that began after it did. Events are sorted by
+ * start. */
 static uint64_t began_after(const struct ensio_event *event, const struct ensio_event *first, uint32_t level,
                             uint64_t rate)
 {
@@ -15,8 +14,8 @@ static uint64_t began_after(const struct ensio_event *event, const struct ensio_
     return ns;
 }
 
-/* What a call spent in recorded calls inside: those that wait in a greater depth, but for those that began before it,
- * for the call around them was not recorded. */
+/* Sums the pending calls of greater depth. A call that began before this one belongs to an enclosing call that was not
+ * recorded. */
 uint64_t ensio_nested_time_take(struct ensio_nested_time *nested, const struct ensio_event *event,
                                 const struct ensio_event *first, uint64_t rate)
 {

@@ -1,31 +1,31 @@
-/* exclusive_time.h: how much of a call's time was spent in recorded calls inside it. */
+/* exclusive_time.h: the part of a call's time that was spent in recorded calls inside it. */
 #ifndef ENSIO_SUMMARY_EXCLUSIVE_TIME_H
 #define ENSIO_SUMMARY_EXCLUSIVE_TIME_H
 
 #include <ensio/event.h>
 #include <stdint.h>
 
-#define ENSIO_LEVELS 16 /* depths that are told apart */
+#define ENSIO_LEVELS 16 /* depths that are distinguished */
 
-/* Calls of one depth whose outer call has not completed yet. */
+/* Calls of one depth whose enclosing call has not completed yet. */
 struct ensio_nested_level {
     uint64_t ns; /* sum of their durations */
     uint64_t first_start;
     uint64_t last_start;
 };
 
-/* Of one thread. */
+/* Pending calls of one thread. */
 struct ensio_nested_time {
-    uint32_t depths; /* bit n: calls of depth n wait */
+    uint32_t depths; /* bit n: calls of depth n are pending */
     struct ensio_nested_level waiting[ENSIO_LEVELS];
 };
 
-/* What a call spent in recorded calls inside, which now wait no more. `first`: of the events before it in its window.
- */
+/* The time that a call spent in recorded calls inside it, which are no longer pending afterwards. `first`: the first
+ * event of its window. */
 uint64_t ensio_nested_time_take(struct ensio_nested_time *nested, const struct ensio_event *event,
                                 const struct ensio_event *first, uint64_t rate);
 
-/* A call that was inside another one waits for it. */
+/* Adds a call to the pending ones of its depth. */
 void ensio_nested_time_add(struct ensio_nested_time *nested, const struct ensio_event *event, uint64_t ns);
 
 #endif

@@ -6,7 +6,8 @@
 #define FIRST_KEPT_BYTES 4096
 #define LARGEST_KEPT_BYTES 262144
 
-/* The threshold is found again whenever the cell has grown by an eighth: it then rests on 89 of 100 calls at least. */
+/* The threshold is updated whenever the cell has grown by an eighth. It is therefore based on at least 89 % of the
+ * calls. */
 void ensio_update_slow_bin(struct ensio_place *place)
 {
     uint64_t count = place->cell->count, above = 0, most = count / 100;

@@ -1,4 +1,4 @@
-/* keep_slowest.h: mode tail, in which of all events only the slowest are kept. */
+/* keep_slowest.h: mode tail, which keeps only the slowest events. */
 #ifndef ENSIO_SUMMARY_KEEP_SLOWEST_H
 #define ENSIO_SUMMARY_KEEP_SLOWEST_H
 
@@ -8,13 +8,13 @@
 #include <core/recorder.h>
 #include <core/settings.h>
 
-/* From this many calls on a cell knows what is slow. */
+/* The smallest number of calls for which a cell has a threshold. */
 #define ENSIO_LEAST_SLOW_SAMPLE 100
 
-/* Finds the bin from which on calls are slower than 99 of 100 of the cell so far. */
+/* Updates the bin from which on calls are slower than 99 % of the cell's calls so far. */
 void ensio_update_slow_bin(struct ensio_place *place);
 
-/* Whether a call that took so long is slower than 99 of 100 calls of its cell before it. */
+/* Whether a call of this duration is slower than 99 % of the earlier calls of its cell. */
 static inline int ensio_is_slow(struct ensio_place *place, uint32_t bin)
 {
     if (ENSIO_LIKELY(ensio_settings.mode != ENSIO_TAIL) || place->cell->count < ENSIO_LEAST_SLOW_SAMPLE)
@@ -24,8 +24,7 @@ static inline int ensio_is_slow(struct ensio_place *place, uint32_t bin)
     return bin >= place->slow_bin;
 }
 
-/* Keeps an event in a window of its thread for slow events. 0, or -1 where no space is left. The caller holds the lock.
- */
+/* Keeps an event in its thread's window of slow events: 0, or -1 without space. The caller holds the lock. */
 int ensio_keep_slowest(struct ensio_cursor *cursor, const struct ensio_event *event);
 
 #endif

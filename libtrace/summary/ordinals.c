@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* At most three quarters full, so that a search is short. */
+/* At most three quarters full, so that searches are short. */
 #define SLOTS 4096
 #define MOST_COUNTERS (SLOTS / 4 * 3)
 

@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#define MOST_THREADS 65536               /* numbers that a window's head can hold */
+#define MOST_THREADS 65536               /* limit of the thread number in a window's head */
 #define CLOCK_RENEWAL_TICKS (1ULL << 32) /* 1 to 5 s */
 
 uint64_t ensio_io_pending;
@@ -19,19 +19,19 @@ _Thread_local struct ensio_thread ensio_thread = {.generation = UINT32_MAX};
 int ensio_prepare(struct ensio_thread *thread)
 {
     thread->excluded_calls += thread->suppressed > 0;
-    /* locked: a library has come back from our own beginning */
+    /* If the lock is held, a library function was called from the recorder's initialisation. */
     if (thread->suppressed || ensio_settings.off || ensio_locked())
         return 0;
     ensio_process_map();
     struct ensio_held held = ensio_lock();
     int recorded = (ensio_process->generation || ensio_begin()) && !ensio_settings.off;
-    if (recorded && thread->generation != ensio_process->generation) /* no signal handler was quicker */
+    if (recorded && thread->generation != ensio_process->generation) /* no signal handler has prepared it meanwhile */
         *thread = (struct ensio_thread){.generation = ensio_process->generation, .number = UINT32_MAX};
     ensio_unlock(held);
     return recorded;
 }
 
-/* A thread that is not ready takes the slow path above, so that the common one has nothing more to look at. */
+/* A suppressed thread is not ready, so that it takes the slow path above and the fast path needs no further check. */
 void ensio_suppress_begin(void)
 {
     if (!ensio_thread.suppressed && (!ensio_ready(&ensio_thread) || !*ensio_settings.exclude))
@@ -48,8 +48,8 @@ void ensio_suppress_end(void)
 
 static pthread_key_t at_end_of_thread;
 
-/* Numbers are given once, as long as there are any; then those of threads that have ended are given again. (One that
- * ends more than once, for a signal handler still ran in it, may then share its number.) */
+/* Each number is used once while there are any; afterwards numbers of ended threads are reused. (A thread may end more
+ * than once if a signal handler still ran in it; its number may then be shared.) */
 static uint16_t free_numbers[MOST_THREADS];
 static uint32_t free_count;
 
@@ -67,7 +67,7 @@ void ensio_thread_number(struct ensio_thread *thread)
     pthread_setspecific(at_end_of_thread, thread);
 }
 
-/* Calls that the thread still makes, in destructors that come later, get another window. */
+/* Calls in destructors that run later get another window. */
 static void end_of_thread(void *state)
 {
     struct ensio_thread *thread = state;
@@ -99,8 +99,8 @@ void ensio_threads_begin(void)
     pthread_key_create(&at_end_of_thread, end_of_thread);
 }
 
-/* A process that is killed leaves the readings of its clock that it has made until then: the longer ago the first and
- * the nearer the last, the truer its times. */
+/* A killed process leaves the clock readings made so far. Its times are most accurate if the first and the last reading
+ * are far apart. */
 void ensio_renew_clock(struct ensio_thread *thread, uint64_t now)
 {
     struct ensio_held held = ensio_lock();

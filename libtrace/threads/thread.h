@@ -4,24 +4,24 @@
 
 #include <core/recorder.h>
 
-/* Leaves out the calls that this thread makes from here on, until it is said to go on. MPI looks at the machine and
- * makes files of its own when it begins and when it ends: none of that is the program's I/O. With nothing to leave out
- * (ENSIO_EXCLUDE=) these are recorded too. */
+/* Suspends recording in this thread until ensio_suppress_end. At its beginning and end, MPI inspects the machine and
+ * makes internal files, which are not the program's I/O. If nothing is excluded (ENSIO_EXCLUDE=), these calls are
+ * recorded too. */
 void ensio_suppress_begin(void);
 void ensio_suppress_end(void);
 
 /* Whether no other thread has a window of the spool. The caller holds the lock. */
 int ensio_thread_alone(void);
 
-/* Gives this thread's windows back: the spool is gone. The caller holds the lock. */
+/* Releases this thread's windows, because the spool is removed. The caller holds the lock. */
 void ensio_thread_leave(void);
 
-/* Once in a process, before the first window: sees to it that threads give their windows back when they end. */
+/* Once in a process, before the first window: arranges that threads release their windows when they end. */
 void ensio_threads_begin(void);
 
-/* The rest is called with the lock held. */
+/* The caller of the following function holds the lock. */
 
-/* Gives the thread a number in the process, if it has none, and sees to it that its end is noted. */
+/* Assigns the thread a number in the process, if it has none, and arranges that its end is noted. */
 void ensio_thread_number(struct ensio_thread *thread);
 
 #endif

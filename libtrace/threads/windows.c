@@ -11,9 +11,9 @@
 #include <summary/drain.h>
 #include <time/clock.h>
 
-/* The first window of a process's first thread, and of all others, for most threads have little to say. Each one after
- * it is four times as large: those for events up to a size at which the kernel backs them with large pages and their
- * first touch costs next to nothing, scratch windows up to one that stays in the processor's cache. */
+/* First windows are small, because most threads make few calls; that of a process's first thread is larger. Each
+ * further one is four times as large. Windows of events grow up to a size that the kernel backs by large pages, so that
+ * first touches cost little; scratch windows grow up to a size that stays in the processor's cache. */
 #define FIRST_WINDOW_BYTES 65536
 #define OTHER_FIRST_WINDOW_BYTES 4096
 #define LARGEST_WINDOW_BYTES (2 << 20)
@@ -22,20 +22,20 @@
 #define GROWTH 4
 #define RESERVE_BYTES 16384
 
-/* Events go into the summary while they are still in the cache: a window is filled part by part, and looked at after
+/* Events are added to the summary while they are still in the cache: a window is filled in parts and drained after
  * each. */
 #define PART_EVENTS 1024
 
 #define RETRY_TICKS (1ULL << 21) /* about a millisecond */
 
-/* Windows for events may be mapped up to a MiB a thread, and some more for those few threads that make most of the
- * calls: where many make many, not all have the largest windows. */
+/* A thread's mapped windows of events may take a MiB, and a few threads that make most of the calls may take more. If
+ * many threads make many calls, not all of them get the largest windows. */
 #define MAPPED_BYTES (3U << 20)
 #define MAPPED_BYTES_OF_THREAD (1U << 20)
 static uint64_t mapped_bytes;
 
-/* Scratch windows that no thread uses now, in a list through their first slots, which are empty. Without it each of
- * many short-lived threads would leave one behind in the file. */
+/* Unused scratch windows, linked through their first slots, which are empty. Without this list, each short-lived thread
+ * would leave a window behind in the file. */
 static struct ensio_window *free_windows;
 
 static struct ensio_window **next_free(struct ensio_window *window)
@@ -65,7 +65,7 @@ static struct ensio_window *take_free(uint64_t least, uint64_t most)
     return found;
 }
 
-/* Memory of the process's own, where the file has no room even for this. */
+/* Private memory, if the file has no room even for this. */
 static struct ensio_window *private_window(void)
 {
     struct ensio_window *window = ensio_raw_memory(OTHER_FIRST_WINDOW_BYTES);
@@ -91,13 +91,13 @@ static int is_scratch(const struct ensio_window *window)
     return window->kind == ENSIO_WINDOW_SCRATCH;
 }
 
-/* All of a scratch window is in the summary, and its slots are empty. */
+/* All events of a scratch window are in the summary, and its slots are empty. */
 static void empty(struct ensio_window *window)
 {
     __atomic_store_n(&window->summarised, 0, __ATOMIC_RELEASE);
 }
 
-/* In a forked child, what a thread says that has not made a call there yet is about the parent. */
+/* In a forked child, the state of a thread that has not made a call there yet describes the parent. */
 static int is_ours(const struct ensio_thread *thread)
 {
     return thread->cursor && (thread->suppressed || thread->generation == ensio_process->generation);
@@ -119,7 +119,7 @@ void ensio_windows_drain(int interrupted)
     ensio_drain_others(ensio_thread.cursor);
 }
 
-/* A store that a signal handler interrupted may have ended since. */
+/* A store that a signal handler interrupted may have completed since. */
 static void drain_retired(struct ensio_thread *thread)
 {
     struct ensio_window *now = thread->cursor->window, *retired = thread->retired;
@@ -139,13 +139,13 @@ static uint64_t next_size(uint64_t before, uint64_t largest)
     return bytes < largest ? bytes : largest;
 }
 
-/* Slots that are filled before the window is looked at again, from `first` on. */
+/* The end of the part of a window that begins at slot `first`. */
 static uint32_t part_end(uint32_t first, uint32_t slots)
 {
     return slots - first < PART_EVENTS ? slots : first + PART_EVENTS;
 }
 
-/* From the start of a window to the end of its slots before this one. */
+/* The offset in a window of slot `slot`. */
 static uint64_t end_of(uint32_t slot)
 {
     return ENSIO_WINDOW_HEADER_BYTES + (uint64_t)slot * sizeof(struct ensio_event);
@@ -155,7 +155,7 @@ static struct ensio_window *events_window(struct ensio_cursor *cursor)
 {
     if (ensio_settings.mode != ENSIO_TRACE || (cursor->events_due && ensio_ticks() < cursor->events_due))
         return NULL;
-    /* what is needed when there is no space any more */
+    /* a reserve for the time without space */
     if (!free_windows && !cursor->window && !ensio_spool->threads) {
         struct ensio_window *reserve = ensio_window_make(ENSIO_WINDOW_SCRATCH, RESERVE_BYTES);
         if (reserve)
@@ -174,12 +174,12 @@ static struct ensio_window *events_window(struct ensio_cursor *cursor)
     return window;
 }
 
-/* Puts a window under a thread; its slots are filled from `first` on. */
+/* Makes a window the thread's current one; its slots are filled from `first` on. */
 static void use(struct ensio_thread *thread, struct ensio_window *window, uint32_t first)
 {
     uint32_t slots = ensio_window_slots(window);
     ensio_thread_number(thread);
-    if (thread->window != window) { /* else it is the next part of it, and a system call would be a cost */
+    if (thread->window != window) { /* the next part of the same window needs no system call */
         window->thread = (uint16_t)thread->number;
         window->tid = (uint32_t)syscall(SYS_gettid);
     }
@@ -189,8 +189,8 @@ static void use(struct ensio_thread *thread, struct ensio_window *window, uint32
     thread->capacity = part_end(first, slots);
 }
 
-/* Gives the thread slots to fill: 0, or -1 where there is no space. `whole`: all events of its window are in the
- * summary, and nobody has claimed a slot of it and not filled it yet. */
+/* Gives the thread slots to fill: 0, or -1 without space. `whole`: all events of its window are in the summary, and no
+ * claimed slot is still empty. */
 static int make_room(struct ensio_thread *thread, int whole, int interrupted)
 {
     struct ensio_cursor *cursor = thread->cursor;
@@ -219,12 +219,12 @@ static int make_room(struct ensio_thread *thread, int whole, int interrupted)
             thread->retired = old;
     }
     use(thread, window, 0);
-    thread->clock_due = 0; /* a full window is an occasion too */
+    thread->clock_due = 0; /* renews the clock reading as well */
     return 0;
 }
 
-/* Where there is not even room for the summary, the event is counted and dropped, and only now and then is space asked
- * for. */
+/* Without space even for the summary, the event is counted as dropped, and space is requested only from time to
+ * time. */
 struct ensio_event *ensio_next_window(struct ensio_thread *thread)
 {
     if (ensio_ticks() < thread->retry_due && ensio_spool) {
@@ -239,7 +239,7 @@ struct ensio_event *ensio_next_window(struct ensio_thread *thread)
         thread->cursor = ensio_cursor_take();
     recorded = recorded && thread->cursor;
     if (recorded && !thread->window)
-        ensio_cells_begin(); /* now there may be space, later there may be none */
+        ensio_cells_begin(); /* reserves space for the summary while there is some */
     /* A signal handler may have made room since the claim. */
     if (recorded && thread->next >= thread->capacity) {
         int whole = ensio_window_drain(thread, interrupted);

@@ -1,22 +1,22 @@
-/* windows.h: where the events of threads go. */
+/* windows.h: the windows that the events of threads are stored to. */
 #ifndef ENSIO_THREADS_WINDOWS_H
 #define ENSIO_THREADS_WINDOWS_H
 
 #include <core/recorder.h>
 
-/* All that follows is called with the lock held. */
+/* The caller of the following functions holds the lock. */
 
-/* Adds the thread's events to the summary. `interrupted`: this is a signal handler, which has interrupted the storing
- * of one. Returns whether there is nothing left to add. */
+/* Adds the thread's events to the summary. `interrupted`: called from a signal handler that interrupted a store.
+ * Returns whether all events are added. */
 int ensio_window_drain(struct ensio_thread *thread, int interrupted);
 
-/* Adds the events of all threads to the summary; `interrupted`: as above, for this thread. */
+/* Adds the events of all threads to the summary; `interrupted` as above, for this thread. */
 void ensio_windows_drain(int interrupted);
 
-/* Lets go of the windows of a thread that ends. */
+/* Releases the windows of a thread that ends. */
 void ensio_windows_give_back(struct ensio_thread *thread);
 
-/* The windows are another process's. */
+/* Forgets the windows of a parent process. */
 void ensio_windows_forget(void);
 
 #endif

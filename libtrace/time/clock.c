@@ -18,7 +18,7 @@ static int processor_has_invariant_counter(void)
     return __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && (edx & (1U << 8));
 }
 
-/* The kernel watches the counters of all sockets against each other, and gives them up when they drift apart. */
+/* The kernel compares the counters of all sockets with each other, and stops using them when they drift apart. */
 static int kernel_trusts_counter(void)
 {
     char source[8] = "";
@@ -44,7 +44,8 @@ void ensio_clock_choose(void)
 
 #endif
 
-/* Of several readings the one that took the shortest time between its two tick counts is the least disturbed. */
+/* Takes several readings and keeps the one with the shortest time between its two tick counts, which is the least
+ * disturbed. */
 struct ensio_clock_reading ensio_clock_read(void)
 {
     struct ensio_clock_reading best = {0, 0, 0};

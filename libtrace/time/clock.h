@@ -9,10 +9,10 @@
 /* ENSIO_CLOCK_TSC or ENSIO_CLOCK_MONOTONIC; set before the first event. */
 extern uint32_t ensio_clock_kind;
 
-/* Chooses the clock: the time-stamp counter where processor and kernel both trust it. */
+/* Chooses the clock: the time-stamp counter if processor and kernel both trust it. */
 void ensio_clock_choose(void);
 
-/* Reads all clocks at, as nearly as can be, the same moment. */
+/* Reads all clocks at nearly the same moment. */
 struct ensio_clock_reading ensio_clock_read(void);
 
 static inline uint64_t ensio_clock_ns(clockid_t clock)

@@ -1,5 +1,5 @@
-/* clock_line.h: the ticks of a process as nanoseconds since 1970, by a straight line, with the arithmetic of the
- * readers. */
+/* clock_line.h: converts the ticks of a process to nanoseconds since 1970 by a linear function, with the same
+ * arithmetic as the readers. */
 #ifndef ENSIO_TIME_CLOCK_LINE_H
 #define ENSIO_TIME_CLOCK_LINE_H
 
@@ -7,15 +7,14 @@
 
 struct ensio_clock_line {
     uint64_t first_ticks;
-    int64_t first_unix_ns; /* when the clock stood there */
+    int64_t first_unix_ns; /* time at first_ticks */
     double ns_per_tick;
 };
 
-/* To the nearest integer, of two the even one: rint of the C library, which static programs would have to be linked
- * with. */
+/* Rounds to the nearest integer, ties to even. Static programs would have to link the C library's rint. */
 static inline int64_t ensio_nearest(double value)
 {
-    const double whole = 0x1p52; /* from there on all are integers */
+    const double whole = 0x1p52; /* all larger values are integers */
     if (value >= whole || value <= -whole)
         return (int64_t)value;
     return (int64_t)(value >= 0 ? value + whole - whole : value - whole + whole);

@@ -1,4 +1,4 @@
-/* tick_rate.h: how long a tick is, as far as it is known by now. */
+/* tick_rate.h: the length of a tick, as far as it is known. */
 #ifndef ENSIO_TIME_TICK_RATE_H
 #define ENSIO_TIME_TICK_RATE_H
 
@@ -8,8 +8,8 @@
 /* Nanoseconds a tick, times 2^ENSIO_RATE_BITS. The caller holds the lock. */
 uint64_t ensio_tick_rate(void);
 
-/* The first reading, from which on the rate is measured. Forked children go on with it: the counter is the machine's.
- */
+/* Takes the first reading, from which the rate is measured. Forked children keep it, because the counter is the
+ * machine's. */
 void ensio_tick_rate_begin(void);
 
 static inline uint64_t ensio_ticks_to_ns(uint64_t ticks, uint64_t rate)

@@ -3,11 +3,11 @@
 #include "locks.h"
 #include "targets.h"
 
-/* What somebody waits for goes before what nobody does. */
+/* Bytes that a call waits for take precedence over bytes written back in the background. */
 #define BEHIND 0.05f
 
-/* One drain of a task goes on at a time. What comes meanwhile is put together and goes out next, as one range that
- * begins where the first of it does: where the others lie is forgotten, how much they are is not. */
+/* A task has one drain at a time. Later writes are merged and go out next, as one range that begins where the first of
+ * them does: their total length is kept, their positions are not. */
 static void drain(struct pfs *model, int32_t id)
 {
     struct task *task = task_at(model, id);

@@ -1,14 +1,14 @@
-/* cache.h: the write-back cache of a node, of which each task has its share. */
+/* cache.h: the write-back cache of a node, which its tasks share equally. */
 #ifndef ENSIO_PFSMODEL_CACHE_H
 #define ENSIO_PFSMODEL_CACHE_H
 
 #include "state.h"
 
-/* Takes as many of the first bytes of the task's write as there is room for, and begins to write them out. Returns how
- * many. */
+/* Absorbs as many of the first bytes of the task's write as there is room for, and starts to write them back. Returns
+ * their number. */
 int64_t cache_absorb(struct pfs *model, int32_t task);
 
-/* A part of what is written out is done. Returns 1 if nothing of the task is in the cache any more. */
+/* A part of a drain is complete. Returns 1 if the cache holds nothing of the task any more. */
 int cache_part_done(struct pfs *model, int32_t task);
 
 #endif

@@ -22,8 +22,8 @@ static void not_before(struct task *task, double ns)
         task->earliest_ns = time_ns;
 }
 
-/* What a call takes if nobody else is there: the client has only so many requests on their way. Some calls meet a
- * path that loses messages, whatever their size: the whole call is slow then. */
+/* The duration of a call without contention: the client limits the requests in flight. Some calls use a path that loses
+ * messages, whatever their size; the whole call is slow then. */
 static void add_stream_time(const struct pfs *model, struct task *task, int32_t id)
 {
     const struct pfs_settings *settings = &model->settings;
@@ -79,7 +79,7 @@ static void begin_data(struct pfs *model, struct task *task, int32_t id)
     else
         begin_read(model, task, id);
     if (task->rest_bytes > 0)
-        nodes_ask(model, id); /* the part that was counted at the beginning stands for it until it is served */
+        nodes_ask(model, id); /* the part that was counted at the beginning represents it until it is served */
     else
         call_part_done(model, id);
 }
@@ -111,7 +111,7 @@ void call_serve(struct pfs *model, int32_t id, float weight)
     call_part_done(model, id);
 }
 
-/* What comes after the bytes are out of the cache. */
+/* Continues a call when its bytes have left the cache. */
 static void after_flush(struct pfs *model, struct task *task, int32_t id)
 {
     const struct pfs_settings *settings = &model->settings;
@@ -220,7 +220,7 @@ void call_take(struct pfs *model, int32_t id)
     else
         task_at(model, task->next)->previous = task->previous;
     task->state = TASK_IDLE;
-    task->number++; /* parts of an earlier call are nobody's */
+    task->number++; /* parts of an earlier call have no owner any more */
 }
 
 void call_give_up(struct pfs *model, int32_t id)

@@ -29,7 +29,7 @@ static int64_t period_ns(const struct pfs *model)
     return (int64_t)(model->settings.background_period_s * 1e9);
 }
 
-/* Other jobs come in bursts, which last whole periods and are the same for all targets. */
+/* The load of other jobs comes in bursts, which last whole periods and are the same for all targets. */
 static double left_by_others(const struct pfs *model, int64_t now_ns)
 {
     const struct pfs_settings *settings = &model->settings;

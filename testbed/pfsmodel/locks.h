@@ -1,19 +1,19 @@
-/* locks.h: what it costs that several nodes have one file. */
+/* locks.h: the cost of sharing a file between nodes. */
 #ifndef ENSIO_PFSMODEL_LOCKS_H
 #define ENSIO_PFSMODEL_LOCKS_H
 
 #include "state.h"
 
-/* A task comes to a file, by opening or writing it. */
+/* A task accesses a file, by opening or writing it. */
 void locks_come(struct pfs *model, int32_t task, int32_t file);
 
-/* Sets the task's extra work of a write whose ends lie inside a stripe of a shared file: the target reads such a
- * stripe, merges it and writes it again. Where the write begins inside a stripe that is not the task's own last one,
- * somebody else had it: the lock on it is called back, which takes more work. Returns 1 if there is such an end: the
- * bytes cannot stay in the cache then. */
+/* Sets the extra work of a write whose ends lie inside a stripe of a shared file: the target reads such a stripe,
+ * merges it and writes it again. If the write begins inside a stripe other than the task's last one, another task held
+ * its lock, which is called back at a further cost. Returns 1 if there is such an end: the bytes cannot stay in the
+ * cache then. */
 int locks_write(struct pfs *model, int32_t task);
 
-/* How many times as much work a write to the file is, because of all those who have it open. */
+/* The factor by which the number of writers increases the work of a write to the file. */
 double locks_writers(const struct pfs *model, int32_t file);
 
 #endif

@@ -1,4 +1,4 @@
-/* metadata.h: the metadata server: a few threads, and requests that wait for one in the order in which they came. */
+/* metadata.h: the metadata server: a few threads, and a FIFO queue of requests. */
 #ifndef ENSIO_PFSMODEL_METADATA_H
 #define ENSIO_PFSMODEL_METADATA_H
 
@@ -6,13 +6,13 @@
 
 void metadata_create(struct pfs *model);
 
-/* The task's call asks the server; call_part_done() comes once for it. */
+/* The task's call sends a request; call_part_done() is called once for it. */
 void metadata_ask(struct pfs *model, int32_t task);
 
-/* A thread is done with the request of a task, whatever that does now. */
+/* A thread has served a task's request, whatever the task does now. */
 void metadata_done(struct pfs *model);
 
-/* The task's request is given up, if it still waits for a thread. */
+/* Removes the task's request, if it still waits for a thread. */
 void metadata_give_up(struct pfs *model, int32_t task);
 
 #endif

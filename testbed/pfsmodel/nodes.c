@@ -4,9 +4,9 @@
 #include "noise.h"
 #include "sharing.h"
 
-/* Without the fault all calls are served as they come. With it, calls that come together to an idle node are a burst:
- * one of them, or two, get all that the node gets, then the rest together; or all together from the start. Which, is
- * drawn for each burst. Calls that come later wait for the next burst. */
+/* Without the fault, calls are served as they come. With it, calls that come together to an idle node form a burst:
+ * first one or two of them get the whole node, then the rest share it; or all share it from the start. The choice is
+ * drawn for each burst. Later calls wait for the next burst. */
 
 static void enqueue(struct pfs *model, struct node *node, int32_t id)
 {
@@ -44,7 +44,7 @@ static void serve(struct pfs *model, int32_t id, float weight)
     call_serve(model, id, weight);
 }
 
-/* `count` of those who wait have the node to themselves. */
+/* `count` of the waiting calls get the node exclusively. */
 static void serve_some(struct pfs *model, struct node *node, int32_t count)
 {
     float weight = (float)node->burst_calls / (float)count;
@@ -76,7 +76,7 @@ void nodes_gathered(struct pfs *model, int32_t id)
     int32_t first = how_many_first(model, id, node);
     node->burst_calls = node->waiting;
     node->rest_comes = first < node->waiting;
-    /* Who goes first is drawn too: no task is first by its number. */
+    /* The order is drawn too, so that no task is first because of its number. */
     int32_t turns = (int32_t)(noise_uniform(model, NOISE_TURN, (uint64_t)id, node->bursts, 0) * node->waiting);
     node->bursts++;
     while (turns-- > 0)

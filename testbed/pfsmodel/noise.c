@@ -1,8 +1,8 @@
 #include "noise.h"
 
-#define TERMS 18 /* of the series of the exponential function */
+#define TERMS 18 /* terms of the exponential series */
 
-/* The C library's exp differs in the last bit from machine to machine, and a run must not. */
+/* The C library's exp differs between machines in the last bit; a simulation must be reproducible. */
 static double exponential(double x)
 {
     static const double ln2 = 0.693147180559945309417;
@@ -16,7 +16,7 @@ static double exponential(double x)
         x *= 0.5;
         halvings++;
     }
-    /* The same quotients as x / i, to the last bit: halves are exact, and quicker than divisions. */
+    /* The same quotients as x / i, to the last bit: halves are exact, and faster than divisions. */
     double quotient[TERMS + 1], term = 1, sum = 1;
 #pragma GCC unroll 18
     for (int i = 1; i <= TERMS; i++) {
@@ -24,7 +24,7 @@ static double exponential(double x)
         quotient[i] = i % 2 ? x / i : quotient[i / 2] * 0.5;
         term *= quotient[i];
         if (term < 0x1p-54)
-            break; /* the sum, at least 1, would not change any more */
+            break; /* further terms do not change the sum, which is at least 1 */
         sum += term;
     }
     while (halvings--)
@@ -32,13 +32,13 @@ static double exponential(double x)
     return negative ? 1 / sum : sum;
 }
 
-/* Of the normal distribution, but for a constant factor. */
+/* The normal density, up to a constant factor. */
 static double density(double z)
 {
     return exponential(-0.5 * z * z);
 }
 
-/* Its quantiles, by adding it up. */
+/* Computes the quantiles of the normal distribution by integration. */
 void noise_create(struct pfs *model)
 {
     const double step = 1.0 / 4096, reach = 4;
@@ -57,7 +57,7 @@ void noise_create(struct pfs *model)
     model->quantile[PFS_QUANTILES] = reach;
 }
 
-/* The finaliser of splitmix64: every bit of the argument moves every bit of the result. */
+/* The finaliser of splitmix64: every bit of the argument affects every bit of the result. */
 static uint64_t mix(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15u;

@@ -1,10 +1,10 @@
-/* noise.h: random numbers that are functions of what they are for, not of when they are asked for. */
+/* noise.h: random numbers that are functions of their purpose, not of the order of requests. */
 #ifndef ENSIO_PFSMODEL_NOISE_H
 #define ENSIO_PFSMODEL_NOISE_H
 
 #include "state.h"
 
-/* What a number is drawn for: the same thing never gets the same number for two purposes. */
+/* The purpose of a number: two purposes never share a number. */
 enum noise_purpose {
     NOISE_TARGET = 1,
     NOISE_CALL,

@@ -11,7 +11,7 @@
 #include "streams.h"
 
 #define ALIGNMENT 64
-#define SPARE_PARTS 65536 /* for the work of calls that were given up */
+#define SPARE_PARTS 65536 /* for the work of cancelled calls */
 
 static int32_t at_least(int32_t least, int32_t value)
 {
@@ -26,13 +26,13 @@ static int32_t stripes_of(const struct pfs_settings *settings)
 
 static int64_t part_limit(const struct pfs_settings *settings, const struct pfs_limits *limits)
 {
-    /* A call is on all targets of its file, the link and in memory at most, and so is what the cache writes out. */
+    /* A call occupies at most all targets of its file, the link and the memory, and so does a drain. */
     int64_t of_task = 2 * (int64_t)stripes_of(settings) + 5;
     int64_t parts = of_task * at_least(1, limits->tasks) + at_least(1, limits->nodes) + SPARE_PARTS;
     return parts < INT32_MAX ? parts : INT32_MAX;
 }
 
-/* Gives each array its place. Returns the bytes of all. */
+/* Assigns each array its position. Returns the total size. */
 static size_t lay_out(struct pfs *model, const struct pfs_settings *settings, const struct pfs_limits *limits)
 {
     size_t end = sizeof *model;
@@ -101,8 +101,8 @@ void pfs_place(struct pfs *model, int32_t task, int32_t node)
 
 int32_t pfs_file(struct pfs *model, uint64_t key)
 {
-    /* The table of places is twice as long as there may be files: one that is free is found soon. 0: free; else the
-     * file's number and one. */
+    /* The hash table is twice as long as the number of files, so that a free place is found soon. 0: free; else the
+     * file's number plus one. */
     const uint64_t places = 2 * (uint64_t)model->limits.files;
     uint64_t place = noise_bits(model, NOISE_FIRST_TARGET, key, 1, 0) % places;
     for (;; place = (place + 1) % places) {
@@ -163,7 +163,7 @@ static void part_done(struct pfs *model, const struct part *part)
         break;
     }
     if (part->call != task_at(model, part->owner)->number)
-        return; /* the call was given up */
+        return; /* the call was cancelled */
     if (part->kind == PART_DELAY)
         call_end(model, part->owner);
     else

@@ -1,7 +1,7 @@
 #include "queue_heap.h"
 
-/* Of equal times the queue with the lower number comes first, so that a run can be repeated. Which of two entries is
- * first cannot be foreseen, so nothing is to branch on it here. */
+/* Among equal times, the queue with the lower number comes first, so that a run is reproducible. The order of two
+ * entries is unpredictable, so the comparison has no branch. */
 static inline int before(const struct queue_heap_entry *a, const struct queue_heap_entry *b)
 {
     return (a->time_ns < b->time_ns) | ((a->time_ns == b->time_ns) & (a->queue < b->queue));

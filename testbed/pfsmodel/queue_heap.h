@@ -1,18 +1,17 @@
-/* queue_heap.h: which queue is done with something next: a heap of the queues that have work. */
+/* queue_heap.h: a heap of the busy queues by the time of their next event. */
 #ifndef ENSIO_PFSMODEL_QUEUE_HEAP_H
 #define ENSIO_PFSMODEL_QUEUE_HEAP_H
 
 #include "state.h"
 
-/* An entry has four children, which lie in one line of the processor's cache: the first entry is therefore the last of
- * its line. */
+/* The four children of an entry lie in one cache line; the first entry is therefore the last of its line. */
 #define QUEUE_HEAP_CHILDREN 4
 #define QUEUE_HEAP_FIRST (QUEUE_HEAP_CHILDREN - 1)
 
 void queue_heap_set(struct pfs *model, int32_t queue, int64_t time_ns);
 void queue_heap_remove(struct pfs *model, int32_t queue);
 
-/* The queue that is done with something next, where there is one. */
+/* The queue with the next event; there must be one. */
 static inline struct queue_heap_entry queue_heap_next(const struct pfs *model)
 {
     return *queue_heap_at(model, QUEUE_HEAP_FIRST);

@@ -3,9 +3,9 @@
 #include "streams.h"
 
 #define PAGE_BYTES 4096.0
-#define RECOGNISED 3 /* the appearance of a stride on which it is recognised */
+#define RECOGNISED 3 /* a stride is recognised at this occurrence */
 
-/* Reads that follow on each other are fetched in windows that double. */
+/* Consecutive reads are fetched in windows that double in size. */
 static struct read_plan sequential(const struct pfs *model, struct stream *stream, const struct pfs_call *call)
 {
     const int64_t end = call->offset + call->bytes;
@@ -24,8 +24,8 @@ static struct read_plan sequential(const struct pfs *model, struct stream *strea
     return (struct read_plan){.offset = from, .bytes = bytes};
 }
 
-/* A stride is recognised on its third appearance; each later read that matches it opens a window that is larger than
- * the last. Where the node's memory is full of written pages the fault fetches the window page by page. */
+/* A stride is recognised at its third occurrence; each later matching read opens a larger window. If written pages fill
+ * the node's memory, the fault fetches the window page by page. */
 static double single_pages(const struct pfs *model, const struct task *task, const struct stream *stream)
 {
     const struct pfs_settings *settings = &model->settings;

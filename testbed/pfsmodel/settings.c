@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* newlocale: a decimal point is a point, whatever the program's locale says */
+#define _GNU_SOURCE /* newlocale: the decimal point is a point in every locale */
 #include "settings.h"
 
 #include <locale.h>
@@ -51,7 +51,7 @@ __attribute__((format(printf, 4, 5))) static int wrong(char *why, size_t why_byt
     return -1;
 }
 
-/* Of one number and nothing else; the line ends with it. */
+/* Parses a line that consists of one number. */
 static int number(const char *text, double *value)
 {
     static const char *const blanks = " \t\r";
@@ -74,7 +74,7 @@ static int read_line(struct pfs_settings *settings, char *text, int line, char *
         *rest++ = '\0';
     const struct key *key = find_key(name);
     if (!key)
-        return wrong(why, why_bytes, line, "%s is no parameter of the model; docs/reference/pfsmodel.md lists them",
+        return wrong(why, why_bytes, line, "%s is not a parameter of the model; docs/reference/pfsmodel.md lists them",
                      name);
     double value;
     if (!number(rest, &value))

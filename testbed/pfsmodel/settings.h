@@ -1,14 +1,14 @@
-/* settings.h: what a model of a parallel file system is made of: physical parameters, and faults with a strength.
+/* settings.h: the settings of a model: physical parameters, and faults with a strength.
  *
- * The one list of parameters is PFS_PARAMETERS, the one of faults PFS_FAULTS: fields, keys, defaults and limits come
- * from them. The defaults are those of a healthy system of no machine in particular. */
+ * PFS_PARAMETERS is the only list of parameters, PFS_FAULTS the only one of faults; fields, keys, defaults and limits
+ * come from them. The defaults describe a healthy generic system. */
 #ifndef ENSIO_PFSMODEL_SETTINGS_H
 #define ENSIO_PFSMODEL_SETTINGS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* key, default, smallest, largest. docs/reference/pfsmodel.md says what each means. */
+/* key, default, minimum, maximum; docs/reference/pfsmodel.md explains them. */
 #define PFS_PARAMETERS(X) \
     /* nodes */ \
     X(tasks_per_node, 4, 1, 4096) \
@@ -37,12 +37,12 @@
     X(request_noise, 0.1, 0, 3) \
     X(call_noise, 0.1, 0, 3) \
     X(mds_noise, 0.2, 0, 3) \
-    /* of drivers: messages between tasks, and calls that never reach the file system */ \
+    /* drivers: messages between tasks, and calls that never reach the file system */ \
     X(mpi_latency_us, 2, 0, 1e9) \
     X(mpi_MB_per_s, 3000, 1e-3, 1e9) \
     X(mpi_collective_scale, 1, 1e-3, 1e9) \
     X(client_call_us, 1, 0, 1e9) \
-    /* what the faults do at strength 1 */ \
+    /* effects of the faults at strength 1 */ \
     X(one_at_a_time_share, 0.35, 0, 1) \
     X(two_at_a_time_share, 0.35, 0, 1) \
     X(gather_us, 200, 0, 1e9) \
@@ -108,12 +108,12 @@ struct pfs_settings {
     struct pfs_faults fault; /* 0: off; 1: as strong as the parameters say */
 };
 
-/* Takes the defaults, then a text of lines "KEY VALUE" or "fault.ID STRENGTH"; empty lines and those that begin with
- * '#' are passed over. Returns 0, or -1 with one sentence in `why`, which names the line. */
+/* Sets the defaults, then parses lines "KEY VALUE" or "fault.ID STRENGTH"; empty lines and those that begin with '#'
+ * are skipped. Returns 0, or -1 with one sentence in `why`, which names the line. */
 int pfs_settings_read(struct pfs_settings *settings, const char *text, char *why, size_t why_bytes);
 
-/* How many ns `tasks` tasks take for a collective step of MPI in which each sends `bytes`: a message for each level of
- * a tree over the tasks, and the bytes. For drivers that play MPI. */
+/* The duration in ns of a collective step of MPI in which each of `tasks` tasks sends `bytes`: a message for each level
+ * of a tree of tasks, plus the bytes. For drivers that simulate MPI. */
 int64_t pfs_collective_ns(const struct pfs_settings *settings, int64_t tasks, int64_t bytes);
 
 #endif

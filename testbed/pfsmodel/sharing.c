@@ -3,9 +3,9 @@
 #include "queue_heap.h"
 #include "capacity.h"
 
-/* ---- the heap of a queue: a pairing heap, as it needs no memory beside its parts ---- */
+/* ---- the heap of a queue: a pairing heap, which needs no memory besides its parts ---- */
 
-/* Of two heaps, neither of them empty. Which of them is done first cannot be foreseen: no branch. */
+/* Merges two non-empty heaps. Which part is first is unpredictable, so there is no branch. */
 static inline int32_t meld(struct heap_node *nodes, int32_t a, int32_t b)
 {
     int b_first = nodes[b].finish < nodes[a].finish;
@@ -16,7 +16,7 @@ static inline int32_t meld(struct heap_node *nodes, int32_t a, int32_t b)
     return first;
 }
 
-/* The heap without its root: the children in pairs, then the pairs from the last to the first. */
+/* Removes the root: merges its children in pairs, then the pairs from the last to the first. */
 static int32_t without_root(const struct pfs *model, int32_t root)
 {
     struct heap_node *nodes = heap_at(model, 0);
@@ -43,7 +43,7 @@ static int32_t without_root(const struct pfs *model, int32_t root)
     return heap;
 }
 
-/* 0: there is none. That takes thousands of calls that were given up in the middle and whose work still goes on. */
+/* 0: none is left. That takes thousands of cancelled calls whose work still continues. */
 static int32_t new_part(struct pfs *model)
 {
     int32_t part = model->free_part;
@@ -61,7 +61,7 @@ static void free_part(struct pfs *model, int32_t index)
     model->free_part = index;
 }
 
-/* Takes what is done first out of its queue, and what was given up of that which follows. */
+/* Removes the first part of its queue, and cancelled parts that follow. */
 static void take_first(struct pfs *model, struct queue *queue)
 {
     do {
@@ -105,7 +105,7 @@ static void schedule(struct pfs *model, int32_t id)
         return;
     }
     double left_ns = (finish - queue->virtual_ns) * queue->weight;
-    if (queue->rate != 1) /* a division is what is dear here */
+    if (queue->rate != 1) /* divisions are expensive */
         left_ns /= queue->rate;
     int64_t wait_ns = whole(left_ns);
     if ((double)wait_ns < left_ns)
@@ -114,7 +114,7 @@ static void schedule(struct pfs *model, int32_t id)
     queue_heap_set(model, id, capacity_time_ns(model, id, queue->updated_ns, time_ns));
 }
 
-/* What happens at one time often changes a queue several times: it is put into the heap once, when all is done. */
+/* Simultaneous events often change a queue several times: the heap is updated once, after all of them. */
 static void has_changed(struct pfs *model, struct queue *queue, int32_t id)
 {
     if (queue->changed)
@@ -166,7 +166,7 @@ int sharing_at(struct pfs *model, int64_t time_ns, enum part_kind kind, int32_t 
     return 1;
 }
 
-/* All parts are looked at: this is rare, and nothing has to be kept for it. */
+/* Visits all parts: this is rare, and needs no additional state. */
 void sharing_give_up(struct pfs *model, int32_t owner, uint32_t call)
 {
     for (int32_t i = 1; i < model->part_count; i++) {
@@ -195,7 +195,7 @@ int sharing_step(struct pfs *model, struct part *done)
     has_changed(model, queue, next.queue);
     if (next.queue != timer_queue(model)) {
         bring(queue, next.time_ns);
-        /* Less than half a nanosecond of work left is none: times are whole nanoseconds. */
+        /* Less than half a nanosecond of remaining work counts as none, because times are whole nanoseconds. */
         if ((heap_at(model, queue->first)->finish - queue->virtual_ns) * queue->weight > 0.5 * queue->rate) {
             capacity_set(model, next.queue);
             return 0;

@@ -1,6 +1,5 @@
-/* state.h: what the model holds. One block: a head, then arrays whose places the head gives as distances from its own
- * beginning, so that processes that map it at different addresses can share it. Only the model's own files read this.
- */
+/* state.h: the state of the model: one block with a head and arrays, whose positions the head holds as distances from
+ * its beginning, so that processes can share it at different addresses. Only the model's files include this. */
 #ifndef ENSIO_PFSMODEL_STATE_H
 #define ENSIO_PFSMODEL_STATE_H
 
@@ -8,44 +7,43 @@
 #include "settings.h"
 
 #define NOBODY (-1)
-#define PFS_STREAMS 4 /* files whose reading a task's read-ahead follows at a time */
+#define PFS_STREAMS 4 /* files that a task's read-ahead follows at a time */
 #define PFS_QUANTILES 4096
 
-/* What happens when a part of some work is done. */
+/* The effect of a completed part. */
 enum part_kind {
-    PART_CALL,     /* of the call that its task makes */
-    PART_DRAIN,    /* of what the cache writes behind its task's back */
-    PART_DELAY,    /* the call could not be complete before */
-    PART_METADATA, /* a thread of the metadata server is done with its task's request */
-    PART_GATHER,   /* the node looks at which calls have come: the owner is a node */
-    PART_NOBODY    /* given up: it is only still in the heap */
+    PART_CALL,     /* belongs to the task's call */
+    PART_DRAIN,    /* belongs to a background write of the cache */
+    PART_DELAY,    /* the earliest completion of the call */
+    PART_METADATA, /* a thread of the metadata server has served the request */
+    PART_GATHER,   /* the node inspects the calls that have come; the owner is a node */
+    PART_NOBODY    /* cancelled, but still in the heap */
 };
 
-/* A piece of work in a queue. 0 is no part. */
+/* A piece of work in a queue. 0 is not a part. */
 struct part {
     int32_t owner;
-    uint32_t call; /* which call of the owner */
+    uint32_t call; /* index of the owner's call */
     uint32_t kind : 3;
     uint32_t queue : 29;
     float weight;
 };
 
-/* The part's place in its queue's pairing heap: all that finding the next one looks at, so that four of them lie in one
- * line of the processor's cache. */
+/* The part's node in the pairing heap of its queue. A search reads only this, so four of them fill a cache line. */
 struct heap_node {
-    double finish; /* the queue's virtual time at which the part is done; of timers the time itself */
+    double finish; /* the queue's virtual time of completion; for timers the time itself */
     int32_t child;
     int32_t sibling;
 };
 
-/* A resource that all work in it shares in proportion to weights. */
+/* A resource that its work shares in proportion to weights. */
 struct queue {
-    double virtual_ns; /* work done for each unit of weight since the queue was last empty */
-    double weight;     /* of all its parts */
+    double virtual_ns; /* work per unit of weight since the queue was last empty */
+    double weight;     /* sum over its parts */
     double rate;       /* ns of work done in one ns */
     int64_t updated_ns;
-    int32_t first;   /* the part that is done first */
-    int32_t changed; /* its time in the heap is to be found anew: the next such queue and two; 0: it is right */
+    int32_t first;   /* the part that completes first */
+    int32_t changed; /* its time in the heap is outdated: the next such queue plus two; 0: it is valid */
 };
 
 struct queue_heap_entry {
@@ -57,26 +55,26 @@ enum task_state {
     TASK_IDLE,
     TASK_WAITING, /* for its node's turn */
     TASK_RUNNING,
-    TASK_FLUSHING, /* what it wrote has to leave the cache first */
+    TASK_FLUSHING, /* its written bytes must leave the cache first */
     TASK_QUEUED,   /* at the metadata server */
     TASK_DONE
 };
 
-/* What is known of a task's use of one file. */
+/* State of a task's use of one file. */
 struct stream {
-    int32_t file;  /* NOBODY: not in use */
-    uint32_t used; /* the task's call that used it last */
+    int32_t file;  /* NOBODY: unused */
+    uint32_t used; /* index of the task's call that used it last */
     int64_t begin;
     int64_t end;
     int64_t stride;
-    int64_t ahead; /* what lies before it is in memory, from `end` on */
+    int64_t ahead; /* the data from `end` up to here are in memory */
     int64_t window;
-    int32_t matches; /* successive reads at the same distance */
-    int32_t opened;  /* how often the task has the file open */
-    int64_t written; /* where its last write ended */
+    int32_t matches; /* consecutive reads with the same stride */
+    int32_t opened;  /* number of opens by this task */
+    int64_t written; /* end of its last write */
 };
 
-/* Bytes in the cache that nobody has begun to write out. */
+/* Bytes in the cache that are not yet being written back. */
 struct extent {
     int32_t file;
     int64_t offset;
@@ -88,34 +86,34 @@ struct task {
     int64_t began_ns;
     int64_t done_ns;
     int64_t earliest_ns;
-    int64_t rest_offset; /* what the cache did not take */
+    int64_t rest_offset; /* what the cache did not absorb */
     int64_t rest_bytes;
     int64_t dirty_bytes;
     int64_t draining_bytes;
     struct extent pending;
-    double first_extra_ns; /* work for stripes that are not written whole, where the call's bytes begin and end */
+    double first_extra_ns; /* work for partial stripes at the beginning and the end of the call's bytes */
     double last_extra_ns;
-    float stretch; /* how many times as long its calls take */
+    float stretch; /* factor of the durations of its calls */
     int32_t node;
-    uint32_t number; /* of the call */
+    uint32_t number; /* index of the call */
     uint32_t drains;
     int32_t parts;
     int32_t drain_parts;
     int32_t state;
-    int32_t served; /* counts among its node's active ones */
-    int32_t next;   /* in the queue that it waits in, or of those that are done */
+    int32_t served; /* counts among its node's active calls */
+    int32_t next;   /* next in the queue that it waits in, or in the list of complete calls */
     int32_t previous;
     struct stream streams[PFS_STREAMS];
 };
 
 struct node {
-    double written_pages_bytes; /* pages that hold what was written; reads take their place */
+    double written_pages_bytes; /* pages that hold written data; reads replace them */
     int32_t first_waiting;
     int32_t last_waiting;
     int32_t waiting;
     int32_t active;
     int32_t burst_calls;
-    int32_t rest_comes; /* after those that go first */
+    int32_t rest_comes; /* those that are served after the first ones */
     int32_t gathering;
     uint32_t bursts;
 };
@@ -123,9 +121,9 @@ struct node {
 struct file {
     uint64_t key;
     int32_t first_target;
-    int32_t node;   /* that came first */
-    int32_t shared; /* more than one node has it */
-    int32_t opened; /* by how many tasks */
+    int32_t node;   /* the first node */
+    int32_t shared; /* used by more than one node */
+    int32_t opened; /* number of tasks that have it open */
 };
 
 struct pfs {
@@ -153,8 +151,8 @@ struct pfs {
     int64_t stripe_bytes;
     int32_t queue_count;
     int32_t queue_heap_count;
-    int32_t first_changed; /* of the queues whose times in the heap are to be found anew, and one; 0: none */
-    int32_t part_count;    /* that were ever in use */
+    int32_t first_changed; /* list of queues whose times in the heap are outdated, plus one; 0: empty */
+    int32_t part_count;    /* parts that have been used */
     int32_t part_limit;
     int32_t free_part;
     int32_t file_count;
@@ -186,8 +184,8 @@ PFS_ARRAY(struct part, part_at, parts_at)
 PFS_ARRAY(struct heap_node, heap_at, heap_at)
 PFS_ARRAY(double, target_bytes_at, target_bytes_at)
 
-/* Times and lengths in whole numbers. What is beyond all reason (36 years, an exbibyte) is cut off, or sums of it would
- * be undefined. */
+/* Times and lengths are whole numbers. Unreasonable values (36 years, an exbibyte) are clamped, because sums of them
+ * would overflow. */
 #define PFS_MOST (INT64_C(1) << 60)
 
 static inline int64_t whole(double number)

@@ -3,7 +3,7 @@
 #include "noise.h"
 #include "sharing.h"
 
-/* Division of numbers that nearly always have few digits: that of 64 bits takes several times as long. */
+/* Division of numbers that usually have few digits: a 64-bit division takes several times as long. */
 static inline int64_t divided(int64_t number, int64_t by)
 {
     if (((uint64_t)number | (uint64_t)by) >> 32 == 0)

@@ -1,4 +1,4 @@
-/* targets.h: the object targets, over which the stripes of a file go round. */
+/* targets.h: the object targets that store the stripes of files. */
 #ifndef ENSIO_PFSMODEL_TARGETS_H
 #define ENSIO_PFSMODEL_TARGETS_H
 
@@ -11,17 +11,17 @@ struct transfer {
     int32_t file;
     int64_t offset;
     int64_t bytes;
-    uint32_t number; /* of the call or the drain: its noise, and whose the parts are */
+    uint32_t number; /* index of the call or the drain: determines its noise and the owner of its parts */
     float weight;
-    double factor;         /* times as much work as its bytes are */
-    double first_extra_ns; /* more work where it begins and ends */
+    double factor;         /* ratio of its work to that of its bytes */
+    double first_extra_ns; /* additional work at its beginning and end */
     double last_extra_ns;
 };
 
-/* Puts the transfer's bytes to the link of its node and to the targets they lie on. Returns how many parts it has. */
+/* Distributes the transfer's bytes to the link of its node and to their targets. Returns the number of parts. */
 int32_t targets_add(struct pfs *model, const struct transfer *transfer);
 
-/* A commit: work on one target of the file that does not hang on bytes. */
+/* A commit: work on one target of the file that does not depend on bytes. */
 int32_t targets_commit(struct pfs *model, int32_t task, double work_ms);
 
 #endif

@@ -1,4 +1,4 @@
-/* calls.h: the calls that a plan can name, as layer.call; each layer has a file of its own, calls_<layer>.c. */
+/* calls.h: the calls that a plan can name, as layer.call. calls_<layer>.c holds the calls of a layer. */
 #ifndef ENSIO_REPLAY_CALLS_H
 #define ENSIO_REPLAY_CALLS_H
 
@@ -10,7 +10,7 @@
 
 #define PROBLEM_BYTES 1024
 
-/* A file of the plan, as far as this task has it open. */
+/* A file of the plan, as this task has it open. */
 struct open_file {
     const char *path;
     int descriptor;           /* posix; -1: closed */
@@ -20,49 +20,48 @@ struct open_file {
     struct hdf5_file *hdf5;
 };
 
-/* One call to make, and what came of it. */
+/* A call to make, and its result. */
 struct call_target {
     const struct plan *plan;
     const struct plan_operation *operation;
     struct open_file *file; /* NULL: the call has none */
     unsigned char *data;
-    int64_t moved; /* bytes of a file, added up over all calls that it took */
-    /* calls that it took: more than one where the system moved less than it was asked to */
+    int64_t moved; /* bytes of a file, summed over all system calls */
+    /* number of calls made: more than one if the system moved less than requested */
     int64_t made;
-    char problem[PROBLEM_BYTES]; /* what is wrong, where errno does not say it */
+    char problem[PROBLEM_BYTES]; /* what is wrong, if errno does not express it */
 };
 
-/* What a call does with data. */
+/* Data of a call. */
 struct call_data {
-    int moves_file_bytes; /* the operation's `bytes` are bytes of a file, all of which must be moved */
+    int moves_file_bytes; /* the operation's `bytes` are bytes of a file, and all of them must be moved */
     /* Bytes of memory that it needs. */
     int64_t (*room)(const struct plan *, const struct plan_operation *);
-    /* Before the step: puts there what goes out, and nothing where something will come in. */
+    /* Before the step: fills in data to write, and clears memory for data to read. */
     void (*fill)(const struct call_target *);
-    /* After the step: whether there is what should have come in, else says in target->problem what is not. */
+    /* After the step: whether the data read are right; otherwise describes the error in target->problem. */
     int (*is_right)(struct call_target *);
 };
 
-/* What a call is made on: nothing, a file that has only to be named, or one that this task has open in this layer. */
+/* What a call operates on: nothing, the name of a file, or a file that this task has open in this layer. */
 enum call_object { NOTHING, NAMED_FILE, OPEN_FILE };
 
 struct call {
     const char *name;
-    const struct call_data *data; /* NULL: it has none */
+    const struct call_data *data; /* NULL: no data */
     /* Makes `count` calls, which is 1 unless `together`. Returns 0, or -1 with errno or a problem. */
     int (*make)(struct call_target *targets, long count);
-    int together; /* calls that follow each other are begun together and waited for together */
+    int together; /* consecutive calls are started together and waited for together */
     enum call_object on;
-    int is_idle; /* it stands for no call */
+    int is_idle; /* not a call */
 };
 
 struct layer {
     const char *name;
-    const struct call *calls; /* the last has no name; NULL: none can be made, see `missing` */
-    const char *missing;      /* why this program has not got the layer */
+    const struct call *calls; /* the last one has no name; NULL: none can be made, see `missing` */
+    const char *missing;      /* why this program lacks the layer */
     int (*is_open)(const struct open_file *);
-    /* Before the first step, where a plan uses the layer: collective over MPI_COMM_WORLD. NULL: nothing is to be known.
-     */
+    /* Before the first step, if a plan uses the layer: collective over MPI_COMM_WORLD. NULL: not needed. */
     void (*look_ahead)(const struct plan *, struct open_file *files);
 };
 
@@ -73,10 +72,10 @@ extern const struct layer hdf5_layer;
 extern const struct layer mpi_layer;
 extern const struct layer task_layer;
 
-/* Finds the layer and the call of a name like "posix.write"; either is NULL where there is none. */
+/* Finds the layer and the call of a name like "posix.write"; either is NULL if it does not exist. */
 void call_named(const char *name, const struct layer **layer, const struct call **call);
 
-/* Whether the plan names operation i's call `layer.call`'s layer. */
+/* Whether operation i of the plan is a call of this layer. */
 int is_of_layer(const struct plan *plan, const struct plan_operation *operation, const struct layer *layer);
 
 #endif

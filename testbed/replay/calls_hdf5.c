@@ -23,7 +23,7 @@ const struct layer hdf5_layer = {
 #include <string.h>
 
 #define DATASET "data"
-#define ATTRIBUTE_BYTES 8 /* of an attribute whose size the plan leaves open */
+#define ATTRIBUTE_BYTES 8 /* of an attribute whose size the plan does not give */
 #define ATTRIBUTE_NAME_BYTES 32
 
 struct hdf5_file {
@@ -32,7 +32,7 @@ struct hdf5_file {
     long attributes; /* written so far */
 };
 
-/* The sentence of the innermost function of HDF5 that failed. */
+/* Keeps the message of the innermost HDF5 function that failed. */
 static herr_t keep_reason(unsigned depth, const H5E_error2_t *error, void *problem)
 {
     if (depth == 0)
@@ -40,7 +40,7 @@ static herr_t keep_reason(unsigned depth, const H5E_error2_t *error, void *probl
     return 0;
 }
 
-/* 0 if what HDF5 returned is no failure, else -1 and the reason. */
+/* 0 if HDF5 returned success, else -1 and the reason. */
 static int done(struct call_target *target, int64_t returned)
 {
     if (returned >= 0)
@@ -130,7 +130,7 @@ static int select_pieces(hid_t space, const struct plan_operation *operation)
     return 0;
 }
 
-/* Reads or writes, on independent or collective terms. */
+/* Reads or writes, independently or collectively. */
 static int transfer(struct call_target *target, int writes, H5FD_mpio_xfer_t terms)
 {
     hid_t dataset = target->file->hdf5->dataset;
@@ -196,7 +196,7 @@ static void fill_attribute(const struct call_target *target)
                       room_of_attribute(target->plan, target->operation), target->data);
 }
 
-/* All tasks write the same attribute, as HDF5 wants it of metadata. */
+/* All tasks write the same attribute, as HDF5 requires for metadata. */
 static int make_metadata(struct call_target *target, long count)
 {
     struct hdf5_file *file = target->file->hdf5;
@@ -223,7 +223,7 @@ static int is_open(const struct open_file *file)
 static void look_ahead(const struct plan *plan, struct open_file *files)
 {
     hdf5_check_hints(plan);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* a failure is told in one sentence, by us */
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* failures are reported in one sentence by this program */
     for (long i = 0; i < plan->operation_count; i++) {
         const struct plan_operation *operation = &plan->operations[i];
         if (operation->file < 0 || files[operation->file].hdf5 || !is_of_layer(plan, operation, &hdf5_layer))

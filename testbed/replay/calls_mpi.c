@@ -1,5 +1,5 @@
-/* The calls in which tasks wait for each other, or send each other something. The content of a message is that of a
- * file which is the sending task's own: number -1 - rank, from its start on. */
+/* The calls in which tasks wait for each other or exchange messages. The data of a message are those of a virtual file
+ * of the sending task: number -1 - rank, from its start. */
 #define _GNU_SOURCE
 #include "calls.h"
 #include "data_pattern.h"
@@ -41,7 +41,7 @@ static int make_barrier(struct call_target *target, long count)
     return mpi_succeeded(target, MPI_Barrier(MPI_COMM_WORLD)) ? 0 : -1;
 }
 
-/* What goes out, and behind it what comes from all tasks. */
+/* The data sent, followed by those received from all tasks. */
 static int64_t room_of_allgather(const struct plan *plan, const struct plan_operation *operation)
 {
     return operation->bytes * (plan->tasks + 1);
@@ -73,7 +73,7 @@ static int make_allgather(struct call_target *target, long count)
                : -1;
 }
 
-/* What goes out, and behind it the result: each byte the larger of rank % 251 of all tasks. */
+/* The data sent, followed by the result: each byte is the maximum of rank % 251 over all tasks. */
 static int64_t room_of_allreduce(const struct plan *plan, const struct plan_operation *operation)
 {
     (void)plan;
@@ -133,7 +133,7 @@ static int is_exchange_right(struct call_target *target)
     return bytes <= 0 || is_from(target, target->operation->offset, bytes, target->data);
 }
 
-/* Receives first, so that what comes finds its place. */
+/* Posts receives first, so that messages are not unexpected. */
 static int make_exchange(struct call_target *targets, long count)
 {
     MPI_Request *requests = calloc((size_t)count, sizeof *requests);

@@ -1,8 +1,8 @@
 /* The calls of MPI-IO. Files are opened by all tasks together.
  *
- * What lies in several pieces of a file is moved by one call on a view of the file. A view is set by all tasks
- * together, so a collective call of a file that has such pieces in any task sets one in all. An independent call cannot
- * do so: the task opens such a file for itself too, and sets the views there. */
+ * Several pieces of a file are moved by one call on a view of the file. Setting a view is collective, so a collective
+ * call on a file with such pieces in any task sets a view in all tasks. An independent call cannot do so; the task
+ * opens such a file separately as well, and sets the views there. */
 #define _GNU_SOURCE
 #include "calls.h"
 #include "fail.h"
@@ -24,11 +24,11 @@ struct mpiio_file {
     int has_views;       /* some task makes collective calls of several pieces */
     int has_independent; /* some task makes independent calls at offsets of the whole file */
     MPI_File all;        /* opened by all tasks */
-    MPI_File own;        /* opened by this task alone, if it wants that */
-    MPI_Offset position; /* of this task in `all`, which setting a view loses */
+    MPI_File own;        /* opened by this task alone, if it needs that */
+    MPI_Offset position; /* position of this task in `all`, which setting a view resets */
 };
 
-/* Counts of MPI 3 are of type int: what is longer goes in larger units. */
+/* Counts of MPI 3 are of type int, so longer data use larger units. */
 static MPI_Datatype unit_of(int64_t bytes, int *count)
 {
     int64_t unit = 1;
@@ -45,7 +45,7 @@ static MPI_Datatype unit_of(int64_t bytes, int *count)
     return type;
 }
 
-/* The pieces of an operation as a type of file, from its offset on. */
+/* The pieces of an operation as a file type, relative to its offset. */
 static MPI_Datatype pieces_of(const struct plan_operation *operation)
 {
     MPI_Datatype row, type;
@@ -213,7 +213,7 @@ static int is_open(const struct open_file *file)
     return file->mpiio && file->mpiio->is_open;
 }
 
-/* What all tasks must know of each other's calls on a file, by bits. */
+/* Bits that all tasks must know of each other's calls on a file. */
 #define VIEWS 1
 #define INDEPENDENT 2
 

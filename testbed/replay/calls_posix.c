@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Adds the result of one data call up. Returns whether there is more to do. */
+/* Adds the result of a data call. Returns whether more is to be done. */
 static int goes_on(struct call_target *target, ssize_t moved)
 {
     target->made++;
@@ -19,7 +19,7 @@ static int goes_on(struct call_target *target, ssize_t moved)
 }
 
 /* Defines a data call, which is repeated until all bytes are moved, the file ends, or it fails. In `call`, `data` and
- * `left` are what is still to do, and `at` is where. */
+ * `left` are the remaining data, and `at` is their offset. */
 #define UNTIL_DONE(name, call) \
     static int name(struct call_target *target, long count) \
     { \

@@ -1,7 +1,6 @@
-/* The calls on streams. A stream is opened for reading and writing without making the file empty: fopen can do that
- * only with a file that is there ("r+"), or make the file and empty it ("w+"). So a file that one task alone opens is
- * made by its first fopen, as programs do; one that several tasks open is made before the first step, as by touch(1).
- */
+/* The calls on streams. A stream is opened for reading and writing without truncation: fopen can do that only with an
+ * existing file ("r+"), or create and truncate the file ("w+"). A file that only one task opens is therefore created by
+ * its first fopen, as programs do; a file that several tasks open is created before the first step, as by touch(1). */
 #define _GNU_SOURCE
 #include "calls.h"
 #include "fail.h"
@@ -19,7 +18,7 @@ static int make_fopen(struct call_target *target, long count)
     struct open_file *file = target->file;
     target->made += count;
     file->stream = fopen(file->path, file->stream_is_own ? "w+" : "r+");
-    file->stream_is_own = 0; /* from now on there is something to keep */
+    file->stream_is_own = 0; /* from now on there are data to keep */
     return file->stream ? 0 : -1;
 }
 

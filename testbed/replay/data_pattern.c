@@ -4,7 +4,7 @@
 
 #define WORD_BYTES ((int64_t)sizeof(uint64_t))
 
-/* Word `index` of a file: SplitMix64, which has no two equal words in a file. */
+/* Word `index` of a file: SplitMix64, which gives no two equal words in a file. */
 static uint64_t word(uint64_t seed, int64_t file, int64_t index)
 {
     uint64_t mixed = seed + ((uint64_t)file << 48) + (uint64_t)(index + 1) * 0x9e3779b97f4a7c15ULL;
@@ -13,7 +13,7 @@ static uint64_t word(uint64_t seed, int64_t file, int64_t index)
     return mixed ^ (mixed >> 31);
 }
 
-/* The bytes of the word at `offset` that belong to a region with `left` bytes to go: all eight but at its ends. */
+/* The bytes of the word at `offset` in a region with `left` bytes to go: all eight except at its ends. */
 static size_t piece(uint64_t seed, int64_t file, int64_t offset, int64_t left, unsigned char bytes[WORD_BYTES])
 {
     int64_t within = offset % WORD_BYTES;

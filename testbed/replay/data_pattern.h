@@ -1,17 +1,16 @@
-/* data_pattern.h: what stands in the files of a replay.
+/* data_pattern.h: the contents of a replay's files.
  *
  * Every byte follows from the replay's seed, the file and the offset, so that any task can check what any task wrote,
- * and what an earlier replay left behind is never taken for the data of this one.
- */
+ * and data of an earlier replay are recognised as wrong. */
 #ifndef ENSIO_REPLAY_DATA_PATTERN_H
 #define ENSIO_REPLAY_DATA_PATTERN_H
 
 #include <stdint.h>
 
-/* Writes the content of `bytes` bytes of a file, from `offset` on, to `data`. */
+/* Fills `data` with the contents of a file: `bytes` bytes from `offset`. */
 void data_pattern_fill(uint64_t seed, int64_t file, int64_t offset, int64_t bytes, unsigned char *data);
 
-/* Returns how many bytes of `data`, from its start, are as data_pattern_fill makes them. */
+/* The number of bytes at the start of `data` that match data_pattern_fill. */
 int64_t data_pattern_matches(uint64_t seed, int64_t file, int64_t offset, int64_t bytes, const unsigned char *data);
 
 #endif

@@ -16,7 +16,7 @@ static int64_t pieces_of(const struct plan_operation *operation)
     return plan_is_contiguous(operation) ? 1 : operation->pieces * operation->planes;
 }
 
-/* Where in the file a piece begins, counted through all planes. */
+/* The offset of a piece, counted through all planes. */
 static int64_t begin_of(const struct plan_operation *operation, int64_t piece)
 {
     if (plan_is_contiguous(operation))
@@ -35,7 +35,7 @@ static void fill_written(const struct call_target *target)
                           target->data + i * length);
 }
 
-/* What an earlier step left there would pass for data that was read. */
+/* Data that an earlier step left there would pass for data that was read. */
 static void fill_read(const struct call_target *target)
 {
     memset(target->data, 0, (size_t)target->operation->bytes);
@@ -52,7 +52,7 @@ static int is_right(struct call_target *target)
             data_pattern_matches(target->plan->seed, operation->file, begin, length, target->data + i * length);
         if (good < length) {
             snprintf(target->problem, sizeof target->problem,
-                     "gave something else, from offset %" PRId64 " on, than was written there", begin + good);
+                     "returned other data than were written, from offset %" PRId64 " on", begin + good);
             return 0;
         }
     }

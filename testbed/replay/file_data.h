@@ -1,5 +1,5 @@
-/* file_data.h: the data of calls that read and write files: what goes out is the content of the file there
- * (data_pattern.h), and so must be what comes in. */
+/* file_data.h: the data of calls that read and write files: both must equal the contents of the file
+ * (data_pattern.h). */
 #ifndef ENSIO_REPLAY_FILE_DATA_H
 #define ENSIO_REPLAY_FILE_DATA_H
 

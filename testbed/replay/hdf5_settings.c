@@ -1,5 +1,5 @@
-/* Keys and values of the hints are those of HDF5's own functions, as far as they have an effect on the calls that reach
- * the file system. */
+/* Keys and values of the hints are those of HDF5's functions, as far as they affect the calls that reach the file
+ * system. */
 #ifdef ENSIO_PARALLEL_HDF5
 #define _GNU_SOURCE
 #include "hdf5_settings.h"
@@ -15,7 +15,7 @@ static const char *const numbers[] = {"alignment",         "alignment_threshold"
                                       "sieve_buffer_size", "collective_metadata", "defer_metadata",
                                       "chunk_bytes"};
 
-/* Returns the value of a key (without "hdf5."), NULL if the plan has none. */
+/* The value of a key (without "hdf5."), or NULL if the plan lacks it. */
 static const char *value_of(const struct plan *plan, const char *key)
 {
     for (long i = 0; i < plan->hint_count; i++)
@@ -107,5 +107,5 @@ hid_t hdf5_dataset_properties(const struct plan *plan)
     return properties;
 }
 #else
-typedef int no_parallel_hdf5; /* a file of C must not be empty */
+typedef int no_parallel_hdf5; /* ISO C forbids an empty translation unit */
 #endif

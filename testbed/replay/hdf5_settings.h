@@ -6,13 +6,13 @@
 
 #include <hdf5.h>
 
-/* Ends the program if the plan has a hint for HDF5 that is not known, or has no sense. */
+/* Ends the program if the plan has an unknown or invalid hint for HDF5. */
 void hdf5_check_hints(const struct plan *plan);
 
-/* How a file is opened by all tasks. H5Pclose ends it. */
+/* Properties for opening a file by all tasks. The caller closes them by H5Pclose. */
 hid_t hdf5_file_properties(const struct plan *plan);
 
-/* How a dataset is made. H5Pclose ends it. */
+/* Properties for creating a dataset. The caller closes them by H5Pclose. */
 hid_t hdf5_dataset_properties(const struct plan *plan);
 
 #endif

@@ -10,7 +10,7 @@
 
 int is_for_hdf5(const struct plan_hint *hint);
 
-/* Returns the hints for MPI-IO, which PMPI_Info_free ends; MPI_INFO_NULL if the plan has none. */
+/* The hints for MPI-IO, which the caller frees by PMPI_Info_free; MPI_INFO_NULL if the plan has none. */
 MPI_Info hints_for_mpiio(const struct plan *plan);
 
 #endif

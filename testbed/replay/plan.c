@@ -21,7 +21,7 @@ static const char *plan_path;
 
 static __attribute__((noreturn)) void refuse(void)
 {
-    fail(EXIT_USAGE, "%s is not a plan of this version of ensio: make it anew with ensio replay", plan_path);
+    fail(EXIT_USAGE, "%s is not a plan of this version of ensio: make it again with ensio replay", plan_path);
 }
 
 static void *allocate(size_t count, size_t bytes)
@@ -32,7 +32,7 @@ static void *allocate(size_t count, size_t bytes)
     return memory;
 }
 
-/* Takes a line out of the text, which `at` goes through, and ends it where its line feed was. */
+/* Splits off the next line of the text; `at` advances through it. */
 static char *next_line(char **at)
 {
     char *line = *at;
@@ -44,7 +44,7 @@ static char *next_line(char **at)
     return line;
 }
 
-/* The whole number behind the key of a line. */
+/* The whole number after the key of a line. */
 static long next_count(char **at, const char *key)
 {
     char *line = next_line(at);
@@ -103,7 +103,7 @@ static void next_steps(char **at, struct plan *plan)
     }
 }
 
-/* The plan keeps pointing into the text. Returns the number of operations of all tasks. */
+/* The plan points into the text. Returns the number of operations of all tasks. */
 static long parse_text(char *text, struct plan *plan)
 {
     char *seed = next_line(&text);
@@ -142,7 +142,7 @@ static void check_operations(const struct plan *plan)
     }
 }
 
-/* Gives every rank its part of the operations. Rank 0 alone reads them, and holds those of one task at a time. */
+/* Sends every rank its operations. Only rank 0 reads them, and it holds those of one task at a time. */
 static void hand_out_operations(int descriptor, long total, struct plan *plan)
 {
     int64_t *counts = allocate((size_t)plan->tasks, sizeof *counts);
@@ -178,7 +178,7 @@ static void hand_out_operations(int descriptor, long total, struct plan *plan)
     check_operations(plan);
 }
 
-/* Reads the first line, and returns the length of the text behind it. */
+/* Reads the first line, and returns the length of the text after it. */
 static long read_first_line(int descriptor)
 {
     char line[sizeof VERSION + MOST_DIGITS] = {0};

@@ -58,7 +58,7 @@ static long end_of_step(const struct plan *plan, long first, long step)
     return end;
 }
 
-/* As much memory as the largest step needs for its data and its calls. */
+/* Allocates memory for the data and the calls of the largest step. */
 static void allocate_step(struct replay *replay)
 {
     const struct plan *plan = &replay->plan;
@@ -78,7 +78,7 @@ static void allocate_step(struct replay *replay)
              strerror(error));
 }
 
-/* What is said of a call that went wrong begins with who, what and where. */
+/* A message about a failed call begins with task, file and call. */
 static void fail_at(const struct replay *replay, const struct call_target *target, const char *what)
 {
     const struct plan_operation *operation = target->operation;
@@ -108,7 +108,7 @@ static void prepare_step(struct replay *replay, long first, long end)
     }
 }
 
-/* Makes one call, or several that are made together. */
+/* Makes one call, or several that are started together. */
 static void make_calls(struct replay *replay, struct call_target *targets, long count, struct step_result *result)
 {
     const struct call *call = call_of(replay, targets->operation);
@@ -142,7 +142,7 @@ static void check_step(const struct replay *replay, long count)
     }
 }
 
-/* How many operations from the i-th on are made together: those that follow each other, of the same call. */
+/* The number of operations from the i-th on that are started together: consecutive ones of the same call. */
 static long together_from(const struct replay *replay, long i, long count)
 {
     long end = i + 1;
@@ -188,7 +188,7 @@ static void find_calls(struct replay *replay)
     }
 }
 
-/* Lets the layers that the plan uses, the same ones in all tasks, look at what is to come. */
+/* Lets the layers that the plan uses, which are the same in all tasks, prepare. */
 static void look_ahead(struct replay *replay)
 {
     const struct plan *plan = &replay->plan;

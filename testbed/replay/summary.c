@@ -12,7 +12,7 @@
 
 #define MIB 1048576.0
 
-/* Of one step: times are maxima over the tasks, counts are sums. */
+/* Results of one step: times are maxima over the tasks, counts are sums. */
 enum { CALLS_S, BARRIER_S, TIMES };
 enum { CALLS, BYTES, COUNTS };
 
@@ -26,7 +26,7 @@ static void print_step(FILE *table, const struct plan_step *step, int tasks, con
         fprintf(table, "%12s\n", "-");
 }
 
-/* The table is put together in memory, since streams are recorded. */
+/* The table is composed in memory, because streams are recorded. */
 static void print_table(const struct plan *plan, double (*times)[TIMES], int64_t (*counts)[COUNTS])
 {
     char *text;

@@ -1,5 +1,5 @@
-/* aio.c: requests of asynchronous I/O are made as ever and counted: the model does not hold them back, and whoever
- * reads its times must know that there were some. */
+/* aio.c: requests of asynchronous I/O are passed on and counted. The model does not delay them, and readers of its
+ * times must know that there were some. */
 #include "process.h"
 
 #include <layers/wrapping.h>

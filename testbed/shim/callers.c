@@ -36,7 +36,7 @@ void shim_look_for_gone(struct shim_state *state, int64_t now_ns)
             free_slot(state, i);
 }
 
-/* Is it the caller's, or can it be? */
+/* Whether the slot belongs to the caller, or can. */
 static int is_free_for(struct shim_state *state, int32_t i, const struct shim_caller *caller)
 {
     const struct shim_slot *slot = &state->slots[i];
@@ -48,8 +48,7 @@ static int is_free_for(struct shim_state *state, int32_t i, const struct shim_ca
     return 1;
 }
 
-/* Which task a process without a rank is: what its threads that have slots say, or the least number that no process
- * has. */
+/* The task number of a process without a rank: that of its threads with slots, or the lowest unused number. */
 static int32_t ordinal_of(const struct shim_state *state, int32_t pid)
 {
     uint8_t taken[SHIM_CALLERS / 8] = {0};

@@ -10,12 +10,12 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define PATIENCE_NS INT64_C(50000000) /* how long those who are not the leader sleep before they look after it */
-#define OVERDUE_NS INT64_C(2000000)   /* a leader that comes later than that is taken to be gone */
+#define PATIENCE_NS INT64_C(50000000) /* how long followers sleep before they check the leader */
+#define OVERDUE_NS INT64_C(2000000)   /* a leader that is later than this is assumed to be gone */
 #define LARGE_BYTES 262144            /* the real call takes so long that the leader should know of it before */
 #define MOST_WAKES 64
 
-/* Whom to wake once the lock is free again. */
+/* Slots to wake after the lock is released. */
 struct wakes {
     int32_t count;
     int32_t slots[MOST_WAKES];
@@ -45,7 +45,7 @@ static void set_word(struct shim_slot *slot, uint32_t to)
     __atomic_store_n(&slot->word, ((slot->word + SHIM_TICK) & ~3U) | to, __ATOMIC_RELEASE);
 }
 
-/* Brings the model to `now_ns`, and tells those whose calls are complete. */
+/* Advances the model to `now_ns`, and notifies callers whose calls are complete. */
 static void deliver(struct shim_state *state, int64_t now_ns, struct wakes *wakes)
 {
     struct pfs *model = shim_model(state);
@@ -66,7 +66,7 @@ static void deliver(struct shim_state *state, int64_t now_ns, struct wakes *wake
     }
 }
 
-/* Somebody who waits becomes the leader where there is none. */
+/* Makes a waiting caller the leader if there is none. */
 static void find_leader(struct shim_state *state, struct wakes *wakes)
 {
     const int32_t i = state->first_waiter;
@@ -78,8 +78,8 @@ static void find_leader(struct shim_state *state, struct wakes *wakes)
     wake_later(state, wakes, i);
 }
 
-/* In a signal handler of a thread that is held back. (Where a handler made a long jump out of the waiting, this ends
- * when the model is done with the call that was left behind.) */
+/* Whether this is a signal handler of a delayed thread. (If a handler left the wait by a long jump, this ends when the
+ * model completes the abandoned call.) */
 static int is_nested(struct shim_state *state, int32_t i)
 {
     if (SHIM_STATE_OF(state->slots[i].word) != SHIM_UNDER_WAY)
@@ -94,7 +94,7 @@ struct shim_ticket shim_begin(struct shim_state *state, struct shim_caller *call
     struct shim_ticket ticket = {.slot = -1};
     struct wakes wakes = {.count = 0};
     struct shim_lock held = shim_lock(state);
-    /* the model's clock begins with the first call: what it does by itself is then the same each time */
+    /* The model's clock begins with the first call, so that its internal events are the same each time. */
     if (!state->counts.calls)
         shim_set_clock(state);
     const int64_t now_ns = shim_now_ns(state);
@@ -136,8 +136,7 @@ struct shim_ticket shim_begin(struct shim_state *state, struct shim_caller *call
     return ticket;
 }
 
-/* Sleeps until the word is another, or until then. `exactly`: not with the 50 us that the kernel adds for its own ease.
- */
+/* Sleeps until the word changes or the time comes. `exactly`: without the 50 us of timer slack that the kernel adds. */
 static void sleep_until(struct shim_state *state, uint32_t *word, uint32_t value, int64_t until_ns, int exactly)
 {
     const int64_t at_ns = until_ns + state->origin_ns;
@@ -150,7 +149,7 @@ static void sleep_until(struct shim_state *state, uint32_t *word, uint32_t value
         syscall(SYS_prctl, PR_SET_TIMERSLACK, slack_ns, 0, 0, 0);
 }
 
-/* How the call came back, for whoever asks how well the shim keeps the model's time. */
+/* Counts the delays, which show how well the shim keeps the model's time. */
 static void count(struct shim_state *state, const struct shim_slot *slot, int64_t real_end_ns, int64_t now_ns)
 {
     struct shim_counts *counts = &state->counts;
@@ -163,7 +162,8 @@ static void count(struct shim_state *state, const struct shim_slot *slot, int64_
     }
 }
 
-/* One look at the model. Returns until when to sleep, on which value of the word; 0: there is nothing to wait for. */
+/* Checks the model once. Returns the time to sleep until, and the value of the word; 0: there is nothing to wait
+ * for. */
 static int64_t look(struct shim_state *state, struct shim_ticket ticket, uint32_t *value, int *leads)
 {
     struct shim_slot *slot = &state->slots[ticket.slot];
@@ -179,7 +179,7 @@ static int64_t look(struct shim_state *state, struct shim_ticket ticket, uint32_
     }
     if (slot->sequence == ticket.sequence && SHIM_STATE_OF(slot->word) == SHIM_UNDER_WAY) {
         const int64_t next_ns = pfs_next_ns(shim_model(state));
-        if (next_ns == INT64_MAX) { /* the model has lost the call: nobody shall wait for ever */
+        if (next_ns == INT64_MAX) { /* the model has lost the call: nothing may wait for ever */
             pfs_leave(shim_model(state), ticket.slot);
             state->counts.let_go++;
             slot->sequence++;

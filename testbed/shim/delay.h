@@ -1,22 +1,21 @@
-/* delay.h: a call is begun in the model, made for real, and held back until the model says that it is complete.
+/* delay.h: a call begins in the model, is made for real, and is delayed until the model completes it.
  *
- * Of those who are held back one, the leader, waits until something happens in the model; it brings the model forward,
- * and wakes whose calls are complete. The others sleep until they are woken, and now and then look whether the leader
- * is still there.
- */
+ * One of the delayed callers, the leader, sleeps until the next event of the model, advances it, and wakes callers
+ * whose calls are complete. The others sleep until they are woken, and check from time to time that the leader still
+ * exists. */
 #ifndef ENSIO_SHIM_DELAY_H
 #define ENSIO_SHIM_DELAY_H
 
 #include "state.h"
 
-/* Who calls. */
+/* A calling thread. */
 struct shim_caller {
     int32_t pid, tid;
-    int32_t rank; /* of MPI; -1: the process is no task of MPI's */
-    int32_t slot; /* which it had last; 0 may be a wrong guess */
+    int32_t rank; /* of MPI; -1: the process is not an MPI task */
+    int32_t slot; /* the slot it had last; 0 may be a wrong guess */
 };
 
-/* What it calls. */
+/* Its call. */
 struct shim_call {
     uint16_t operation; /* enum pfs_operation */
     uint16_t through;
@@ -24,13 +23,13 @@ struct shim_call {
     int64_t offset, bytes;
 };
 
-/* A call that was begun; slot -1: it is not held back. */
+/* A call that has begun; slot -1: it is not delayed. */
 struct shim_ticket {
     int32_t slot;
     uint64_t sequence;
 };
 
-/* Neither changes errno. */
+/* Neither function changes errno. */
 struct shim_ticket shim_begin(struct shim_state *state, struct shim_caller *caller, const struct shim_call *call);
 void shim_wait(struct shim_state *state, struct shim_ticket ticket);
 

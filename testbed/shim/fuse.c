@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MOST_THREADS 4096 /* each request that is held back holds one */
+#define MOST_THREADS 4096 /* each delayed request occupies one */
 #define LARGEST_REQUEST 1048576
 
 struct shim_state *shim_fuse_state;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define REMEMBERED 1024
-#define TRUSTED_S 1 /* a number of a thread does not come back sooner */
+#define TRUSTED_S 1 /* a thread id is not reused sooner */
 
 static struct {
     struct shim_caller caller;
@@ -26,7 +26,7 @@ static time_t now_s(void)
     return now.tv_sec;
 }
 
-/* The whole of a file in /proc, with a 0 behind it; NULL where it cannot be read. */
+/* Reads a file in /proc, with a 0 after it; NULL on failure. */
 static char *text_of(int32_t tid, const char *name, size_t *length)
 {
     char path[64], *text = NULL;
@@ -72,7 +72,7 @@ static const char *value_in(const char *name, void *context)
     return NULL;
 }
 
-/* The process that a thread belongs to; -1: it is gone. */
+/* The process of a thread; -1: it has ended. */
 static int32_t process_of(int32_t tid)
 {
     size_t length;

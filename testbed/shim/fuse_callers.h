@@ -1,10 +1,10 @@
-/* fuse_callers.h: who makes the request that FUSE hands over: which process, which thread, which rank of MPI. */
+/* fuse_callers.h: the process, thread and MPI rank that made a request of FUSE. */
 #ifndef ENSIO_SHIM_FUSE_CALLERS_H
 #define ENSIO_SHIM_FUSE_CALLERS_H
 
 #include "delay.h"
 
-/* The rank is looked up in the environment that the process was started with (/proc/PID/environ). 0: nobody who can be
+/* The rank comes from the environment that the process was started with (/proc/PID/environ). 0: the caller cannot be
  * found. */
 int shim_fuse_caller(int32_t tid, struct shim_caller *caller);
 

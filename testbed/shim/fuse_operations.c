@@ -15,7 +15,7 @@ static uint64_t key_of(const char *path)
     return ensio_hash(path) | 1;
 }
 
-/* Appending is the kernel's business, which knows the size; direct I/O would ask for aligned memory here. */
+/* The kernel, which knows the size, handles O_APPEND; direct I/O would require aligned memory here. */
 static int open_at(const char *path, int flags, mode_t mode, uint16_t operation, struct fuse_file_info *info)
 {
     const struct shim_ticket ticket = shim_fuse_begin((struct shim_call){.operation = operation, .key = key_of(path)});
@@ -94,7 +94,7 @@ int fs_fsync(const char *path, int data_only, struct fuse_file_info *info)
     return result;
 }
 
-/* Of each close; release comes later, when nobody waits for it. */
+/* At each close; release comes later, when no caller waits for it. */
 int fs_flush(const char *path, struct fuse_file_info *info)
 {
     (void)path;

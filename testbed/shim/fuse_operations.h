@@ -1,5 +1,5 @@
-/* fuse_operations.h: the operations of the file system that FUSE mounts: each is done in the folder behind it, and
- * takes the model's time. */
+/* fuse_operations.h: the operations of the FUSE file system: each is carried out in the backing folder and takes the
+ * model's time. */
 #ifndef ENSIO_SHIM_FUSE_OPERATIONS_H
 #define ENSIO_SHIM_FUSE_OPERATIONS_H
 
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 extern struct shim_state *shim_fuse_state;
-extern int shim_fuse_backing; /* the folder with the files: opened before something else is mounted over it */
+extern int shim_fuse_backing; /* the backing folder, opened before anything is mounted over it */
 
 struct shim_fuse_file {
     uint64_t key;
@@ -25,19 +25,19 @@ static inline struct shim_fuse_file *shim_fuse_file(const struct fuse_file_info 
     return (struct shim_fuse_file *)(uintptr_t)info->fh;
 }
 
-/* A path of FUSE's, relative to the folder with the files. */
+/* A path of FUSE, relative to the backing folder. */
 static inline const char *shim_fuse_relative(const char *path)
 {
     return path[1] ? path + 1 : ".";
 }
 
-/* Begins a call of whoever makes the request. */
+/* Begins a call of the process that makes the request. */
 struct shim_ticket shim_fuse_begin(struct shim_call call);
 
-/* What a user makes is his, although the file system makes it. */
+/* Gives a new file to the user who makes it, because the file system runs as another user. */
 int shim_fuse_give_away(const char *path);
 
-/* One request to the metadata server around an operation that gives 0, or -1 and errno. */
+/* A request to the metadata server around an operation that returns 0, or -1 and errno. */
 #define SHIM_FUSE_META(call) \
     const struct shim_ticket ticket = shim_fuse_begin((struct shim_call){.operation = PFS_META}); \
     const int result = (call) < 0 ? -errno : 0; \

@@ -1,7 +1,7 @@
-/* posix.c: the wrappers of the POSIX calls, made from the recorder's table.
+/* posix.c: the wrappers of the POSIX calls, generated from the recorder's table.
  *
- * lseek, dup, fcntl, readdir and closedir are not wrapped: they ask no server. Neither is what the table of watched
- * calls has, for nothing is remembered of descriptors. */
+ * lseek, dup, fcntl, readdir and closedir are not wrapped, because they contact no server. The calls of
+ * tracked_only.def are not wrapped either, because no state of descriptors is kept. */
 #include "process.h"
 
 #include <layers/wrapping.h>
@@ -28,9 +28,9 @@ enum {
 #undef CALL
 
 #define MOST_BYTES 0x7ffff000 /* the kernel moves no more in one call */
-#define MOST_PARTS 1024       /* IOV_MAX: of more the kernel moves nothing */
+#define MOST_PARTS 1024       /* IOV_MAX: the kernel rejects more */
 
-/* Bytes of a vector; 0 where it cannot be read. */
+/* Bytes of a vector; 0 if it cannot be read. */
 static int64_t vector_bytes(const struct iovec *parts, int count)
 {
     struct iovec some[64];
@@ -47,7 +47,7 @@ static int64_t vector_bytes(const struct iovec *parts, int count)
     return bytes > INT64_MAX ? 0 : (int64_t)bytes;
 }
 
-/* Where a call begins that takes an offset by its address, or NULL for the position. */
+/* The start of a call that takes the address of an offset, or NULL for the position. */
 static int64_t offset_at(const void *at)
 {
     int64_t offset;
@@ -56,8 +56,8 @@ static int64_t offset_at(const void *at)
     return shim_peek(&offset, at, sizeof offset) == sizeof offset ? offset : -1;
 }
 
-/* Bytes that a call can move. Programs copy by asking for more than any file has; `source`: what is copied; -1: it is
- * not known. */
+/* Bytes that a call can move. Programs copy by requesting more than any file holds; `source`: the file that is copied;
+ * -1: unknown. */
 static int64_t what_is_there(uint16_t operation, uint64_t bytes, int source, int from_its_position)
 {
     if (operation == PFS_WRITE && source >= 0 && bytes > 0 && shim_is_on()) {
@@ -68,8 +68,8 @@ static int64_t what_is_there(uint16_t operation, uint64_t bytes, int source, int
     return bytes < MOST_BYTES ? (int64_t)bytes : MOST_BYTES;
 }
 
-/* Advice asks nothing of the file system; the other calls on a descriptor are requests to the metadata server or syncs.
- */
+/* Advice does not contact the file system; the other calls on a descriptor are requests to the metadata server or
+ * syncs. */
 static struct shim_ticket begin_on_file(int fd, int call, int op)
 {
     const struct shim_ticket nothing = {.slot = -1};
@@ -148,7 +148,7 @@ static struct shim_ticket begin_on_file(int fd, int call, int op)
         return result; \
     }
 
-/* The mode is there only where a file may be made. */
+/* The mode is passed only if a file may be created. */
 #define OPEN_MODE(call, symbol, parameters, arguments, folder, path, flags) \
     ENSIO_WRAPPER(int, symbol, parameters) \
     { \
@@ -176,7 +176,7 @@ static struct shim_ticket begin_on_file(int fd, int call, int op)
 
 #include <calls/posix.def>
 
-/* Looking a function up may allocate and open files: it is done before the program begins, where it can be. */
+/* Looking up a function may allocate memory and open files, so it is done before the program begins if possible. */
 __attribute__((constructor)) static void resolve(void)
 {
 #undef SYMBOL

@@ -9,9 +9,10 @@
 #include <string.h>
 #include <sys/uio.h>
 
-static struct shim_state *state; /* NULL: no call is held back */
+static struct shim_state *state; /* NULL: no call is delayed */
 static int32_t rank = -1;
-static uint32_t *whose; /* process the memory belongs to, which a child of vfork is not; in a page that fork wipes */
+/* pid of the process that the memory belongs to, which a child of vfork is not; in a page that fork wipes */
+static uint32_t *whose;
 
 static _Thread_local struct shim_caller caller;
 
@@ -27,7 +28,7 @@ static void say(const char *why, const char *folder)
 {
     char line[8192];
     struct ensio_string message = ensio_string_in(line, sizeof line);
-    ensio_add(&message, "ensio-pfs: no call is held back, because ");
+    ensio_add(&message, "ensio-pfs: no call is delayed, because ");
     ensio_add(&message, why);
     ensio_add(&message, folder);
     ensio_add(&message, "; start the program with ensio pfs run.\n");
@@ -48,7 +49,7 @@ __attribute__((constructor)) static void at_start(void)
     if (!folder || !*folder)
         return;
     if (!shim_scope_read(list)) {
-        say("ENSIO_PFS_ROOT names no folder by its absolute path", "");
+        say("ENSIO_PFS_ROOT contains no absolute path of a folder", "");
     } else {
         struct shim_state *mapped = shim_state_map(folder, &error);
         uint32_t *page = mapped ? ensio_raw_memory(4096) : NULL;
@@ -72,7 +73,7 @@ int shim_is_on(void)
         return 0;
     const int error = errno;
     const uint32_t pid = ensio_raw_pid();
-    if (*whose == 0) /* a child whose fork no handler saw */
+    if (*whose == 0) /* a child of a fork that no handler saw */
         *whose = pid;
     const int own = pid == *whose;
     if (own && caller.pid != (int32_t)pid) {

@@ -9,33 +9,33 @@
 
 #define SHIM_OWN_POSITION INT64_MIN /* at the position of the open file */
 
-/* Whether the calls of the current thread are held back at all: not before the library was set up, not in a child of
+/* Whether calls of the current thread are delayed: not before the library is initialised, and not in a child of
  * vfork. */
 int shim_is_on(void);
 
-/* Each begins a call in the model, or returns a ticket that nobody waits for. None changes errno. */
+/* Each begins a call in the model, or returns a ticket that is not waited for. None changes errno. */
 struct shim_ticket shim_begin_transfer(int fd, uint16_t operation, int64_t bytes, int64_t offset, int sync_flags);
 struct shim_ticket shim_begin_on_file(int fd, uint16_t operation);
 struct shim_ticket shim_begin_on_path(int folder, const char *path, uint16_t operation);
 struct shim_ticket shim_begin_open(int folder, const char *path, int flags);
 
-/* A transfer of a file that was looked up already. */
+/* A transfer of a file that is already looked up. */
 struct shim_ticket shim_begin_known(const struct shim_file *file, uint16_t operation, int64_t bytes, int64_t offset,
                                     int through);
 
-/* A call that moves no bytes; key 0: of no file in particular. */
+/* A call that moves no bytes; key 0: of no particular file. */
 struct shim_ticket shim_begin_of(uint64_t key, uint16_t operation);
 
-/* A request of asynchronous I/O was made: of a file under the model it is counted. */
+/* Counts a request of asynchronous I/O on a file under the model. */
 void shim_count_asynchronous(int fd);
 
-/* Where an open file is. */
+/* The position of an open file. */
 int64_t shim_position(int fd);
 
-/* How many bytes there are in a file, or from where it is open to its end; -1: it is none. */
+/* The number of bytes in a file, or from its position to its end; -1: it is not a file. */
 int64_t shim_left(int fd, int from_its_position);
 
-/* Holds the thread back until its call is complete in the model. */
+/* Delays the thread until its call is complete in the model. */
 void shim_end(struct shim_ticket ticket);
 
 #endif

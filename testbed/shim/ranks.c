@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* The first that is set counts. */
+/* The first one that is set counts. */
 static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",    "PMI_RANK",   "MV2_COMM_WORLD_RANK",
                                         "ALPS_APP_PE",          "SLURM_PROCID", "PALS_RANKID"};
 

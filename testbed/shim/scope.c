@@ -9,12 +9,12 @@
 
 #define MOST_ROOTS 32
 
-/* A folder by two names, where the one that the user gave leads through symbolic links. */
+/* A folder with two names, if the one given by the user contains symbolic links. */
 static struct root {
     char path[PATH_MAX];
     uint32_t length;
     uint32_t number;
-    int is_out; /* what is in it is not under the model, whatever folder it lies in */
+    int is_out; /* an excluded folder */
 } roots[MOST_ROOTS];
 static int root_count;
 
@@ -29,12 +29,12 @@ static void add_root(const char *path, uint32_t length, uint32_t number, int is_
     struct root *root = &roots[root_count++];
     memcpy(root->path, path, length);
     root->path[length] = '\0';
-    root->length = length == 1 ? 0 : length; /* of "/" every path is a continuation */
+    root->length = length == 1 ? 0 : length; /* every path continues "/" */
     root->number = number;
     root->is_out = is_out;
 }
 
-/* What the kernel calls an open file; its length, or minus an errno. */
+/* The kernel's name of an open file; its length, or minus an errno. */
 static long path_in_kernel(int fd, char *path)
 {
     char link[64];
@@ -72,7 +72,7 @@ int shim_scope_read(const char *list)
     return root_count;
 }
 
-/* Whether an absolute path lies in one of the folders, and which file it is there. */
+/* Whether an absolute path lies in one of the folders, and the key of its file. */
 static int is_under(const char *path, uint64_t *key)
 {
     int under = 0;
@@ -83,7 +83,7 @@ static int is_under(const char *path, uint64_t *key)
         if (root->is_out)
             return 0;
         if (!under)
-            *key = (ensio_hash(path + root->length) + root->number) | 1; /* 0 is no file */
+            *key = (ensio_hash(path + root->length) + root->number) | 1; /* key 0 is no file */
         under = 1;
     }
     return under;
@@ -122,7 +122,8 @@ size_t shim_peek(void *to, const void *from, size_t bytes)
     return got < 0 ? 0 : (size_t)got;
 }
 
-/* The path in the program's memory; its length, or -1. A page at a time: what follows the end may not be there. */
+/* Copies a path from the program's memory; its length, or -1. It copies page by page, because memory after the end may
+ * be unmapped. */
 static long copied(char *to, const char *from)
 {
     size_t held = 0;
@@ -140,7 +141,7 @@ static long copied(char *to, const char *from)
     return -1;
 }
 
-/* Goes through the parts of `path`: ".." takes one away, "." none. */
+/* Appends the components of `path`: ".." removes one, "." none. */
 static void add_parts(struct ensio_string *whole, const char *path)
 {
     while (*path) {

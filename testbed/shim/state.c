@@ -34,7 +34,7 @@ static uint64_t rounded(uint64_t bytes)
     return (bytes + 63) & ~UINT64_C(63);
 }
 
-/* The model in memory that is zero. */
+/* Makes the model in zeroed memory. */
 static int make_model(struct shim_state *state)
 {
     struct pfs_settings settings;
@@ -132,7 +132,7 @@ struct shim_state *shim_state_map(const char *folder, int *error)
     return state;
 }
 
-/* The last holder was killed at work: what it left is not to be trusted. */
+/* The last holder was killed while it changed the state, which is therefore made anew. */
 static void make_new(struct shim_state *state)
 {
     memset(shim_model(state), 0, state->bytes - state->model_at);

@@ -1,5 +1,5 @@
-/* stdio.c: the wrappers of the calls on streams, made from the recorder's table. What libc does under them:
- * stdio_buffer.h. */
+/* stdio.c: the wrappers of the calls on streams, generated from the recorder's table. stdio_buffer.h covers libc's
+ * calls below them. */
 #include "stdio_buffer.h"
 
 #include <layers/wrapping.h>
@@ -29,7 +29,7 @@ static int64_t items_bytes(size_t size, size_t count)
     return __builtin_mul_overflow(size, count, &bytes) ? -1 : bytes;
 }
 
-/* The bytes that a read says before it is made, where it says them exactly. */
+/* The bytes that a read requests, if that is known exactly before it. */
 static int64_t read_bytes(int call, int64_t bytes)
 {
     return call == CALL_fread || call == CALL_fgetc ? bytes : -1;
@@ -112,7 +112,7 @@ static int64_t read_bytes(int call, int64_t bytes)
         return result; \
     }
 
-/* setvbuf and its like make no call. */
+/* setvbuf and similar functions make no system call. */
 #define ON_STREAM(call, symbol, type, parameters, arguments, stream, bytes, offset, failed) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \

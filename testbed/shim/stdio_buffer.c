@@ -6,11 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define LEAST_BLOCK 128 /* glibc writes and reads all at once where the buffer is smaller */
+#define LEAST_BLOCK 128 /* glibc reads and writes directly if the buffer is smaller */
 
 static const struct shim_stream nothing = {.stream = NULL, .ticket = {.slot = -1}};
 
-/* The descriptor under a stream; below 0: there is none. Not fileno(), which changes errno. */
+/* The descriptor of a stream; negative: none. Not fileno(), which changes errno. */
 static int descriptor_of(const FILE *stream)
 {
     return stream->_fileno;
@@ -50,7 +50,7 @@ static struct shim_stream look_at(FILE *stream, enum shim_stream_call call)
     return before;
 }
 
-/* Regular, and under the model. */
+/* A regular file under the model. */
 static int is_under(FILE *stream, struct shim_file *file)
 {
     return shim_descriptor_in_scope(descriptor_of(stream), file) && S_ISREG(file->mode);
@@ -65,7 +65,7 @@ static void begin_write(struct shim_stream *before, const struct shim_file *file
                                       flags & (O_SYNC | O_DSYNC | O_DIRECT));
 }
 
-/* What is not in the buffer is read: whole blocks of it straight into the program's memory, the rest as one more
+/* Data that are not in the buffer are read: whole blocks directly into the program's memory, the rest by filling the
  * buffer. */
 struct shim_stream shim_before_read(FILE *stream, int64_t bytes)
 {
@@ -82,7 +82,7 @@ struct shim_stream shim_before_read(FILE *stream, int64_t bytes)
     return before;
 }
 
-/* The buffer is filled up and written, then whole blocks straight from the program's memory; the rest stays in the
+/* The buffer is filled up and written, then whole blocks directly from the program's memory; the rest stays in the
  * buffer. */
 struct shim_stream shim_before_write(FILE *stream, int64_t bytes)
 {
@@ -116,7 +116,7 @@ struct shim_stream shim_before_seek(FILE *stream)
     return look_at(stream, SHIM_OTHER);
 }
 
-/* What happened under the stream although nobody foresaw it. */
+/* Delays for system calls that were not predicted. */
 static void hold_back_after(struct shim_stream *before, int64_t moved)
 {
     FILE *stream = before->stream;

@@ -21,7 +21,7 @@ static int fail(const char *where, const char *what)
     return 2;
 }
 
-/* The whole text of a file; NULL where it cannot be read. */
+/* Reads a file; NULL on failure. */
 static char *text_of(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -43,7 +43,7 @@ static int make(const char *folder, const char *settings_path, const char *seed)
     struct pfs_settings settings;
     const uint64_t number = strtoull(seed, &end, 10);
     if (end == seed || *end)
-        return fail(seed, "is no seed: give a whole number");
+        return fail(seed, "is not a seed: give a whole number");
     char *text = text_of(settings_path);
     if (!text)
         return fail(settings_path, strerror(errno));
@@ -56,7 +56,7 @@ static int make(const char *folder, const char *settings_path, const char *seed)
     return error ? fail(folder, strerror(-error)) : 0;
 }
 
-/* The duration below which that share of the calls came back late; nan where there are none. */
+/* The quantile of the delays; nan without calls. */
 static double late_s(const struct shim_state *state, double share)
 {
     uint64_t all = 0, below = 0;

@@ -1,4 +1,4 @@
-/* waiters.h: the list of callers that sleep until somebody wakes them. Called with the lock held. */
+/* waiters.h: the list of callers that sleep until they are woken. The caller holds the lock. */
 #ifndef ENSIO_SHIM_WAITERS_H
 #define ENSIO_SHIM_WAITERS_H
 

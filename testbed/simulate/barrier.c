@@ -8,19 +8,18 @@
 static void refuse_mismatch(const struct simulation *simulation, int32_t number, int32_t first)
 {
     fail(EXIT_USAGE,
-         "tasks %" PRId32 " and %" PRId32 " make different calls where all tasks make one together, in step %" PRId32
-         " of the plan",
-         first, number, simulation->tasks[number].plan_step);
+         "tasks %" PRId32 " and %" PRId32 " make different collective calls in step %" PRId32 " of the plan", first,
+         number, simulation->tasks[number].plan_step);
 }
 
 static double gathered_s(const struct simulation *simulation, double bytes_of_task)
 {
-    /* Whatever the algorithm, all that the others have comes in through the node's link, once for each of its tasks. */
+    /* Whatever the algorithm, the data of all other tasks enter through the node's link, once for each of its tasks. */
     const double bytes = bytes_of_task * (double)(simulation->plan.tasks - 1) * simulation->plan.tasks_per_node;
     return bytes / simulation->costs.message_bytes_per_s;
 }
 
-/* What the messages of a barrier take. */
+/* The duration of a barrier's messages. */
 static int64_t cost_ns(const struct simulation *simulation, enum barrier barrier, int64_t bytes)
 {
     const double rounds = simulation->barrier_rounds;

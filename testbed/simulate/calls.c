@@ -13,7 +13,7 @@ static int32_t file_in_model(struct simulation *simulation, int64_t number)
     if (file->model == FILE_UNKNOWN) {
         file->model = pfs_file(simulation->model, (uint64_t)number + 1);
         if (file->model < 0)
-            fail(EXIT_FAILURE, "the model takes no more files than %" PRId64, number);
+            fail(EXIT_FAILURE, "the model has no room for more files than %" PRId64, number);
     }
     return file->model;
 }
@@ -24,7 +24,7 @@ void leave_call(struct simulation *simulation, int32_t number, int64_t now_ns)
     const struct frame *frame = &task->frames[--task->depth];
     const struct recorded_kind *kind = &recorded_kinds[frame->call];
     const int64_t duration_ns = now_ns - frame->start_ns;
-    /* What is around it says which bytes it counts. */
+    /* Enclosing calls determine which bytes they count. */
     task->carried = 0;
     for (int i = 0; i < task->depth; i++) {
         const enum recorded_op op = recorded_kinds[task->frames[i].call].op;
@@ -71,7 +71,7 @@ void enter_call(struct simulation *simulation, struct task *task, int64_t now_ns
         bytes = operation.bytes ? operation.bytes : HDF5_ATTRIBUTE_BYTES;
     else if (step->recorded == RECORDED_fread || step->recorded == RECORDED_fwrite ||
              (op == OP_wait && step->recorded != RECORDED_MPI_Waitall))
-        bytes = operation.bytes; /* where a stream stands is not recorded */
+        bytes = operation.bytes; /* positions of streams are not recorded */
     else if (op == OP_read || op == OP_write)
         offset = data_offset(simulation, &operation), bytes = operation.bytes;
     else if (step->recorded == RECORDED_lseek || step->recorded == RECORDED_MPI_File_seek)

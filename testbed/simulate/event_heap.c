@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define CHILDREN 4 /* fewer levels than with two, and those of a node lie side by side */
+#define CHILDREN 4 /* fewer levels than with two, and the children of a node are adjacent */
 
 static int before(const struct event_heap_entry *a, const struct event_heap_entry *b)
 {

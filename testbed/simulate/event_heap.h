@@ -1,10 +1,10 @@
-/* event_heap.h: what happens at a time that is known already: a heap by time, first in first out among equals. */
+/* event_heap.h: events at known times: a heap by time, first in first out among equal times. */
 #ifndef ENSIO_SIMULATE_EVENT_HEAP_H
 #define ENSIO_SIMULATE_EVENT_HEAP_H
 
 #include <stdint.h>
 
-#define EVENT_HEAP_ALL_TASKS (-1) /* in place of a task: all of them */
+#define EVENT_HEAP_ALL_TASKS (-1) /* instead of a task: all of them */
 
 struct event_heap_entry {
     int64_t time_ns;
@@ -21,10 +21,10 @@ struct event_heap {
 
 void event_heap_put(struct event_heap *heap, int64_t time_ns, int32_t task);
 
-/* INT64_MAX: nothing is waiting. */
+/* INT64_MAX: the heap is empty. */
 int64_t event_heap_next_ns(const struct event_heap *heap);
 
-/* Takes the first entry's task, of an event heap that is not empty. */
+/* Removes the first entry of a non-empty heap and returns its task. */
 int32_t event_heap_take(struct event_heap *heap);
 
 #endif

@@ -5,13 +5,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* One end of a message whose other end has not come yet. */
+/* One end of a message whose other end has not arrived yet. */
 struct message {
-    int32_t task; /* whose end this is */
+    int32_t task; /* the task that has arrived */
     int32_t next; /* of the same pair, -1: none */
 };
 
-/* The messages from one task to another that wait for one of their ends. */
+/* Messages from one task to another for which one end has arrived. */
 struct pair {
     uint64_t key; /* 0: free */
     int32_t first;
@@ -27,8 +27,8 @@ struct exchange {
     int32_t message_count;
     int32_t message_room;
     int32_t free_message; /* -1: none */
-    int32_t *missing;     /* of each task: messages whose other end has not come */
-    int64_t *bytes;       /* of each task: what goes out or comes in, whichever is more */
+    int32_t *missing;     /* of each task: messages whose other end is missing */
+    int64_t *bytes;       /* of each task: the larger of the bytes sent and received */
 };
 
 static void make_exchange(struct simulation *simulation)
@@ -90,7 +90,7 @@ static int32_t new_message(struct exchange *exchange, int32_t task)
     return number;
 }
 
-/* All of a task's messages have both ends: it goes on when its bytes are through. */
+/* All messages of a task have both ends: it continues when their bytes have been transferred. */
 static void finish(struct simulation *simulation, int32_t number, int64_t now_ns)
 {
     const struct costs *costs = &simulation->costs;
@@ -99,7 +99,7 @@ static void finish(struct simulation *simulation, int32_t number, int64_t now_ns
                    now_ns + 1 + (int64_t)(((double)costs->message_ns + data_ns) * costs->exchange_scale), number);
 }
 
-/* Whether the other end was there already: the task that waited for it, else -1. */
+/* Whether the other end had arrived: the task that waited for it, else -1. */
 static int32_t post(struct exchange *exchange, int32_t number, int32_t from, int32_t to)
 {
     struct pair *pair = pair_of(exchange, from, to);

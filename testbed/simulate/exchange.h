@@ -4,9 +4,9 @@
 
 #include "simulation.h"
 
-/* Posts the messages of the task's present operation and of those of the same call that follow it in the step, and
- * waits for all of them. A message arrives when both ends have come to it, and its bytes went through the nodes' links.
- */
+/* Posts the messages of the task's current operation and of those of the same call that follow it in the step, and
+ * waits for all of them. A message arrives when both tasks have posted it and its bytes have passed the nodes'
+ * links. */
 void exchange(struct simulation *simulation, int32_t number, int64_t now_ns);
 
 #endif

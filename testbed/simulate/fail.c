@@ -36,5 +36,5 @@ void want_large_pages(void *memory, size_t bytes)
         return;
     const uintptr_t begin = ((uintptr_t)memory + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
     const uintptr_t end = ((uintptr_t)memory + bytes) & ~(PAGE_BYTES - 1);
-    madvise((void *)begin, end - begin, MADV_HUGEPAGE); /* a wish: without them everything works, if slower */
+    madvise((void *)begin, end - begin, MADV_HUGEPAGE); /* a hint: without large pages the program is only slower */
 }

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #define SUPERBLOCK_BYTES 96
-#define OBJECT_BYTES 512 /* a header with a few messages, beside what an attribute holds */
-#define HEAD_BYTES 2048  /* before the dataset, where nothing wants it aligned */
+#define OBJECT_BYTES 512 /* a header with a few messages, without the data of attributes */
+#define HEAD_BYTES 2048  /* before the dataset, unless it is aligned */
 
 int64_t data_offset(const struct simulation *simulation, const struct plan_operation *operation)
 {
@@ -20,7 +20,7 @@ void hdf5_place_dataset(struct simulation *simulation, const struct plan_operati
 {
     struct file *file = file_of(simulation, operation);
     if (file->data_start)
-        return; /* another task made it */
+        return; /* another task has created it */
     const int64_t unit = plan_hint_number(&simulation->plan, "hdf5.alignment", 1);
     const int64_t threshold = plan_hint_number(&simulation->plan, "hdf5.alignment_threshold", 1);
     file->data_start = HEAD_BYTES;

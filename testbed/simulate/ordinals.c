@@ -27,7 +27,8 @@ struct ordinals *ordinals_begin(void)
 static struct counter *slot_of(const struct ordinals *ordinals, uint32_t rank, uint32_t file_and_op)
 {
     const uint64_t key = (uint64_t)rank << 32 | file_and_op;
-    uint64_t at = (key ^ key >> 32) * 0x9e3779b97f4a7c15U >> 32; /* only the upper half of a product has met all bits */
+    /* only the upper half of a product depends on all bits */
+    uint64_t at = (key ^ key >> 32) * 0x9e3779b97f4a7c15U >> 32;
     for (;; at++) {
         struct counter *counter = &ordinals->counters[at & (ordinals->room - 1)];
         if (!counter->calls || (counter->rank == rank && counter->file_and_op == file_and_op))

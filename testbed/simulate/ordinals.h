@@ -1,4 +1,4 @@
-/* ordinals.h: the how many-th call of its rank, file and op a call is. */
+/* ordinals.h: the ordinal of a call: its index among the calls of its rank, file and op. */
 #ifndef ENSIO_SIMULATE_ORDINALS_H
 #define ENSIO_SIMULATE_ORDINALS_H
 
@@ -8,7 +8,7 @@ struct ordinals;
 
 struct ordinals *ordinals_begin(void);
 
-/* From 1 on. */
+/* The next ordinal, from 1. */
 uint32_t ordinal_next(struct ordinals *ordinals, uint32_t rank, uint32_t file, uint32_t op);
 
 #endif

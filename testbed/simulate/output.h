@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* One completed call; the columns of ensembles.model.events that are not the same for all. */
+/* One completed call: the columns of ensembles.model.events that vary. */
 struct output_event {
     int64_t offset;
     uint64_t requested;
@@ -34,10 +34,10 @@ struct output {
     uint64_t bytes_moved;
 };
 
-/* Begins to write into a folder that is there. */
+/* Begins to write into an existing folder. */
 void output_begin(struct output *output, const char *folder, struct profile *profile);
 
-/* A call is complete; `inner_ns` of it were spent in recorded calls inside. */
+/* Writes a completed call; `inner_ns` of it were spent in recorded calls inside. */
 void output_event(struct output *output, const struct output_event *event, int64_t inner_ns);
 
 /* Writes `count` entries into a file of the folder. */

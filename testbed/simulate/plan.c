@@ -20,11 +20,11 @@
 
 static __attribute__((noreturn)) void refuse(const struct plan *plan, const char *what)
 {
-    fail(EXIT_USAGE, "%s is not a plan of this version of ensio (%s): make it anew with ensio simulate", plan->path,
+    fail(EXIT_USAGE, "%s is not a plan of this version of ensio (%s): make it again with ensio simulate", plan->path,
          what);
 }
 
-/* What is left of the text. */
+/* The remaining text. */
 struct text {
     char *next;
     char *end;
@@ -101,7 +101,7 @@ void plan_read(const char *path, struct plan *plan)
     size_t numbers = (size_t)head_bytes + 1 + text_bytes;
     if (text_bytes > plan->mapped_bytes || numbers > plan->mapped_bytes)
         refuse(plan, "its length");
-    /* A page fault for each piece of a plan that is kept in memory anyway would be dear. */
+    /* A plan that is kept in memory is populated at once, because page faults would be expensive. */
     const int all = plan_is_kept(plan) ? MAP_POPULATE : 0;
     plan->mapped = mmap(NULL, plan->mapped_bytes, PROT_READ, MAP_SHARED | all, fd, 0);
     if (plan->mapped == MAP_FAILED)
@@ -133,7 +133,7 @@ struct plan_operation plan_operation(const struct plan *plan, int64_t number)
     struct plan_operation operation;
     const char *place = (const char *)plan->operations + (size_t)number * sizeof operation;
     memcpy(&operation, place, sizeof operation);
-    __builtin_prefetch(place + sizeof operation); /* the task's next one: until then, other tasks have their turn */
+    __builtin_prefetch(place + sizeof operation); /* the task's next operation: other tasks run before it is needed */
     __builtin_prefetch(place + 2 * sizeof operation - 1);
     if (operation.step < 0 || operation.step >= plan->step_count || operation.call < 0 ||
         operation.call >= plan->call_count || operation.file < -1 || operation.file >= plan->file_count ||

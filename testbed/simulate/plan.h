@@ -37,7 +37,7 @@ struct plan {
     char **hints; /* "key value" */
     struct plan_step *steps;
     int64_t operation_count;
-    const int64_t *counts; /* operations of each task; perhaps not aligned for int64_t */
+    const int64_t *counts; /* operations of each task; possibly not aligned for int64_t */
     const struct plan_operation *operations;
     void *mapped;
     size_t mapped_bytes;
@@ -46,22 +46,22 @@ struct plan {
 /* Reads a plan. Ends the program if it cannot be used. */
 void plan_read(const char *path, struct plan *plan);
 
-/* How many operations a task has, of at most `left`. */
+/* The number of a task's operations, of at most `left`. */
 int64_t plan_count(const struct plan *plan, int32_t task, int64_t left);
 
-/* One operation, checked: its indices lead somewhere, its pieces have a length. */
+/* One operation, with valid indices and positive lengths. */
 struct plan_operation plan_operation(const struct plan *plan, int64_t number);
 
-/* Value of a hint, NULL: it is not given. */
+/* The value of a hint, or NULL. */
 const char *plan_hint(const struct plan *plan, const char *key);
 
-/* The same as a whole number of at least 1; `otherwise` where it is not given. */
+/* The same as a whole number of at least 1; `otherwise` if the plan lacks it. */
 int64_t plan_hint_number(const struct plan *plan, const char *key, int64_t otherwise);
 
-/* Whether a plan is so short that it stays in memory. */
+/* Whether a plan is short enough to stay in memory. */
 int plan_is_kept(const struct plan *plan);
 
-/* Lets go of the pages that were read of a plan that is not kept: they come again from the file. */
+/* Releases the pages that were read of a plan that is not kept; they can be read again from the file. */
 void plan_forget_pages(const struct plan *plan);
 
 #endif

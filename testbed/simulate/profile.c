@@ -37,7 +37,7 @@ struct cell {
     double m4;
 };
 
-/* What a cell needs beside its columns. */
+/* State of a cell besides its columns. */
 struct beside {
     uint64_t *bins;
     struct output_event longest[ENSIO_LARGEST];
@@ -58,7 +58,7 @@ struct profile {
     struct cell *cells;
     struct beside *beside;
     int32_t cell_of[RECORDED_COUNT][65][80]; /* by call, size class and ordinal class: number + 1 */
-    struct row *rows[RECORDED_COUNT];        /* of all tasks; NULL: nobody called it */
+    struct row *rows[RECORDED_COUNT];        /* by rank; NULL: no task has called it */
     struct ordinals *ordinals;
 };
 
@@ -107,7 +107,7 @@ static struct cell *cell_of(struct profile *profile, const struct output_event *
     return &profile->cells[*number - 1];
 }
 
-/* P. Pebay, SAND2008-6212, 2008: the sums of powers of the deviations from the mean, with one value more. */
+/* Updates the central moments by one value: P. Pebay, SAND2008-6212, 2008. */
 static void add_duration(struct cell *cell, double duration_ns)
 {
     const double n = (double)cell->count, before = n - 1;
@@ -119,7 +119,7 @@ static void add_duration(struct cell *cell, double duration_ns)
     cell->m2 += term;
 }
 
-/* The longest first, of equals the earlier one, then that of the lower rank. */
+/* The longest first; of equal ones the earlier, then that of the lower rank. */
 static int is_longer(const struct output_event *a, const struct output_event *b)
 {
     if (a->duration != b->duration)

@@ -1,6 +1,6 @@
-/* profile.h: what all calls add up to, for mode profile: cells as ensembles.summaries.cells has them, and a row for
- * each task and function as ensembles.summaries.ranktable. Memory: that of the tasks' rows and ordinals, whatever the
- * number of calls. */
+/* profile.h: the summary of all calls, for mode profile: cells as in ensembles.summaries.cells, and a row for each task
+ * and function as in ensembles.summaries.ranktable. Memory depends on the number of tasks, files and functions, not on
+ * that of calls. */
 #ifndef ENSIO_SIMULATE_PROFILE_H
 #define ENSIO_SIMULATE_PROFILE_H
 

@@ -19,7 +19,7 @@
 #define SIMPLE(call, operation, place) {CALLS(EVERYBODY, call, operation, place), END}
 #define LOCAL(call) {ENTER(call), DELAY, LEAVE, END}
 
-/* Rank 0 makes or opens the file, the others open it when it is there. */
+/* Rank 0 creates or opens the file; the others open it afterwards. */
 #define MPI_OPEN \
     ENTER(MPI_File_open), DELAY, BARRIER(PLAIN), CALLS(ROOT, open, OPEN, FILE), BARRIER(PLAIN), \
     CALLS(OTHERS, open, OPEN, FILE), BARRIER(PLAIN), LEAVE
@@ -27,7 +27,7 @@
 #define ALONE(call, inner, operation) ENTER(call), DELAY, PIECES(inner, operation), LEAVE
 #define TOGETHER(call, inner, operation) \
     ENTER(call), DELAY, BARRIER(DOMAINS), AGGREGATE(inner, operation), BARRIER(PLAIN), LEAVE
-/* Task 0 writes for all; the library's own MPI-IO call around it is recorded too. */
+/* Task 0 writes for all; the library's internal MPI-IO call around it is recorded too. */
 #define SMALL_WRITE(place) \
     {STEP_ENTER, ROOT, RECORDED_MPI_File_write_at, 0, PLACE_##place}, {STEP_DELAY, ROOT, 0, 0, 0}, \
     CALLS(ROOT, pwrite, WRITE, place), {STEP_LEAVE, ROOT, 0, 0, 0}

@@ -18,7 +18,7 @@ static void compute(struct simulation *simulation, int32_t number, int64_t now_n
     event_heap_put(&simulation->event_heap, now_ns + lasts_ns, number);
 }
 
-/* The task's next call, or the barrier at the end of its step of the plan; 0: it is done with everything. */
+/* Starts the task's next call, or the barrier at the end of its step of the plan. 0: the task is finished. */
 static int next_call(struct simulation *simulation, struct task *task, int64_t now_ns)
 {
     const struct plan *plan = &simulation->plan;
@@ -35,7 +35,7 @@ static int next_call(struct simulation *simulation, struct task *task, int64_t n
     if (task->next_operation < task->end_operation) {
         const struct plan_operation operation = plan_operation(plan, task->next_operation);
         if (operation.step < task->plan_step)
-            fail(EXIT_USAGE, "%s is no plan: its steps go backwards: make it anew with ensio simulate", plan->path);
+            fail(EXIT_USAGE, "%s is not a plan: its steps go backwards: make it again with ensio simulate", plan->path);
         if (operation.step == task->plan_step) {
             task->next_operation++;
             task->operation = operation;
@@ -49,7 +49,7 @@ static int next_call(struct simulation *simulation, struct task *task, int64_t n
     return 1;
 }
 
-/* Whether a small write of HDF5's own metadata is kept back until the file is closed. */
+/* Whether a small write of HDF5 metadata is deferred until the file is closed. */
 static int is_deferred(struct simulation *simulation, const struct task *task)
 {
     const struct step *step = task->step;
@@ -169,7 +169,7 @@ void simulate(struct simulation *simulation)
         if (model_ns == INT64_MAX && known_ns == INT64_MAX)
             break;
         if (simulation->tasks_over == simulation->plan.tasks)
-            break; /* what the model still does, such as writing its caches back, concerns nobody any more */
+            break; /* later events in the model, such as writing back caches, affect no task */
         const int64_t now_ns = model_ns < known_ns ? model_ns : known_ns;
         pfs_advance(simulation->model, now_ns);
         finish_model_calls(simulation, now_ns);
@@ -181,11 +181,12 @@ void simulate(struct simulation *simulation)
                 for (int32_t i = 0; i < simulation->plan.tasks; i++)
                     run_task(simulation, i, now_ns);
         }
-        finish_model_calls(simulation, now_ns); /* some are complete at once, and the model does not tell when */
+        /* some are complete immediately, and the model does not announce them */
+        finish_model_calls(simulation, now_ns);
     }
     if (simulation->tasks_over < simulation->plan.tasks)
         fail(EXIT_USAGE,
              "%" PRId32 " of %" PRId32 " tasks wait for ever, in step %" PRId32
-             " of the plan: a call of all tasks, or a message, is not made by everybody who should",
+             " of the plan: a collective call, or one end of a message, is missing",
              simulation->plan.tasks - simulation->tasks_over, simulation->plan.tasks, simulation->steps_reached - 1);
 }

@@ -1,4 +1,4 @@
-/* simulation.h: the state of a simulation in virtual time: what every task is doing. */
+/* simulation.h: the state of a simulation in virtual time. */
 #ifndef ENSIO_SIMULATE_SIMULATION_H
 #define ENSIO_SIMULATE_SIMULATION_H
 
@@ -14,7 +14,7 @@
 #define FILE_UNKNOWN (-2)
 #define MOST_DEPTH 3 /* HDF5 calls MPI-IO, which calls the system */
 
-/* What calls cost that do not reach the file system. */
+/* Costs of calls that do not reach the file system. */
 struct costs {
     int64_t call_ns;            /* a call on the client alone */
     int64_t message_ns;         /* latency of a message */
@@ -22,7 +22,7 @@ struct costs {
     double exchange_scale;      /* of the exchanges of two-phase collectives: 1 is healthy */
 };
 
-/* A recorded call that goes on. */
+/* A recorded call in progress. */
 struct frame {
     int64_t start_ns;
     int64_t inner_ns; /* spent in recorded calls inside */
@@ -31,9 +31,9 @@ struct frame {
     uint8_t call; /* enum recorded_call */
 };
 
-/* A stream's buffer. A task has one: that of the file it used last. */
+/* A stream's buffer. A task has one: that of the stream it used last. */
 struct stream {
-    int64_t start; /* place of the first byte that it holds */
+    int64_t start; /* offset of its first byte */
     int64_t bytes;
     int32_t file; /* -1: none */
     uint8_t dirty;
@@ -42,31 +42,31 @@ struct stream {
 struct task {
     int64_t next_operation;
     int64_t end_operation;
-    int64_t at;           /* which piece is next; the place in a file domain that is next */
-    int64_t window_begin; /* of the chunk that an aggregator moves */
+    int64_t at;           /* index of the next piece; the next position in a file domain */
+    int64_t window_begin; /* of an aggregator's current chunk */
     int64_t window_end;
-    struct plan_operation operation; /* that it is in */
+    struct plan_operation operation; /* current operation */
     const struct step *step;
     struct frame frames[MOST_DEPTH];
     struct stream stream;
     int32_t plan_step;
     uint8_t depth;
-    uint8_t carried;    /* directions whose bytes calls around count */
-    uint8_t stage;      /* of an aggregator's chunk */
+    uint8_t carried;    /* directions whose bytes enclosing calls count */
+    uint8_t stage;      /* of an aggregator's current chunk */
     uint8_t at_barrier; /* at the end of its step of the plan */
 };
 
-/* What is known about a file. */
+/* State of a file. */
 struct file {
-    int32_t model; /* its number in the model, or FILE_UNKNOWN: not asked for yet */
+    int32_t model; /* its number in the model, or FILE_UNKNOWN: not requested yet */
     uint8_t made;
     int64_t data_start; /* of an HDF5 file's dataset */
     int64_t data_bytes;
     int64_t metadata_bytes; /* written so far */
-    int64_t deferred_bytes; /* of metadata that is written when the file is closed */
+    int64_t deferred_bytes; /* metadata that are written when the file is closed */
 };
 
-/* Bytes that tasks move together, as the last that came to the call found them. */
+/* The byte ranges of a collective call, as the last arriving task found them. */
 struct run {
     int64_t begin;
     int64_t end;
@@ -78,20 +78,20 @@ struct domains {
     int64_t domain_bytes; /* of an aggregator */
     int64_t chunk_bytes;
     int32_t aggregators;
-    /* runs are not told apart: what is read is more than what is wanted, and is there before writing */
+    /* Separate runs are unknown: reads cover holes, and writes read them before. */
     uint8_t has_holes;
     struct run *runs;
     int64_t run_count;
     int64_t room;
 };
 
-/* All tasks on their way to one place of the program. */
+/* All tasks that arrive at a barrier. */
 struct barrier_point {
     int32_t came;
     int32_t first_task;
     const struct step *step;
     int32_t file;
-    int64_t bytes; /* of the task that brings most */
+    int64_t bytes; /* maximum over the tasks */
 };
 
 struct simulation {
@@ -114,10 +114,10 @@ struct simulation {
     int32_t steps_reached;
 };
 
-/* Goes through the plan to its end. */
+/* Executes the plan. */
 void simulate(struct simulation *simulation);
 
-/* A task goes on with its steps, now. */
+/* Continues a task with its steps, now. */
 void run_task(struct simulation *simulation, int32_t number, int64_t now_ns);
 
 #endif

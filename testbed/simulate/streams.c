@@ -2,7 +2,7 @@
 
 #include "calls.h"
 
-#define BUFFER_BYTES 4096 /* of glibc, whatever the file system would like (BUFSIZ bounds it) */
+#define BUFFER_BYTES 4096 /* of glibc, independent of the file system (BUFSIZ bounds it) */
 
 static int holds(const struct stream *stream, const struct plan_operation *operation)
 {
@@ -18,7 +18,7 @@ int flush_stream(struct simulation *simulation, int32_t number, int64_t now_ns)
     const int call = task->frames[task->depth - 1].call;
     const int moves = call == RECORDED_fread || call == RECORDED_fwrite;
     if (!moves && stream->file != operation.file)
-        return 0; /* another stream's */
+        return 0; /* it belongs to another stream */
     if (call == RECORDED_fwrite && stream->file == operation.file && operation.offset == stream->start + stream->bytes)
         return 0;
     const struct stream held = *stream;

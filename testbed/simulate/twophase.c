@@ -16,7 +16,7 @@ static int by_begin(const void *a, const void *b)
     return (first->begin > second->begin) - (first->begin < second->begin);
 }
 
-/* Length from the first to the last byte of an operation. */
+/* The distance from the first to the last byte of an operation. */
 static int64_t extent(const struct plan_operation *operation)
 {
     const int64_t last =
@@ -24,7 +24,7 @@ static int64_t extent(const struct plan_operation *operation)
     return last + operation->bytes / (operation->planes * operation->pieces);
 }
 
-/* Puts the stretches of all tasks into their order, and those that touch together. */
+/* Sorts the ranges of all tasks, and merges adjacent ones. */
 static void merge_runs(struct domains *domains)
 {
     int in_order = 1;
@@ -72,14 +72,14 @@ void share_domains(struct simulation *simulation)
     const int64_t wanted = plan_hint_number(plan, "cb_nodes", plan->nodes);
     domains->aggregators = (int32_t)(wanted < plan->tasks ? wanted : plan->tasks);
     domains->chunk_bytes = plan_hint_number(plan, "cb_buffer_size", DEFAULT_CHUNK_BYTES);
-    /* Where the stripes' length is told, domains end with a stripe. */
+    /* If the stripe length is known, domains end at stripe boundaries. */
     const int64_t unit = plan_hint_number(plan, "striping_unit", 1);
     domains->begin -= domains->begin % unit;
     domains->domain_bytes = (domains->end - domains->begin + domains->aggregators - 1) / domains->aggregators;
     domains->domain_bytes = (domains->domain_bytes + unit - 1) / unit * unit;
 }
 
-/* Which aggregator a task is; -1: none. They are spread over the nodes, one on each as far as that goes. */
+/* The index of a task's aggregator; -1: none. Aggregators are spread over the nodes, one on each if possible. */
 static int32_t aggregator_of(const struct simulation *simulation, int32_t number)
 {
     const struct plan *plan = &simulation->plan;
@@ -95,7 +95,7 @@ static int32_t aggregator_of(const struct simulation *simulation, int32_t number
     return nearest < aggregators && nearest * places / aggregators == place ? (int32_t)nearest : -1;
 }
 
-/* The first run that ends after a place; NULL: there is none. */
+/* The first run that ends after a position, or NULL. */
 static const struct run *run_after(const struct domains *domains, int64_t place)
 {
     int64_t low = 0, high = domains->run_count;
@@ -114,7 +114,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Waits for the messages that bring a chunk, or take it away. */
+/* Waits for the messages with a chunk's data. */
 static void exchange_chunk(struct simulation *simulation, int32_t number, int64_t now_ns, int64_t begin, int64_t end)
 {
     const struct domains *domains = &simulation->domains;

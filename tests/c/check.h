@@ -1,4 +1,4 @@
-/* check.h: a check that is there in every build, and says what it saw. */
+/* check.h: a check that every build contains, and that reports what it saw. */
 #ifndef ENSIO_CHECK_H
 #define ENSIO_CHECK_H
 

@@ -1,4 +1,4 @@
-/* The coding of job files, with room to work in, for tests and benchmarks that call it through ctypes. */
+/* The coding of job files with working memory, for tests and benchmarks that call it through ctypes. */
 #include <jobfile/encode.h>
 
 #include <stdint.h>

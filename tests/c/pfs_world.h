@@ -1,4 +1,4 @@
-/* pfs_world.h: a model for a test, from a text of settings, and calls that are waited for. */
+/* pfs_world.h: a model for a test, from a text of settings, and calls that wait for completion. */
 #ifndef ENSIO_TESTS_PFS_WORLD_H
 #define ENSIO_TESTS_PFS_WORLD_H
 
@@ -9,8 +9,7 @@
 #include <settings.h>
 #include <string.h>
 
-/* Links, memory and clients that take no time, one target of 100 MB/s, no noise: what is left is the queue under test.
- */
+/* Links, memory and clients that take no time, one target of 100 MB/s, no noise: only the queue under test remains. */
 #define PLAIN \
     "targets 1\ntarget_MB_per_s 100\nrequest_ms 0\ncommit_ms 0\nlink_MB_per_s 1e9\nlink_latency_us 0\n" \
     "stream_MB_per_s 1e9\nabsorb_MB_per_s 1e9\nclient_call_us 0\ncache_MiB 0\nreadahead_KiB 0\nrequest_noise 0\n" \
@@ -49,7 +48,7 @@ static inline void begin(struct pfs *model, int64_t now_ns, int task, int operat
     pfs_begin(model, now_ns, &call);
 }
 
-/* Brings the model on until the task's call is complete. Returns when it was. */
+/* Advances the model until the task's call is complete. Returns the time of completion. */
 static inline int64_t finish(struct pfs *model, int task)
 {
     int64_t done_ns;
@@ -60,7 +59,7 @@ static inline int64_t finish(struct pfs *model, int task)
     return done_ns;
 }
 
-/* One call, from its beginning to its end. Returns how long it took. */
+/* Makes one call. Returns its duration. */
 static inline int64_t call_ns(struct pfs *model, int64_t now_ns, int task, int operation, int file, int64_t offset,
                               int64_t bytes)
 {

@@ -1,4 +1,4 @@
-/* The bin law: every duration has one bin, bins follow on each other without gap, and none is wider than 3.2 %. */
+/* Every duration has one bin, bins are contiguous, and none is wider than 3.2 %. */
 #include "check.h"
 
 #include <ensio/bins.h>

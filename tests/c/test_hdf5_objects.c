@@ -1,4 +1,4 @@
-/* The table of HDF5's hids: whole entries while other threads write, and files last of all to be forgotten. */
+/* The table of HDF5's hids: entries are never torn by concurrent writers, and files are evicted last. */
 #include "check.h"
 
 #include <core/recorder.h>
@@ -8,7 +8,7 @@
 
 #define THREADS 3
 #define ROUNDS 1000000
-#define IDS 6 /* more than the table has places for, if they are its length apart */
+#define IDS 6 /* more than the table has places for, if their distance is its length */
 #define APART 1024
 
 static const struct ensio_hdf5 library = {.number = 3}, other = {.number = 4};

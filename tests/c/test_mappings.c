@@ -1,4 +1,4 @@
-/* The table of mapped files agrees with a page-by-page model, whatever is mapped and unmapped. */
+/* The table of mapped files agrees with a page-by-page model for any sequence of mapping and unmapping. */
 #include "check.h"
 
 #include <files/paths.h>
@@ -10,7 +10,7 @@
 #define PAGES 200U
 #define STEPS 200000
 
-/* Of the rest of the recorder, the table needs these. */
+/* The parts of the recorder that the table needs. */
 static struct ensio_process process;
 struct ensio_process *ensio_process = &process;
 static uint32_t stored;
@@ -49,7 +49,7 @@ static void compare(unsigned page, unsigned pages)
 static void random_step(void)
 {
     unsigned page = (unsigned)rand() % PAGES, pages = (unsigned)rand() % (PAGES - page < 12 ? PAGES - page : 12) + 1;
-    unsigned short_of_a_page = (unsigned)rand() % PAGE; /* a part of a page is all of it */
+    unsigned short_of_a_page = (unsigned)rand() % PAGE; /* a part of a page counts as the whole page */
     int64_t offset = (int64_t)(rand() % 1000) * PAGE;
     uint32_t file = (unsigned)rand() % 3 ? (unsigned)rand() % 50 + 1 : 0;
     if (file)
@@ -77,7 +77,7 @@ static void full_table(void)
     ensio_mapping_add(address(0), 3 * PAGE, 0, 1);
     for (unsigned i = 2; i < ENSIO_MAPPINGS + 1; i++)
         ensio_mapping_add(address(2 * i), PAGE, 0, 2);
-    ensio_mapping_cut(address(1), PAGE); /* makes two of one, where there is room for one: the second is lost */
+    ensio_mapping_cut(address(1), PAGE); /* splits one into two without room for both: the second is lost */
     CHECK(ensio_mapping_find(address(0), PAGE, &found));
     CHECK(!ensio_mapping_find(address(1), 2 * PAGE, &found));
     CHECK(ensio_mappings == ENSIO_MAPPINGS);
@@ -97,7 +97,7 @@ int main(void)
     full_table();
     struct ensio_mapping found;
     CHECK(!ensio_mapping_find(address(0), 0, &found));
-    CHECK(!ensio_mapping_find(address(0), SIZE_MAX, &found)); /* rounds up to nothing, for the kernel too */
+    CHECK(!ensio_mapping_find(address(0), SIZE_MAX, &found)); /* rounds up to nothing, as in the kernel */
     CHECK(ensio_mapping_find(address(0), SIZE_MAX - PAGE, &found));
     return 0;
 }

@@ -1,7 +1,7 @@
-/* What the write-back cache takes, what it makes wait, and that no byte is lost in it. */
+/* What the write-back cache absorbs, what it delays, and that it loses no byte. */
 #include "pfs_world.h"
 
-#include <state.h> /* bytes that came to each target */
+#include <state.h> /* bytes that reached each target */
 
 /* A share of 8 MiB for each of two tasks; memory takes 1000 MB/s, the target 100 MB/s. */
 #define CACHE PLAIN "cache_MiB 16\ntasks_per_node 2\nabsorb_MB_per_s 1000\n"
@@ -37,8 +37,8 @@ static void two_tasks_of_a_node_share_its_memory(void)
     free(model);
 }
 
-/* The rest goes before what the cache holds: 12 MiB of rest and 8 MiB behind it are one target's work of 20 MiB, of
- * which the rest has 20 of 21 shares as long as both are there. */
+/* The rest takes precedence over what the cache holds: 12 MiB of rest and 8 MiB behind it are 20 MiB of work for one
+ * target, of which the rest gets 20 of 21 shares while both are there. */
 static void the_rest_of_a_large_write_waits_for_the_target(void)
 {
     struct pfs *model = world(CACHE, 2, 1, 1);
@@ -83,7 +83,7 @@ static void a_write_through_is_on_the_target_when_it_is_complete(void)
     free(model);
 }
 
-/* Many small writes, then a sync: the cache puts them together, and every byte comes to a target once. */
+/* Many small writes, then a sync: the cache merges them, and every byte reaches a target once. */
 static void small_writes_lose_no_byte(void)
 {
     struct pfs *model = world(CACHE "targets 7\nstripe_MiB 0.0625\n", 2, 1, 1);
@@ -101,7 +101,8 @@ static void small_writes_lose_no_byte(void)
     free(model);
 }
 
-/* Stripes go round the file's targets: those of a file of 4 stripes, and no others, get the bytes, in equal shares. */
+/* Stripes are distributed over the file's targets: those of a file of 4 stripes get equal shares of the bytes, and no
+ * others do. */
 static void a_file_lies_on_its_stripes(void)
 {
     struct pfs *model = world(PLAIN "targets 7\nstripe_count 4\n", 1, 1, 1);

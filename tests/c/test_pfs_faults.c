@@ -1,4 +1,5 @@
-/* Every fault does at strength 1 what the settings say, in proportion to its strength, and nothing at strength 0. */
+/* Every fault has the effect of its settings at strength 1, an effect in proportion to its strength, and none at
+ * strength 0. */
 #include "pfs_world.h"
 
 #define MIB (INT64_C(1) << 20)
@@ -9,7 +10,7 @@ static double ms(int64_t ns)
     return (double)ns / 1e6;
 }
 
-/* Four calls of 1 MB come together: 10 ms each alone, 40 for all. */
+/* Four calls of 1 MB come together: each takes 10 ms alone, all of them 40. */
 static void four_calls(const char *text, double first_ms, double second_ms, double others_ms)
 {
     struct pfs *model = world(text, 4, 1, 1);
@@ -39,7 +40,7 @@ static void node_serialisation_lets_one_or_two_go_first(void)
     four_calls(NODE "fault.node-serialisation 1\none_at_a_time_share 0\ntwo_at_a_time_share 1\n", 20, 20, 40);
 }
 
-/* Nodes share the target; who goes first on a node gets all of the node's share: the modes R/4 and R. Who that is
+/* Nodes share the target; the first caller on a node gets the node's whole share: the modes R/4 and R. The first caller
  * is drawn. */
 static void who_goes_first_gets_the_share_of_the_node(void)
 {
@@ -61,7 +62,7 @@ static void who_goes_first_gets_the_share_of_the_node(void)
     free(model);
 }
 
-/* One write of 1 MB (10 ms) of task 1 with this text; other calls before it make the file one of two nodes. */
+/* One write of 1 MB (10 ms) of task 1 with this text; earlier calls make it a file of two nodes. */
 static double write_ms(const char *text, int shared, int64_t offset, int64_t bytes)
 {
     struct pfs *model = world(text, 8, 8, 1);
@@ -92,7 +93,7 @@ static void misaligned_requests_cost_at_each_ragged_end(void)
     CHECK(write_ms(on, 0, MIB / 2, 2 * MIB) < 0.001);                       /* no other task has the file */
 }
 
-/* Where a task goes on after its own last write, where no other task was: only the stripe at the end is merged. */
+/* After its own last write, a task continues without lock conflicts: only the stripe at the end is merged. */
 static void a_write_that_goes_on_is_aligned_at_its_beginning(void)
 {
     const char *text = PLAIN "lock_conflict_ms 2\npartial_stripe_ms 5\nfault.misaligned-requests 1\n";
@@ -223,7 +224,7 @@ static void beyond_the_cache_lies_a_cliff(void)
     free(model);
 }
 
-/* Some calls are slow as a whole, however large: their share is that of the settings. */
+/* Some calls are slow as a whole, whatever their size; their share is given by the settings. */
 static void single_large_calls_meet_slow_paths(void)
 {
     enum { CALLS = 20000 };
@@ -240,7 +241,7 @@ static void single_large_calls_meet_slow_paths(void)
     free(model);
 }
 
-/* Others take 3/4 of a target in 40 % of the periods: over a long time work takes 1 / (0.6 + 0.4 / 4) times as long. */
+/* Others take 3/4 of a target in 40 % of the periods: in the long run, work takes 1 / (0.6 + 0.4 / 4) times as long. */
 static void background_load_comes_in_bursts(void)
 {
     const char *text = PLAIN "background_share 0.75\nbackground_busy_fraction 0.4\nbackground_period_s 0.1\n"

@@ -1,9 +1,9 @@
-/* The model's queues do what queueing theory says of them. */
+/* The model's queues agree with queueing theory. */
 #include "pfs_world.h"
 
 #define NO_FILE (-1)
 
-/* splitmix64: numbers of the test's own. */
+/* splitmix64: random numbers of the test. */
 static uint64_t random_state = 12345;
 
 static double uniform(void)

@@ -1,7 +1,7 @@
-/* A hundred thousand random calls under random settings: what holds of every run. */
+/* A hundred thousand random calls under random settings: invariants of every run. */
 #include "pfs_world.h"
 
-#include <state.h> /* bytes that came to each target */
+#include <state.h> /* bytes that reached each target */
 
 #define TASKS 24
 #define NODES 6
@@ -32,7 +32,8 @@ static uint64_t draw(struct numbers *numbers, uint64_t below)
     return (x ^ (x >> 31)) % below;
 }
 
-/* A task's next call follows from the task and how many it made, so that it is the same in whatever order they end. */
+/* A task's next call follows from the task and the number of its calls, so that it does not depend on the order of
+ * completion. */
 static struct pfs_call next_call(uint64_t seed, int task, long number, const int *files)
 {
     static const uint16_t operations[] = {PFS_READ, PFS_READ,   PFS_READ,  PFS_WRITE, PFS_WRITE, PFS_WRITE,
@@ -50,16 +51,15 @@ static struct pfs_call next_call(uint64_t seed, int task, long number, const int
 struct run {
     uint64_t digest;   /* of all completions */
     double moved;      /* bytes that the calls moved */
-    double on_targets; /* bytes that came to targets */
+    double on_targets; /* bytes that reached targets */
     long leaves;
 };
 
-/* How a driver goes through time: from event to event, or in its own steps. */
+/* How a driver advances time: from event to event, or in steps. */
 enum manner { BY_EVENTS, BY_SMALL_STEPS, BY_BOTH };
 
-/* Between two completions of a task nothing of it begins, so each manner sees the same calls at the same times as long
- * as calls begin at their own times: here 0 to 3 ms after the last one was complete, on a grid that all manners meet.
- */
+/* Nothing of a task begins between two of its completions. Each driver therefore sees the same calls at the same times,
+ * if calls begin at independent times: here 0 to 3 ms after the last completion, on a grid that all drivers share. */
 static struct run go(const char *text, uint64_t seed, long calls, enum manner manner, int leaving)
 {
     struct pfs *model = world(text, TASKS, NODES, seed);
@@ -76,7 +76,7 @@ static struct run go(const char *text, uint64_t seed, long calls, enum manner ma
         begins_ns[task] = 0;
     int64_t now_ns = 0;
     for (long done = 0; done < calls;) {
-        /* at a point of the grid: who is due begins */
+        /* At a point of the grid, due calls begin. */
         for (int task = 0; task < TASKS; task++) {
             if (leaving && busy[task] && !draw(&numbers, 4000)) {
                 pfs_leave(model, task);
@@ -114,7 +114,7 @@ static struct run go(const char *text, uint64_t seed, long calls, enum manner ma
             run.digest += (one ^ (one >> 29)) * 0xbf58476d1ce4e5b9u; /* a sum: ties may come in any order */
         }
     }
-    /* No call begins any more: all that is under way comes to its end. */
+    /* No more calls begin: all pending ones complete. */
     for (long steps = 0; pfs_next_ns(model) != INT64_MAX; steps++) {
         CHECK(steps < 10000000);
         pfs_advance(model, pfs_next_ns(model));
@@ -137,7 +137,7 @@ static void every_call_ends_and_nothing_is_left_behind(void)
 {
     for (int i = 0; i < TEXTS; i++) {
         struct run run = go(texts[i], 11 + (uint64_t)i, 20000, BY_BOTH, 0);
-        CHECK(run.on_targets >= run.moved); /* what was read comes to it */
+        CHECK(run.on_targets >= run.moved); /* read data reached it too */
     }
 }
 
@@ -183,7 +183,7 @@ static void noise_has_its_distribution_and_differs_from_seed_to_seed(void)
             sum_of_squares += log(time_s) * log(time_s);
         }
         CHECK(near(sum / CALLS, 1, 4 * 0.533 / sqrt(CALLS)));
-        /* of the logarithm: mean -sigma^2 / 2, so its square is sigma^2 + sigma^4 / 4 on the average */
+        /* Of the logarithm: mean -sigma^2 / 2, so the expected square is sigma^2 + sigma^4 / 4. */
         CHECK(near(sum_of_squares / CALLS, 0.25 + 0.0625 / 4, 0.02));
         qsort(times_s[seed], CALLS, sizeof times_s[seed][0], by_value);
         free(model);
@@ -194,8 +194,7 @@ static void noise_has_its_distribution_and_differs_from_seed_to_seed(void)
     CHECK(equal < CALLS / 100);
 }
 
-/* What a task leaves behind gives its share back at once: of 40 ms of work two calls had done 20 together when one
- * left. */
+/* A task that leaves releases its share immediately: of 40 ms of work, two calls had done 20 together when one left. */
 static void who_leaves_gives_its_share_back(void)
 {
     struct pfs *model = world(PLAIN, 2, 1, 1);
@@ -210,8 +209,7 @@ static void who_leaves_gives_its_share_back(void)
     free(model);
 }
 
-/* Tasks that leave all the time, behind a call that goes on: more parts than were ever thought of. Calls end even so.
- */
+/* Tasks leave all the time during a long call: more parts than planned for. Calls complete nevertheless. */
 static void work_beyond_all_limits_is_done_at_once(void)
 {
     struct pfs *model = world("targets 64\ncache_MiB 0\n", 4, 1, 1);
@@ -228,7 +226,7 @@ static void work_beyond_all_limits_is_done_at_once(void)
     free(model);
 }
 
-/* The state holds no address: a copy elsewhere goes on as the original does. */
+/* The state contains no address: a copy elsewhere continues like the original. */
 static void the_state_can_be_moved(void)
 {
     struct pfs_settings settings = world_settings(texts[1]);

@@ -1,4 +1,4 @@
-/* Settings are read from text; what is wrong in it is said in one sentence that names the line. */
+/* Settings are parsed from text; an error is reported in one sentence that names the line. */
 #include "pfs_world.h"
 
 static void refused(const char *text, const char *line, const char *word)

@@ -8,8 +8,8 @@ static double ms(int64_t ns)
     return (double)ns / 1e6;
 }
 
-/* MADbench's middle phase, in small: two reads, then writes and reads in turn. Each read lies one slot after the last;
- * a slot is larger than a read. */
+/* MADbench's middle phase, in small: two reads, then alternating writes and reads. Each read lies one slot after the
+ * last; a slot is larger than a read. */
 static void a_stride_is_read_in_single_pages_once_memory_is_full_of_writes(void)
 {
     const char *text = PLAIN "tasks_per_node 1\npage_cache_MiB 8\nstride_window_MiB 2\npage_ms 1\npage_noise 0\n"
@@ -36,7 +36,7 @@ static void a_stride_is_read_in_single_pages_once_memory_is_full_of_writes(void)
     free(model);
 }
 
-/* Reads that follow on each other have no gap and so no stride. */
+/* Consecutive reads have no gap and therefore no stride. */
 static void reads_in_a_row_are_no_stride(void)
 {
     const char *text = PLAIN "tasks_per_node 1\npage_cache_MiB 1\nfault.strided-readahead 1\n";

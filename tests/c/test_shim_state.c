@@ -86,7 +86,7 @@ static void two_share_a_target(void)
     shim_wait(state, one);
     shim_wait(state, other);
     CHECK(state->counts.calls == 2);
-    /* Both at half the rate, but for the moment between their beginnings. */
+    /* Both at half the rate, except between their beginnings. */
     CHECK(state->counts.model_ns > 300000000 && state->counts.model_ns <= 400001000);
     CHECK(shim_now_ns(state) >= 200000000);
 }
@@ -117,7 +117,7 @@ static void a_leader_that_is_killed_is_replaced(void)
     end_of(leader);
     end_of(other);
     CHECK(state->counts.restarts == 0);
-    shim_wait(state, begin_read(state, 0, 30000000)); /* long enough that a waiter looks for processes that are gone */
+    shim_wait(state, begin_read(state, 0, 30000000)); /* long enough for a search for callers that have ended */
     CHECK(state->counts.gone >= 1);
     const struct shim_slot *slot = &state->slots[1];
     CHECK(slot->pid == 0);
@@ -141,7 +141,7 @@ static void many_processes_lose_no_call(void)
     CHECK(state->counts.calls == PROCESSES * CALLS);
     CHECK(state->counts.let_go == 0 && state->counts.restarts == 0 && state->counts.nested == 0);
     CHECK(state->counts.bytes_read == (uint64_t)PROCESSES * CALLS * 10000);
-    /* The target moves 100 MB/s for any caller. */
+    /* The target moves 100 MB/s in total. */
     CHECK(shim_now_ns(state) >= INT64_C(10) * PROCESSES * CALLS * 10000);
 }
 

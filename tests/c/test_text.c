@@ -38,7 +38,7 @@ static void words_are_whole(void)
     CHECK(strcmp(ensio_base_name("app"), "app") == 0);
 }
 
-/* fnmatch of the C library agrees, where no class or escape is meant. */
+/* Agrees with the C library's fnmatch for globs without classes and escapes. */
 static void globs_match_as_fnmatch_does(void)
 {
     static const char *const globs[] = {"*",     "/a/*", "*.so",           "*.so.*", "/a/?",

@@ -246,7 +246,7 @@ def test_sanitizers_find_nothing(tmp_path):
                 complaints.append((kind, seed, done.stderr[-2000:]))
     assert complaints == []
     stream = subprocess.run(
-        [sys.executable, "-c", "import sys, ensembles; from ensembles.writers import otf2; "
+        [sys.executable, "-c", "import sys, ensembles; from ensembles.writers.exchange import otf2; "
          "otf2._tell(sys.stdout.buffer, ensembles.open(sys.argv[1]), 2)", ARCHIVES / "others"],
         check=True, capture_output=True,
     ).stdout  # fmt: skip
@@ -264,5 +264,5 @@ def test_sanitizers_find_nothing(tmp_path):
             capture_output=True,
         )
         assert done.returncode == 2
-        assert done.stderr.startswith(b"what is to be written ")
+        assert done.stderr.startswith(b"the input ")
         assert done.stderr.count(b"\n") == 1

@@ -51,7 +51,8 @@ def joint_calls(tasks: int, calls: int) -> int:
 
 @pytest.mark.parametrize(("mode", "ending"), [("profile", "MPI_Finalize"), ("tail", "PMPI_Finalize")])
 def test_summary_of_ranks_that_do_different_things_is_the_merged_one(job, tmp_path, mode, ending):
-    for tasks in (1, 2, 5, 8):
+    # Ranks of MPICH wait by polling: more of them than processors take their turns slowly.
+    for tasks in (1, 2, 5, 8) if job.flavour == "openmpi" else (1, 5):
         folder = tmp_path / str(tasks)
         made = run(job, folder, tasks, 300, ending, ENSIO_MODE=mode, ENSIO_JOBFILE="keep")
         collected, spools = apart(made, folder)

@@ -155,8 +155,7 @@ def test_many_threads_mark_regions_at_the_same_time(preload, tmp_path):
 
 def test_regions_without_space_are_counted_as_missing(preload, tmp_path):
     program = PYTHON.split("phase(")[0] + (
-        "for i in range(20_000):\n    with region('a'): pass\n"
-        "print('ok')\n"
+        "for i in range(20_000):\n    with region('a'): pass\nprint('ok')\n"
     )
     limit = (260_000, 260_000)  # from the beginning: later, the spool has room for more already
     done = preload.execute(

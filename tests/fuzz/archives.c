@@ -1,8 +1,8 @@
-/* archives.c: the reader of OTF2 archives, on archives whose records say anything. Libotf2 writes them as the input has
- * it (made_archive.c), so that they are sound in themselves, and what is tried is ensio's own code, not the library's.
+/* archives.c: the reader of OTF2 archives, on archives with arbitrary records. Libotf2 writes them from the input
+ * (made_archive.c), so that they are well formed, and the test covers ensio's code, not the library's.
  *
- * The reader keeps what it knows in static variables and ends its process where it gives up. So each archive is read by
- * a child; what code it went through goes back to libFuzzer by memory that both have. */
+ * The reader keeps state in static variables and ends its process on errors. A child therefore reads each archive; its
+ * coverage returns to libFuzzer through shared memory. */
 #include "counters.h"
 #include "made_archive.h"
 

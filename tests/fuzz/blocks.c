@@ -1,5 +1,4 @@
-/* blocks.c: any bytes as a block of a job file. What is decoded, the recorder's own coding takes back and forth
- * unchanged. */
+/* blocks.c: arbitrary bytes as a block of a job file. Decoded events survive coding by the recorder unchanged. */
 #include "python.h"
 
 #include <jobfile/encode.h>
@@ -11,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct ensio_event events[ENSIO_BLOCK_EVENTS + 1];
 
-/* The number of events, or -1 where the block is refused. */
+/* The number of events, or -1 if the block is refused. */
 static long decode(const void *block, size_t bytes, struct ensio_event *to)
 {
     static PyObject *function;

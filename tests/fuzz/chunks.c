@@ -1,5 +1,5 @@
-/* chunks.c: any bytes as a chunk of a trace.h5, and any rows against any index. A chunk that was deflated here comes
- * back. */
+/* chunks.c: arbitrary bytes as a chunk of a trace.h5, and arbitrary rows against any index. A chunk that was deflated
+ * here is restored. */
 #include "input.h"
 #include "python.h"
 
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char *const formats[] = {"B", "H", "I", "Q", "q"};
 static const size_t widths[] = {1, 2, 4, 8, 8};
 
-/* A file in memory with these bytes; it is used again. */
+/* A file in memory with these bytes; it is reused. */
 static int file_with(const void *bytes, size_t length)
 {
     static int descriptor = -1;
@@ -36,7 +36,7 @@ static size_t deflated(const uint8_t *plain, size_t length, uint8_t *out, size_t
     return libdeflate_zlib_compress(machine, plain, length, out, room);
 }
 
-/* One chunk, read twice with one workspace: the second time it may be remembered. */
+/* One chunk, read twice with one workspace, because the second read may use a cache. */
 static void read_chunk(struct input *input)
 {
     static PyObject *workspace_of, *read;
@@ -110,7 +110,7 @@ static void see_order(struct input *input)
     PyObject *const result = fuzz_call(is_sorted, arguments);
     if (result == Py_True && !(left_out & 1))
         for (size_t i = 1, group = 0; i < count; i++) {
-            /* An index may begin anew within a rank: then what came before is another stretch. */
+            /* An index may start again within a rank: earlier rows then form another stretch. */
             group += group + 1 < groups && begin[group + 1] == (int64_t)i;
             if (begin[group] != (int64_t)i && !(left_out & 2) && start[i] < start[i - 1]) {
                 fprintf(stderr, "row %zu starts before the one before it\n", i);

@@ -1,5 +1,5 @@
-/* columns.c: the loops over events and columns, on any events and any numbers. The first byte says which of them. Times
- * are within what readers let through (columns.py, trace_metadata.py), all else is what it is. */
+/* columns.c: the loops over events and columns, with arbitrary events and numbers. The first byte selects one. Times
+ * are in the range that readers accept (columns.py, trace_metadata.py); everything else is arbitrary. */
 #include "input.h"
 #include "python.h"
 
@@ -35,7 +35,7 @@ static PyObject *function(PyObject *(*module)(void), const char *name, PyObject 
     return *kept;
 }
 
-/* Events out of what is left of the input, as they lie in a spool, into columns. */
+/* Events from the remaining input, as they lie in a spool, into columns. */
 static void spool_columns(struct input *input)
 {
     static const char *const formats[12] = {"I", "H", "H", "B", "B", "I", "q", "Q", "q", "H", "q", "q"};
@@ -108,7 +108,7 @@ static void unshuffle(struct input *input)
     fuzz_release(&out);
 }
 
-/* The columns of any calls: times as they are after reading. */
+/* Columns of arbitrary calls, with times as after reading. */
 struct calls {
     size_t count;
     int64_t start[MOST_EVENTS], duration[MOST_EVENTS], amount[MOST_EVENTS];
@@ -120,7 +120,7 @@ struct calls {
 static struct calls *some_calls(struct input *input)
 {
     static struct calls calls;
-    int64_t now = 0, left = 1LL << 62; /* sums of times stay below 64 bits, as those of any real run */
+    int64_t now = 0, left = 1LL << 62; /* sums of times stay below 64 bits, as in any real run */
     for (calls.count = 0; calls.count < MOST_EVENTS && input->at < input->end; calls.count++) {
         size_t i = calls.count;
         now = (now + (int64_t)(take_number(input) % (1ULL << 61))) % LATEST_NS;
@@ -224,7 +224,7 @@ static void count_groups(struct input *input)
         fuzz_release(&array[i]);
 }
 
-/* Gaps and their cells as gaps_of_all.py lays them out, and calls that reach into them in any way. */
+/* Gaps and their cells as the Python code lays them out, and calls that overlap them in any way. */
 static void mark_gaps(struct input *input)
 {
     enum { GAPS = 4, EVEN = 8 };
@@ -247,7 +247,7 @@ static void mark_gaps(struct input *input)
             uint32_t most = ensio_bin((uint64_t)(to[i] - 1 - low)), down = (uint32_t)(cell - (size_t)even[i]);
             if ((int64_t)cell < even[i])
                 at = from[i] + (int64_t)cell * width[i];
-            /* the first moment of which the rest lies in this bin or in a finer one */
+            /* The first moment after which the rest lies in this bin or in a finer one. */
             else if ((int64_t)cell > even[i])
                 at = down <= most ? to[i] - (int64_t)ensio_bin_low(most - down + 1) : to[i];
             edge[i * (cells + 1) + cell] = at > low || (int64_t)cell < even[i] ? at : low;

@@ -1,5 +1,5 @@
-/* counters.c: where the compiler keeps how often each piece of code was gone through. Compiled without that counting,
- * as the compiler would take these declarations for its own. */
+/* counters.c: the compiler's coverage counters. Compiled without coverage, because the compiler would take these
+ * declarations for its own. */
 #include "counters.h"
 
 extern uint8_t __start___sancov_cntrs[], __stop___sancov_cntrs[];

@@ -1,4 +1,4 @@
-/* counters.h: the counters by which libFuzzer knows what code an input went through. */
+/* counters.h: the counters by which libFuzzer measures the coverage of an input. */
 #ifndef ENSIO_FUZZ_COUNTERS_H
 #define ENSIO_FUZZ_COUNTERS_H
 

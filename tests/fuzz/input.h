@@ -1,4 +1,4 @@
-/* input.h: numbers out of an input of libFuzzer's. */
+/* input.h: takes numbers from an input of libFuzzer. */
 #ifndef ENSIO_FUZZ_INPUT_H
 #define ENSIO_FUZZ_INPUT_H
 
@@ -26,7 +26,7 @@ static inline uint64_t take_word(struct input *input)
     return word;
 }
 
-/* Mostly small ones, and those at which something may go wrong. */
+/* Mostly small numbers, and critical ones. */
 static inline uint64_t take_number(struct input *input)
 {
     static const uint64_t edges[] = {UINT64_MAX, INT64_MAX, 1ULL << 63, UINT64_MAX - 1, 1ULL << 62,

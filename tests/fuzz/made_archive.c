@@ -1,5 +1,5 @@
-/* made_archive.c: an OTF2 archive whose definitions and records are those that the input asks for: any of them, in any
- * order, about anything, defined or not. Every byte sequence is such a list: a byte for the kind, then its numbers. */
+/* made_archive.c: an OTF2 archive with the definitions and records that the input requests: any kind, in any order,
+ * with defined or undefined references. Every byte sequence is such a list: a byte for the kind, then its numbers. */
 #include "made_archive.h"
 #include "input.h"
 
@@ -77,7 +77,7 @@ static OTF2_AttributeValue value_of(struct making *making)
     return (OTF2_AttributeValue){.uint64 = take_number(&making->input)};
 }
 
-/* Types of one number; of a text, in definitions of properties, its number. */
+/* Types of one number; for a text, as in definitions of properties, its number. */
 static OTF2_Type type_of(struct making *making)
 {
     static const OTF2_Type types[] = {OTF2_TYPE_STRING, OTF2_TYPE_UINT8,   OTF2_TYPE_UINT16, OTF2_TYPE_UINT32,
@@ -216,7 +216,7 @@ static void record(struct making *making, uint8_t kind)
     }
 }
 
-/* What nearly every archive has; a bit for each that this one has not. */
+/* Definitions of nearly every archive; a bit for each that this one lacks. */
 static void define_usual(struct making *making, uint8_t missing)
 {
     static const char *const names[] = {"Offset",  "errno",          "POSIX",       "read",

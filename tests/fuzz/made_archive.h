@@ -1,4 +1,4 @@
-/* made_archive.h: an OTF2 archive of an input of libFuzzer's. */
+/* made_archive.h: makes an OTF2 archive from an input of libFuzzer. */
 #ifndef ENSIO_FUZZ_MADE_ARCHIVE_H
 #define ENSIO_FUZZ_MADE_ARCHIVE_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes FOLDER/traces.otf2 and what belongs to it. False: libotf2 would not. */
+/* Writes FOLDER/traces.otf2 and its other files. False: libotf2 refused. */
 bool make_archive(const uint8_t *data, size_t size, const char *folder);
 
 #endif

@@ -1,5 +1,5 @@
-/* sums.c: windows of events read from a file, and what chunks add up to: any events, any numbers. The first byte says
- * which. What columns.c tries is not tried again here. */
+/* sums.c: windows of events that are read from a file, and sums over chunks: arbitrary events and numbers. The first
+ * byte selects one. What columns.c covers is not repeated here. */
 #include "input.h"
 #include "python.h"
 
@@ -58,7 +58,7 @@ static void make_columns(struct fuzz_buffer *columns, size_t count)
         columns[i] = fuzz_buffer_of(NULL, count * widths[i], formats[i]);
 }
 
-/* A window of a spool, of which the rest of the input is the file: what is read is what `decode` makes of the completed
+/* A window of a spool in a file that holds the rest of the input: reading it agrees with `decode` on the completed
  * events. */
 static void window(struct input *input)
 {
@@ -103,7 +103,8 @@ static void window(struct input *input)
         for (int i = 0; i < COLUMNS; i++) {
             HOLDS(memcmp(columns[i].memory + position * widths[i], expected[i].memory, (size_t)events * widths[i]) ==
                   0);
-            for (size_t k = 0; k < columns_room * widths[i]; k++) /* nothing is written where no event was asked for */
+            /* nothing is written for events that were not requested */
+            for (size_t k = 0; k < columns_room * widths[i]; k++)
                 HOLDS((k >= position * widths[i] && k < (position + room) * widths[i]) || !columns[i].memory[k]);
         }
         Py_DECREF(again);
@@ -118,7 +119,7 @@ static void window(struct input *input)
     close(file);
 }
 
-/* The columns of any calls: of numbers that no call has as well. */
+/* Columns of arbitrary calls, including numbers that no call has. */
 struct chunk {
     size_t count;
     uint16_t call[MOST_EVENTS];

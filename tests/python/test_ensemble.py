@@ -130,7 +130,7 @@ def test_calls_of_several_kinds_and_layers_are_told(folder: Path, made: Syntheti
 
 def test_a_histogram_alone_is_an_ensemble_too() -> None:
     durations_s, phase, *_ = in_any_order(300, 3)
-    ensemble = en.Ensemble.of_sample(CountedDurations.of(durations_s, phase), name="pread")
+    ensemble = en.Ensemble.from_sample(CountedDurations.from_durations(durations_s, phase), name="pread")
     assert (len(ensemble), ensemble.durations_s, ensemble.rank) == (300, None, None)
     assert "300 calls, 4 phases" in repr(ensemble)
     with pytest.raises(en.EnsioError, match="recorded in mode trace"):

@@ -12,7 +12,7 @@ import pytest
 import ensembles as en
 from ensembles.ensemble import from_run
 from ensembles.model.events import COLUMNS, Events
-from ensembles.readers.native.directory import open_run_directory
+from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection

@@ -36,7 +36,7 @@ def made(count: int, seed: int) -> Events:
     columns["start"] = random.integers(0, 30, count) * 10**9
     columns["moved"] = random.integers(-1, 3, count)
     told = {"phase": random.integers(-1, 6, count), "ordinal": random.integers(1, 12, count)}
-    return Events(columns, CALLS, FILES).told_by(told.get)
+    return Events(columns, CALLS, FILES).with_derived(told.get)
 
 
 RULES = {
@@ -98,14 +98,14 @@ def test_sizes_understand_units(text: str, size: int) -> None:
     [
         ({"op": "wrte"}, 'no op "wrte": it is one of read, write'),
         ({"op": ""}, 'no op ""'),
-        ({"size": "big"}, 'size "big" is no number of bytes'),
-        ({"size": "1XB"}, 'size "1XB" is no number of bytes'),
+        ({"size": "big"}, 'size "big" is not a number of bytes'),
+        ({"size": "1XB"}, 'size "1XB" is not a number of bytes'),
         ({"size": "0.3"}, "not a whole number of bytes"),
         ({"size": "4MiB..1MiB"}, "empty range"),
-        ({"rank": "-3"}, 'rank "-3" is no number and no range'),
+        ({"rank": "-3"}, 'rank "-3" is neither a number nor a range'),
         ({"rank": "7-3"}, "empty range"),
-        ({"time": "10"}, "no range of seconds"),
-        ({"time": "a..b"}, "no range of seconds"),
+        ({"time": "10"}, "not a range of seconds"),
+        ({"time": "a..b"}, "not a range of seconds"),
         ({"time": "20..10"}, "empty range"),
     ],
 )
@@ -115,7 +115,7 @@ def test_wrong_filters_are_told_in_one_sentence(filters: dict[str, str], complai
 
 
 def test_names_that_a_run_does_not_know_are_told_with_those_it_knows() -> None:
-    with pytest.raises(en.EnsioError, match='no call "pwrit" in this run: it knows MPI_File_write, fsync'):
+    with pytest.raises(en.EnsioError, match='no call "pwrit" in this run; available: MPI_File_write, fsync'):
         Selection.parse(call="pwrit").checked(CALLS)
     with pytest.raises(en.EnsioError, match='no layer "stdio"'):
         Selection.parse(layer="stdio").checked(CALLS)

@@ -84,7 +84,8 @@ install_python() {
     state=$(
         cd "$top"
         echo "$made"
-        cat setup.cfg setup.py pyproject.toml libtrace/include/ensio/*.h ensembles/*.h ensembles/*/*.[ch]
+        cat setup.cfg setup.py pyproject.toml libtrace/include/ensio/*.h
+        find ensembles -name '*.[ch]' | sort | xargs cat
         # The kernels that a machine without a compiler leaves out are tried again when there is one.
         command -v cc
         ls /usr/include/libdeflate.h /usr/include/python3*/Python.h 2>/dev/null || true

@@ -4,47 +4,54 @@
 # What ruff checks.
 python_sources=(ensembles viz tests benchmarks calibration libtrace testbed tools setup.py)
 
+# The checks in their order; the first take two minutes together, the others need what tests need.
+quick_checks=(ruff format mypy imports shellcheck clang-format codespell phrases)
+whole_checks=(cppcheck clang-tidy)
+
 lint() {
+    local checks=() name failed=()
     case ${1-} in
-    "") ;;
-    --quick) ;;
+    "") checks=("${quick_checks[@]}" "${whole_checks[@]}") ;;
+    --quick) checks=("${quick_checks[@]}") ;;
     --prose-figures)
         cd "$top"
         exec "$python" tools/dev/prose.py --figures
         ;;
-    *) fail "lint takes nothing, --quick or --prose-figures, not $1" ;;
+    *)
+        for name in "$@"; do
+            [[ " ${quick_checks[*]} ${whole_checks[*]} " == *" $name "* ]] ||
+                fail "lint knows no check $name; choose from ${quick_checks[*]} ${whole_checks[*]}"
+        done
+        checks=("$@")
+        ;;
     esac
-    if [[ ${1-} ]]; then
-        in_turn make_python "$all_test_extras,lint" "${quick_lint_packages[@]}"
-    else
+    if [[ " ${checks[*]} " == *" cppcheck "* || " ${checks[*]} " == *" clang-tidy "* ]]; then
         set_up_tests "$all_test_extras,lint" "${test_packages[@]}" "${quick_lint_packages[@]}" "${lint_packages[@]}"
+    else
+        in_turn make_python "$all_test_extras,lint" "${quick_lint_packages[@]}"
     fi
     cd "$top"
-    local failed=()
-    check ruff ruff check "${python_sources[@]}"
-    check mypy lint_types
-    check imports python -m pytest -q -p no:cacheprovider tests/python/test_architecture.py
-    check shellcheck shellcheck -x dev tools/dev/bare_root.sh .ci/run libtrace/tools/ensio-cc docs/examples/ensio-dask.slurm
-    check clang-format lint_c_format
-    check codespell lint_spelling
-    check phrases python tools/dev/prose.py
-    if [[ ! ${1-} ]]; then
-        check cppcheck lint_c_by_cppcheck
-        check clang-tidy lint_c_by_clang_tidy
-    fi
+    for name in "${checks[@]}"; do
+        say "$name"
+        "check_$name" || failed+=("$name")
+    done
     ((${#failed[@]} == 0)) || fail "lint: these checks failed: ${failed[*]}"
     say "lint: every check passed"
 }
 
-# check NAME COMMAND...: runs a check; the names of those that fail are kept.
-check() {
-    local name=$1
-    shift
-    say "$name"
-    "$@" || failed+=("$name")
+check_ruff() { ruff check "${python_sources[@]}"; }
+
+check_format() { ruff format --check --quiet "${python_sources[@]}"; }
+
+check_imports() { python -m pytest -q -p no:cacheprovider tests/python/test_architecture.py; }
+
+check_shellcheck() {
+    shellcheck -x dev tools/dev/bare_root.sh .ci/run libtrace/tools/ensio-cc docs/examples/ensio-dask.slurm docs/examples/record.slurm
 }
 
-lint_types() {
+check_phrases() { python tools/dev/prose.py; }
+
+check_mypy() {
     # viz is installed as ensembles.viz: links show mypy the package as it is installed.
     rm -rf "$build/types"
     mkdir -p "$build/types/ensembles"
@@ -53,12 +60,12 @@ lint_types() {
         mypy --cache-dir "$build/mypy" tools/dev
 }
 
-lint_c_format() {
-    git ls-files -z 'libtrace/*.[ch]' 'testbed/*.[ch]' 'benchmarks/*.[ch]' 'tests/*.[ch]' ':!tests/fuzz/corpus' |
+check_clang-format() {
+    git ls-files -z 'ensembles/*.[ch]' 'libtrace/*.[ch]' 'testbed/*.[ch]' 'benchmarks/*.[ch]' 'tests/*.[ch]' ':!tests/fuzz/corpus' |
         xargs -0 clang-format --dry-run -Werror
 }
 
-lint_spelling() {
+check_codespell() {
     git ls-files -z -- ':!:tests/fuzz/corpus' ':!:tests/corpus/runs' ':!:tests/corpus/frozen' ':!:tests/end_to_end/archives' |
         xargs -0 codespell --ignore-words tools/dev/words.txt
 }
@@ -69,7 +76,7 @@ c_built() { git ls-files 'libtrace/*.c' 'tests/c/*.c' 'testbed/pfsmodel/*.c' 'te
 c_linked() { git ls-files 'testbed/replay/*.c' 'testbed/*_check.c' 'benchmarks/*.c'; }
 c_modules() { git ls-files 'ensembles/*.c' 'tests/fuzz/*.c'; }
 
-lint_c_by_cppcheck() {
+check_cppcheck() {
     local files
     mapfile -t files < <(c_built && c_linked && c_modules)
     cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
@@ -77,7 +84,7 @@ lint_c_by_cppcheck() {
         -I ensembles -I libtrace -I libtrace/include -I testbed -I testbed/pfsmodel -I testbed/shim "${files[@]}"
 }
 
-lint_c_by_clang_tidy() {
+check_clang-tidy() {
     local status=0 folder built linked modules mpi_includes=() python_include
     mapfile -t built < <(c_built)
     mapfile -t linked < <(c_linked)

@@ -1,1 +1,1 @@
-"""What the readers of all formats share."""
+"""Parts shared by the readers of all formats."""

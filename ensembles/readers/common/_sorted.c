@@ -1,5 +1,5 @@
-/* Whether rows of a trace.h5 are sorted as its index says. trace_index.py documents the function, and has the same in NumPy;
- * answers are equal. */
+/* Whether rows of a trace.h5 are sorted as its index says. trace_index.py documents the function, and has the same in
+ * NumPy; answers are equal. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -74,7 +74,8 @@ static PyObject *is_sorted(PyObject *module, PyObject *args)
     memset(arrays, 0, sizeof arrays);
     long long max_end;
     int answer = 0, possible = 1;
-    if (!PyArg_ParseTuple(args, "OOOOOL", &told[RANK], &told[START], &told[DURATION], &told[BEGIN], &told[RANKS], &max_end))
+    if (!PyArg_ParseTuple(args, "OOOOOL", &told[RANK], &told[START], &told[DURATION], &told[BEGIN], &told[RANKS],
+                          &max_end))
         return NULL;
     Py_ssize_t count = -1;
     int fits = 1;

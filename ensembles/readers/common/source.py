@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 class EventSource(Protocol):
     """What a reader gives."""
 
-    complete: bool
-    spools: dict[str, tuple[int, int]]
+    is_complete: bool
+    spool_identities: dict[str, tuple[int, int]]
 
     @property
     def metadata(self) -> RunMetadata: ...
 
     @property
-    def slots(self) -> int: ...
+    def capacity(self) -> int: ...
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]: ...
 
@@ -40,7 +40,7 @@ class EventSource(Protocol):
         self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
     ) -> Iterator[Events]: ...
 
-    def note_flaws(self, flaws: DamageReport) -> None: ...
+    def note_damage(self, flaws: DamageReport) -> None: ...
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events: ...
 

@@ -6,7 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ensembles.readers.native.window_decoder import LARGEST_MOVED_BYTES, LARGEST_NS
+LARGEST_NS = 1 << 58
+"""Times beyond this many ns (nine years) are damage: sums of a few smaller ones stay within 64 bits."""
+
+LARGEST_MOVED_BYTES = 1 << 50
+"""A call that is said to have moved more is damage: Linux moves less than 2**31 bytes in one."""
 
 LATEST_NS = 1 << 62
 """The last origin of a run, ns since 1970."""

@@ -1,1 +1,1 @@
-"""Traces of other tools: a folder for each format, whose reader gives a `ForeignTrace`."""
+"""Traces of other tools: one folder per format, whose reader returns a `ForeignTrace`."""

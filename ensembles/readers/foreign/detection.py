@@ -115,7 +115,7 @@ class Format(NamedTuple):
     name : str
         As people call it.
     recognises : callable
-        Takes a path and, of a file, its first `BEGINNING_BYTES` (of a folder: None). Reads no more than it
+        Takes a path and, of a file, its first 4,096 bytes (of a folder: None). Reads no more than it
         needs, imports nothing heavy, and takes no file of another format for its own.
     read : callable
         Takes the path, gives an `ForeignTrace`.
@@ -125,8 +125,6 @@ class Format(NamedTuple):
     recognises: Callable[[str, bytes | None], bool]
     read: Callable[[str], ForeignTrace]
 
-
-BEGINNING_BYTES = 4096
 
 FORMATS: tuple[Format, ...] = (
     Format("Darshan", has_darshan, read_darshan),

@@ -1,1 +1,1 @@
-"""What the recorder wrote: spools and job files in a run directory."""
+"""Spools and job files, which the recorder writes into a run directory."""

@@ -1,5 +1,5 @@
-/* From events as they lie in spools to columns. columns.py documents the functions, and has the same in NumPy; results are
- * equal to the last bit. */
+/* From events as they lie in spools to columns. columns.py documents the functions, and has the same in NumPy; results
+ * are equal to the last bit. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <errno.h>
@@ -45,7 +45,8 @@ static inline int64_t nanoseconds(int64_t ticks, double ns_per_tick)
     return (int64_t)(fabs(ns) < (double)EXACT ? (ns + TO_INTEGER) - TO_INTEGER : rint(ns));
 }
 
-/* The same for `ticks` and nanoseconds below EXACT, in operations that every processor has for several numbers at once. */
+/* The same for `ticks` and nanoseconds below EXACT, in operations that every processor has for several numbers at once.
+ */
 static inline int64_t few_nanoseconds(int64_t ticks, double ns_per_tick)
 {
     double real;
@@ -96,14 +97,14 @@ static int decode_times(const job *job)
     return 0;
 }
 
-#define EACH(type, column, value)                                                                                    \
-    if (job->columns[column]) {                                                                                      \
-        type *const out = job->columns[column];                                                                      \
-        for (Py_ssize_t i = 0; i < job->count; i++) {                                                                \
-            const struct ensio_event *const event = &job->events[i];                                                 \
-            (void)event;                                                                                             \
-            out[i] = value;                                                                                          \
-        }                                                                                                            \
+#define EACH(type, column, value) \
+    if (job->columns[column]) { \
+        type *const out = job->columns[column]; \
+        for (Py_ssize_t i = 0; i < job->count; i++) { \
+            const struct ensio_event *const event = &job->events[i]; \
+            (void)event; \
+            out[i] = value; \
+        } \
     }
 
 static void decode_numbers(job *job)
@@ -180,8 +181,8 @@ static void release(request *request)
             PyBuffer_Release(&request->views[i]);
 }
 
-/* Takes the arguments that are the same: the buffer of events, the numbers of calls and of files, the columns, a tuple with
- * the rest. */
+/* Takes the arguments that are the same: the buffer of events, the numbers of calls and of files, the columns, a tuple
+ * with the rest. */
 static int get_request(request *request, PyObject *raw, PyObject *calls, PyObject *files, PyObject *columns,
                        PyObject *numbers, int raw_flags)
 {
@@ -222,7 +223,8 @@ static int get_request(request *request, PyObject *raw, PyObject *calls, PyObjec
         return -1;
     }
     job->calls = views[1].buf, job->files = views[2].buf;
-    job->first_ticks = first_ticks, job->begin_ns = begin_ns, job->most_ticks = most_ticks, job->most_moved = most_moved;
+    job->first_ticks = first_ticks, job->begin_ns = begin_ns, job->most_ticks = most_ticks,
+    job->most_moved = most_moved;
     job->rank = rank, job->thread = (uint16_t)thread;
     return 0;
 }
@@ -259,11 +261,11 @@ typedef struct {
     int error;
 } progress;
 
-/* Reads and decodes, a buffer at a time, until there are no more slots or there is no more room, and ends early behind a
- * buffer without events (a hole may be passed over), behind one that is damaged (`left` events are in the buffer) and where
- * the file ends. */
-static progress read_events(job *job, int descriptor, off_t from, Py_ssize_t slots, Py_ssize_t position, Py_ssize_t room,
-                            struct ensio_event *buffer, Py_ssize_t most)
+/* Reads and decodes, a buffer at a time, until there are no more slots or there is no more room, and ends early behind
+ * a buffer without events (a hole may be passed over), behind one that is damaged (`left` events are in the buffer) and
+ * where the file ends. */
+static progress read_events(job *job, int descriptor, off_t from, Py_ssize_t slots, Py_ssize_t position,
+                            Py_ssize_t room, struct ensio_event *buffer, Py_ssize_t most)
 {
     progress done = {0};
     struct job some = *job;
@@ -347,11 +349,10 @@ static PyObject *compact(PyObject *module, PyObject *object)
     return PyLong_FromSsize_t(completed);
 }
 
-static PyMethodDef methods[] = {
-    {"decode", decode, METH_VARARGS, NULL},
-    {"read_window", read_window, METH_VARARGS, NULL},
-    {"compact", compact, METH_O, NULL},
-    {NULL, NULL, 0, NULL}};
+static PyMethodDef methods[] = {{"decode", decode, METH_VARARGS, NULL},
+                                {"read_window", read_window, METH_VARARGS, NULL},
+                                {"compact", compact, METH_O, NULL},
+                                {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT, .m_name = "_columns", .m_size = 0, .m_methods = methods};

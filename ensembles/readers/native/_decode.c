@@ -1,5 +1,6 @@
-/* The decoding of a block of a job file, and of HDF5's shuffle. coding.py documents the functions, and has the same in NumPy;
- * results are equal. What is decoded comes from a file that may be damaged or forged: nothing in it is believed unread. */
+/* The decoding of a block of a job file, and of HDF5's shuffle. coding.py documents the functions, and has the same in
+ * NumPy; results are equal. What is decoded comes from a file that may be damaged or forged: nothing in it is believed
+ * unread. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-"""Open the records of all processes in a run directory, in a job file and in spools, as one run.
+"""Find run directories, and the records in them that are read.
 
 Where ``ENSIO_DIR`` names a folder that is not safe to record into, the recorder makes a run directory below
 it; the readers find that one too.
@@ -7,17 +7,11 @@ it; the readers find that one too.
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Sequence
 
 from ensembles.files.names import JOB_FILE_SUFFIX, RECORDS, TRACE_FILE
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import few
-from ensembles.readers.native import job_file
 from ensembles.readers.native.owners import Chosen, choose, user_name
-from ensembles.readers.native.spool import Spool, read_spool
-from ensembles.readers.native.spool_source import SpoolSource
 
 PREFIX = "ensio-"
 """How the names of run directories begin that the recorder chooses."""
@@ -35,7 +29,7 @@ def run_directory_at(path: str) -> str:
         It holds several of them; the sentence lists the newest.
     """
     try:
-        if _holds_record(path):
+        if holds_record(path):
             return path
         with os.scandir(path) as entries:
             found = [
@@ -44,7 +38,7 @@ def run_directory_at(path: str) -> str:
                 if entry.name.startswith(PREFIX)
                 and entry.is_dir(follow_symlinks=False)
                 and os.access(entry.path, os.R_OK | os.X_OK)
-                and _holds_record(entry.path)
+                and holds_record(entry.path)
             ]
     except OSError:
         return path  # whoever opens it finds out and says so
@@ -70,7 +64,8 @@ def resolve_run_directory(path: str) -> str:
     return found
 
 
-def _holds_record(path: str) -> bool:
+def holds_record(path: str) -> bool:
+    """Whether a folder holds a spool, a job file or a ``trace.h5``."""
     try:
         with os.scandir(path) as entries:
             return any(entry.name.endswith(RECORDS) or entry.name == TRACE_FILE for entry in entries)
@@ -90,89 +85,9 @@ def _listed(paths: list[str]) -> str:
     return ", ".join(words) + (f", and {more} more" if more else "")
 
 
-def open_spool(path: str) -> SpoolSource:
-    """A single spool as a run.
-
-    Raises
-    ------
-    EnsioError
-        The file cannot be read, or is no sound spool.
-    """
-    return SpoolSource([read_spool(path)])
-
-
-def open_job_file(path: str) -> SpoolSource:
-    """A single job file as a run.
-
-    Raises
-    ------
-    EnsioError
-        The file cannot be read, or is no sound job file.
-    """
-    return SpoolSource(job_file.read_job_file(path))
-
-
-def open_run_directory(path: str) -> SpoolSource:
-    """What the processes of a job left in a directory, as a run; its notes name files that cannot be read.
-
-    A spool holds all that its process recorded, and goes before what a job file says of the same process: it
-    may have been written to after that.
-
-    Raises
-    ------
-    EnsioError
-        The directory cannot be read, or there is nothing in it that can.
-    """
-    spools: dict[str, Spool] = {}
-    collected: dict[str, Spool] = {}
-    failures: list[tuple[str, str]] = []
-    paths, _, foreign = chosen_records(path)
-    elsewhere = [record_path for record_path in paths if lies_elsewhere(record_path)]
-    for record_path in paths:
-        if record_path in elsewhere:
-            continue
-        try:
-            if record_path.endswith(JOB_FILE_SUFFIX):
-                collected.update((spool.name, spool) for spool in job_file.read_job_file(record_path))
-            else:
-                spools[os.path.basename(record_path)] = read_spool(record_path)
-        except EnsioError as error:
-            failures.append((record_path, str(error)))
-    # A spool that went away while the directory was read is in the job file by now.
-    sentences = [
-        sentence
-        for place, sentence in failures
-        if os.path.basename(place) not in collected or os.path.lexists(place)
-    ]
-    sentences = [*foreign, *sentences, *_notes_on_other_nodes(elsewhere, path)]
-    for name in collected.keys() & spools.keys():
-        spools[name].leave_to(collected[name])
-    everything = list((collected | spools).values())
-    if not everything:
-        if len(sentences) == 1:
-            raise EnsioError(sentences[0])
-        if sentences:
-            count = len(record_paths(path))
-            raise EnsioError(f"none of the {count} spools in {path} can be read: {sentences[0]}")
-        raise EnsioError(f"{path} is not a run directory: there is no spool in it")
-    return SpoolSource(everything, few(sentences, "spools cannot be read"))
-
-
 def lies_elsewhere(path: str) -> bool:
     """Whether a spool was written into a folder of its node (``ENSIO_SPOOL``) that is not there here."""
     return os.path.islink(path) and not os.path.exists(path)
-
-
-def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
-    """Which spools lie on other nodes, one sentence a folder."""
-    places = Counter(
-        (os.path.basename(link).rsplit("-", 2)[0], os.path.dirname(os.readlink(link))) for link in links
-    )
-    return [
-        f"the spools of {count} process{'es' * (count > 1)} on host {host} lie in {folder} on that host "
-        f"and cannot be reached from here, their calls are missing: copy them from there to {directory}"
-        for (host, folder), count in places.items()
-    ]
 
 
 def chosen_records(directory: str) -> Chosen:
@@ -204,3 +119,8 @@ def record_paths(directory: str) -> list[str]:
         raise EnsioError(f"{directory} cannot be read: {error.strerror}") from error
     names.sort(key=lambda name: name.endswith(JOB_FILE_SUFFIX))
     return [os.path.join(directory, name) for name in names]
+
+
+def identity(status: os.stat_result) -> tuple[int, int]:
+    """Size in bytes and time of change in ns of a spool, which differ once it has changed."""
+    return status.st_size, status.st_mtime_ns

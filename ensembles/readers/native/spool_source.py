@@ -16,16 +16,16 @@ from ensembles.model.regions import RegionTable
 from ensembles.model.units import few
 from ensembles.passes.damage import DamageReport
 from ensembles.readers.common.call_dictionary import Dictionary
+from ensembles.readers.common.column_buffers import ReusedColumns, empty_columns
 from ensembles.readers.common.rank_partitions import even_spans
 from ensembles.readers.native.block_reader import (
     BlockReader,
-    ReusedColumns,
-    empty_columns,
     sort_by_rank_and_start,
 )
 from ensembles.readers.native.caveats import notes_on_clocks, notes_on_ends, notes_on_losses, notes_on_spools
 from ensembles.readers.native.clock import Clocks
 from ensembles.readers.native.clock_alignment import Alignment
+from ensembles.readers.native.directory import identity
 from ensembles.readers.native.process_metadata import (
     add_facts,
     aligned_ns,
@@ -55,9 +55,9 @@ class SpoolSource:
     Attributes
     ----------
     metadata : RunMetadata
-    complete : bool
+    is_complete : bool
         Every process has ended: its spool will not change any more.
-    slots : int
+    capacity : int
         Places for events: at least as many as there are events.
     spools : dict of str to (int, int)
         Name of each spool and job file that was read → its size in bytes and time of change in ns.
@@ -92,8 +92,8 @@ class SpoolSource:
         self._marked = marked_spools(members, decodings, dictionary)
         self._decodings = [decoding for decoding in decodings if decoding.windows or decoding.coded]
         self._summary = RunSummary(members, decodings, dictionary.files, origin_ns)
-        self.slots = sum(spool.slots for spool in spools)
-        self.spools = {
+        self.capacity = sum(spool.slots for spool in spools)
+        self.spool_identities = {
             os.path.basename(spool.job_path or spool.path): identity(spool.status) for spool in spools
         }
         processes = [describe_process(member, alignment) for member in members]
@@ -106,7 +106,7 @@ class SpoolSource:
         self.metadata.files = list(dictionary.files)
         self.metadata.clock_error_s = alignment.error_s
         add_facts(self.metadata, [member.spool for member in members])
-        self.complete = all(process.ended for process in processes)
+        self.is_complete = all(process.ended for process in processes)
         tasks, rank_notes = count_tasks(spools, members)
         self.metadata.tasks = tasks
         for sentence in (
@@ -124,7 +124,7 @@ class SpoolSource:
         with these columns and those that are read anyway (`Events.partly`), or with all."""
         reader = BlockReader(self._decodings)
         yield from self._chunks_of(reader, max_events, names)
-        self.note_flaws(reader.flaws)
+        self.note_damage(reader.flaws)
 
     def parts(
         self, most_parts: int, max_events: int, names: Sequence[str] | None = None
@@ -144,7 +144,7 @@ class SpoolSource:
                 if not waiting:
                     for other in readers[1:]:
                         readers[0].flaws.merge(other.flaws)
-                    self.note_flaws(readers[0].flaws)
+                    self.note_damage(readers[0].flaws)
 
         return [part(reader) for reader in readers]
 
@@ -185,7 +185,7 @@ class SpoolSource:
         """All events of some ranks, evenly spaced among all, by rank and start: about `most_events`, of
         `least_ranks` ranks at least."""
         ranks = sorted({decoding.rank for decoding in self._decodings})
-        wanted = max(least_ranks, int(len(ranks) * most_events / max(self.slots, 1)))
+        wanted = max(least_ranks, int(len(ranks) * most_events / max(self.capacity, 1)))
         places = np.linspace(0, len(ranks) - 1, min(wanted, len(ranks))).astype(int)
         chosen = {ranks[place] for place in places.tolist()}
         reader = BlockReader([decoding for decoding in self._decodings if decoding.rank in chosen])
@@ -201,18 +201,18 @@ class SpoolSource:
         """All events, by rank and start."""
         reader = BlockReader(self._decodings)
         try:
-            columns = empty_columns(self.slots)
+            columns = empty_columns(self.capacity)
         except MemoryError as error:
             raise EnsioError(
-                f"{self.slots:,} events do not fit into memory: use Run.chunks() instead of Run.events"
+                f"{self.capacity:,} events do not fit into memory: use Run.chunks() instead of Run.events"
             ) from error
         count = 0
-        while count < self.slots:
-            more = reader.read(columns, count, self.slots - count)
+        while count < self.capacity:
+            more = reader.read(columns, count, self.capacity - count)
             if more == 0:
                 break
             count += more
-        self.note_flaws(reader.flaws)
+        self.note_damage(reader.flaws)
         events = self._events(columns, count)
         sort_by_rank_and_start(events.columns)
         return events
@@ -251,7 +251,7 @@ class SpoolSource:
         make = Events if len(columns) == len(COLUMNS) else Events.partly
         return make(columns, self.metadata.calls, self.metadata.files)
 
-    def note_flaws(self, flaws: DamageReport) -> None:
+    def note_damage(self, flaws: DamageReport) -> None:
         """Say in the notes what a pass over all events found."""
         for sentence in flaws.sentences:
             self.metadata.note(sentence)
@@ -260,8 +260,3 @@ class SpoolSource:
 def _slots_of(decoding: Decoding) -> int:
     """How many events there are at most."""
     return sum(window.slots for window in decoding.windows) + sum(block.events for block in decoding.coded)
-
-
-def identity(status: os.stat_result) -> tuple[int, int]:
-    """What tells whether a spool has changed: its size in bytes and time of change in ns."""
-    return status.st_size, status.st_mtime_ns

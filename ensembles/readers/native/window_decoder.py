@@ -12,6 +12,7 @@ import numpy as np
 
 from ensembles.model.c_layout import EVENT
 from ensembles.model.events import COLUMNS
+from ensembles.readers.common.value_ranges import LARGEST_MOVED_BYTES, LARGEST_NS
 from ensembles.readers.native.spool import Coded, Window
 
 try:
@@ -26,12 +27,6 @@ NATIVE = _columns is not None
 
 LARGEST_TICKS = 1 << 55
 """Times beyond this many ticks from a process's start (more than 100 days) are damage."""
-
-LARGEST_NS = 1 << 58
-"""So are times beyond this many ns (nine years): sums of a few of them stay within 64 bits."""
-
-LARGEST_MOVED_BYTES = 1 << 50
-"""A call that is said to have moved more is damage: Linux moves less than 2**31 bytes in one."""
 
 _MOST_ERRNO = 0xFFFF
 

@@ -1,6 +1,6 @@
-/* From chunks of a trace.h5 as they lie in the file to columns. trace_chunks.py documents the functions, and has the same with
- * zlib and NumPy; results are equal to the last bit. What is read comes from a file that may be damaged or forged: nothing in it
- * is believed unread. */
+/* From chunks of a trace.h5 as they lie in the file to columns. trace_chunks.py documents the functions, and has the
+ * same with zlib and NumPy; results are equal to the last bit. What is read comes from a file that may be damaged or
+ * forged: nothing in it is believed unread. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <errno.h>
@@ -15,8 +15,8 @@
 
 enum {
     MOST_COLUMNS = 16,
-    SOME_ITEMS = 2048,       /* are put together and looked at while they are in the first cache of the processor */
-    MUCH_SHORTER = 64,       /* chunks that were so many times longer may hold one value only */
+    SOME_ITEMS = 2048, /* are put together and looked at while they are in the first cache of the processor */
+    MUCH_SHORTER = 64, /* chunks that were so many times longer may hold one value only */
     MOST_ROWS = 1 << 27,
 };
 
@@ -59,13 +59,13 @@ static int has_room(uint8_t **memory, size_t *room, size_t bytes)
     return *memory != NULL;
 }
 
-#define BEYOND_LIMITS(type)                                            \
-    do {                                                               \
-        const type *const value = items, base = (type)least;           \
-        unsigned beyond = 0;                                           \
-        for (size_t i = 0; i < count; i++)                             \
-            beyond |= (type)(value[i] - base) > (type)span;            \
-        return (int)beyond;                                            \
+#define BEYOND_LIMITS(type) \
+    do { \
+        const type *const value = items, base = (type)least; \
+        unsigned beyond = 0; \
+        for (size_t i = 0; i < count; i++) \
+            beyond |= (type)(value[i] - base) > (type)span; \
+        return (int)beyond; \
     } while (0)
 
 /* Whether any item is less than `least` or more than `least` + `span`; modulo the width of an item. */
@@ -166,8 +166,8 @@ static enum flaw read_part(struct workspace *space, int descriptor, const struct
         return NONE;
     }
     size_t length = 0;
-    const enum libdeflate_result done = libdeflate_zlib_decompress(space->machine, space->stored, part->stored_bytes,
-                                                                   space->plain, bytes, &length);
+    const enum libdeflate_result done =
+        libdeflate_zlib_decompress(space->machine, space->stored, part->stored_bytes, space->plain, bytes, &length);
     if (done == LIBDEFLATE_INSUFFICIENT_SPACE || (done == LIBDEFLATE_SUCCESS && length != bytes))
         return OTHER_LENGTH;
     if (done != LIBDEFLATE_SUCCESS)
@@ -219,8 +219,8 @@ static int get_part(struct part *part, PyObject *told)
         PyErr_SetString(PyExc_TypeError, "a part is a tuple");
         return -1;
     }
-    if (!PyArg_ParseTuple(told, "iO!ppLLLLOO", &part->number, &PyUnicode_Type, &name, &part->is_signed,
-                          &part->zeroed, &part->position, &stored_bytes, &rows, &first, &out, &limits))
+    if (!PyArg_ParseTuple(told, "iO!ppLLLLOO", &part->number, &PyUnicode_Type, &name, &part->is_signed, &part->zeroed,
+                          &part->position, &stored_bytes, &rows, &first, &out, &limits))
         return -1;
     part->name_bytes = PyUnicode_AsUTF8String(name);
     if (!part->name_bytes)
@@ -265,7 +265,8 @@ static void set_error(enum flaw flaw, const struct part *part, int number)
         errno = number;
         PyErr_SetFromErrno(PyExc_OSError);
     } else if (flaw == BEYOND)
-        PyErr_Format(PyExc_ValueError, "its column %s has values beyond %lld to %lld", part->name, part->least, part->most);
+        PyErr_Format(PyExc_ValueError, "its column %s has values beyond %lld to %lld", part->name, part->least,
+                     part->most);
     else if (flaw == TOO_SHORT)
         PyErr_Format(PyExc_ValueError, "a part of its column %s lies beyond its end", part->name);
     else if (flaw == OTHER_LENGTH)
@@ -318,9 +319,8 @@ static PyObject *read_parts(PyObject *module, PyObject *args)
     return result;
 }
 
-static PyMethodDef methods[] = {{"workspace", workspace, METH_NOARGS, NULL},
-                                {"read_parts", read_parts, METH_VARARGS, NULL},
-                                {NULL, NULL, 0, NULL}};
+static PyMethodDef methods[] = {
+    {"workspace", workspace, METH_NOARGS, NULL}, {"read_parts", read_parts, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT, .m_name = "_chunks", .m_size = 0, .m_methods = methods};

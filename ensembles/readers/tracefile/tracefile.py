@@ -16,9 +16,9 @@ from ensembles.model.events import COLUMNS, Events
 from ensembles.model.regions import COLUMNS as REGION_COLUMNS
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.passes.damage import DamageReport
+from ensembles.readers.common.column_buffers import ReusedColumns
 from ensembles.readers.common.completion_order import NEEDED, CompletionOrder
 from ensembles.readers.common.value_ranges import LIMITS, unsound
-from ensembles.readers.native.block_reader import ReusedColumns
 from ensembles.readers.tracefile.checked_parts import (
     check_superblock,
     has_part,
@@ -94,7 +94,7 @@ class TraceFileSource:
     ----------
     path : str
     metadata : RunMetadata
-    complete : bool
+    is_complete : bool
         Every process had ended when it was written.
     spools : dict of str to (int, int)
         What it was made from: name of each spool → its size in bytes and time of change in ns.
@@ -113,7 +113,7 @@ class TraceFileSource:
             version = read_number(file, "version", 1 << 31)
             if version != VERSION:
                 raise ValueError(f"its version is {version}, and this ensio reads {VERSION}")
-            self.complete = bool(read_number(file, "complete", 1))
+            self.is_complete = bool(read_number(file, "complete", 1))
             self.metadata = read_metadata(file)
             unknown = _unknown_parts(file, _PARTS) + _unknown_parts(open_group(file, "events"), COLUMNS)
             if unknown:
@@ -123,10 +123,10 @@ class TraceFileSource:
             spools = open_group(file, "spools")
             sizes, changes = (read_numbers(spools, name).tolist() for name in ("bytes", "mtime_ns"))
             identities = zip(sizes, changes, strict=True)
-            self.spools = dict(zip(read_texts(spools, "name"), identities, strict=True))
+            self.spool_identities = dict(zip(read_texts(spools, "name"), identities, strict=True))
 
     @property
-    def slots(self) -> int:
+    def capacity(self) -> int:
         """Number of events."""
         with _opened(self.path) as file:
             return TraceColumns(open_group(file, "events"), ("duration",), {}).length
@@ -204,14 +204,14 @@ class TraceFileSource:
                 yield from self._cut({name: columns[name][begin:end] for name in asked}, max_events)
                 del columns
 
-    def note_flaws(self, flaws: DamageReport) -> None:
+    def note_damage(self, flaws: DamageReport) -> None:
         """There are none: what was damaged was left out, and noted, when the file was made."""
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
         """All events of some ranks, evenly spaced among all, by rank and start: about `most_events`, of
         `least_ranks` ranks at least."""
         tasks = self.metadata.tasks
-        wanted = max(least_ranks, int(tasks * most_events / max(self.slots, 1)))
+        wanted = max(least_ranks, int(tasks * most_events / max(self.capacity, 1)))
         ranks = np.unique(np.linspace(0, tasks - 1, min(wanted, tasks)).astype(int))
         parts = [Events.empty(self.metadata.calls, self.metadata.files)]
         for chunk in self.chunks_within([(rank, rank) for rank in ranks.tolist()], None, 1 << 20):

@@ -141,7 +141,7 @@ def run_backtest(
     --------
     >>> phase = np.repeat(np.arange(40), 100)
     >>> durations_s = np.random.default_rng(1).lognormal(0.0, 0.1, 4000)
-    >>> backtest = run_backtest(CountedDurations.of(durations_s, phase))
+    >>> backtest = run_backtest(CountedDurations.from_durations(durations_s, phase))
     >>> [kind.kind for kind in backtest.kinds], backtest.coverage > 0.75
     (['phases', 'later phases'], True)
     """
@@ -203,7 +203,7 @@ def _ranks_left_out(
     for _ in range(_RANK_SPLITS):
         left = (rng.permutation(len(ranks)) < len(ranks) // 2)[place.reshape(-1)]
         yield tuple(  # type: ignore[misc]
-            CountedDurations.of(calls.durations_s[part], calls.phase[part], sample.resolution_s)
+            CountedDurations.from_durations(calls.durations_s[part], calls.phase[part], sample.resolution_s)
             for part in (inside & ~left, inside & left)
         )
 

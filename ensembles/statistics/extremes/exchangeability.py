@@ -146,7 +146,7 @@ def check_exchangeability(
 
     >>> phase = np.repeat(np.arange(20), 50)
     >>> durations_s = np.random.default_rng(1).lognormal(0.0, 0.1, 1000) * (1 + phase % 2)
-    >>> tested = check_exchangeability(CountedDurations.of(durations_s, phase))
+    >>> tested = check_exchangeability(CountedDurations.from_durations(durations_s, phase))
     >>> tested.exchangeable, tested.broken_by[0].name
     (False, 'phase')
     """

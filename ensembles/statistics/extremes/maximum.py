@@ -181,7 +181,7 @@ def predict_maximum(
 
     Examples
     --------
-    >>> sample = CountedDurations.of(np.random.default_rng(1).lognormal(0.0, 0.1, 20_000))
+    >>> sample = CountedDurations.from_durations(np.random.default_rng(1).lognormal(0.0, 0.1, 20_000))
     >>> predict_maximum(sample, tasks=100).method, predict_maximum(sample, tasks=100_000).method
     ('within-reach', 'beyond')
     >>> bool(predict_maximum(sample, tasks=100_000).median_s > sample.max_s.max())
@@ -337,7 +337,7 @@ def _of_exchangeable(
 ) -> _Found:
     tail = fit_pareto_tail(sample, largest_s)
     if tasks <= max_tasks(sample.total, level):
-        quantiles_s = UpperOrderStatistics.of(sample, largest_s).quantiles_s(tasks, levels)
+        quantiles_s = UpperOrderStatistics.from_sample(sample, largest_s).quantiles_s(tasks, levels)
         return _Found(quantiles_s, tail.mean_s(tasks) if tail else None, "within-reach")
     if tail is None:
         return _Found(

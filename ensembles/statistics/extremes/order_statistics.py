@@ -62,13 +62,13 @@ def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) 
 
     Examples
     --------
-    >>> sample = CountedDurations.of(np.arange(1.0, 1001.0))
+    >>> sample = CountedDurations.from_durations(np.arange(1.0, 1001.0))
     >>> 990 < compute_equation1(sample, tasks=100).median_s < 996
     True
     """
     side = (1.0 - level) / 2.0
     chance = np.array([side, 0.5, 1.0 - side]) ** (1.0 / tasks)
-    curve = UpperOrderStatistics.of(sample)
+    curve = UpperOrderStatistics.from_sample(sample)
     # The quantile of an empirical distribution is a call; its rank counts the calls that are as long.
     rank = np.floor(sample.total * -np.expm1(np.log(chance))) + 1.0
     low, median, high = np.interp(rank, curve.rank, curve.duration_s)
@@ -171,7 +171,9 @@ class UpperOrderStatistics:
     known: int
 
     @classmethod
-    def of(cls, sample: CountedDurations, largest_s: np.ndarray | None = None) -> UpperOrderStatistics:
+    def from_sample(
+        cls, sample: CountedDurations, largest_s: np.ndarray | None = None
+    ) -> UpperOrderStatistics:
         """Make the curve of a sample.
 
         Parameters

@@ -122,7 +122,7 @@ def fit_pareto_tail(sample: CountedDurations, largest_s: np.ndarray | None = Non
     wanted = tail_calls(int(at_least[first]))
     if wanted < FEWEST_ABOVE:
         return None
-    longest = UpperOrderStatistics.of(sample, largest_s)
+    longest = UpperOrderStatistics.from_sample(sample, largest_s)
     exact = np.sort(largest_s)[::-1] if largest_s is not None and sample.resolution_s == 0 else np.zeros(0)
     tail, refuted = None, False
     while True:

@@ -68,7 +68,7 @@ def maximum_by_share(sample: CountedDurations, log_median: np.ndarray, tasks: in
     share = _shares(number, sample.n, rng)
     log_s = location[:, None] + _log_quantile(mode, tail, np.minimum(chance / share, 1.0)) - np.log(_UNIT_S)
     rest = _counted(over[~slow], sample.count[~slow])
-    curve = UpperOrderStatistics.of(rest)
+    curve = UpperOrderStatistics.from_sample(rest)
     rank = np.clip((chance - share) / (1 - share), 0.0, 1.0) * rest.total + 0.5
     fast = log_median[:, None] - np.log(_UNIT_S) + np.log(np.interp(rank, curve.rank, curve.duration_s))
     return np.where(chance < share, log_s, fast)
@@ -106,7 +106,7 @@ def _log_quantile(mode: CountedDurations, tail: ParetoTail, chance: np.ndarray) 
 
     Below the threshold it follows from the calls, above it from the tails, one for each column.
     """
-    curve = UpperOrderStatistics.of(mode)
+    curve = UpperOrderStatistics.from_sample(mode)
     found = np.log(np.interp(chance * mode.total + 0.5, curve.rank, curve.duration_s))
     nodes = tail.nodes.thinned(chance.shape[1])
     edge = tail.above / tail.calls

@@ -222,7 +222,7 @@ def _of_more(sample: CountedDurations, tasks: int) -> np.ndarray:
         return longest[:, None]
     carried = maximum_by_share(sample, _log_median_s(sample), tasks)
     if carried is None:
-        tails = PhaseTails.of(sample)
+        tails = PhaseTails.from_sample(sample)
         carried = longest[:, None] if tails is None else tails.carried(longest, log_more)
     # A phase that has nearly as many calls needs no model.
     return np.where(log_more[:, None] > _MORE, carried, longest[:, None])
@@ -250,7 +250,7 @@ class PhaseTails:
     nodes: Nodes
 
     @classmethod
-    def of(cls, sample: CountedDurations) -> PhaseTails | None:
+    def from_sample(cls, sample: CountedDurations) -> PhaseTails | None:
         """Fit the tails of phases; None: the longest calls of phases do not differ."""
         above = np.minimum(np.clip(np.rint(_TAIL_SHARE * sample.n), _TAIL_LEAST, _TAIL_MOST), sample.n - 1)
         some = above >= 2

@@ -45,7 +45,9 @@ def time_blocks(calls: CallAttributes, tasks: int, resolution_s: float = 0.0) ->
     order = np.argsort(calls.start_ns, kind="stable")
     # The first calls, which would be no whole block, belong to none.
     order = order[n % size :]
-    return CountedDurations.of(calls.durations_s[order], np.arange(len(order)) // size, resolution_s)
+    return CountedDurations.from_durations(
+        calls.durations_s[order], np.arange(len(order)) // size, resolution_s
+    )
 
 
 SIGNIFICANT = 0.05

@@ -38,7 +38,7 @@ class CellBlocks:
     width: np.ndarray
 
     @classmethod
-    def of(cls, counts: np.ndarray, edges: np.ndarray) -> CellBlocks:
+    def from_counts(cls, counts: np.ndarray, edges: np.ndarray) -> CellBlocks:
         """Make blocks of 1, 2, 3, 4, 6, 8, ... cells at distances of half their length.
 
         Parameters

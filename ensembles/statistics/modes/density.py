@@ -39,7 +39,7 @@ class LogCells:
     step_s: float
 
     @classmethod
-    def of(cls, counts: np.ndarray, step_s: float = 0.0) -> LogCells:
+    def from_counts(cls, counts: np.ndarray, step_s: float = 0.0) -> LogCells:
         """Make the cells of a histogram.
 
         Parameters

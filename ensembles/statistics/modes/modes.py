@@ -47,7 +47,7 @@ def highs_and_lows(cells: LogCells) -> tuple[list[Span], float]:
         Upper bound of the p-value of the deepest antimode under a flat density.
     """
     coarse = _cells_to_look_at(cells)
-    blocks = CellBlocks.of(coarse.counts, coarse.edges)
+    blocks = CellBlocks.from_counts(coarse.counts, coarse.edges)
     found = evidence(blocks, float(coarse.counts.sum()))
     threshold = mode_threshold(coarse.counts)
     spans = [
@@ -270,7 +270,7 @@ def fit_modes(
     >>> from ensembles.statistics.samples.counted_durations import CountedDurations
     >>> random = np.random.default_rng(1)
     >>> durations_s = np.repeat([0.01, 0.05], [600, 400]) * random.lognormal(0.0, 0.1, 1000)
-    >>> modes = fit_modes(CountedDurations.of(durations_s))
+    >>> modes = fit_modes(CountedDurations.from_durations(durations_s))
     >>> [round(mode.t_s, 2) for mode in modes.modes]
     [0.01, 0.05]
     >>> [round(mode.weight, 2) for mode in modes.modes]
@@ -286,7 +286,7 @@ def fit_modes(
         return Modes(n, (), level, refused="all durations are zero, shorter than the step of the clock")
     if resolution_s is None:
         resolution_s = sample.resolution_s or clock_step_of_counts_s(sample.counts)
-    cells = LogCells.of(sample.counts, resolution_s)
+    cells = LogCells.from_counts(sample.counts, resolution_s)
     spans, chance = highs_and_lows(cells)
     spans, spread = without_even_spread(cells, spans)
     spans, bumps = without_bumps(sample, cells, spans)

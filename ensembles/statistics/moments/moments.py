@@ -180,12 +180,12 @@ def compute_moments(data: CountedDurations | WeightedValues, level: float = 0.9,
     Examples
     --------
     >>> from ensembles.statistics.samples.counted_durations import CountedDurations
-    >>> sample = CountedDurations.of(np.random.default_rng(1).normal(10.0, 1.0, 5000))
+    >>> sample = CountedDurations.from_durations(np.random.default_rng(1).normal(10.0, 1.0, 5000))
     >>> moments = compute_moments(sample)
     >>> bool(moments.mean_s.low < 10.0 < moments.mean_s.high)
     True
     """
-    atoms = WeightedValues.of(data)
+    atoms = WeightedValues.from_sample(data)
     linear, of_linear = _estimates(atoms, atoms.value_s, level, seed)
     logs = np.log(np.maximum(atoms.value_s, LEAST_LOG_S))
     logarithmic, of_logs = _estimates(atoms, logs, level, seed, log=True)

@@ -121,7 +121,7 @@ def compute_quantiles(
     --------
     >>> from ensembles.statistics.samples.distinct_values import WeightedValues
     >>> durations_s = np.arange(1.0, 102.0)
-    >>> atoms = WeightedValues.of_durations(durations_s, None, CountedDurations.of(durations_s))
+    >>> atoms = WeightedValues.from_durations(durations_s, None, CountedDurations.from_durations(durations_s))
     >>> median = compute_quantiles(atoms, [0.5])[0.5]
     >>> median.value, median.low, median.high
     (51.0, 42.0, 60.0)
@@ -130,7 +130,7 @@ def compute_quantiles(
     for q in quantiles:
         if not 0 <= q <= 1:
             raise EnsioError(f"the quantile {q} is not between 0 and 1: give for example 0.5 for the median")
-    atoms = WeightedValues.of(data)
+    atoms = WeightedValues.from_sample(data)
     value_s = quantile_s(atoms, quantiles)
     ends = [_ends(atoms, q, level, t) for q, t in zip(quantiles, value_s, strict=True)]
     return Quantiles(

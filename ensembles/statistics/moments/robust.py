@@ -108,11 +108,12 @@ def compute_robust(data: CountedDurations | WeightedValues, level: float = 0.9, 
     Examples
     --------
     >>> from ensembles.statistics.samples.counted_durations import CountedDurations
-    >>> robust = compute_robust(CountedDurations.of(np.random.default_rng(1).normal(10.0, 1.0, 5000)))
+    >>> sample = CountedDurations.from_durations(np.random.default_rng(1).normal(10.0, 1.0, 5000))
+    >>> robust = compute_robust(sample)
     >>> bool(robust.mad_s.low < 0.6745 < robust.mad_s.high)
     True
     """
-    atoms = WeightedValues.of(data)
+    atoms = WeightedValues.from_sample(data)
     (median,) = compute_quantiles(atoms, [0.5], level).estimates
     values, (low, high) = np.full(6, np.nan), np.full((2, 6), np.nan)
     if atoms.n:

@@ -44,7 +44,7 @@ def l_moment_ends(atoms: WeightedValues, level: float, seed: int) -> tuple[np.nd
     the smoothed bootstrap, and standard errors from the jackknife over phases. Those of calls, which are
     many, are linearised.
     """
-    drawn_from = _Population.of(atoms)
+    drawn_from = _Population.from_values(atoms)
     with np.errstate(divide="ignore", invalid="ignore"):
         found, error = drawn_from.found(), drawn_from.error()
         if drawn_from.units < LEAST_UNITS:
@@ -79,7 +79,7 @@ class _Population:
     units: int
 
     @classmethod
-    def of(cls, atoms: WeightedValues) -> _Population:
+    def from_values(cls, atoms: WeightedValues) -> _Population:
         """Make the units of an ensemble, with values merged to cells of equal numbers of calls."""
         from scipy.sparse import coo_array, csr_array
 

@@ -91,7 +91,7 @@ class CountedDurations:
 
     Examples
     --------
-    >>> sample = CountedDurations.of(np.array([0.1, 0.2, 0.4]), np.array([1, 1, 2]))
+    >>> sample = CountedDurations.from_durations(np.array([0.1, 0.2, 0.4]), np.array([1, 1, 2]))
     >>> sample.n.tolist(), sample.max_s.tolist()
     ([2, 1], [0.2, 0.4])
     """
@@ -109,7 +109,7 @@ class CountedDurations:
     variance_s2: np.ndarray | None = None
 
     @classmethod
-    def of(
+    def from_durations(
         cls, durations_s: np.ndarray, phase: np.ndarray | None = None, resolution_s: float = 0.0
     ) -> CountedDurations:
         """Count durations.
@@ -171,7 +171,7 @@ class CountedDurations:
         )
 
     @classmethod
-    def of_phase_counts(
+    def from_phase_counts(
         cls, found: PhaseCounts, phase: np.ndarray | None, resolution_s: float = 0.0
     ) -> CountedDurations:
         """Make a sample of the counts of one pass over a run.

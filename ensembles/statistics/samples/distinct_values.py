@@ -52,7 +52,7 @@ class WeightedValues:
     phases: int
 
     @classmethod
-    def of(cls, data: CountedDurations | WeightedValues) -> WeightedValues:
+    def from_sample(cls, data: CountedDurations | WeightedValues) -> WeightedValues:
         """Make one atom for each bin of a sample.
 
         The atoms have the exact mean and variance of the sample, if these are known.
@@ -83,7 +83,7 @@ class WeightedValues:
         return cls(value_s, low_s, high_s, group, atom, data.count, groups, phases)
 
     @classmethod
-    def of_durations(
+    def from_durations(
         cls, durations_s: np.ndarray, phase: np.ndarray | None, sample: CountedDurations
     ) -> WeightedValues:
         """Make atoms of known single durations.
@@ -106,7 +106,7 @@ class WeightedValues:
         few = len(durations_s) <= MOST_EXACT
         if few or np.ptp(sample.bin) >= _NARROW_BINS:
             if not few:
-                return cls.of(sample)
+                return cls.from_sample(sample)
             value_s, atom = np.unique(durations_s, return_inverse=True)
             low_s = high_s = value_s
         else:

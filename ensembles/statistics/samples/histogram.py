@@ -99,7 +99,7 @@ def compute_histogram(
 
     Examples
     --------
-    >>> sample = CountedDurations.of(np.array([1.0, 1.0, 4.0]))
+    >>> sample = CountedDurations.from_durations(np.array([1.0, 1.0, 4.0]))
     >>> histogram = compute_histogram(sample, bins=1)
     >>> histogram.amounts.tolist()
     [2.0, 0.0, 1.0]
@@ -112,7 +112,7 @@ def compute_histogram(
     if bins is not None and not (1 <= bins <= (32 if scale == "log" else 100_000)):
         most = "32 per octave" if scale == "log" else "100,000"
         raise EnsioError(f"a histogram of {bins} bins is not possible: give 1 to {most}")
-    atoms = WeightedValues.of(data)
+    atoms = WeightedValues.from_sample(data)
     if not atoms.n:
         return Histogram(np.array([0.0, 1.0]), np.zeros(1), scale, weight)
     if scale == "log":

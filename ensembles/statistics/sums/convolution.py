@@ -33,7 +33,7 @@ class Pieces:
     probability: np.ndarray
 
     @classmethod
-    def of_counts(cls, counts: np.ndarray, min_s: float, max_s: float) -> Pieces:
+    def from_counts(cls, counts: np.ndarray, min_s: float, max_s: float) -> Pieces:
         """Make the distribution of counts, without calls beyond the extremes.
 
         Parameters

@@ -218,7 +218,7 @@ def predict_split(
     --------
     Independent exponential durations: the slowest of 64 gains most.
 
-    >>> sample = CountedDurations.of(np.random.default_rng(1).exponential(1.0, 20_000))
+    >>> sample = CountedDurations.from_durations(np.random.default_rng(1).exponential(1.0, 20_000))
     >>> split = predict_split(sample, calls=[1, 4, 16], tasks=64)
     >>> [round(one.speedup, 1) for one in split.splits]
     [1.0, 1.9, 2.8]
@@ -229,7 +229,7 @@ def predict_split(
     refused = _refusal(sample)
     if refused:
         return Split(tasks, sample.total, level, (), known, (), refused)
-    marginal = Pieces.of_counts(sample.counts, float(sample.min_s.min()), float(sample.max_s.max()))
+    marginal = Pieces.from_counts(sample.counts, float(sample.min_s.min()), float(sample.max_s.max()))
     levels = ((1 - level) / 2, 0.5, (1 + level) / 2)
     one = _slowest(marginal, 1, tasks, known, levels)
     one_alone = _slowest(marginal, 1, tasks, INDEPENDENT, levels)

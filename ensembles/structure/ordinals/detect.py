@@ -108,7 +108,7 @@ class OrdinalSummary(Summary):
     def prepare_chunks(self, chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Events]:
         """The calls that count, which know their ordinals."""
         counted = (chunk[self._counts(chunk)] for chunk in chunks)
-        phase = self._phases.of if self._within_phases and self._phases is not None else None
+        phase = self._phases.phase_index if self._within_phases and self._phases is not None else None
         return with_ordinals(counted, budget.held_events, path, phase)
 
     def _counts(self, chunk: Events) -> np.ndarray:
@@ -120,7 +120,7 @@ class OrdinalSummary(Summary):
     def add(self, events: Events) -> None:
         """Add calls that know their ordinals."""
         ordinal = events.ordinal
-        phase = None if self._phases is None else self._phases.of(events)
+        phase = None if self._phases is None else self._phases.phase_index(events)
         mine = self._chosen.mask(events)
         if self._within_phases and phase is not None:
             mine &= phase > 0

@@ -167,7 +167,7 @@ class OrdinalEnsembles:
         }
 
     @classmethod
-    def of_cells(cls, summary: CellSummary, chosen: np.ndarray) -> OrdinalEnsembles:
+    def from_cells(cls, summary: CellSummary, chosen: np.ndarray) -> OrdinalEnsembles:
         """From the summary that the recorder kept: it tells the first 16 ordinals apart, then octaves.
 
         Parameters

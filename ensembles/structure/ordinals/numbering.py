@@ -70,7 +70,7 @@ class OrdinalCounter:
         self._last_ns = np.empty(0, np.int64)
         self._forgotten = -1  # the highest rank whose counts are given up
 
-    def of(self, chunk: Events, phase: np.ndarray | None = None) -> np.ndarray:
+    def count(self, chunk: Events, phase: np.ndarray | None = None) -> np.ndarray:
         """Ordinals of the calls of a chunk: int64, shape (n,).
 
         ``phase`` is that of `compute_ordinals`, for all chunks or for none.
@@ -154,7 +154,7 @@ def _counting(path: str, phase: Phase | None) -> Compute:
     counter = OrdinalCounter()
 
     def counted(events: Events) -> Events:
-        ordinal = counter.of(events, None if phase is None else phase(events))
+        ordinal = counter.count(events, None if phase is None else phase(events))
         if counter.out_of_order:
             raise EnsioError(
                 f"{path}: rank {events.rank[0]} made too many calls to be held at once, and some of them "
@@ -167,7 +167,7 @@ def _counting(path: str, phase: Phase | None) -> Compute:
 
 
 def _knowing(events: Events, ordinal: np.ndarray) -> Events:
-    return events.told_by(lambda name: ordinal if name == "ordinal" else None)
+    return events.with_derived(lambda name: ordinal if name == "ordinal" else None)
 
 
 def _low_key(events: Events, phase: np.ndarray | None) -> np.ndarray:

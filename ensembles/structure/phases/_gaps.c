@@ -1,5 +1,5 @@
-/* Which parts of gaps the calls of a run reach into, for gaps_of_all.py, which says what the arrays mean and has the same in
- * NumPy; results are equal. */
+/* Which parts of gaps the calls of a run reach into, for gaps_of_all.py, which says what the arrays mean and has the
+ * same in NumPy; results are equal. */
 #include "summaries/arrays.h"
 
 #include <stdint.h>
@@ -36,8 +36,8 @@ typedef struct {
     Py_ssize_t events, calls, gaps, cells;
 } job;
 
-/* The cell of a gap in which a moment lies: one of equal cells, or behind them, of those that become the finer the nearer the
- * end of the gap is. */
+/* The cell of a gap in which a moment lies: one of equal cells, or behind them, of those that become the finer the
+ * nearer the end of the gap is. */
 static inline int64_t cell_of(const job *job, Py_ssize_t gap, int64_t time)
 {
     const int64_t even = job->even[gap], cell = (time - job->from[gap]) / job->width[gap];
@@ -95,8 +95,7 @@ static void mark_all(const job *job)
             gap = low;
         }
         job->before[gap] += gap == job->gaps || start < job->from[gap];
-        for (Py_ssize_t at = gap; at < job->gaps && (end > job->from[at] || start >= job->from[at]);
-             at++)
+        for (Py_ssize_t at = gap; at < job->gaps && (end > job->from[at] || start >= job->from[at]); at++)
             mark(job, at, start, end);
     }
 }
@@ -105,9 +104,9 @@ static PyObject *mark_gaps(PyObject *module, PyObject *args)
 {
     (void)module;
     static const array_kind wanted[ARRAYS] = {
-        {"start", 8, 0},      {"duration", 8, 0},   {"call", 2, 0},        {"depth", 1, 0},
-        {"transfers", 1, 0},  {"gap_from", 8, 0},   {"gap_to", 8, 0},      {"width", 8, 0},
-        {"even", 8, 0},       {"edge", 8, 0},       {"whole", 4, WRITTEN}, {"part", 8, WRITTEN},
+        {"start", 8, 0},       {"duration", 8, 0},   {"call", 2, 0},        {"depth", 1, 0},
+        {"transfers", 1, 0},   {"gap_from", 8, 0},   {"gap_to", 8, 0},      {"width", 8, 0},
+        {"even", 8, 0},        {"edge", 8, 0},       {"whole", 4, WRITTEN}, {"part", 8, WRITTEN},
         {"first", 8, WRITTEN}, {"last", 8, WRITTEN}, {"begun", 4, WRITTEN}, {"before", 8, WRITTEN}};
     Py_buffer views[ARRAYS] = {0};
     PyObject *result = NULL;
@@ -115,7 +114,8 @@ static PyObject *mark_gaps(PyObject *module, PyObject *args)
         goto done;
     const Py_ssize_t events = length_of(&views[START]), gaps = length_of(&views[TO]);
     const Py_ssize_t cells = gaps ? length_of(&views[PART]) / gaps : 0;
-    int fits = length_of(&views[FROM]) == gaps && length_of(&views[WIDTH]) == gaps && length_of(&views[PART]) == gaps * cells;
+    int fits =
+        length_of(&views[FROM]) == gaps && length_of(&views[WIDTH]) == gaps && length_of(&views[PART]) == gaps * cells;
     fits &= length_of(&views[WHOLE]) == gaps * (cells + 1);
     fits &= length_of(&views[FIRST]) == gaps * cells && length_of(&views[LAST]) == gaps * cells;
     fits &= length_of(&views[BEGUN]) == gaps * cells && length_of(&views[BEFORE]) == gaps + 1;

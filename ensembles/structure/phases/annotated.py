@@ -27,7 +27,7 @@ class AnnotatedPhases:
         self._rank, self._start, self._end, self._number = rank, start, end, number
 
     @classmethod
-    def of_regions(cls, regions: RegionTable) -> AnnotatedPhases | None:
+    def from_regions(cls, regions: RegionTable) -> AnnotatedPhases | None:
         """The phases among regions; None: there are none."""
         phases = regions[regions.kind == KINDS.index("phase")] if len(regions) else regions
         if not len(phases):
@@ -50,7 +50,7 @@ class AnnotatedPhases:
         end = (phases.start + phases.duration)[order]
         return cls(names, rank[again], start[again], end[again], number[kind][again])
 
-    def of(self, events: Events) -> np.ndarray:
+    def phase_index(self, events: Events) -> np.ndarray:
         """The phase in which each call begins: int64, shape (n,), from 1; -1: none."""
         m = len(self._rank)
         rank = np.concatenate([self._rank, events.rank])

@@ -55,7 +55,7 @@ def phase_index(events: Events, regions: RegionTable | None = None) -> np.ndarra
     ndarray of int64, shape (n,)
         From 1 in the order of time; -1: in none.
     """
-    return find_phases(events, regions).of(events)
+    return find_phases(events, regions).phase_index(events)
 
 
 def find_phases(
@@ -82,8 +82,8 @@ def find_phases(
     EnsioError
         The rule that is asked for has nothing to stand on in this run.
     """
-    if regions is not None and rule in (None, "named") and (named := AnnotatedPhases.of_regions(regions)):
-        return Phases.of_names(named)
+    if regions is not None and rule in (None, "named") and (named := AnnotatedPhases.from_regions(regions)):
+        return Phases.from_annotated(named)
     _refuse_named(rule)
     meetings, calls = Barriers(), TopLevelCalls()
     meetings.add(events)
@@ -117,14 +117,14 @@ def detect_phases(
         The run was recorded in mode ``profile`` or ``tail`` and its program named no phases, or the rule has
         nothing to stand on.
     """
-    named = AnnotatedPhases.of_regions(run.regions)
+    named = AnnotatedPhases.from_regions(run.regions)
     if run.mode in ("profile", "tail") and not named:
         raise EnsioError(
             f"{run.path} was recorded in mode {run.mode}, which keeps not every call as an event, and phases "
             "can be told only from all of them: record again with ensio run --mode trace"
         )
     if named and rule in (None, "named"):
-        return Phases.of_names(named)
+        return Phases.from_annotated(named)
     _refuse_named(rule)
     if most_events is None:
         most_events = min(MOST_EVENTS, run.budget.memory_bytes // _BYTES_PER_CALL)

@@ -45,7 +45,7 @@ class Phases:
     named: AnnotatedPhases | None = None
 
     @classmethod
-    def of_names(cls, named: AnnotatedPhases) -> Phases:
+    def from_annotated(cls, named: AnnotatedPhases) -> Phases:
         """Those that the program named."""
         return cls("named", len(named.names), 1.0, "the program named them", *_no_cuts(), named)
 
@@ -78,10 +78,10 @@ class Phases:
         number = np.where(used, np.cumsum(used), -1)
         return cls(rule, int(used.sum()), share, _SENTENCES[rule].format(share) + more, cuts_ns, number)
 
-    def of(self, events: Events) -> np.ndarray:
+    def phase_index(self, events: Events) -> np.ndarray:
         """The phase in which each call begins: int64, shape (n,), from 1; -1: none."""
         if self.named is not None:
-            return self.named.of(events)
+            return self.named.phase_index(events)
         return self.number[np.searchsorted(self.cuts_ns, events.start, side="right")]
 
     @property

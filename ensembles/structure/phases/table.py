@@ -105,7 +105,7 @@ class PhaseTable(Summary):
 
     def add(self, chunk: Events) -> None:
         """Add calls; those in no phase are counted in ``outside``, and waiting in MPI is left out."""
-        phase = self._phases.of(chunk)
+        phase = self._phases.phase_index(chunk)
         io = chunk.op != OPS.index("wait")
         self.outside += int(np.count_nonzero(io & (phase < 0)))
         mine = np.flatnonzero(io & (phase > 0))

@@ -1,5 +1,6 @@
-/* What a task reads, stream by stream: where a stride begins, and whether it lasts. ensembles/structure/strides/summary.py says what
- * the words mean. For _strides.c alone, which goes through the calls. */
+/* What a task reads, stream by stream: where a stride begins, and whether it lasts.
+ * ensembles/structure/strides/summary.py says what the words mean. For _strides.c alone, which goes through the calls.
+ */
 #ifndef ENSIO_STREAMS_H
 #define ENSIO_STREAMS_H
 
@@ -69,10 +70,10 @@ typedef struct {
 } place;
 
 /* An array that grows. */
-#define LIST(type)                                                                                                   \
-    struct {                                                                                                         \
-        type *items;                                                                                                 \
-        Py_ssize_t count, room;                                                                                      \
+#define LIST(type) \
+    struct { \
+        type *items; \
+        Py_ssize_t count, room; \
     }
 
 typedef struct {
@@ -261,7 +262,8 @@ static int end_read(job *job, stream *mine, int together)
 }
 
 /* Goes on with a stream, by one call. */
-static int add_read(job *job, stream *mine, Py_ssize_t i, uint32_t ordinal, int64_t written, int64_t writing, int together)
+static int add_read(job *job, stream *mine, Py_ssize_t i, uint32_t ordinal, int64_t written, int64_t writing,
+                    int together)
 {
     one_read *const now = &mine->now;
     const int64_t offset = job->offset[i], moved = job->moved[i], duration = job->duration[i];

@@ -1,5 +1,5 @@
-/* The strided reads of tasks, in one loop over their calls. strided_runs.py documents the functions, and has the same in NumPy;
- * results are equal to the last bit. */
+/* The strided reads of tasks, in one loop over their calls. strided_runs.py documents the functions, and has the same
+ * in NumPy; results are equal to the last bit. */
 #include "summaries/processors.h"
 #include "_streams.h"
 
@@ -70,7 +70,8 @@ static stream *next_stream(job *job, Py_ssize_t i, progress *done)
     const uint32_t file = job->file[i];
     const uint16_t lane = job->thread[i];
     const uint8_t layer = job->layer[job->call[i]];
-    if (done->group < 0 || job->groups.items[done->group].file != file || job->groups.items[done->group].layer != layer) {
+    if (done->group < 0 || job->groups.items[done->group].file != file ||
+        job->groups.items[done->group].layer != layer) {
         done->group = group_of(job, file, layer);
         done->stream = -1;
         if (done->group < 0)
@@ -202,8 +203,8 @@ static int end_reads(job *job, Py_ssize_t from, int together)
     return 0;
 }
 
-#define DIFFERENT(member)                                                                                            \
-    if (a->member != b->member)                                                                                      \
+#define DIFFERENT(member) \
+    if (a->member != b->member) \
         return a->member < b->member ? -1 : 1;
 
 static int compared_runs(const void *one, const void *other)
@@ -355,8 +356,8 @@ static PyObject *strided_reads(PyObject *module, PyObject *args)
     job job = {0};
     Py_buffer views[ARRAYS];
     int held[ARRAYS] = {0};
-    if (!PyArg_ParseTuple(args, "O!nndn", &PyTuple_Type, &arrays, &job.least_reads, &job.most_positions, &job.written_share,
-                          &row_bytes))
+    if (!PyArg_ParseTuple(args, "O!nndn", &PyTuple_Type, &arrays, &job.least_reads, &job.most_positions,
+                          &job.written_share, &row_bytes))
         return NULL;
     if (PyTuple_Size(arrays) != ARRAYS || row_bytes != (Py_ssize_t)sizeof(row) || job.least_reads < 3 ||
         job.least_reads > MOST_HELD || job.most_positions < job.least_reads || job.most_positions > UINT16_MAX - 3) {
@@ -365,7 +366,8 @@ static PyObject *strided_reads(PyObject *module, PyObject *args)
     }
     if (get_arrays(views, held, arrays) != 0)
         goto done;
-    job.rank = views[RANK].buf, job.thread = views[THREAD].buf, job.call = views[CALL].buf, job.depth = views[DEPTH].buf;
+    job.rank = views[RANK].buf, job.thread = views[THREAD].buf, job.call = views[CALL].buf,
+    job.depth = views[DEPTH].buf;
     job.carried = views[CARRIED].buf, job.file = views[FILE_NUMBER].buf, job.offset = views[OFFSET].buf;
     job.moved = views[MOVED].buf, job.start = views[START].buf, job.duration = views[DURATION].buf;
     job.kind = views[KIND].buf, job.layer = views[LAYER].buf, job.sums = views[SUMS].buf;

@@ -140,14 +140,14 @@ class SimulatedTrace:
 class SimulatedProfile:
     """What all calls add up to, without an event, as `ensembles.writers.tracefile.tracefile` wants it."""
 
-    complete = True
-    slots = 0
+    is_complete = True
+    capacity = 0
 
     def __init__(self, folder: Path, text: Text, metadata: RunMetadata) -> None:
         self._folder = folder
         self._text = text
         self.metadata = metadata
-        self.spools: dict[str, tuple[int, int]] = {}
+        self.spool_identities: dict[str, tuple[int, int]] = {}
 
     def chunks(self, max_events: int) -> Iterator[Events]:
         """There are none."""

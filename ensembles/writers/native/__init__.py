@@ -1,1 +1,1 @@
-"""Spools, and parts of runs as runs."""
+"""Spools, and extracts of runs."""

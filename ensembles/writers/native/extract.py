@@ -33,7 +33,7 @@ class Extract:
         The run's sums hold calls that are not among its events, and cannot be split.
     """
 
-    complete = True
+    is_complete = True
 
     def __init__(self, run: Run, selection: Selection, words: str) -> None:
         if not run.has_all_events:
@@ -44,8 +44,8 @@ class Extract:
         self._run = run
         self._selection = selection
         self._words = words
-        self.slots = run.most_events
-        self.spools: dict[str, tuple[int, int]] = {}
+        self.capacity = run.most_events
+        self.spool_identities: dict[str, tuple[int, int]] = {}
 
     @property
     def metadata(self) -> RunMetadata:

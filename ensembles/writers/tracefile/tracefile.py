@@ -32,14 +32,14 @@ from ensembles.writers.tracefile.run_metadata import write_metadata
 class Collectable(Protocol):
     """What can be written: what a reader gives of a run."""
 
-    complete: bool
-    spools: dict[str, tuple[int, int]]
+    is_complete: bool
+    spool_identities: dict[str, tuple[int, int]]
 
     @property
     def metadata(self) -> RunMetadata: ...
 
     @property
-    def slots(self) -> int: ...
+    def capacity(self) -> int: ...
 
     def chunks(self, max_events: int) -> Iterator[Events]: ...
 
@@ -85,14 +85,14 @@ def write_trace_file(
     """
     target = atomic_write(path, readers) if follow else temporary_file(path, readers)
     with target as descriptor, _created(descriptor) as file:
-        count = write_events(file, source.chunks, source.slots, compression, _scratch_folder(path))
+        count = write_events(file, source.chunks, source.capacity, compression, _scratch_folder(path))
         summary = source.summary()
         if summary is not None:
             _write_arrays(file.create_group("summary"), summary.to_arrays())
         ranks = source.ranks()
         if ranks is not None:
             _write_arrays(file.create_group("ranks"), ranks.to_arrays())
-        write_metadata(file, source.metadata, source.complete, source.spools)
+        write_metadata(file, source.metadata, source.is_complete, source.spool_identities)
         _write_regions(file.create_group("regions"), source.regions())
         return count
 

@@ -1,9 +1,8 @@
-/* bins.h: the bin law of every duration histogram, in the recorder and in Python (which reads the numbers here).
+/* bins.h: the bins of every duration histogram, in the recorder and in Python, which parses the numbers here.
  *
- * Durations are integer nanoseconds. Below 2^ENSIO_BIN_BITS each value has a bin of its own; above, every octave
- * [2^k, 2^(k+1)) is cut into 2^ENSIO_BIN_BITS bins of equal width, so that no bin is wider than 1/2^ENSIO_BIN_BITS of
- * its lower edge (3.1 %).
- */
+ * Durations are integer nanoseconds. Below 2^ENSIO_BIN_BITS each value has its own bin. Above, every octave [2^k,
+ * 2^(k+1)) is divided into 2^ENSIO_BIN_BITS bins of equal width, so that no bin is wider than 1/2^ENSIO_BIN_BITS of its
+ * lower edge (3.1 %). */
 #ifndef ENSIO_BINS_H
 #define ENSIO_BINS_H
 
@@ -20,7 +19,7 @@ static inline uint32_t ensio_bin(uint64_t duration_ns)
     return (octave << ENSIO_BIN_BITS) + (uint32_t)(duration_ns >> octave);
 }
 
-/* The least duration of a bin; a bin ends where the next one begins. */
+/* The smallest duration of a bin; a bin ends where the next one begins. */
 static inline uint64_t ensio_bin_low(uint32_t bin)
 {
     if (bin < (2U << ENSIO_BIN_BITS))

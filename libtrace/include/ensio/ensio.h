@@ -1,16 +1,15 @@
-/* ensio.h: names for the parts of a program's run, from C and C++.
+/* ensio.h: names of phases and regions of a program, for C and C++.
  *
- *     ensio_phase("solve");           a phase of this process begins; it lasts until the next one, or to the end
- *     ensio_region_begin("write");    a region of this thread begins; regions nest, and may stand in each other
- *     ensio_region_end("write");      the innermost open region of this name ends
+ *     ensio_phase("solve");           begins a phase of this process, which lasts until the next one or to the end
+ *     ensio_region_begin("write");    begins a region of this thread; regions nest
+ *     ensio_region_end("write");      ends the innermost open region of this name
  *
- * Nothing needs to be linked for this, and where no recorder is at work nothing happens. In C++, `ensio::region
- * here("write");` is a region to the end of the block. Names are at most 255 bytes long, and a process has room for
- * 2,048 of them.
+ * Nothing needs to be linked, and without a recorder the calls do nothing. In C++, `ensio::region here("write");`
+ * is a region that lasts to the end of the block. Names are at most 255 bytes long, and a process has room for 2,048.
  *
- * A recorder that is linked into the program, or that was preloaded into one whose code is position-independent, is
- * tied to the weak references below. Other code (and whatever was linked when libc did not have dlsym yet) asks dlsym,
- * once in each source file.
+ * The weak references below bind to a recorder that is linked into the program, or that is preloaded into a
+ * position-independent one. Other code, and code that was linked when libc had no dlsym yet, calls dlsym once in each
+ * source file.
  */
 #ifndef ENSIO_ENSIO_H
 #define ENSIO_ENSIO_H
@@ -33,7 +32,7 @@ extern "C" {
 
 typedef void ensio_mark_function(int what, const char *name);
 
-/* Unlike a weak declaration, these leave the program's own use of dlsym as strong as it is. */
+/* Unlike weak declarations, these do not weaken the program's own references to dlsym. */
 static ensio_mark_function ensio_linked_mark __attribute__((weakref("ensio_mark")));
 static void *ensio_linked_dlsym(void *handle, const char *symbol) __attribute__((weakref("dlsym")));
 
@@ -91,7 +90,7 @@ static ENSIO_INLINE void ensio_region_end(const char *name)
 namespace ensio
 {
 
-/* A region from here to the end of the block, however that is left. The name must live as long. */
+/* A region that lasts to the end of the block. The name must live as long. */
 class region
 {
   public:

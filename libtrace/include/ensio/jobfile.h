@@ -1,29 +1,29 @@
 /* jobfile.h: the layout of a job file, into which the ranks of a job put their spools at MPI_Finalize.
  *
- * This header and event.h are the only description of it; Python parses both. A job file is
+ * This header and event.h are the only definition of it; Python parses both. A job file consists of
  *
  *     struct ensio_job      at byte 0
  *     data                  coded events, and the contents of other windows, of all processes in any order
- *     the summary           of all processes together, coded as a text; unless every event is there
- *     records               one behind the other: for each process a struct ensio_job_process with what belongs to it
+ *     the summary           of all processes, coded as a text; missing if the data hold every event
+ *     records               for each process a struct ensio_job_process with what belongs to it, contiguous
  *
- * A record says all that there is about one process, and where its data are. It consists of
+ * A record describes one process and locates its data. It consists of
  *
  *     struct ensio_job_process
  *     the name of its spool, without a closing NUL
  *     its text entries, coded as a text
- *     struct ensio_job_window, one for each window of its spool but those of text and of the summary
+ *     struct ensio_job_window, one for each window of its spool except those of text and of the summary
  *     struct ensio_job_data, one for each piece of data, in the order of the windows
  *     struct ensio_job_call, one for each function that it called, if it is in the summary
  *
- * without gaps. The summary, uncoded, consists of
+ * without gaps. The summary, before coding, consists of
  *
  *     struct ensio_job_summary
  *     struct ensio_job_cell, one for each kind of calls
  *     blocks of ENSIO_BLOCK_BINS counts (uint64_t), numbered from 1 on
  *     text entries of kind file, whose numbers are those in the longest calls
  *
- * docs/reference/formats/job-file.md says how events and texts are coded. Keep to the rules of event.h.
+ * docs/reference/formats/job-file.md explains the coding of events and texts. Follow the rules of event.h.
  */
 #ifndef ENSIO_JOBFILE_H
 #define ENSIO_JOBFILE_H
@@ -38,12 +38,13 @@
 #define ENSIO_BLOCK_MAGIC 0x4b434f42U       /* the bytes "BOCK" */
 
 /* Coding of events. */
-#define ENSIO_BLOCK_EVENTS 16384 /* a block has no more */
+#define ENSIO_BLOCK_EVENTS 16384 /* events of a block, at most */
 #define ENSIO_BLOCK_TEMPLATES 256
-#define ENSIO_CALL_SLOTS 256  /* call numbers that differ by a multiple of this share what is remembered of calls */
-#define ENSIO_FILE_SLOTS 1024 /* the same of files */
+/* call numbers that differ by a multiple of this share a prediction of the requested bytes */
+#define ENSIO_CALL_SLOTS 256
+#define ENSIO_FILE_SLOTS 1024 /* file numbers likewise share a prediction of the offset */
 
-/* The shape of an event: which of its values are given because they are not what was expected. */
+/* The shape of an event: the values that are coded because they differ from the prediction. */
 #define ENSIO_GIVEN_FILE 1      /* not that of the event before */
 #define ENSIO_GIVEN_REQUESTED 2 /* not that of the last event of the same call */
 #define ENSIO_GIVEN_MOVED 4     /* not what was requested */
@@ -100,7 +101,7 @@ struct ensio_job_data {
     uint32_t count; /* of an events window: events in this block; of others: bytes, uncoded */
 };
 
-/* What the calls of one function in one process add up to. */
+/* Sums and maximum of the calls of one function in one process. */
 struct ensio_job_call {
     uint16_t call;
     uint16_t reserved;
@@ -115,11 +116,11 @@ struct ensio_job_call {
 
 /* The head of the summary. */
 struct ensio_job_summary {
-    uint32_t processes; /* that are in it */
+    uint32_t processes; /* processes in the summary */
     uint32_t cells;
     uint32_t blocks;
     uint32_t text_bytes;
-    uint32_t level; /* 0: sizes and ordinals are told apart in all cells; 1: ordinals are not; 2: neither */
+    uint32_t level; /* 0: sizes and ordinals are distinguished in all cells; 1: ordinals are not; 2: neither */
     uint32_t reserved;
 };
 
@@ -138,13 +139,13 @@ struct ensio_job_longest {
     uint32_t reserved;
 };
 
-/* What calls of one kind, size class and ordinal class add up to, in all processes. Members that struct ensio_cell has
- * too mean the same; times since 1970 are by the clock of rank 0's node. */
+/* Sums and extremes of the calls of one kind, size class and ordinal class in all processes. Members with names of
+ * struct ensio_cell have the same meaning; times since 1970 are by the clock of rank 0's node. */
 struct ensio_job_cell {
     uint16_t call;
     uint8_t size_class;
     uint8_t ordinal_class;
-    uint32_t longest; /* how many of `largest` are used */
+    uint32_t longest; /* used entries of `largest` */
     uint64_t count;
     uint64_t errors;
     uint64_t moved;
@@ -165,12 +166,12 @@ struct ensio_job_cell {
     double m3;
     double m4;
     uint32_t blocks[ENSIO_OCTAVES];
-    /* the longest first; of equals the earlier, then that of the lower rank */
+    /* The longest first; of equal ones the earlier, then that of the lower rank. */
     struct ensio_job_longest largest[ENSIO_LARGEST];
 };
 
-/* The head of a block of events, which are of one thread, in the order of their completion. Behind it lie the
- * templates, then a byte for each event, the number of its template, and then the columns. */
+/* The head of a block of events of one thread, in order of completion. It is followed by the templates, a byte for each
+ * event with the number of its template, and the columns. */
 struct ensio_block {
     uint32_t magic;
     uint32_t checksum; /* CRC-32 of the block from the next member on */
@@ -184,7 +185,7 @@ struct ensio_block {
     uint32_t offset_bytes;
 };
 
-/* What many events have in common. */
+/* The part that many events share. */
 struct ensio_template {
     uint16_t call;
     uint8_t depth;

@@ -12,11 +12,11 @@
 #define LONGEST_NAME 4096
 #define MOST_DIMENSIONS 32
 
-/* HDF5's types of hids. An attribute is the one or the other, by version; the one that it is not is no thing that is
- * opened. */
+/* Types of hids in HDF5. Attributes have one of two types, depending on the version; the other type is never an opened
+ * object. */
 enum { FILE_ID = 1, GROUP_ID = 2, SPACE_ID = 4, SET_ID = 5, ATTRIBUTE_OR_MAP_ID = 6, ATTRIBUTE_ID = 7 };
 
-enum { LAST_SPECIAL_SPACE = 2 }; /* H5S_ALL 0, H5S_BLOCK 1, H5S_PLIST 2: no hid is one of these */
+enum { LAST_SPECIAL_SPACE = 2 }; /* H5S_ALL 0, H5S_BLOCK 1, H5S_PLIST 2 are not hids */
 enum { WHOLE_SPACE = 0, SELECTION_IN_LIST = 2 };
 enum { SELECTED_HYPERSLABS = 2, SELECTED_ALL = 3 };
 enum { DEFAULT_STACK = 0 };
@@ -28,7 +28,7 @@ void ensio_hdf5_say_too_old(void)
     static int said;
     static const char message[] =
         "ensio: this program's HDF5 is older than 1.10, and the hdf5 layer does not record its calls; "
-        "the calls on files under them are recorded (ENSIO_LAYERS=posix,stdio leaves out this line).\n";
+        "the calls on files under them are recorded (ENSIO_LAYERS=posix,stdio suppresses this message).\n";
     if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) && ensio_settings.rank <= 0)
         syscall(SYS_write, 2, message, sizeof message - 1);
 }
@@ -79,7 +79,7 @@ struct ensio_hdf5_object ensio_hdf5_file_opened(const struct ensio_hdf5 *hdf5, i
     return object;
 }
 
-/* Links and mounts lead into other files, so it is asked in which the object is. */
+/* Links and mounts lead into other files, so HDF5 is asked which file the object is in. */
 struct ensio_hdf5_object ensio_hdf5_opened(const struct ensio_hdf5 *hdf5, int64_t id,
                                            const struct ensio_hdf5_object *location)
 {
@@ -99,7 +99,7 @@ struct ensio_hdf5_object ensio_hdf5_opened(const struct ensio_hdf5 *hdf5, int64_
     return object;
 }
 
-/* How many elements lie before the first one that is selected; -1: not known. */
+/* The number of elements before the first selected one; -1: unknown. */
 static int64_t first_element(const struct ensio_hdf5 *hdf5, int64_t space)
 {
     uint64_t first[MOST_DIMENSIONS], last[MOST_DIMENSIONS], sizes[MOST_DIMENSIONS], element = 0;
@@ -118,7 +118,8 @@ static int64_t first_element(const struct ensio_hdf5 *hdf5, int64_t space)
     return (int64_t)element;
 }
 
-/* Points of a selection. What a call that succeeded was given is valid; after one that failed that is asked first. */
+/* The number of selected points. The arguments of a successful call are valid; those of a failed call are checked
+ * first. */
 static uint64_t points_of(const struct ensio_hdf5 *hdf5, int64_t space, int valid)
 {
     const int64_t points = valid || hdf5->Iget_type(space) == SPACE_ID ? hdf5->Sget_select_npoints(space) : 0;
@@ -144,9 +145,9 @@ static void ask_type(const struct ensio_hdf5 *hdf5, struct ensio_hdf5_object *se
     hdf5->Tclose(type);
 }
 
-/* Where a contiguous dataset begins in its file. It has no place there before its first write, and other datasets never
- * have one; for them HDF5 may fail and print. References to data of variable length are of another size in the file, so
- * it is not known where one of them lies. */
+/* The offset of a contiguous dataset in its file. A contiguous dataset has none before its first write, and other
+ * datasets never have one; HDF5 may then fail and print. References to variable-length data have a different size in
+ * the file, so their positions are unknown. */
 static int64_t asked_offset(const struct ensio_hdf5 *hdf5, const struct ensio_hdf5_object *set)
 {
     unsigned is_v2 = 0;

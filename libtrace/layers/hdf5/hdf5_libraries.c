@@ -1,7 +1,7 @@
-/* hdf5_libraries.c: finds the HDF5 library of a caller, and keeps what it found.
+/* hdf5_libraries.c: finds and caches the HDF5 library of a caller.
  *
- * Nothing here takes the recorder's lock: looking symbols up takes the dynamic linker's, and the thread that holds that
- * may be waiting for ours. What is found is never changed or given back: readers need no lock. */
+ * Nothing here takes the recorder's lock, because looking up symbols takes the dynamic linker's lock, whose holder may
+ * be waiting for ours. Entries never change, so readers need no lock. */
 #include "hdf5_libraries.h"
 
 #include <core/rawsys.h>
@@ -15,8 +15,8 @@
 #define PROBE "H5Dwrite"
 #define ROOM_BYTES 16384
 
-/* A loaded object. One that is unloaded, and another one loaded, are not taken for each other unless they are the same
- * file in the same place, and then it does not matter. */
+/* A loaded object. Two objects that are loaded one after the other are mistaken for each other only if they are the
+ * same file at the same address, which does no harm. */
 struct object {
     const void *start, *end;
     const struct link_map *map;
@@ -37,7 +37,7 @@ struct caller {
 static const struct library *libraries;
 static const struct caller *callers;
 
-/* Memory for ever; NULL: none is left. That of the usual process is at hand, so that its calls cannot fail here. */
+/* Permanent memory, or NULL. For the usual process it is static, so that its calls cannot fail here. */
 static void *room_for(size_t bytes)
 {
     static _Alignas(16) char at_hand[ROOM_BYTES];
@@ -81,7 +81,7 @@ static const char *dynamic_pointer(const struct link_map *map, long tag)
     return NULL;
 }
 
-/* A loaded library's function, if it is its own and not one of those that it needs. */
+/* A function of a loaded library, unless it comes from a dependency. */
 static void *own_probe(const char *name)
 {
     void *handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD), *found = NULL;
@@ -97,7 +97,7 @@ static void *own_probe(const char *name)
     return found;
 }
 
-/* Debian's libraries give their symbols versions, which tie a caller to the one that it was linked with. */
+/* Debian's libraries have versioned symbols, which bind a caller to the library that it was linked with. */
 static void *versioned_probe(const struct link_map *map)
 {
     const char *needed = dynamic_pointer(map, DT_VERNEED), *strings = dynamic_pointer(map, DT_STRTAB);
@@ -112,7 +112,7 @@ static void *versioned_probe(const struct link_map *map)
     return found;
 }
 
-/* What the caller brought along when it was loaded locally. */
+/* A library that the caller loaded locally. */
 static void *local_probe(const struct link_map *map)
 {
     struct object own, object;
@@ -125,8 +125,8 @@ static void *local_probe(const struct link_map *map)
     return found;
 }
 
-/* The function to which the dynamic linker would tie the caller: of the version that it asks for, else the first in the
- * global order, else in its own; and where the caller is no object at all, the next best. */
+/* The function that the dynamic linker would bind the caller to: the version that it requires, else the first in global
+ * order, else one among its dependencies; without a calling object, the best match. */
 static void *probe_for(const struct link_map *map)
 {
     void *found = map ? versioned_probe(map) : NULL;
@@ -147,7 +147,7 @@ static void fill(struct ensio_hdf5_library *library, void *handle)
     for (size_t i = 0; i < ENSIO_HDF5_FUNCTIONS; i++)
         library->functions[i] = dlsym(handle, names[i]);
 #define ASK(type, name, parameters) library->hdf5.name = (type(*) parameters)dlsym(handle, "H5" #name);
-    ENSIO_HDF5_QUESTIONS(ASK, ASK)
+    ENSIO_HDF5_QUERIES(ASK, ASK)
 }
 
 static const struct library *known_library(const struct library *first, const struct object *object)
@@ -171,7 +171,7 @@ static const struct library *make_library(const struct object *object)
         dlclose(handle);
     const struct library *first = __atomic_load_n(&libraries, __ATOMIC_ACQUIRE);
     while (made) {
-        const struct library *already = known_library(first, object); /* another thread was quicker */
+        const struct library *already = known_library(first, object); /* another thread was faster */
         if (already)
             return already;
         made->next = first;
@@ -220,7 +220,7 @@ const struct ensio_hdf5_library *ensio_hdf5_library(const void *address)
     const struct library *library = library_with(probe_for(object.map));
     if (known && library)
         keep(&object, library);
-    dlerror(); /* what was not found is no matter of the program's */
+    dlerror(); /* clears the error, which is not the program's */
     errno = error;
     return library ? &library->part : NULL;
 }

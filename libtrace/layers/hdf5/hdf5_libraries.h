@@ -1,8 +1,8 @@
-/* hdf5_libraries.h: which HDF5 library a call is meant for.
+/* hdf5_libraries.h: the HDF5 library that a call belongs to.
  *
- * Preloaded, the wrappers stand in front of every HDF5 library of the process: Python's h5py brings one of its own,
- * loaded locally, netCDF4 another, and the program may be linked to a third. Each caller gets the functions of that to
- * which the dynamic linker would have tied it. */
+ * Preloaded wrappers precede every HDF5 library of the process. Python's h5py loads one locally, netCDF4 another, and
+ * the program may be linked with a third. Each caller gets the functions that the dynamic linker would have bound it
+ * to. */
 #ifndef ENSIO_LAYERS_HDF5_HDF5_LIBRARIES_H
 #define ENSIO_LAYERS_HDF5_HDF5_LIBRARIES_H
 
@@ -20,15 +20,15 @@ enum ensio_hdf5_function {
 
 struct ensio_hdf5_library {
     struct ensio_hdf5 hdf5;
-    void *functions[ENSIO_HDF5_FUNCTIONS]; /* NULL: the library does not have it */
+    void *functions[ENSIO_HDF5_FUNCTIONS]; /* NULL: the library lacks it */
 };
 
-/* The library that a caller's address means; NULL: there is none. */
+/* The library for a caller's address, or NULL. */
 const struct ensio_hdf5_library *ensio_hdf5_library(const void *caller);
 
 #else
 
-/* The one that the program is linked to. */
+/* The library that the program is linked with. */
 extern const struct ensio_hdf5 ensio_hdf5_linked;
 
 #endif

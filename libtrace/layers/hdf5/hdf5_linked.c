@@ -1,10 +1,10 @@
-/* hdf5_linked.c: the questions to the HDF5 library that a relinked program is linked to. */
+/* hdf5_linked.c: the query functions of the HDF5 library that a relinked program is linked with. */
 #include "hdf5.h"
 
-#define QUESTION(type, name, parameters) extern type H5##name parameters;
-#define NEWER_QUESTION(type, name, parameters) extern type H5##name parameters __attribute__((weak));
-ENSIO_HDF5_QUESTIONS(QUESTION, NEWER_QUESTION)
+#define QUERY(type, name, parameters) extern type H5##name parameters;
+#define NEWER_QUERY(type, name, parameters) extern type H5##name parameters __attribute__((weak));
+ENSIO_HDF5_QUERIES(QUERY, NEWER_QUERY)
 
 #define MEMBER(type, name, parameters) .name = H5##name,
 extern const struct ensio_hdf5 ensio_hdf5_linked;
-const struct ensio_hdf5 ensio_hdf5_linked = {ENSIO_HDF5_QUESTIONS(MEMBER, MEMBER)};
+const struct ensio_hdf5 ensio_hdf5_linked = {ENSIO_HDF5_QUERIES(MEMBER, MEMBER)};

@@ -1,6 +1,6 @@
-/* hdf5_objects.c: a table of the hids that were seen. It only remembers what HDF5 could be asked again, so it has a
- * fixed size, and what does not fit is forgotten. It is read without a lock: a slot that is being written to, or was
- * while it was read, counts as empty; one that is being written to by somebody else is not written to. */
+/* hdf5_objects.c: a cache of hids. HDF5 can be queried again, so the table has a fixed size and drops what does not
+ * fit. It is read without a lock: a slot that is being written, or was written during the read, counts as empty. A
+ * writer skips a slot that another thread is writing. */
 #include "hdf5.h"
 
 #include <core/lock.h>
@@ -14,7 +14,7 @@
 #define WORDS (sizeof(struct ensio_hdf5_object) / sizeof(uint64_t))
 
 struct slot {
-    uint64_t version; /* odd: being written to */
+    uint64_t version; /* odd while it is written */
     uint64_t words[WORDS];
 };
 static struct slot slots[SETS][WAYS];
@@ -29,7 +29,7 @@ static int read_slot(const struct slot *slot, struct ensio_hdf5_object *object)
 {
     uint64_t words[WORDS] = {0};
     const uint64_t version = __atomic_load_n(&slot->version, __ATOMIC_ACQUIRE);
-    for (size_t i = 0; i < WORDS; i++) /* each before the second reading of the version */
+    for (size_t i = 0; i < WORDS; i++) /* each before the second load of the version */
         words[i] = __atomic_load_n(&slot->words[i], __ATOMIC_ACQUIRE);
     memcpy(object, words, sizeof words);
     return object->generation && !(version & 1) && __atomic_load_n(&slot->version, __ATOMIC_RELAXED) == version;
@@ -56,7 +56,7 @@ static struct slot *slot_of(int64_t id, uint32_t library, struct ensio_hdf5_obje
     return NULL;
 }
 
-/* A forked child goes on with its parent's numbers of files. */
+/* A forked child keeps its parent's file numbers. */
 static void store_file(struct ensio_hdf5_object *object)
 {
     struct ensio_held held = ensio_lock();
@@ -78,7 +78,7 @@ struct ensio_hdf5_object ensio_hdf5_find(const struct ensio_hdf5 *hdf5, int64_t 
     return object;
 }
 
-/* Files go last: of them alone it matters that the name was made absolute when they were opened. */
+/* Files are evicted last, because their names cannot be made absolute later. */
 void ensio_hdf5_keep(const struct ensio_hdf5_object *object)
 {
     struct ensio_hdf5_object other;
@@ -86,7 +86,7 @@ void ensio_hdf5_keep(const struct ensio_hdf5_object *object)
     for (int way = 0; way < WAYS && !slot; way++)
         if (!read_slot(&set[way], &other))
             slot = &set[way];
-    const unsigned first = (unsigned)object->id / SETS; /* another one for every object that comes to this set */
+    const unsigned first = (unsigned)object->id / SETS; /* a different start for every object that comes to this set */
     for (unsigned way = 0; way < WAYS && !slot; way++)
         if (read_slot(&set[(first + way) % WAYS], &other) && !other.is_file)
             slot = &set[(first + way) % WAYS];

@@ -1,7 +1,8 @@
-/* hdf5_wrappers.c: the wrappers of HDF5's calls, made from their table; compiled for preload once, and for --wrap once
- * for each part.
+/* hdf5_wrappers.c: the wrappers of HDF5's calls, generated from their table; compiled once for preload, and once for
+ * each part for --wrap.
  *
- * HDF5's own calls of its functions are not recorded; what it does by MPI-IO and POSIX is, one deeper. */
+ * Calls that HDF5 makes to its own functions are not recorded. Its calls to MPI-IO and POSIX are recorded with a larger
+ * depth. */
 #include "hdf5.h"
 #include "hdf5_libraries.h"
 
@@ -17,7 +18,7 @@ enum {
 #undef CALL
 #undef SYMBOL
 
-/* Reads and writes count the bytes of the calls inside that read, or write. */
+/* Reads and writes count the bytes of the reading or writing calls inside them. */
 enum {
     OP_read = ENSIO_CARRIES_READ,
     OP_write = ENSIO_CARRIES_WRITE,
@@ -33,8 +34,8 @@ enum {
 #undef CALL
 #undef SYMBOL
 
-/* hdf5: the library; its functions are called by REAL. A program that looks whether HDF5 is there finds the preloaded
- * wrappers: without HDF5 they fail. */
+/* hdf5: the library, whose functions REAL calls. A program that checks for HDF5 finds the preloaded wrappers; without
+ * HDF5 they fail. */
 #ifdef ENSIO_PRELOAD
 #define DECLARE(type, symbol, parameters) typedef type ensio_type_##symbol parameters;
 #define REAL(symbol) ((ensio_type_##symbol *)library->functions[ENSIO_FUNCTION_##symbol])
@@ -66,7 +67,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
     return 0;
 }
 
-/* Leaves the wrapper by way of the real call alone where the call is not recorded. */
+/* Calls only the real function if the call is not recorded. */
 #define RECORD_OR_PASS_REAL(call, symbol, arguments) \
     FIND_LIBRARY(symbol); \
     struct ensio_thread *thread = &ensio_thread; \
@@ -162,7 +163,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
         return result; \
     }
 
-/* Most hids are of other things than files and what is in them: of these nothing is known. */
+/* Most hids are not files or objects in files, and are unknown here. */
 #define RELEASE(call, symbol) \
     WRAPPER(int, symbol, (int64_t id)) \
     { \

@@ -55,7 +55,7 @@ static const struct ensio_mpi mpich = {
     .error_in_status = 17,
 };
 
-/* There are others, whose handles are different ones: nothing is asked of these, and nothing recorded. */
+/* There are other families with other handles; in such a process MPI is not called, and its calls are not recorded. */
 static int is_mpich(void)
 {
     static char text[16384]; /* MPICH may fill half of it */
@@ -63,7 +63,7 @@ static int is_mpich(void)
     int length = 0;
     if (!ENSIO_PMPI(Initialized))
         return 0;
-    if (!ENSIO_PMPI(Get_library_version)) /* an MPI of before 2012 */
+    if (!ENSIO_PMPI(Get_library_version)) /* an MPI older than 2012 */
         return 1;
     if (ENSIO_PMPI(Get_library_version)(text, &length) != 0)
         return 0;
@@ -73,7 +73,7 @@ static int is_mpich(void)
     return 0;
 }
 
-/* Whichever thread is first; all of them would write the same. */
+/* The first thread sets it; all of them would write the same. */
 static struct ensio_mpi open_mpi;
 static const struct ensio_mpi *found;
 

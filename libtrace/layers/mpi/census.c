@@ -12,10 +12,10 @@
 #include <dirent.h>
 #include <string.h>
 
-#define CHILDREN 16 /* of a rank in the tree: 10,240 ranks have four levels */
+#define CHILDREN 16 /* children of a rank in the tree: 10,240 ranks have four levels */
 
-/* How long to wait for what must be there already unless the file system is slow to show it, and for what is known to
- * come; and for each rank of the job, since they all ask the same file system. */
+/* Time limits: for entries that exist unless the file system is slow to show them, for entries that will come, and an
+ * addition for each rank of the job, because all ranks query the same file system. */
 #define SHORT_NS 250000000U
 #define SHORT_NS_A_RANK 200000U
 #define LONG_NS 5000000000U
@@ -23,9 +23,9 @@
 
 static struct {
     char folder[ENSIO_PATH_ROOM], call[ENSIO_PATH_ROOM];
-    char number[24]; /* of the call; "": none */
+    char number[24]; /* number of the call; "": none */
     int rank, tasks;
-    uint32_t yes_for; /* the process that may rely on the answer "yes"; 0: nobody */
+    uint32_t yes_for; /* the process for which the answer is "yes"; 0: none */
 } meeting;
 
 static void find_folder(void)
@@ -39,7 +39,7 @@ static void find_folder(void)
     ensio_add(&call, "/call");
 }
 
-/* The link that holds the decision (rank < 0), or the answer of a rank. */
+/* The link with the decision (rank < 0), or with the answer of a rank. */
 static const char *link_of(int rank)
 {
     static char path[ENSIO_PATH_ROOM];
@@ -60,7 +60,7 @@ static int is_there(int rank)
     return ensio_raw_readlink(link_of(rank), text, sizeof text) > 0;
 }
 
-/* 1: yes, 0: no, -1: not decided. */
+/* 1: yes, 0: no, -1: undecided. */
 static int decision(void)
 {
     char text[8];
@@ -81,7 +81,7 @@ static int64_t open_folder(void *unused)
     return 0;
 }
 
-/* Sleeps a little longer each time. Opening the folder makes a network file system ask its server for what is new. */
+/* Sleeps a little longer each time. Opening the folder makes a network file system query its server. */
 static void pause_between_looks(uint64_t *pause_ns)
 {
     struct timespec pause = {.tv_nsec = (long)*pause_ns};
@@ -93,8 +93,8 @@ static void pause_between_looks(uint64_t *pause_ns)
     ensio_unlock(held);
 }
 
-/* Whether the run directory holds a spool for every rank at least: if not, some are not recorded, and need not be
- * waited for. It is no more than a hint, for other processes have spools as well. */
+/* Whether the run directory holds at least a spool for every rank. If not, some ranks are not recorded, and waiting for
+ * them is useless. This is only a hint, because other processes have spools too. */
 static int64_t is_full(void *unused)
 {
     char entries[4096] __attribute__((aligned(8)));
@@ -134,13 +134,13 @@ static void lay_call(void)
     struct ensio_string text = ensio_string_in(meeting.number, sizeof meeting.number);
     ensio_add_number(&text, number);
     ENSIO_RAW(SYS_mkdirat, AT_FDCWD, meeting.folder, 0700);
-    /* In place of one that an earlier launch may have left here. */
+    /* Replaces one that an earlier launch may have left. */
     ENSIO_RAW(SYS_symlinkat, meeting.number, AT_FDCWD, link_of(0));
     if (ENSIO_RAW(SYS_renameat2, AT_FDCWD, link_of(0), AT_FDCWD, meeting.call, 0) != 0)
         meeting.number[0] = '\0';
 }
 
-/* The number of the call, if it is one that nobody has decided on; else an earlier launch left it. */
+/* Reads the number of the call, unless it is decided already: then an earlier launch left it. */
 static int find_call(void)
 {
     const uint64_t until = ensio_clock_ns(CLOCK_MONOTONIC) + patience_ns(SHORT_NS, SHORT_NS_A_RANK);
@@ -154,7 +154,7 @@ static int find_call(void)
     }
 }
 
-/* Waits until this rank's children in the tree have answered, or nobody needs to wait any more. */
+/* Waits until this rank's children in the tree have answered, or waiting has become useless. */
 static int children_answered(void)
 {
     const uint64_t begun = ensio_clock_ns(CLOCK_MONOTONIC), a_short = patience_ns(SHORT_NS, SHORT_NS_A_RANK);
@@ -186,7 +186,7 @@ static int ask(void)
     }
     if (meeting.number[0]) /* the launcher was wrong: this is not rank 0 */
         decide("no");
-    /* An answer that is there already was given by a rank of an earlier launch, to a call of that. */
+    /* An existing answer comes from an earlier launch, and belongs to its call. */
     if (!find_call() || !children_answered() || ENSIO_RAW(SYS_symlinkat, "here", AT_FDCWD, link_of(meeting.rank)) != 0)
         return 0;
     for (int limit = 0; limit < 2; limit++) {
@@ -198,7 +198,7 @@ static int ask(void)
             if (decided >= 0)
                 return decided;
         }
-        decide("no"); /* where not even that can be written, rank 0 is given as long again */
+        decide("no"); /* if even this fails, rank 0 gets the same time again */
     }
     return decision() == 1;
 }

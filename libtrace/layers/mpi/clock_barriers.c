@@ -12,7 +12,7 @@ ENSIO_PMPI_DECLARE(Allreduce, (const void *mine, void *result, int count, uintpt
                                uintptr_t communicator))
 ENSIO_PMPI_DECLARE(Barrier, (uintptr_t communicator))
 
-/* The processes of one node share its clock. */
+/* The processes of a node share its clock. */
 static int on_several_nodes(const struct ensio_mpi *mpi)
 {
     static int several = -1; /* the same in all ranks */
@@ -29,7 +29,7 @@ void ensio_clock_barriers(const struct ensio_mpi *mpi, int at_end)
     struct ensio_meeting readings[ENSIO_MEETINGS];
     if (!on_several_nodes(mpi))
         return;
-    ENSIO_PMPI(Barrier)(mpi->world); /* sets up connections, and gathers those who come late */
+    ENSIO_PMPI(Barrier)(mpi->world); /* sets up connections, and synchronises late ranks */
     for (int i = 0; i < ENSIO_MEETINGS; i++) {
         readings[i].entered = ensio_ticks();
         ENSIO_PMPI(Barrier)(mpi->world);

@@ -1,11 +1,11 @@
-/* clock_barriers.h: barriers, whose readings tell how the clocks of the nodes stand to each other. */
+/* clock_barriers.h: barriers whose readings give the offsets between the clocks of nodes. */
 #ifndef ENSIO_LAYERS_MPI_CLOCK_BARRIERS_H
 #define ENSIO_LAYERS_MPI_CLOCK_BARRIERS_H
 
 #include "abi.h"
 
-/* Where a job has several nodes, takes a reading before and after each of some barriers. To be called by all ranks
- * together, in MPI_Init and in MPI_Finalize, where everyone is recorded. */
+/* In a job of several nodes, reads the clock before and after each of some barriers. All ranks call this, in MPI_Init
+ * and in MPI_Finalize, if all are recorded. */
 void ensio_clock_barriers(const struct ensio_mpi *mpi, int at_end);
 
 #endif

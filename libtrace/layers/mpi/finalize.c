@@ -33,8 +33,7 @@ static int not_copied(uintptr_t communicator, int key, void *extra, void *value,
     return 0;
 }
 
-/* Runs within the real MPI_Finalize. Whatever is done here by all ranks together stands behind
- * ensio_census_all_recorded. */
+/* Runs within the real MPI_Finalize. Collective work here depends on ensio_census_all_recorded. */
 static int at_end(uintptr_t communicator, int key, void *value, void *extra)
 {
     if (ensio_process->generation != ensio_raw_pid())
@@ -42,7 +41,7 @@ static int at_end(uintptr_t communicator, int key, void *value, void *extra)
     ensio_suppress_begin();
     if (ensio_census_all_recorded()) {
         ensio_clock_barriers(ensio_mpi(), 1);
-        ENSIO_PMPI(Barrier)(ensio_mpi()->world); /* to here the program's ranks wait for each other */
+        ENSIO_PMPI(Barrier)(ensio_mpi()->world); /* up to here, the program's ranks wait for each other */
         ensio_finalize_store();
     }
     ensio_job_banner(ensio_mpi(), world_rank, world_tasks);
@@ -51,7 +50,7 @@ static int at_end(uintptr_t communicator, int key, void *value, void *extra)
     return 0;
 }
 
-/* The first line of what the library tells of itself; MPICH goes on for kilobytes. */
+/* The first line of the library's version; MPICH continues for kilobytes. */
 static void store_version(void)
 {
     static char text[16384] = "mpi="; /* MPICH may fill half of it */
@@ -93,7 +92,7 @@ void ensio_mpi_initialized(int rank, int tasks)
             if (rank == 0)
                 ensio_census_cleanup(1);
         }
-        ENSIO_PMPI(Comm_free_keyval)(&key); /* it is gone when the attribute is */
+        ENSIO_PMPI(Comm_free_keyval)(&key); /* it is freed when the attribute is deleted */
     }
     ensio_suppress_end();
 }

@@ -1,13 +1,11 @@
 /* fortran.h: names and arguments of the Fortran bindings.
  *
- * ENSIO_BINDING says which: 77 (mpif.h and the module mpi), 2008 (the module mpi_f08; of Open MPI also its calls with
- * data), 2018 (the calls with data of MPICH's mpi_f08, which gets descriptors of them). All arguments are addresses.
- * What C's functions return comes in the last but those lengths of strings that the compiler adds; mpi_f08 makes it
- * optional.
+ * ENSIO_BINDING selects the binding: 77 (mpif.h and the module mpi), 2008 (the module mpi_f08; of Open MPI also its
+ * calls with data), 2018 (the calls with data of MPICH's mpi_f08, which pass descriptors). All arguments are addresses.
+ * The error code is the last argument before the hidden string lengths; in mpi_f08 it is optional.
  *
- * ENSIO_PART 1 are the calls without data, 2 those with, 3 the later ones of these: objects of their own in
- * libensio-mpi.a, for no MPI has all of them.
- */
+ * ENSIO_PART selects calls: 1 those without data, 2 those with data, 3 later ones with data. Each part is a separate
+ * object in libensio-mpi.a, because no MPI has all of them. */
 #ifndef ENSIO_LAYERS_MPI_FORTRAN_H
 #define ENSIO_LAYERS_MPI_FORTRAN_H
 
@@ -27,11 +25,11 @@
 #define HAS_PART(part) (ENSIO_PART == (part))
 #endif
 
-/* With one step more, so that `symbol` may be a macro. */
+/* Expands `symbol`, which may be a macro. */
 #define FORTRAN_WRAPPER(symbol, parameters) ENSIO_WRAPPER(void, symbol, parameters)
 #define FORTRAN_REAL(symbol) ENSIO_REAL(symbol)
 
-/* Where mpi_f08 is not asked for the error, there is still one. */
+/* If mpi_f08 passes no error argument, a local one takes its place. */
 #define ERROR_OR_OWN \
     int own_error = 0; \
     if (!error) \

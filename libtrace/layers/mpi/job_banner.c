@@ -16,14 +16,14 @@ ENSIO_PMPI_DECLARE(Bcast, (void *data, int count, uintptr_t type, int root, uint
 ENSIO_PMPI_DECLARE(Gather, (const void *mine, int count, uintptr_t type, void *all, int each, uintptr_t of_type,
                             int root, uintptr_t communicator))
 
-static struct ensio_totals totals; /* too large for a stack that is not ours */
+static struct ensio_totals totals; /* too large for the program's stack */
 
 static void reduce(const struct ensio_mpi *mpi, void *values, int count, uintptr_t operation)
 {
     ENSIO_PMPI(Allreduce)(mpi->in_place, values, count, mpi->uint64, operation, mpi->world);
 }
 
-/* The slowest call of all ranks; of equals that of the least rank. */
+/* The slowest call of all ranks; of equal ones that of the lowest rank. */
 static void find_slowest(const struct ensio_mpi *mpi, int rank, int tasks)
 {
     uint64_t longest = totals.slowest.duration_ns, owner;
@@ -33,7 +33,7 @@ static void find_slowest(const struct ensio_mpi *mpi, int rank, int tasks)
     ENSIO_PMPI(Bcast)(&totals.slowest, sizeof totals.slowest, mpi->byte, (int)owner, mpi->world);
 }
 
-/* How many different names the nodes have. */
+/* The number of different host names. */
 static uint64_t count_hosts(const struct ensio_mpi *mpi, int rank, int tasks)
 {
     uint64_t host = ensio_hash(ensio_settings.host), count = 0;
@@ -46,7 +46,7 @@ static uint64_t count_hosts(const struct ensio_mpi *mpi, int rank, int tasks)
     ENSIO_PMPI(Gather)(&host, 1, mpi->uint64, all, 1, mpi->uint64, 0, mpi->world);
     if (!all) /* the other ranks have none */
         return 0;
-    for (int gap = tasks / 2; gap > 0; gap /= 2) /* sorted, equal names lie side by side */
+    for (int gap = tasks / 2; gap > 0; gap /= 2) /* sorts, so that equal names are adjacent */
         for (int i = gap; i < tasks; i++)
             for (int at = i; at >= gap && all[at - gap] > all[at]; at -= gap) {
                 const uint64_t larger = all[at - gap];
@@ -83,7 +83,7 @@ void ensio_job_banner(const struct ensio_mpi *mpi, int rank, int tasks)
     ensio_windows_drain(ensio_thread.storing > 0);
     const int none = ensio_totals(&totals) != 0;
     ensio_unlock(held);
-    if (none && !everyone) /* why nothing is recorded was said at the beginning */
+    if (none && !everyone) /* the reason was printed at the beginning */
         return;
     if (everyone)
         hosts = add_up(mpi, rank, tasks);

@@ -4,7 +4,7 @@
 
 #include "abi.h"
 
-/* At the end of MPI, in every rank that is recorded: adds up what all did, if everyone is recorded, and prints it on
+/* At the end of MPI, in every recorded rank: reduces the totals of all ranks, if all are recorded, and prints them on
  * rank 0. */
 void ensio_job_banner(const struct ensio_mpi *mpi, int rank, int tasks);
 

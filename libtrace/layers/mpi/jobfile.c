@@ -22,7 +22,7 @@ ENSIO_PMPI_DECLARE(Bcast, (void *bytes, int count, uintptr_t type, int root, uin
 
 static char temporary[ENSIO_PATH_ROOM];
 
-/* `<run directory>/<name><number>`, the number only if it is not 0. */
+/* `<run directory>/<name><number>`, without a number that is 0. */
 static void name_file(char *path, const char *name, uint64_t number, const char *suffix)
 {
     struct ensio_string string = ensio_string_in(path, ENSIO_PATH_ROOM);
@@ -34,7 +34,7 @@ static void name_file(char *path, const char *name, uint64_t number, const char 
     ensio_add(&string, suffix);
 }
 
-/* Rank 0 makes the file, and tells all leaders its name: 0, or an errno, the same in all ranks. */
+/* Rank 0 makes the file and broadcasts its name to all leaders: 0, or an errno, the same in all ranks. */
 static int open_file(struct ensio_node_gather *all)
 {
     uint64_t number = ensio_clock_ns(CLOCK_REALTIME) * 1000U + ensio_raw_pid() % 1000U;
@@ -65,8 +65,7 @@ static int write_events(struct ensio_node_gather *all)
     return state == 0;
 }
 
-/* The first rank's texts, as far as all others lean on them: calls, settings and most paths are the same in all ranks.
- */
+/* Broadcasts the first rank's texts as a dictionary: calls, settings and most paths are the same in all ranks. */
 static uint8_t *share_texts(struct ensio_node_gather *all, uint32_t *length)
 {
     const uint8_t *own = ensio_collect_texts(length);
@@ -111,7 +110,7 @@ static int write_records(struct ensio_node_gather *all, struct ensio_job *head)
     return ensio_node_gather_max(all, all->error) == 0;
 }
 
-/* Gives the file its name: one that nothing has yet. */
+/* Renames the file to a name that does not exist yet. */
 static int rename_file(void)
 {
     static char path[ENSIO_PATH_ROOM];
@@ -128,7 +127,7 @@ static int rename_file(void)
     return (int)-result;
 }
 
-/* What this leader has written is on disk before anything relies on it. */
+/* Syncs what this leader has written, before anything relies on it. */
 static void finish_file(struct ensio_node_gather *all)
 {
     if (all->path && !all->error)
@@ -152,7 +151,7 @@ static int write_file(struct ensio_node_gather *all)
     return ensio_node_gather_max(all, !whole || all->error) == 0;
 }
 
-/* Only in the first rank's spool: it is for people. */
+/* Stores the reason in the first rank's spool only, for people. */
 static void say_why_not(int error)
 {
     char text[256];
@@ -173,7 +172,7 @@ void ensio_job_file_write(void)
     struct ensio_node_gather all = {.mpi = mpi};
     if (!mpi || !ensio_census_all_recorded())
         return;
-    /* From here on every rank makes the same calls of MPI, whatever becomes of it. */
+    /* From here on every rank makes the same MPI calls, even after an error. */
     const int wanted = ensio_settings.job_file != ENSIO_JOB_FILE_NONE;
     if (ensio_node_gather_max(&all, !wanted) == 0) {
         const int begun = ensio_collect_begin();

@@ -9,7 +9,7 @@ uint64_t ensio_mpi_message_bytes(int64_t count, uintptr_t type)
     const struct ensio_mpi *mpi = ensio_mpi();
     int bytes = 0;
     type = ensio_mpi_handle(mpi, type);
-    if (mpi->family == ENSIO_MPICH && type >> 26 == 0x4c000000 >> 26) /* a type of MPI's own says its size */
+    if (mpi->family == ENSIO_MPICH && type >> 26 == 0x4c000000 >> 26) /* handles of built-in types contain the size */
         bytes = type >> 8 & 0xff;
     else if (!type || type == mpi->null_type || ENSIO_PMPI(Type_size)(type, &bytes) != 0)
         return 0;

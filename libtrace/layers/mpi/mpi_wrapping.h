@@ -1,8 +1,8 @@
-/* mpi_wrapping.h: what the wrappers of MPI's calls have in common.
+/* mpi_wrapping.h: macros that the wrappers of MPI calls share.
  *
- * An MPI call inside an MPI call is the library's own business and is not recorded: Fortran bindings that call the C
- * functions, collectives that are made of others. Other calls inside are, each with its depth.
- */
+ * An MPI call inside another MPI call is internal to the library and not recorded: Fortran bindings call the C
+ * functions, and collectives are built from other collectives. Other calls inside an MPI call are recorded with their
+ * depth. */
 #ifndef ENSIO_LAYERS_MPI_MPI_WRAPPING_H
 #define ENSIO_LAYERS_MPI_MPI_WRAPPING_H
 
@@ -13,11 +13,11 @@
 #include <layers/wrapping.h>
 #include <time/clock.h>
 
-/* Stack frame of the MPI call that this thread is in; NULL: none. Frames of calls inside lie below it. One that was
- * left by a jump is found out by the next call from where it was made, or from above. */
+/* Stack frame of the MPI call that this thread is in; NULL: none. Frames of inner calls lie below it. If a jump left an
+ * MPI call, the next call from the same frame or from above detects it. */
 extern _Thread_local char *ensio_mpi_frame;
 
-/* Bytes of a message; 0 where the type is none. */
+/* Bytes of a message; 0 if the type is invalid. */
 uint64_t ensio_mpi_message_bytes(int64_t count, uintptr_t type);
 
 #define ENSIO_MPI_FRAME ((char *)__builtin_frame_address(0))
@@ -27,9 +27,8 @@ static inline int ensio_mpi_inside(const char *frame)
     return ENSIO_UNLIKELY(ensio_mpi_frame != NULL) && frame < ensio_mpi_frame;
 }
 
-/* Begins a wrapper: leaves it by way of the real call alone inside another MPI call, and where `needed` is 0, the
- * thread is not recorded, or the MPI is none that we know. `result` is what the wrapper returns, and `call` may set it.
- */
+/* Begins a wrapper. Calls only the real function inside another MPI call, if `needed` is 0, if the thread is not
+ * recorded, or if the MPI is unknown. `result` is the wrapper's return value, which `call` may set. */
 #define ENTER_OR_PASS(thread, needed, call, result) \
     char *const frame = ENSIO_MPI_FRAME; \
     if (ensio_mpi_inside(frame)) { \
@@ -44,7 +43,7 @@ static inline int ensio_mpi_inside(const char *frame)
         return result; \
     }
 
-/* Leaves by way of the real call alone after all. */
+/* Calls only the real function after all. */
 #define LEAVE_UNRECORDED(thread, call, result) \
     do { \
         (thread)->excluded_calls++; \
@@ -53,7 +52,7 @@ static inline int ensio_mpi_inside(const char *frame)
         return result; \
     } while (0)
 
-/* The real call between two readings of the clock. `carries`: see ENSIO_CARRIES_READ. */
+/* Makes the real call between two readings of the clock. `carries`: see ENSIO_CARRIES_READ. */
 #define MPI_TIMED(thread, carries, call) \
     const uint32_t depth = ensio_enter(thread, frame); \
     (thread)->depth |= (carries) | ENSIO_IN_MPI; \

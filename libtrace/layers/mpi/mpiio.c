@@ -20,8 +20,8 @@ ENSIO_PMPI_DECLARE(Type_get_extent, (uintptr_t type, intptr_t *from, intptr_t *b
 #define MODE_SEQUENTIAL 256
 #define DISPLACEMENT_CURRENT (-54278278)
 
-/* Handles are looked up without the lock: a slot's handle is stored last, and a closed file leaves a gap that is no
- * end. */
+/* Handles are looked up without the lock: a slot's handle is stored last, and a closed file leaves a gap that does not
+ * end a search. */
 #define SLOTS 2048
 #define GAP ((uintptr_t)-1)
 
@@ -31,8 +31,8 @@ struct open_file {
     uint32_t file;
     uint8_t left_out;
     uint8_t plain;      /* the view has no holes: bytes = displacement + offset * etype_bytes */
-    uint8_t sequential; /* no call may ask for a position */
-    uint8_t split;      /* a split collective is under way */
+    uint8_t sequential; /* positions cannot be queried */
+    uint8_t split;      /* a split collective is pending */
     struct ensio_io begun;
 };
 static struct open_file files[SLOTS];
@@ -54,7 +54,7 @@ static struct open_file *find(uintptr_t handle)
     return NULL;
 }
 
-/* With more files open than there are slots, the calls on the last ones are recorded without their file. */
+/* If more files are open than there are slots, calls on further files are recorded without their file. */
 static void add(struct open_file new)
 {
     for (unsigned i = 0, at = first_slot(new.handle); i < SLOTS; i++, at = (at + 1) % SLOTS) {
@@ -86,7 +86,7 @@ uint32_t ensio_mpiio_file(uintptr_t handle, int *left_out)
     return file ? file->file : 0;
 }
 
-/* MPI is asked only about files that it has opened: an error in a question of ours might end the program. */
+/* Queries are made only for files that MPI has opened, because an error might end the program. */
 static int64_t byte_offset(const struct open_file *file, enum ensio_mpiio_where where, int64_t offset)
 {
     int64_t bytes = -1;
@@ -163,7 +163,7 @@ uint64_t ensio_mpiio_viewed(uintptr_t handle, int64_t displacement, uintptr_t et
     return extent > 0 ? (uint64_t)extent : 0;
 }
 
-/* ROMIO takes the name of a file system's driver before the path. */
+/* ROMIO accepts the name of a file system driver before the path. */
 static const char *without_driver(const char *path)
 {
     static const char *const drivers[] = {"ufs:",  "nfs:",  "xfs:",   "lustre:",     "gpfs:",   "panfs:",   "pvfs2:",
@@ -175,8 +175,8 @@ static const char *without_driver(const char *path)
     return path;
 }
 
-/* The number of the file that the program means by `path`; 0 and `left_out` set where its calls are left out, and 0
- * where the call failed without having looked at the path. */
+/* The number of the file at `path`. 0 with `left_out` set: its calls are excluded; 0: the call failed without having
+ * read the path. */
 static uint32_t number_of(const char *path, int result, int *left_out)
 {
     const int64_t length = ensio_path_length(path, ENSIO_LONGEST_PATH, result == 0);

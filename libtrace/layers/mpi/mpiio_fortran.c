@@ -1,4 +1,4 @@
-/* mpiio_fortran.c: the wrappers of MPI-IO in Fortran, made from the table of MPI-IO. */
+/* mpiio_fortran.c: the wrappers of MPI-IO in Fortran, generated from the table of MPI-IO. */
 #include "fortran.h"
 #include "mpiio.h"
 #include "query.h"

@@ -1,4 +1,4 @@
-/* mpiio_hints.c: the hints of a file: those that the program asked for when it opened it, and those in use. */
+/* mpiio_hints.c: the hints of a file: those that the program requested when it opened it, and those in use. */
 #include "mpiio.h"
 #include "query.h"
 
@@ -18,7 +18,7 @@ ENSIO_PMPI_DECLARE(Info_get_nthkey, (uintptr_t info, int number, char *key))
 #define LONGEST_KEY 256
 #define LONGEST_VALUE 1024
 
-/* Once for a file's number, as far as this holds. */
+/* File numbers whose hints are stored, up to a limit. */
 static uint64_t kept[1024];
 
 static int first_time(uint32_t file)
@@ -45,14 +45,14 @@ static void add_hints(struct ensio_string *facts, const char *prefix, uintptr_t 
         ensio_add(facts, "=");
         ensio_add(facts, value);
         ensio_add_bytes(facts, "", 1); /* the NUL that ends it */
-        if (facts->full) {             /* a hint is kept whole or not at all */
+        if (facts->full) {             /* a hint is kept completely or not at all */
             *facts = before;
             return;
         }
     }
 }
 
-/* MPI is not called with the recorder's lock held: a thread that has MPI's own lock may be waiting for it. */
+/* MPI is not called with the recorder's lock held, because a thread that holds MPI's lock may be waiting for it. */
 void ensio_mpiio_hints(uint32_t file, uintptr_t comm, uintptr_t asked, uintptr_t handle)
 {
     const struct ensio_mpi *mpi = ensio_mpi();

@@ -1,6 +1,6 @@
-/* mpiio_wrappers.c: the wrappers of MPI-IO in C, made from their table. In libensio-mpi.a they are several objects, so
- * that a program needs of its MPI only what it calls: ENSIO_PART 1 are the calls of MPI-2, 2 the later ones, 3 those
- * with large counts. */
+/* mpiio_wrappers.c: the wrappers of MPI-IO in C, generated from their table. In libensio-mpi.a they are several
+ * objects, so that a program needs of its MPI only the functions that it calls: ENSIO_PART 1 are the calls of MPI-2, 2
+ * the later ones, 3 those with large counts. */
 #include "mpi_wrapping.h"
 #include "mpiio.h"
 #include "query.h"
@@ -138,7 +138,7 @@ ENSIO_WRAPPER(int, MPI_File_delete, (const char *path, uintptr_t info))
     return result;
 }
 
-/* Calls on an open file that move no data. `own` is the file's handle, `bytes` and `offset` what the event says. */
+/* Calls on an open file without data. `own` is the file's handle; `bytes` and `offset` are those of the event. */
 #define ON_FILE(call, parameters, arguments, own, before, bytes, offset) \
     ENSIO_WRAPPER(int, MPI_File_##call, parameters) \
     { \
@@ -165,7 +165,8 @@ ON_FILE(set_size, (uintptr_t file, int64_t size), (file, size), file, (void)0, 0
 ON_FILE(get_size, (uintptr_t file, int64_t *size), (file, size), file, (void)0, 0, -1)
 ON_FILE(preallocate, (uintptr_t file, int64_t size), (file, size), file, (void)0, size, 0)
 ON_FILE(sync, (uintptr_t file), (file), file, (void)0, 0, -1)
-#ifndef ENSIO_PROFILING_NAMES /* Darshan passes none on, and PMPI_File_seek is how a program seeks past all tools */
+#ifndef ENSIO_PROFILING_NAMES /* Darshan passes none of these on, and programs call PMPI_File_seek to bypass all tools \
+                               */
 ON_FILE(seek, (uintptr_t file, int64_t offset, int whence), (file, offset, whence), file, (void)0, 0,
         ensio_mpiio_position(file))
 #endif

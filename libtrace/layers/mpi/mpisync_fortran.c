@@ -1,4 +1,4 @@
-/* mpisync_fortran.c: the wrappers of the synchronisation table in Fortran. */
+/* mpisync_fortran.c: the wrappers of the synchronisation calls in Fortran, generated from their table. */
 #include "fortran.h"
 #include "query.h"
 
@@ -10,8 +10,8 @@ enum {
 };
 #undef CALL
 
-/* Of calls in which MPI_IN_PLACE makes the type meaningless it is not asked for: an address tells Fortran's constant
- * from data only in some bindings. */
+/* In calls with MPI_IN_PLACE the type is not used, because only some bindings allow to recognise Fortran's constant by
+ * its address. */
 #define VALUE(number) (*(number))
 #define BYTES(count, type) ensio_mpi_message_bytes(*(count), ensio_mpi_type_f2c(*(type)))
 #define LOCAL_BYTES(data, count, type) 0

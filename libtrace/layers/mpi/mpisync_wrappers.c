@@ -1,5 +1,5 @@
-/* mpisync_wrappers.c: the wrappers of the calls in which tasks wait for each other, in C, made from their table. What
- * completes non-blocking I/O is wrapped here too. */
+/* mpisync_wrappers.c: the wrappers of synchronisation calls in C, generated from their table, and of the calls that
+ * complete non-blocking I/O. */
 #include "mpi_wrapping.h"
 #include "query.h"
 
@@ -27,7 +27,7 @@ enum {
     }
 #define EXCHANGE SYNC
 
-/* The layer of waiting may be unwanted, that of the I/O that is waited for not. */
+/* The layer mpisync may be excluded while the I/O that a call completes is recorded. */
 #define COMPLETING(call, parameters, arguments, count, which, places, ended, recorded) \
     ENSIO_WRAPPER(int, MPI_##call, parameters) \
     { \
@@ -54,7 +54,7 @@ enum {
 #define OTHER(call, lower)
 #include <calls/mpisync.def>
 
-/* Where the request is one of I/O, that ends here as far as the program is concerned. */
+/* A request of I/O ends here, as far as the program is concerned. */
 ENSIO_WRAPPER(int, MPI_Request_free, (void *request))
 {
     int result;

@@ -26,7 +26,7 @@ ENSIO_PMPI_DECLARE(Gatherv, (const void *from, int count, uintptr_t type, void *
 ENSIO_PMPI_DECLARE(Scatter, (const void *from, int count, uintptr_t type, void *to, int to_count, uintptr_t to_type,
                              int root, uintptr_t communicator))
 
-/* A number, a place and a count for each rank of the node. */
+/* A number, a position and a count for each rank of the node. */
 static uint64_t numbers_bytes(const struct ensio_node_gather *all)
 {
     return (uint64_t)all->node_tasks * (sizeof(int64_t) + 2 * sizeof(int));
@@ -80,8 +80,8 @@ void ensio_node_gather_end(struct ensio_node_gather *all)
         ENSIO_PMPI(Comm_free)(&all->node);
 }
 
-/* Turns the lengths of the ranks' bytes into their positions in the file, and returns their sum; all leaders together.
- */
+/* Turns the lengths of the ranks' bytes into their positions in the file, and returns their sum. Collective over all
+ * leaders. */
 static uint64_t place(struct ensio_node_gather *all, int *counts, int *places)
 {
     int64_t sum = 0, before = 0, total = 0;
@@ -91,7 +91,7 @@ static uint64_t place(struct ensio_node_gather *all, int *counts, int *places)
         ENSIO_PMPI(Allreduce)(&sum, &total, 1, all->mpi->int64, all->mpi->sum, all->leaders) != 0)
         note(all, EIO);
     if (all->rank == 0)
-        before = 0; /* Exscan says nothing to the first */
+        before = 0; /* Exscan leaves the first one undefined */
     int64_t at = 0;
     const int fits = sum <= MOST_NODE_BYTES;
     if (!fits)
@@ -142,7 +142,7 @@ static int write_at(int fd, const void *bytes, uint64_t length, uint64_t positio
 {
     struct rlimit limit;
     if (ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 && position + length > limit.rlim_cur)
-        return EFBIG; /* going over it would raise SIGXFSZ in the program */
+        return EFBIG; /* exceeding it would raise SIGXFSZ in the program */
     for (uint64_t done = 0; done < length;) {
         const long wrote = ENSIO_RAW(SYS_pwrite64, fd, (const uint8_t *)bytes + done, length - done, position + done);
         if (wrote == -EINTR)
@@ -161,7 +161,7 @@ struct writing {
     int last;
 };
 
-/* Somebody else may have put a file of his own in the place of ours, for which what we record is not meant. */
+/* Another user may have replaced the file. */
 static int is_ours(int fd)
 {
     struct stat found;
@@ -169,7 +169,7 @@ static int is_ours(int fd)
            found.st_nlink == 1 && found.st_uid == (uid_t)syscall(SYS_geteuid);
 }
 
-/* Space that is missing after all, or a disk that fails, shows when the system has to write: before anything relies on
+/* Missing space or a failing disk shows when data reach the disk, so the file is synced before anything relies on
  * it. */
 static int64_t write_part(void *given)
 {

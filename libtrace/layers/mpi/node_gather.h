@@ -1,5 +1,5 @@
-/* node_gather.h: one file that all ranks of MPI_COMM_WORLD write together. The ranks of a node hand what they have to
- * one of them, its leader, and only leaders write: a few large writes take the place of many small ones. */
+/* node_gather.h: a file that all ranks of MPI_COMM_WORLD write together. The ranks of a node send their data to one of
+ * them, the leader, and only leaders write, so that a few large writes replace many small ones. */
 #ifndef ENSIO_LAYERS_MPI_NODE_GATHER_H
 #define ENSIO_LAYERS_MPI_NODE_GATHER_H
 
@@ -10,31 +10,30 @@ struct ensio_node_gather {
     uintptr_t node, leaders; /* communicators; `leaders` only in a leader */
     int rank, tasks;         /* in MPI_COMM_WORLD */
     int node_rank, node_tasks;
-    const char *path; /* of the file; NULL: there is none. Only in a leader */
-    uint64_t end;     /* of the file as it has grown; only in a leader */
-    int error;        /* the first that this rank met, as an errno */
-    int64_t *numbers; /* room for some numbers of each rank of the node; only in a leader */
+    const char *path; /* path of the file, or NULL; only in a leader */
+    uint64_t end;     /* current end of the file; only in a leader */
+    int error;        /* the first error of this rank, as an errno */
+    int64_t *numbers; /* working memory for each rank of the node; only in a leader */
 };
 
-/* The largest of all ranks' numbers, to all of them. */
+/* The maximum of a number over all ranks. */
 int64_t ensio_node_gather_max(struct ensio_node_gather *all, int64_t number);
 
-/* Begins; 0: the communicators could not be made in every rank, and nothing more is to be called. */
+/* Begins. 0: the communicators could not be made in every rank, and no other function may be called. */
 int ensio_node_gather_begin(struct ensio_node_gather *all, const struct ensio_mpi *mpi);
 void ensio_node_gather_end(struct ensio_node_gather *all);
 
-/* The number of a leader among the leaders, and how many they are. */
+/* The index of a leader among the leaders, and their number. */
 void ensio_node_gather_leaders(const struct ensio_node_gather *all, int *rank, int *size);
 
-/* Puts what each rank has into the file, behind what is there, in the order of the nodes and of the ranks in each;
- * those of rank 0 come first. Returns where this rank's bytes begin. What fails is noted in `error` of the rank where
- * it does. */
+/* Appends each rank's bytes to the file, in the order of nodes and of ranks in each, those of rank 0 first. Returns the
+ * position of this rank's bytes. A failure is noted in `error` of the rank where it occurs. */
 uint64_t ensio_node_gather_append(struct ensio_node_gather *all, const void *bytes, uint32_t length);
 
-/* Makes an empty file that was not there before: 0, or an errno. */
+/* Makes an empty new file: 0, or an errno. */
 int ensio_node_gather_make(const char *path);
 
-/* Writes all of this at a place in the file; `last`: nothing follows, and the disk has it all then. 0, or an errno. */
+/* Writes bytes at a position; `last`: syncs the file, because nothing follows. 0, or an errno. */
 int ensio_node_gather_write(const struct ensio_node_gather *all, const void *bytes, uint64_t length, uint64_t position,
                             int last);
 

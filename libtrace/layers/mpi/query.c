@@ -16,17 +16,17 @@ int64_t ensio_mpi_type_bytes(uintptr_t type)
     return bytes > 0 ? bytes : 0;
 }
 
-/* The numbers of an error class in Open MPI and in MPICH, and what it is nearest to. */
+/* The numbers of an error class in Open MPI and in MPICH, and the corresponding errno. */
 static const struct {
     int class[2];
     int error;
 } errors[] = {
     {{20, 20}, EACCES},     /* MPI_ERR_ACCESS */
     {{21, 21}, EINVAL},     /* MPI_ERR_AMODE */
-    {{23, 22}, EINVAL},     /* MPI_ERR_BAD_FILE: no name of a file */
+    {{23, 22}, EINVAL},     /* MPI_ERR_BAD_FILE: invalid file name */
     {{28, 25}, EEXIST},     /* MPI_ERR_FILE_EXISTS */
     {{29, 26}, EBUSY},      /* MPI_ERR_FILE_IN_USE */
-    {{30, 27}, EBADF},      /* MPI_ERR_FILE: no handle of a file */
+    {{30, 27}, EBADF},      /* MPI_ERR_FILE: invalid file handle */
     {{35, 32}, EIO},        /* MPI_ERR_IO */
     {{39, 34}, ENOMEM},     /* MPI_ERR_NO_MEM */
     {{41, 36}, ENOSPC},     /* MPI_ERR_NO_SPACE */

@@ -1,5 +1,5 @@
-/* query_fortran.c: what Fortran's handles and constants stand for. MPICH's handles are C's, except those of files; for
- * Open MPI's there are functions. Statuses lie in memory as C's do. */
+/* query_fortran.c: handles and constants of Fortran. MPICH's handles equal those of C, except for files; Open MPI has
+ * conversion functions. Statuses have the same layout as in C. */
 #include "query.h"
 
 #ifdef ENSIO_PRELOAD
@@ -41,7 +41,7 @@ uintptr_t ensio_mpi_file_f2c(int handle)
     return F2C(File, handle);
 }
 
-/* The memory that stands for "ignore": common blocks of the bindings, by the names that compilers give them. */
+/* The memory that stands for "ignore": common blocks of the bindings, under the names that compilers give them. */
 DATA_DECLARE(mpi_fortran_status_ignore_)
 DATA_DECLARE(mpi_fortran_statuses_ignore_)
 DATA_DECLARE(MPIR_F08_MPI_STATUS_IGNORE_OBJ)
@@ -59,7 +59,7 @@ static void find_ignored(void)
                                     DATA(MPIR_F08_MPI_STATUS_IGNORE_OBJ), DATA(MPIR_F08_MPI_STATUSES_IGNORE_OBJ)};
     for (int i = 0; i < OBJECTS; i++)
         ignored[i] = objects[i];
-    /* These two are pointers to it, once Fortran has begun. */
+    /* These two are pointers to it, set when Fortran initialises MPI. */
     const void *const *pointers[] = {DATA(MPI_F_STATUS_IGNORE), DATA(MPI_F_STATUSES_IGNORE)};
     for (int i = 0; i < 2; i++)
         ignored[OBJECTS + i] = pointers[i] ? *pointers[i] : NULL;

@@ -40,12 +40,12 @@ void ensio_finalize_store(void)
     if (!ensio_finalize_start || ensio_finalize_is_stored)
         return;
     ensio_finalize_is_stored = 1;
-    thread->depth = 0; /* as it was before that call, which no other is around */
+    thread->depth = 0; /* the depth before that call, which is not nested */
     ensio_store(thread, CALL_MPI_Finalize, 0, -1, 0, 0, ensio_finalize_start, ensio_ticks() - ensio_finalize_start);
     thread->depth = depth;
 }
 
-/* What MPI does in here is left out (ensio_suppress_begin). */
+/* Calls that MPI makes in here are not recorded. */
 #define SUPPRESSED(call) \
     do { \
         ensio_suppress_begin(); \
@@ -60,8 +60,7 @@ void ensio_finalize_store(void)
     if (!ensio_finalize_is_stored) \
     ensio_store(thread, CALL_MPI_##call_, 0, -1, 0, -(int64_t)(result ? EIO : 0), start, duration)
 
-/* Before a tool that calls PMPI_X the outer wrapper of the two is the one that records, behind such a tool the only
- * one. */
+/* If a tool calls PMPI_X, the outer one of the two wrappers records; after such a tool, the only one does. */
 #define INIT(symbol) \
     ENSIO_WRAPPER(int, symbol, (int *count, char ***arguments)) \
     { \

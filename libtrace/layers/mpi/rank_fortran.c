@@ -1,4 +1,4 @@
-/* rank_fortran.c: the same for Fortran, whose bindings need not come by the C functions (layers/mpi/fortran.h). */
+/* rank_fortran.c: the same for Fortran, whose bindings do not always call the C functions (layers/mpi/fortran.h). */
 #include "census.h"
 #include "fortran.h"
 #include "rank.h"

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* As in ensembles/readers/native/clock.py and clock_alignment.py, which explain them. */
+/* The same as in ensembles/readers/native/clock.py and clock_alignment.py, which explain it. */
 #define PRECISE_NS 1000000000U
 #define SLOWEST_NS_PER_TICK 1e3
 #define FASTEST_NS_PER_TICK 0.05
@@ -14,13 +14,13 @@ ENSIO_PMPI_DECLARE(Allreduce,
                    (const void *from, void *to, int count, uintptr_t type, uintptr_t operation, uintptr_t communicator))
 ENSIO_PMPI_DECLARE(Bcast, (void *bytes, int count, uintptr_t type, int root, uintptr_t communicator))
 
-/* When a node's last rank came to each barrier, and its first one went on: ns since 1970 by its own clock. */
+/* When a node's last rank entered each barrier, and when its first rank left it: ns since 1970 by its clock. */
 struct meeting {
     int64_t entered[ENSIO_MEETINGS];
     int64_t left[ENSIO_MEETINGS];
 };
 
-/* A clock is ahead by between `low` and `high` ns at a moment of its own. */
+/* At a given moment, a clock is ahead by between `low` and `high` ns. */
 struct offset {
     double low, high, at;
 };
@@ -35,8 +35,8 @@ static double own_rate(const struct ensio_spool *head, uint64_t *span_ns)
     return sound ? rate : 0;
 }
 
-/* The rate of a process that has run for long enough is its own, of others that of the rank of their node whose
- * readings lie farthest apart. */
+/* A process that has run long enough has its own rate. Others use the rate of the rank of their node whose readings are
+ * farthest apart. */
 static double find_rate(struct ensio_node_gather *all, const struct ensio_spool *head)
 {
     const struct ensio_mpi *mpi = all->mpi;
@@ -60,7 +60,7 @@ static int is_sound(const struct ensio_meeting *readings, uint64_t first_ticks)
     return 1;
 }
 
-/* The meeting as the ranks of a node saw it together; what it holds makes no sense where none of them did. */
+/* The barrier as seen by all ranks of a node; the result is invalid if none of them took part. */
 static struct meeting of_node(struct ensio_node_gather *all, const struct ensio_clock_line *line,
                               const struct ensio_meeting *readings)
 {
@@ -101,7 +101,7 @@ static struct offset offset_of(const struct meeting *node, const struct meeting 
     };
 }
 
-/* Takes from a line how far its clock is ahead, by the offsets at the first and the last meeting. */
+/* Corrects a line by the offsets of its clock at the first and the last barrier. */
 static void correct(struct ensio_clock_line *line, const struct offset *first, const struct offset *last)
 {
     const double begun = (first->low + first->high) / 2, ended = (last->low + last->high) / 2;
@@ -129,7 +129,7 @@ struct ensio_clock_line ensio_reference_clock(struct ensio_node_gather *all, con
     struct meeting nodes[2] = {of_node(all, &line, head->begin), of_node(all, &line, head->end)};
     struct meeting references[2] = {nodes[0], nodes[1]};
     struct offset offsets[2];
-    int count = 0, leader = all->rank; /* of this node: the least rank */
+    int count = 0, leader = all->rank; /* of this node: the lowest rank */
     ENSIO_PMPI(Bcast)(references, sizeof references, mpi->byte, 0, mpi->world);
     ENSIO_PMPI(Bcast)(&leader, sizeof leader, mpi->byte, 0, all->node);
     for (int i = 0; i < 2; i++)

@@ -14,12 +14,12 @@
 struct ensio_io_request {
     struct ensio_io io;
     uintptr_t handle;
-    struct ensio_io_request *next;         /* of the bucket, or of the free ones */
+    struct ensio_io_request *next;         /* of the bucket, or of the unused ones */
     struct ensio_io_request *next_claimed; /* by the same call */
-    int place;                             /* in the claiming call's array; -1: nobody has claimed it */
+    int place;                             /* index in the claiming call's array; -1: not claimed */
 };
 
-/* All of this is guarded by the recorder's lock. */
+/* The recorder's lock guards all of this. */
 static struct ensio_io_request *buckets[BUCKETS], *free_requests;
 
 static struct ensio_io_request **bucket_of(uintptr_t handle)
@@ -95,7 +95,7 @@ static uintptr_t handle_at(const struct ensio_io_wait *wait, int place)
                          : ensio_mpi_request_in(ensio_mpi(), wait->requests, place);
 }
 
-/* Requests that MPI completes at once may all have the same handle. */
+/* Requests that MPI completes immediately may all have the same handle. */
 static struct ensio_io_request *unclaimed(uintptr_t handle)
 {
     struct ensio_io_request *request = *bucket_of(handle);
@@ -113,7 +113,7 @@ void ensio_io_claim(struct ensio_io_wait *wait, int number, enum ensio_io_which 
     wait->fortran = fortran;
     wait->mapped = NULL;
     for (int place = number - 1; place >= 0; place--) {
-        const uintptr_t handle = handle_at(wait, place); /* may ask MPI, and so is no business of the lock's holder */
+        const uintptr_t handle = handle_at(wait, place); /* may call MPI, and must not hold the lock */
         if (handle == mpi->null_request)
             continue;
         struct ensio_held held = ensio_lock();

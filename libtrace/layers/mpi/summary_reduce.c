@@ -17,7 +17,7 @@ ENSIO_PMPI_DECLARE(Send, (const void *bytes, int count, uintptr_t type, int to, 
 ENSIO_PMPI_DECLARE(Recv,
                    (void *bytes, int count, uintptr_t type, int from, int tag, uintptr_t communicator, void *status))
 
-/* Numbers of calls mean the same in all ranks only where the tables are the same. */
+/* Call numbers have the same meaning in all ranks only if the call tables are the same. */
 static int same_tables(struct ensio_node_gather *all)
 {
     const int64_t table = (int64_t)(ensio_hash(ensio_calls) >> 2);
@@ -42,7 +42,7 @@ static void note(struct ensio_node_gather *all, int error)
         all->error = error;
 }
 
-/* Length, answer, contents: a rank without memory for the contents says so, and nobody waits. */
+/* Sends length, answer, contents: a rank without memory for the contents says so, so that no rank waits. */
 static void hand_over(struct ensio_node_gather *all, struct ensio_merged *merged, int to, uintptr_t communicator)
 {
     struct ensio_array packed = {0};
@@ -65,7 +65,7 @@ static void take_over(struct ensio_node_gather *all, struct ensio_merged *merged
     int64_t length = FAILED;
     note(all, receive(all, &length, sizeof length, from, communicator));
     if (length <= NOTHING)
-        return; /* where it failed, that rank has noted why */
+        return; /* the failing rank has noted the reason */
     void *to = all->error ? NULL : ensio_array_room(&packed, (uint64_t)length);
     const int64_t answer = to != NULL;
     note(all, send(all, &answer, sizeof answer, from, communicator));
@@ -79,7 +79,7 @@ static void take_over(struct ensio_node_gather *all, struct ensio_merged *merged
     ensio_array_free(&packed);
 }
 
-/* A binomial tree: in each step half of those that are left hand over to the others, the last to the first. */
+/* A binomial tree: in each step, half of the remaining ranks send to the others, the last to the first. */
 static void put_together(struct ensio_node_gather *all, struct ensio_merged *merged, int rank, int size,
                          uintptr_t communicator)
 {
@@ -93,7 +93,7 @@ static void put_together(struct ensio_node_gather *all, struct ensio_merged *mer
     }
 }
 
-/* Rank 0 has all of it by now, the others give nothing. */
+/* Rank 0 holds the whole summary by now; the others append nothing. */
 static void append(struct ensio_node_gather *all, const struct ensio_merged *merged, struct ensio_job *head)
 {
     const uint8_t *coded = NULL;

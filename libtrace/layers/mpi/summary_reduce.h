@@ -1,4 +1,4 @@
-/* summary_reduce.h: the summaries of all ranks put together, into one for the job file. */
+/* summary_reduce.h: merges the summaries of all ranks into one for the job file. */
 #ifndef ENSIO_LAYERS_MPI_SUMMARY_REDUCE_H
 #define ENSIO_LAYERS_MPI_SUMMARY_REDUCE_H
 
@@ -6,9 +6,9 @@
 
 #include <ensio/jobfile.h>
 
-/* Puts the summaries together, first those of each node, then those of the nodes, pair by pair, and the result behind
- * what is in the file; in `head` of rank 0 is then said where. Nothing is done where no rank has one that goes into the
- * job file. All ranks call this together; 1, or 0 where it failed in one of them, the same in all. */
+/* Merges the summaries within each node, then those of the nodes pairwise, appends the result to the file, and sets its
+ * position in `head` of rank 0. Does nothing if no rank has a summary for the job file. Collective over all ranks;
+ * returns 1, or 0 in all ranks if one of them failed. */
 int ensio_summary_reduce(struct ensio_node_gather *all, struct ensio_job *head);
 
 #endif

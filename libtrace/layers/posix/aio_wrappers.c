@@ -1,7 +1,7 @@
-/* aio_wrappers.c: the wrappers of POSIX asynchronous I/O, made from their table; compiled once for --wrap and once for
- * preload.
+/* aio_wrappers.c: the wrappers of POSIX asynchronous I/O, generated from their table; compiled once for --wrap and once
+ * for preload.
  *
- * The C library carries requests out in threads of its own, by calls that no wrapper sees. */
+ * The C library carries out requests in internal threads, by calls that no wrapper sees. */
 #include "posix.h"
 
 #include <calls/calls.h>
@@ -30,7 +30,7 @@ enum {
 typedef int state_of(const struct aiocb *block);
 ENSIO_REAL_DECLARE(int, aio_error, (const struct aiocb *block))
 
-/* Before a submission; a request on a file that is left out is not followed. */
+/* Before a submission. Requests on excluded files are not tracked. */
 static int begin(struct ensio_thread *thread, const struct aiocb *request, uint16_t call, int64_t offset,
                  uint64_t bytes, uint64_t start)
 {
@@ -54,8 +54,8 @@ static int begin(struct ensio_thread *thread, const struct aiocb *request, uint1
     return 1;
 }
 
-/* A request belongs to the call that submitted it, wherever its result is asked for: MPI does so in any call that lets
- * it get on. */
+/* A request has the depth of the call that submitted it, because MPI asks for results in any call that makes
+ * progress. */
 static void store(struct ensio_thread *thread, const struct ensio_request *request, int64_t moved)
 {
     const uint32_t depth = ensio_enter(thread, __builtin_frame_address(0));
@@ -65,7 +65,7 @@ static void store(struct ensio_thread *thread, const struct ensio_request *reque
     thread->depth = depth;
 }
 
-/* A request that was refused is complete, and has no result that anybody asks for. */
+/* A refused request is complete, and the program does not ask for its result. */
 static void refused(struct ensio_thread *thread, const struct aiocb *block, int error)
 {
     struct ensio_request *request = ensio_request_find(block), taken;
@@ -105,7 +105,7 @@ static void look(const struct aiocb *block, state_of *state, uint64_t now)
 #define SUBMIT_SYNC(call, symbol) \
     SUBMIT_SOUND(call, symbol, (int how, struct aiocb *request), (how, request), 0, -1, how == O_SYNC || how == O_DSYNC)
 
-/* A list that is neither to be waited for nor not is refused before anybody looks at it. */
+/* A list with an invalid mode is refused before its requests are read. */
 #define SUBMIT_LIST(reading, writing, symbol) \
     ENSIO_WRAPPER(int, symbol, (int how, struct aiocb *const blocks[], int count, struct sigevent *tell)) \
     { \
@@ -154,7 +154,7 @@ static void look(const struct aiocb *block, state_of *state, uint64_t now)
         return result; \
     }
 
-/* Taken out before the call: after it the block may be used again. */
+/* The request is removed before the call, because the block may be reused after it. */
 #define COLLECT(symbol) \
     ENSIO_WRAPPER(ssize_t, symbol, (struct aiocb * block)) \
     { \

@@ -1,8 +1,8 @@
-/* mmap_wrappers.c: the wrappers of the calls on mapped files, made from their table; compiled once for --wrap and once
- * for preload.
+/* mmap_wrappers.c: the wrappers of the calls on mapped files, generated from their table; compiled once for --wrap and
+ * once for preload.
  *
- * Allocators and loaders call these before anything else runs, and inside malloc: memory that belongs to no file goes
- * straight to the real call, and no wrapper allocates. */
+ * Allocators and loaders call these functions before anything else runs, and inside malloc. Calls on anonymous memory
+ * go directly to the real function, and no wrapper allocates. */
 #include <calls/calls.h>
 #include <files/mappings.h>
 #include <layers/recording.h>
@@ -19,7 +19,7 @@ enum {
 };
 #undef CALL
 
-/* The pages of a file that lay under a fixed address are gone. */
+/* A mapping at a fixed address replaces the pages of a file that were there. */
 static inline void replaced(const void *at, size_t bytes, int flags)
 {
     struct ensio_mapping gone;
@@ -71,7 +71,7 @@ static inline void replaced(const void *at, size_t bytes, int flags)
         return result; \
     }
 
-/* The old place is forgotten before the call, and comes back where it failed. */
+/* The old range is forgotten before the call, and restored if the call fails. */
 #define REMAP(call, symbol) \
     ENSIO_WRAPPER(void *, symbol, (void *at, size_t bytes, size_t wanted, int flags, ...)) \
     { \

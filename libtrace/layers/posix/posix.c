@@ -18,7 +18,7 @@ uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved)
         return 0;
     for (int i = 0; i < count; i++)
         bytes += parts[i].iov_len;
-    /* What was read may have been read into the vector itself. */
+    /* The call may have read data into the vector itself. */
     return bytes < (uint64_t)moved || bytes > INT64_MAX ? (uint64_t)moved : bytes;
 }
 
@@ -57,7 +57,7 @@ void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const
 {
     if ((!path && error) || !ensio_owns_memory())
         return;
-    if (error && error != EFAULT) /* there was no result */
+    if (error && error != EFAULT) /* the call wrote no result */
         most = ENSIO_LONGEST_PATH;
     const int64_t length = path ? ensio_path_length(path, most, !error) : 0;
     if (ENSIO_UNLIKELY(length < 0))
@@ -65,7 +65,7 @@ void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const
     uint32_t file = 0;
     int recorded = 1;
     if (ENSIO_UNLIKELY(length == most && most < ENSIO_LONGEST_PATH)) {
-        /* The result has been written over the rest of the path. */
+        /* The result has overwritten the rest of the path. */
     } else if (length || folder == AT_FDCWD) {
         struct ensio_held held = ensio_lock();
         const char *absolute = ensio_absolute_path(folder, path ? path : "", (uint32_t)length);

@@ -1,4 +1,4 @@
-/* posix_wrappers.c: the wrappers of the POSIX calls, made from their table; compiled once for --wrap and once for
+/* posix_wrappers.c: the wrappers of the POSIX calls, generated from their table; compiled once for --wrap and once for
  * preload. */
 #include "posix.h"
 
@@ -38,7 +38,7 @@ enum {
 #define AT_OR_POSITION (how & RWF_APPEND ? (ensio_descriptor_moved(fd, -1), -1) : at == -1 ? AT_POSITION : at)
 #define VECTOR ensio_vector_bytes(parts, count, moved)
 #define ERRNO (result < 0 ? errno : 0)
-/* An offset that the call has moved on by what it moved; the position of the other file is moved too, or not. */
+/* An offset that the call has advanced by the bytes moved; the position of the other file may be moved too. */
 #define BEFORE(at, other, moves_other) \
     ensio_offset_before((const int64_t *)(const void *)(at), moved, (moves_other) ? (other) : -1)
 
@@ -70,7 +70,8 @@ enum {
         return result; \
     }
 
-/* In a static program the C library's own threads come by here to carry out an aio_fsync, which is recorded already. */
+/* In a static program, the C library's internal threads call this to carry out an aio_fsync, which is recorded
+ * already. */
 #define SYNC(call, symbol) \
     ENSIO_WRAPPER(int, symbol, (int fd)) \
     { \
@@ -96,8 +97,8 @@ enum {
         return result; \
     }
 
-/* Where the result takes the place of the path, a copy of this is kept. It lies on the stack only where it is needed,
- * for that of a signal handler may be small. */
+/* If the result overwrites the path, a copy of the path is kept. It is on the stack only if it is needed, because a
+ * signal handler's stack may be small. */
 #define ON_PATH_INTO(call, symbol, type, parameters, arguments, folder, path, room) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
@@ -155,7 +156,7 @@ enum {
         OPEN_BODY(call, symbol, arguments, folder, path, flags) \
     }
 
-/* The mode is there only where a file may be made. */
+/* The mode is passed only if a file may be created. */
 #define OPEN_MODE(call, symbol, parameters, arguments, folder, path, flags) \
     ENSIO_WRAPPER(int, symbol, parameters) \
     { \
@@ -199,7 +200,7 @@ enum {
         return result; \
     }
 
-/* Only the commands that duplicate are recorded; the others are not I/O. One of them changes where writes go. */
+/* Only commands that duplicate are recorded; the others are not I/O. F_SETFL may change where writes go. */
 #define FCNTL(call, symbol) \
     ENSIO_WRAPPER(int, symbol, (int fd, int command, ...)) \
     { \
@@ -231,7 +232,7 @@ enum {
         return result; \
     }
 
-/* At the end of a folder readdir leaves errno as it was; where it fails, it sets it. */
+/* At the end of a folder readdir leaves errno unchanged; it sets errno if it fails. */
 #define READDIR(call, symbol, type) \
     ENSIO_WRAPPER(type *, symbol, (DIR * folder)) \
     { \

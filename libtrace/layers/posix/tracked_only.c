@@ -1,5 +1,5 @@
-/* tracked_only.c: the wrappers of calls that are watched, made from their table; compiled once for --wrap and once for
- * preload. */
+/* tracked_only.c: the wrappers of calls that are tracked but not recorded, generated from their table; compiled once
+ * for --wrap and once for preload. */
 #include "posix.h"
 
 #include <calls/calls.h>
@@ -65,8 +65,8 @@ static void made(int fd)
         return result; \
     }
 
-/* Descriptors that no wrapper saw closing come back as something else. Standing for no file yet, the usual case, costs
- * a look. */
+/* A descriptor that was closed unseen may return with another meaning. In the usual case it is unknown, and the check
+ * costs one load. */
 #define MAKES(symbol, parameters, arguments, first, second) \
     ENSIO_WRAPPER(int, symbol, parameters) \
     { \
@@ -78,7 +78,7 @@ static void made(int fd)
         return result; \
     }
 
-/* Said before the call: the child runs while it is under way, and exec does not come back. */
+/* Noted before the call, because the child runs during it, and exec does not return. */
 #define SPAWN(symbol, type, parameters, arguments) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
@@ -104,7 +104,7 @@ static void made(int fd)
         EXEC_BODY(symbol, arguments) \
     }
 
-/* As the C library does it: the words go into a vector on the stack, for a child of vfork may have no other memory. */
+/* Like the C library: the words go into a vector on the stack, because a child of vfork may have no other memory. */
 #define EXEC_LIST(symbol, name, real, arguments, with_environment) \
     ENSIO_WRAPPER(int, symbol, (const char *name, const char *word, ...)) \
     { \
@@ -125,7 +125,7 @@ static void made(int fd)
         EXEC_BODY(real, arguments) \
     }
 
-/* The parent ends within the call, past all wrappers; in the child, the standard streams are others. */
+/* The parent ends within the call, without passing a wrapper. In the child, the standard streams are replaced. */
 #define DAEMON(symbol) \
     ENSIO_WRAPPER(int, symbol, (int stays_here, int keeps_streams)) \
     { \

@@ -4,7 +4,7 @@
 #include <link.h>
 #include <stdint.h>
 
-/* A loaded object: its addresses, and whether it is the program itself. */
+/* A loaded object: its addresses, and whether it is the program. */
 struct object {
     uintptr_t start, end;
     int program;
@@ -16,7 +16,7 @@ struct search {
 };
 
 static struct object tracers[2];
-static int tell_is_passed_on; /* by a tracer that wraps ftell too: those calls are the program's */
+static int tell_is_passed_on; /* a tracer wraps ftell too and passes on the program's calls */
 
 static int contains(const struct object *object, uintptr_t address)
 {
@@ -47,14 +47,16 @@ static struct object object_with(const void *address)
     return search.found;
 }
 
-/* Who defines fopen besides the C library and the program stands between the two. */
+/* An object that defines fopen, other than the C library and the program, is a tracer. */
 static struct object tracer_at(const void *fopen_found)
 {
     const struct object own = object_with((const void *)(uintptr_t)ensio_other_tracers_find);
     const struct object c_library = object_with(dlsym(RTLD_DEFAULT, "__libc_start_main"));
     const struct object object = object_with(fopen_found);
     const int none = !fopen_found || object.program || object.start == own.start || object.start == c_library.start;
-    return none ? (struct object){0} : object;
+    if (none)
+        return (struct object){0};
+    return object;
 }
 
 void ensio_other_tracers_find(void)

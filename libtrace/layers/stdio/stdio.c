@@ -6,7 +6,7 @@
 
 #include <fcntl.h>
 
-/* What libc reads and writes for a stream moves the position under it, which has to be asked for from now on. */
+/* libc's own reads and writes move the position of the descriptor, so the kernel is asked for it from now on. */
 void ensio_stream_opened(struct ensio_thread *thread, uint16_t call, const char *path, const char *mode, FILE *stream,
                          uint64_t start, uint64_t duration)
 {

@@ -1,8 +1,8 @@
-/* stdio_wrappers.c: the wrappers of the calls on streams, made from their table; compiled once for --wrap and once for
- * preload.
+/* stdio_wrappers.c: the wrappers of the calls on streams, generated from their table; compiled once for --wrap and once
+ * for preload.
  *
- * What libc does under them (open, read, write) no wrapper sees, except in C++'s streams and in static libraries of the
- * program's own. A stream's lock, buffer and orientation are left alone. */
+ * No wrapper sees libc's calls below them (open, read, write), except those of C++ streams and of static libraries. The
+ * wrappers do not change a stream's lock, buffer or orientation. */
 #include "other_tracers.h"
 #include "stdio.h"
 
@@ -32,8 +32,7 @@ enum {
 #define AS_MOVED (result < 0 ? 0 : result)
 #define SCANNED (result == EOF ? -1 : 0)
 
-/* As RECORD_OR_PASS of a descriptor; a layer that is not wanted costs no clock readings, and is no call around others.
- */
+/* Like RECORD_OR_PASS. A layer that is not recorded costs no clock readings and does not count as enclosing call. */
 #define RECORDED_STREAM_OR_RETURN(call, stream, real) \
     if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call])) \
         return real; \
@@ -67,7 +66,7 @@ enum {
 #define WRITE(call, symbol, type, parameters, arguments, stream, bytes, moved) \
     TRANSFER(call, symbol, type, parameters, arguments, stream, 0, (void)0, bytes, moved, -(int64_t)errno)
 
-/* Where there is nothing to move, the C library does not look at the stream, which may be none. */
+/* With nothing to move, the C library does not read the stream, which may be invalid. */
 #define NOT_LOOKED_AT (ENSIO_UNLIKELY(size * count == 0) && !ensio_readable(stream))
 #define READ_ITEMS(call, symbol, parameters, arguments) \
     TRANSFER(call, symbol, size_t, parameters, arguments, stream, NOT_LOOKED_AT, (void)0, ITEMS, ITEMS_MOVED, \
@@ -76,7 +75,7 @@ enum {
     TRANSFER(call, symbol, size_t, parameters, arguments, stream, NOT_LOOKED_AT, (void)0, ITEMS, ITEMS_MOVED, \
              -(int64_t)errno)
 
-/* A text that lies in the stream's buffer need not be there any more after the call. */
+/* A text in the stream's buffer may be overwritten by the call, so its length is taken first. */
 #define WRITE_TEXT(call, symbol, parameters, arguments, stream, more) \
     TRANSFER(call, symbol, int, parameters, arguments, stream, 0, const size_t length = strlen(text) + (more), length, \
              ALL_MOVED, -(int64_t)errno)
@@ -91,7 +90,7 @@ enum {
         return result; \
     }
 
-/* An object that calls such a name was made for a C library that has it. */
+/* Only objects that were compiled for such a C library call these names. */
 #if __GLIBC_PREREQ(2, 38)
 #define SINCE_2_38(type, symbol, parameters)
 #else
@@ -206,7 +205,7 @@ enum {
         ensio_store(thread, CALL_##call, file, offset, (uint64_t)(bytes), none, start, duration); \
     }
 
-/* Without a stream all of the process's are flushed: the call belongs to no file. */
+/* Without a stream, fflush flushes all streams of the process: the call belongs to no file. */
 #define FLUSH(call, symbol) \
     ENSIO_REAL_DECLARE(int, symbol, (FILE * stream)) \
     static int all_##symbol(void) \
@@ -238,7 +237,7 @@ void ensio_stdio_resolve(void)
 #undef SYMBOL
 #undef OLD_SYMBOL
 #define SYMBOL(symbol) (void)ENSIO_REAL(symbol);
-#define OLD_SYMBOL(symbol) (void)real_##symbol; /* looked for at its first call */
+#define OLD_SYMBOL(symbol) (void)real_##symbol; /* resolved at its first call */
 #include <calls/stdio.def>
     ensio_other_tracers_find();
 #endif

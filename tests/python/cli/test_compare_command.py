@@ -139,11 +139,11 @@ def test_filters_choose_what_is_compared(runs):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((), "one run alone"),
+        ((), "a comparison needs two groups"),
         (("--op", "sync"), "no kind of call"),
-        (("--margin", "ten"), "no part of one"),
-        (("--level", "0"), "no part of one"),
-        (("--phase", "first"), "no number and no range"),
+        (("--margin", "ten"), "not a share between 0 and 1"),
+        (("--level", "0"), "not a share between 0 and 1"),
+        (("--phase", "first"), "neither a number nor a range"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(runs, arguments, sentence):

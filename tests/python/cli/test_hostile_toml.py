@@ -15,6 +15,8 @@ from ensembles.files.toml_files import MOST_BRACKETS, MOST_BYTES, MOST_KEY_PARTS
 from ensembles.model.errors import EnsioError
 from ensembles.workloads.patterns import read_pattern
 
+pytestmark = pytest.mark.slow
+
 MOST_MORE_BYTES = 1 << 28
 MANY = 20_000
 
@@ -60,9 +62,7 @@ def refused(folder: Path, text: str, kind: str = "pattern") -> str:
 @pytest.mark.parametrize("form", KEYS)
 def test_a_key_of_many_parts_is_refused_with_its_line(tmp_path: Path, form: str) -> None:
     line = KEYS[form].count("\n") + 1
-    assert f"hostile.toml:{line}: a key has more than {MOST_KEY_PARTS} parts" in refused(
-        tmp_path, KEYS[form]
-    )
+    assert f"hostile.toml:{line}: a key has more than {MOST_KEY_PARTS} parts" in refused(tmp_path, KEYS[form])
 
 
 @pytest.mark.parametrize("form", BRACKETS)

@@ -22,7 +22,7 @@ from made_spools import made_events, spool
 
 pytestmark = pytest.mark.slow
 
-TRIES = 100
+TRIES = 40
 NOBODY = 65534
 
 SWAPPER = """
@@ -84,7 +84,7 @@ def test_collect_refuses_a_planted_pipe(run: Path, tmp_path: Path) -> None:
     os.mkfifo(run / "trace.h5")
     code, told = command(tmp_path, "collect", str(run))
     assert (code, told.count("\n")) == (2, 1)
-    assert f"{run}/trace.h5 is no regular file" in told
+    assert f"{run}/trace.h5 is not a regular file" in told
 
 
 @pytest.mark.parametrize("words", [["info"], ["modes"], ["events"], ["report", "-o", "OUT"]])

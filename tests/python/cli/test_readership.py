@@ -15,6 +15,8 @@ from ensembles.cli.main import main
 sys.path.insert(0, str(Path(__file__).parents[1] / "reading"))
 from made_spools import made_events, spool
 
+pytestmark = pytest.mark.slow
+
 BUILD = Path(os.environ.get("ENSIO_BUILD", Path(__file__).resolve().parents[3] / "build"))
 
 COMMANDS = {

@@ -52,9 +52,9 @@ def test_ensemble_per_mib_is_told_in_its_unit(run):
     ("arguments", "sentence"),
     [
         (("--calls", "0"), "0 is below 1"),
-        (("--calls", "two"), '"two" is no number of calls'),
-        (("--level", "1.5"), '"1.5" is no probability between 0 and 1'),
-        (("--tasks", "-3"), '"-3" is no number of tasks'),
+        (("--calls", "two"), '"two" is not a number of calls'),
+        (("--level", "1.5"), '"1.5" is not a probability'),
+        (("--tasks", "-3"), '"-3" is not a number of tasks'),
     ],
 )
 def test_wrong_usage_is_one_sentence(run, arguments, sentence):

@@ -115,7 +115,7 @@ def test_the_table_of_phases_has_a_row_for_each(folder: Path, made: SyntheticRun
     assert lines[0].startswith("12 phases: no barrier was recorded; all ranks were in step")
     assert [line.split()[0] for line in lines[4:16]] == [str(n) for n in range(1, 13)]
     assert "MiB written" in lines[5]
-    assert "pread of" in lines[10]
+    assert ": pread, " in lines[10]
     assert "more phases are not shown" in ensio("phases", folder, "--limit", "3").stdout
 
 
@@ -132,11 +132,11 @@ def test_chunks_of_a_run_give_the_phases_of_its_events(folder: Path, made: Synth
     run = en.open(folder)
     events = run.events
     expected = phase_index(events)
-    np.testing.assert_array_equal(detect_phases(run).of(events), expected)
+    np.testing.assert_array_equal(detect_phases(run).phase_index(events), expected)
     np.testing.assert_array_equal(events.phase, expected)
     some = detect_phases(run, most_events=2 * TASKS * EVENTS // 3)
     assert "looked at 4 of 12 tasks" in some.sentence
-    np.testing.assert_array_equal(some.of(events), expected)
+    np.testing.assert_array_equal(some.phase_index(events), expected)
 
 
 def test_madbench_reads_worsen_from_the_fourth_to_the_eighth(madbench: Path) -> None:
@@ -192,16 +192,18 @@ def test_rates_add_up_to_the_bytes(folder: Path, made: SyntheticRun) -> None:
             )
     text = ensio("rate", folder, "--op", "write")
     assert text.returncode == 0
-    assert text.stdout.startswith("write: 360 MiB in ")
+    assert text.stdout.startswith("write: 360 MiB over ")
     assert "read:" not in text.stdout
-    assert "choose these" in refused("rate", folder, "--op", "open")
+    assert "select these" in refused("rate", folder, "--op", "open")
 
 
 def test_runs_that_keep_no_calls_are_refused_where_these_are_needed(tmp_path: Path) -> None:
     tasks = [([PWRITE] * 5, np.arange(5) * 10**6, np.full(5, 10**5), 1) for _ in range(2)]
     run = spools(tmp_path / "run", tasks, mode="profile")
     for command in ("phases", "rate"):
-        assert "mode profile, which keeps not every call as an event" in refused(command, run)
+        message = refused(command, run)
+        assert "recorded in mode profile" in message
+        assert "ensio run --mode trace" in message
 
 
 @pytest.mark.parametrize("command", ["phases", "ordinals", "rate"])

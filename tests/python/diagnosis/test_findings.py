@@ -126,14 +126,14 @@ class _Count(Summary):
 
 
 def rule(name: str, severity: str, gain_s: float, refuses: str = "") -> SimpleNamespace:
-    def examine(run: en.Run, summaries: Mapping[str, _Count]) -> list[Finding]:
+    def evaluate(run: en.Run, summaries: Mapping[str, _Count]) -> list[Finding]:
         if refuses:
             raise NotApplicable(refuses)
         evidence = {"calls": summaries["count"].calls}
         return [Finding(name, severity, 0.5, Where(), evidence, (), "do this", (gain_s, gain_s), name)]
 
     needs = {"count": SummaryRequest(_Count, ("rank", "call"))}
-    return SimpleNamespace(ID=name, NEEDS=needs, preconditions=lambda run: None, examine=examine)
+    return SimpleNamespace(ID=name, NEEDS=needs, preconditions=lambda run: None, evaluate=evaluate)
 
 
 def test_rules_share_a_pass_and_the_strongest_finding_comes_first(tmp_path):

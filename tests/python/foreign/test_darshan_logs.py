@@ -151,7 +151,7 @@ def test_counters_say_what_each_rank_did(tmp_path: Path) -> None:
 
 def test_the_text_for_people_says_that_these_are_sums(tmp_path: Path) -> None:
     shown = _ensio("info", counted_log().write(tmp_path / "log")).stdout
-    assert "profile: sums of all calls, no single calls" in shown
+    assert "profile: totals of all calls, no events" in shown
     assert "not when each was made" in " ".join(shown.split())
 
 
@@ -160,7 +160,7 @@ def test_a_file_that_darshan_added_up_over_the_ranks_has_no_ranks(tmp_path: Path
     log.count("POSIX", 7, -1, WRITES=2, BYTES_WRITTEN=100, F_WRITE_TIME=1.0)
     run = en.open(log.write(tmp_path / "log"))
     assert any("1 records of files are sums over all ranks" in note for note in run.notes)
-    with pytest.raises(en.EnsioError, match="does not say what each rank did"):
+    with pytest.raises(en.EnsioError, match="holds no data by rank"):
         run.ranks  # noqa: B018
 
 

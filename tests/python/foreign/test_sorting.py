@@ -145,7 +145,7 @@ def test_only_the_columns_that_are_asked_for_are_read(few_in_memory):
 
 def test_a_run_without_calls_has_an_empty_part():
     source = ImportedSource("t", Trace([]))
-    assert source.slots == 0
+    assert source.capacity == 0
     assert [list(part) for part in source.parts(4, 10)] == [[]]
     assert isinstance(source.some_ranks(10, 3), Events)
 

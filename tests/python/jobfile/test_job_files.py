@@ -16,7 +16,7 @@ import ensembles
 from ensembles.model.c_layout import BLOCK, JOB
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native import job_file_codec
-from ensembles.readers.native.directory import open_run_directory
+from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "reading"))

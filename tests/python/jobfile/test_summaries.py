@@ -180,7 +180,7 @@ def test_any_damage_is_an_error_or_told(made, tmp_path_factory, at, value, cut):
 @settings(max_examples=100)
 def test_forged_summaries_are_refused_or_hold_possible_numbers(made, tmp_path_factory, coder, data):
     """An attacker who forges one may put a right checksum on it."""
-    from ensembles.readers.coding import decode_text
+    from ensembles.readers.native.job_file_codec import decode_text
 
     content = (made / "job/job.ensio").read_bytes()
     head = JOB.unpack(content)

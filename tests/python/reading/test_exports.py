@@ -17,7 +17,7 @@ from made_spools import UNIX_NS, made_events, spool
 
 import ensembles as en
 from ensembles.model.events import COLUMNS
-from ensembles.readers.native.directory import open_run_directory
+from ensembles.readers.native.records import open_run_directory
 
 pytestmark = pytest.mark.slow
 
@@ -90,7 +90,10 @@ def test_hdf5_comes_back_equal_in_everything(folder: Path, run: en.Run, tmp_path
             np.testing.assert_array_equal(getattr(back.events, name), getattr(run.events, name))
         len(run.events)  # what is damaged is noted when events are read
         assert back.source.metadata == run.source.metadata
-        assert (back.source.spools, back.source.complete) == (run.source.spools, run.source.complete)
+        assert (back.source.spool_identities, back.source.is_complete) == (
+            run.source.spool_identities,
+            run.source.is_complete,
+        )
         for name, column in run.ranks.to_arrays().items():
             np.testing.assert_array_equal(back.ranks.to_arrays()[name], column, err_msg=name)
         assert sums_of(back) == sums_of(run)

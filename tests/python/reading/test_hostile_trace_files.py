@@ -235,7 +235,7 @@ def all_of(path: Path) -> bytes:
     columns = [*events.columns.values(), *regions.columns.values()]
     columns += summary.to_arrays().values() if summary else []
     columns += ranks.to_arrays().values() if ranks else []
-    texts = repr((source.metadata, source.complete, source.spools, events.calls, regions.names))
+    texts = repr((source.metadata, source.is_complete, source.spool_identities, events.calls, regions.names))
     return b"".join(column.tobytes() for column in columns) + texts.replace(str(path), "PATH").encode()
 
 

@@ -65,7 +65,7 @@ def test_a_structure_unpacks_what_it_packed() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("#define SIZE (1 << 4)", "SIZE is no plain number"),
+        ("#define SIZE (1 << 4)", "SIZE is not a plain number"),
         ("struct a {\n    long x;\n};", "not a member of fixed width"),
         ("struct a {\n    uint32_t x : 3;\n};", "not a member of fixed width"),
         ("struct a {\n    uint32_t x[];\n};", "not a member of fixed width"),

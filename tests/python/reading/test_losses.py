@@ -41,9 +41,7 @@ def test_reasons_are_summed_and_what_is_not_known_is_said(run: Path) -> None:
 
 
 def test_every_reason_of_the_recorder_has_words() -> None:
-    numbers = {
-        value for name, value in CONSTANTS.items() if name.startswith("ENSIO_DROPPED_") and value != 0
-    }
+    numbers = {value for name, value in CONSTANTS.items() if name.startswith("ENSIO_DROPPED_") and value != 0}
     assert len(numbers) == len(WORDS) - 1
     assert max(numbers) < CONSTANTS["ENSIO_DROP_REASONS"]
 

@@ -21,7 +21,7 @@ from made_spools import RUNNING, TSC, UNIX_NS, made_events, spool
 
 import ensembles as en
 from ensembles.model.events import COLUMN_MEANINGS, COLUMNS
-from ensembles.readers.native.directory import open_run_directory
+from ensembles.readers.native.records import open_run_directory
 from ensembles.run import collect as collect_module
 from ensembles.run.collect import collect
 from ensembles.writers.tracefile.tracefile import write_trace_file

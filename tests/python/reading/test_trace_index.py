@@ -274,7 +274,7 @@ def test_whatever_the_index_says_a_slice_is_right_or_refused(
     filters: dict[str, str] = {} if rank is None else {"rank": str(rank)}
     if begin is not None:
         filters["time"] = f"{begin * 0.05!r}..{begin * 0.05 + 0.001!r}"
-    expected = Selection.parse(**filters).of(en.open(trace).events)
+    expected = Selection.parse(**filters).apply(en.open(trace).events)
     path = tmp_path_factory.mktemp("lie") / "trace.h5"
     shutil.copy(trace, path)
     with h5py.File(path, "r+", libver="v110") as file:

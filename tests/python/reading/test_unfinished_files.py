@@ -33,7 +33,7 @@ class Steps(FullDiskSafeFile):
 def steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """What is in the file after each step of ``ensio collect``."""
     Steps.taken = []
-    monkeypatch.setattr(tracefile, "LastingFile", Steps)
+    monkeypatch.setattr(tracefile, "FullDiskSafeFile", Steps)
     for rank in range(3):
         spool(tmp_path / "run" / f"{rank}.spool", [made_events(EVENTS, rank)], rank=rank, tasks=3)
     collect(str(tmp_path / "run"), str(tmp_path / "whole.h5"))

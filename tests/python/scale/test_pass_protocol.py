@@ -112,7 +112,7 @@ def test_a_rule_s_summary_is_prepared_and_finalized(run_path: Path) -> None:
         ID="x",
         NEEDS={"writes": SummaryRequest(partial(Writes, RANK_ORDER, 2))},
         preconditions=lambda run: None,
-        examine=lambda run, summaries: seen.append(summaries["writes"].writes) or [],
+        evaluate=lambda run, summaries: seen.append(summaries["writes"].writes) or [],
     )
     run = en.open(run_path)
     diagnose(run, [rule])

@@ -85,13 +85,13 @@ def test_a_table_of_moments_is_made_in_one_pass_by_worker_processes(
 def test_counts_by_worker_processes_are_equal_to_the_last_bit(
     kind: type, run_path: Path, pool: CountingExecutor
 ) -> None:
-    found, expected, of_events = (
+    found, expected, from_events = (
         data_for(data, kind).to_arrays()
         for data in (en.open(run_path, pool), en.open(run_path), en.open(run_path).events)
     )
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values)
-        np.testing.assert_array_equal(of_events[name], values)
+        np.testing.assert_array_equal(from_events[name], values)
 
 
 def test_a_number_of_workers_starts_processes(run_path: Path) -> None:

@@ -18,7 +18,7 @@ def run_of_modes(rng, modes=TWO_MODES, calls=1000, between_runs=0.02, factors=No
     if factors is not None:
         here_s = here_s * np.asarray(factors)
     which = rng.choice(len(modes), calls, p=share)
-    return CountedDurations.of(here_s[which] * np.exp(spread[which] * rng.standard_normal(calls)))
+    return CountedDurations.from_durations(here_s[which] * np.exp(spread[which] * rng.standard_normal(calls)))
 
 
 def autoregression(rng, length, memory):
@@ -41,4 +41,4 @@ def run_of_phases(rng, phases, calls=64, memory=0.0, spread=0.15, heavy=False, f
     slow_share = np.clip(0.1 * np.exp(autoregression(rng, phases, memory)), 0, 0.9)
     slow = rng.random(len(phase)) < slow_share[phase]
     typical_s = np.where(slow, 5e-3, 1e-3) * factor * np.exp(spread * effect[phase])
-    return CountedDurations.of(typical_s * rng.lognormal(0, 0.3, len(phase)), phase)
+    return CountedDurations.from_durations(typical_s * rng.lognormal(0, 0.3, len(phase)), phase)

@@ -20,7 +20,7 @@ def phases_that_differ(phases, calls, seed, drift=0.0):
 def test_phases_that_are_exchangeable_are_covered_as_often_as_meant():
     durations_s, phase = phases_that_differ(300, 64, 1)
     calls = CallAttributes(durations_s, phase, rank=np.tile(np.arange(64), 300))
-    found = run_backtest(CountedDurations.of(durations_s, phase), calls=calls)
+    found = run_backtest(CountedDurations.from_durations(durations_s, phase), calls=calls)
     assert [kind.kind for kind in found.kinds] == ["phases", "later phases", "ranks"]
     assert found.trials == 300
     for kind in found.kinds:
@@ -31,7 +31,9 @@ def test_phases_that_are_exchangeable_are_covered_as_often_as_meant():
 
 def test_a_change_in_the_middle_of_a_run_shows_in_the_later_phases():
     durations_s, phase = phases_that_differ(100, 64, 2, drift=3.0)
-    kinds = {kind.kind: kind for kind in run_backtest(CountedDurations.of(durations_s, phase)).kinds}
+    kinds = {
+        kind.kind: kind for kind in run_backtest(CountedDurations.from_durations(durations_s, phase)).kinds
+    }
     assert kinds["later phases"].coverage < 0.2
     assert kinds["later phases"].above > 0.8
 
@@ -39,7 +41,7 @@ def test_a_change_in_the_middle_of_a_run_shows_in_the_later_phases():
 @pytest.mark.parametrize("tasks", [16, 64, 512])
 def test_a_number_of_tasks_is_tested_by_a_step_as_large(tasks):
     durations_s, phase = phases_that_differ(200, 64, 3)
-    found = run_backtest(CountedDurations.of(durations_s, phase), tasks)
+    found = run_backtest(CountedDurations.from_durations(durations_s, phase), tasks)
     assert found.tasks == tasks
     assert found.trials == 200
     assert found.coverage == pytest.approx(0.9, abs=0.1)
@@ -47,7 +49,7 @@ def test_a_number_of_tasks_is_tested_by_a_step_as_large(tasks):
 
 def test_calls_without_phases_are_left_out_at_random():
     seen = np.random.default_rng(4).lognormal(-7, 1, 4000)
-    found = run_backtest(CountedDurations.of(seen), 4000)
+    found = run_backtest(CountedDurations.from_durations(seen), 4000)
     assert found.kinds[0].kind == "calls"
     assert found.trials == 40
     assert found.coverage > 0.7
@@ -56,7 +58,7 @@ def test_calls_without_phases_are_left_out_at_random():
 @pytest.mark.parametrize("phases", [0, 1, 4])
 def test_too_few_phases_are_no_trial(phases):
     durations_s, phase = phases_that_differ(phases, 50, 5)
-    found = run_backtest(CountedDurations.of(durations_s, phase))
+    found = run_backtest(CountedDurations.from_durations(durations_s, phase))
     assert found.coverage is None
     assert found.trials == 0
     assert found.kinds[0].reason
@@ -68,7 +70,7 @@ def test_thinning_keeps_a_call_with_the_chance_that_is_asked_for():
     from ensembles.statistics.extremes.backtest import _thinned
 
     durations_s, phase = phases_that_differ(50, 400, 6)
-    sample = CountedDurations.of(durations_s, phase)
+    sample = CountedDurations.from_durations(durations_s, phase)
     thinned = _thinned(sample, 8.0, np.random.default_rng(7))
     assert thinned.total == pytest.approx(20000 / 8, rel=0.08)
     assert thinned.counts.sum() == thinned.total
@@ -79,6 +81,6 @@ def test_thinning_keeps_a_call_with_the_chance_that_is_asked_for():
 
 def test_json_has_the_names_that_other_tools_rely_on():
     durations_s, phase = phases_that_differ(20, 30, 8)
-    found = run_backtest(CountedDurations.of(durations_s, phase), 30).to_json()
+    found = run_backtest(CountedDurations.from_durations(durations_s, phase), 30).to_json()
     assert set(found) >= {"coverage", "level", "trials", "tasks", "refused", "width", "kinds"}
     json.dumps(found, allow_nan=False)

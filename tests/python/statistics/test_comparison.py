@@ -95,7 +95,10 @@ def test_four_and_four_runs_can():
 
 def test_one_run_a_side_without_phases_is_inconclusive_however_far_apart():
     found = compare_samples(
-        [[CountedDurations.of(np.full(500, 1e-3))], [CountedDurations.of(np.full(500, 2e-3))]]
+        [
+            [CountedDurations.from_durations(np.full(500, 1e-3))],
+            [CountedDurations.from_durations(np.full(500, 2e-3))],
+        ]
     )
     assert found.verdict == "inconclusive"
     assert "its phases are unknown" in found.reason
@@ -145,7 +148,7 @@ def test_a_longer_tail_is_named_and_a_mode_that_only_moved_has_none():
     def run(slow):
         durations_s = 1e-3 * rng.lognormal(0, 0.2, 1000) * np.exp(0.02 * rng.standard_normal())
         durations_s[:15] *= slow * rng.lognormal(0, 1, 15)
-        return CountedDurations.of(durations_s)
+        return CountedDurations.from_durations(durations_s)
 
     tail = compare_samples([[run(2) for _ in range(5)], [run(20) for _ in range(5)]])
     assert moved(tail) == {("tail", None)}
@@ -224,7 +227,9 @@ def test_a_change_of_the_unit_of_time_changes_nothing():
     durations = [[rng.lognormal(-7 + 0.1 * side, 0.4, 800) for _ in range(5)] for side in (0, 1)]
     # An octave is a shift by as many bins for everything.
     found, doubled = (
-        compare_samples([[CountedDurations.of(factor * run) for run in side] for side in durations])
+        compare_samples(
+            [[CountedDurations.from_durations(factor * run) for run in side] for side in durations]
+        )
         for factor in (1, 2)
     )
     assert found.tests["p"] == pytest.approx(doubled.tests["p"], rel=1e-2)
@@ -247,7 +252,9 @@ def test_the_answer_repeats_and_is_plain_json():
     ids=["constant", "zero", "one ns", "two values", "a century"],
 )
 def test_tied_durations_are_the_same_as_themselves(values):
-    found = compare_samples([[CountedDurations.of(values)] * 5, [CountedDurations.of(values)] * 5])
+    found = compare_samples(
+        [[CountedDurations.from_durations(values)] * 5, [CountedDurations.from_durations(values)] * 5]
+    )
     assert found.verdict == "same"
     json.dumps(found.to_json(), allow_nan=False)
     assert "SAME" in str(found)
@@ -255,7 +262,7 @@ def test_tied_durations_are_the_same_as_themselves(values):
 
 def test_constant_durations_that_differ_are_different_and_those_a_bin_apart_are_not():
     def constant(value_s):
-        return [CountedDurations.of(np.full(100, value_s))] * 5
+        return [CountedDurations.from_durations(np.full(100, value_s))] * 5
 
     found = compare_samples([constant(1e-3), constant(2e-3)])
     assert moved(found) == {("all", None)}
@@ -264,11 +271,11 @@ def test_constant_durations_that_differ_are_different_and_those_a_bin_apart_are_
 
 
 def test_groups_with_hardly_any_calls_are_inconclusive():
-    few = [CountedDurations.of(np.full(5, 1e-3))] * 5
+    few = [CountedDurations.from_durations(np.full(5, 1e-3))] * 5
     found = compare_samples([few, few], names=["morning", "evening"])
     assert found.verdict == "inconclusive"
     assert "morning has 25 such calls" in found.reason
-    empty = compare_samples([few, [CountedDurations.of(np.empty(0))]])
+    empty = compare_samples([few, [CountedDurations.from_durations(np.empty(0))]])
     assert empty.verdict == "inconclusive"
     json.dumps(empty.to_json(), allow_nan=False)
     assert "INCONCLUSIVE" in str(empty)
@@ -276,14 +283,14 @@ def test_groups_with_hardly_any_calls_are_inconclusive():
 
 @pytest.mark.parametrize("options", [{"margin": 0}, {"margin": -1}, {"level": 0}, {"level": 0.7}])
 def test_options_that_make_no_sense_are_refused(options):
-    sample = CountedDurations.of(np.full(100, 1e-3))
-    with pytest.raises(EnsioError, match="must be between 0 and 0.5"):
+    sample = CountedDurations.from_durations(np.full(100, 1e-3))
+    with pytest.raises(EnsioError, match=r"must be between 0 and 0\.5"):
         compare_samples([[sample], [sample]], **options)
 
 
 def test_one_group_is_no_comparison():
     with pytest.raises(EnsioError, match="two groups"):
-        compare_samples([[CountedDurations.of(np.full(100, 1e-3))]])
+        compare_samples([[CountedDurations.from_durations(np.full(100, 1e-3))]])
 
 
 def test_modes_come_back_with_the_spread_that_they_were_given():
@@ -309,6 +316,7 @@ def test_repetitions_of_a_real_benchmark_are_not_called_different(name):
     assert en.compare(runs[::2], runs[1::2]).verdict == "inconclusive"
 
 
+@pytest.mark.slow
 def test_phases_of_a_real_run_dealt_out_at_random_are_seldom_called_different():
     table = real_table("vpic_hdf5_summit_gpfs_192")
     mine = (table["op"] == 1) & (table["length"] == 1 << 19) & (table["layer"] == 0)
@@ -342,7 +350,7 @@ def test_single_runs_tell_how_well_modes_come_back_if_there_are_three_of_them():
 @pytest.mark.parametrize("single", [False, True])
 def test_many_kinds_of_calls_make_no_more_false_alarms_than_one(single):
     rng = np.random.default_rng(92 + single)
-    trials, alarms = 25, 0
+    trials, alarms = 12, 0
     for _ in range(trials):
         if single:
             kinds = [Kind([[run_of_phases(rng, 30)] for _ in range(2)]) for _ in range(5)]

@@ -32,7 +32,7 @@ def members_of(group):
 
 
 def modes_in(durations_s, resolution_s=0.0):
-    counts = CountedDurations.of(durations_s).counts.astype(float)
+    counts = CountedDurations.from_durations(durations_s).counts.astype(float)
     return len(fit_partition(counts, len(durations_s), resolution_s))
 
 
@@ -155,7 +155,7 @@ def test_dunn_of_three_groups_by_hand():
 def test_distances_are_those_of_scipy_on_the_middles_of_bins():
     rng = np.random.default_rng(9)
     a, b = rng.lognormal(-7, 0.5, 3000), rng.lognormal(-6.8, 0.8, 2000)
-    counts = [CountedDurations.of(durations_s).counts for durations_s in (a, b)]
+    counts = [CountedDurations.from_durations(durations_s).counts for durations_s in (a, b)]
     middles = [np.repeat(bin_octaves(), count) for count in counts]
     assert kolmogorov_smirnov(*counts) == pytest.approx(scipy.stats.ks_2samp(*middles).statistic)
     assert wasserstein_octaves(*counts) == pytest.approx(scipy.stats.wasserstein_distance(*middles))
@@ -166,7 +166,10 @@ def test_quantiles_of_histograms_are_those_of_the_durations_to_a_bin():
     durations_s = np.random.default_rng(10).lognormal(-7, 1, 5000)
     for level in (0.01, 0.5, 0.99):
         found = (
-            2 ** quantile_octaves(CountedDurations.of(durations_s).counts[None].astype(float), level)[0]
+            2
+            ** quantile_octaves(
+                CountedDurations.from_durations(durations_s).counts[None].astype(float), level
+            )[0]
             * 1e-9
         )
         assert found == pytest.approx(np.quantile(durations_s, level), rel=0.032)
@@ -189,7 +192,7 @@ def test_modes_that_are_apart_are_cut_between_them(seed):
     rng = np.random.default_rng(seed + 200)
     which = rng.choice(3, 10_000, p=[0.6, 0.35, 0.05])
     durations_s = np.array([1e-3, 4e-3, 50e-3])[which] * rng.lognormal(0, 0.2, 10_000)
-    counts = CountedDurations.of(durations_s).counts.astype(float)
+    counts = CountedDurations.from_durations(durations_s).counts.astype(float)
     cut = fit_partition(counts, 10_000)
     assert len(cut) == 3
     np.testing.assert_allclose(
@@ -201,7 +204,9 @@ def test_modes_that_are_apart_are_cut_between_them(seed):
 def test_places_and_tails_move_as_the_durations_do(factor):
     rng = np.random.default_rng(11)
     durations_s = rng.lognormal(-7, 0.5, 200_000)
-    counts = np.array([CountedDurations.of(durations_s * f).counts for f in (1.0, factor)], dtype=float)
+    counts = np.array(
+        [CountedDurations.from_durations(durations_s * f).counts for f in (1.0, factor)], dtype=float
+    )
     scores = compute_scores(counts, fit_partition(counts.mean(axis=0), 4e5))
     values = dict(zip([part.name for part in scores.parts], (scores.total / scores.size).T, strict=True))
     assert values["mode 1 place"][1] - values["mode 1 place"][0] == pytest.approx(np.log2(factor), rel=0.04)
@@ -229,7 +234,7 @@ def test_what_blocks_lose_is_what_draws_of_an_autoregression_show():
 def test_blocks_hold_every_call_once():
     rng = np.random.default_rng(14)
     phase = np.sort(rng.integers(0, 700, 9000))
-    sample = CountedDurations.of(rng.lognormal(-7, 1, 9000), phase)
+    sample = CountedDurations.from_durations(rng.lognormal(-7, 1, 9000), phase)
     counts = unit_counts(sample)
     np.testing.assert_array_equal(counts.sum(axis=0), sample.counts)
     few = merged(counts, 12)

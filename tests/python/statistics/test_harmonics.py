@@ -22,7 +22,7 @@ def at(places, error=0.01, range_log=4.6, seed=0):
 
 
 def test_harmonics_of_the_papers_ensemble():
-    found = fit_modes(CountedDurations.of(franklin(np.random.default_rng(20))))
+    found = fit_modes(CountedDurations.from_durations(franklin(np.random.default_rng(20))))
     assert len(found) == 3
     assert found.harmonics.orders == (1, 2, 4)
     assert found.harmonics.modes == (2, 1, 0)

@@ -65,7 +65,9 @@ def test_number_place_weight_and_width_of_known_modes(n, modes):
     rng = np.random.default_rng([n, modes])
     places_s = 2e-3 * 1.5 ** np.arange(modes)
     weights = np.linspace(1, 2, modes) / np.linspace(1, 2, modes).sum()
-    found = fit_modes(CountedDurations.of(normal_modes(rng, n, places_s, 0.05, weights)), level=0.999)
+    found = fit_modes(
+        CountedDurations.from_durations(normal_modes(rng, n, places_s, 0.05, weights)), level=0.999
+    )
     assert len(found) == modes
     assert found.p_one_mode < 1e-3
     for mode, t_s, weight in zip(found.modes, places_s, weights, strict=True):
@@ -78,7 +80,7 @@ def test_number_place_weight_and_width_of_known_modes(n, modes):
 def test_modes_a_factor_of_1_3_apart_and_of_2_percent():
     rng = np.random.default_rng(8)
     durations_s = normal_modes(rng, 100_000, [1e-3, 1.3e-3, 5e-3], 0.05, [0.60, 0.38, 0.02])
-    found = fit_modes(CountedDurations.of(durations_s))
+    found = fit_modes(CountedDurations.from_durations(durations_s))
     np.testing.assert_allclose([mode.t_s for mode in found.modes], [1e-3, 1.3e-3, 5e-3], rtol=0.02)
     assert found.modes[2].weight == pytest.approx(0.02, abs=0.002)
 
@@ -87,7 +89,7 @@ def test_modes_stand_out_of_a_background():
     rng = np.random.default_rng(9)
     durations_s = normal_modes(rng, 20_000, [1e-3, 3e-3], 0.1, [0.5, 0.5])
     durations_s[:2000] = np.exp(rng.uniform(np.log(1e-4), np.log(1e-1), 2000))
-    assert len(fit_modes(CountedDurations.of(durations_s))) == 2
+    assert len(fit_modes(CountedDurations.from_durations(durations_s))) == 2
 
 
 def test_a_place_is_the_maximum_of_the_density_of_log_time():
@@ -101,12 +103,16 @@ def test_a_place_is_the_maximum_of_the_density_of_log_time():
         top = optimize.minimize_scalar(
             lambda x, family=family: -family.pdf(np.exp(x)) * np.exp(x), bounds=(-12, -4), method="bounded"
         ).x
-        mode = fit_modes(CountedDurations.of(family.rvs(50_000, random_state=rng)), level=0.999).modes[0]
+        mode = fit_modes(
+            CountedDurations.from_durations(family.rvs(50_000, random_state=rng)), level=0.999
+        ).modes[0]
         assert mode.low_s <= np.exp(top) <= mode.high_s < 1.2 * mode.low_s
 
 
 def test_a_density_that_begins_with_a_cliff_has_its_mode_there():
-    mode = fit_modes(CountedDurations.of(1e-3 * (1 + np.random.default_rng(3).pareto(2, 20_000)))).modes[0]
+    mode = fit_modes(
+        CountedDurations.from_durations(1e-3 * (1 + np.random.default_rng(3).pareto(2, 20_000)))
+    ).modes[0]
     assert mode.t_s == pytest.approx(1e-3, rel=0.03)
 
 
@@ -115,8 +121,10 @@ def test_a_density_that_begins_with_a_cliff_has_its_mode_there():
 def test_a_microsecond_clock_makes_no_modes(rounding, median_us):
     rng = np.random.default_rng(12)
     durations_s = 1e-6 * rounding(rng.lognormal(np.log(median_us), 0.4, 20_000))
-    assert len(fit_modes(CountedDurations.of(durations_s), size=2)) == 1
-    found = fit_modes(CountedDurations.of(durations_s), size=2, resolution_s=clock_step_s(durations_s))
+    assert len(fit_modes(CountedDurations.from_durations(durations_s), size=2)) == 1
+    found = fit_modes(
+        CountedDurations.from_durations(durations_s), size=2, resolution_s=clock_step_s(durations_s)
+    )
     assert len(found) == 1
     assert found.resolution_s == pytest.approx(1e-6)
 
@@ -124,7 +132,7 @@ def test_a_microsecond_clock_makes_no_modes(rounding, median_us):
 def test_two_modes_show_through_a_microsecond_clock():
     rng = np.random.default_rng(13)
     durations_s = 1e-6 * np.rint(normal_modes(rng, 20_000, [6.0, 30.0], 0.3, [0.6, 0.4]))
-    found = fit_modes(CountedDurations.of(durations_s))
+    found = fit_modes(CountedDurations.from_durations(durations_s))
     assert len(found) == 2
     assert found.modes[0].weight == pytest.approx(0.6, abs=0.02)
 
@@ -134,8 +142,8 @@ def test_intervals_of_dependent_calls_are_those_of_phases():
     rng = np.random.default_rng(14)
     phase = np.repeat(np.arange(40), 500)
     durations_s = np.exp(-6 + 0.2 * rng.standard_normal(40)[phase] + 0.2 * rng.standard_normal(len(phase)))
-    by_phase = fit_modes(CountedDurations.of(durations_s, phase)).modes[0]
-    by_call = fit_modes(CountedDurations.of(durations_s)).modes[0]
+    by_phase = fit_modes(CountedDurations.from_durations(durations_s, phase)).modes[0]
+    by_call = fit_modes(CountedDurations.from_durations(durations_s)).modes[0]
     widths = [np.log(mode.high_s / mode.low_s) for mode in (by_phase, by_call)]
     assert widths[0] > 2 * widths[1]
     assert widths[0] > 1.645 * 0.2 / np.sqrt(40)
@@ -148,19 +156,19 @@ def test_a_bump_of_one_phase_is_told_and_is_no_mode():
     phase = np.repeat(np.arange(100, 150), 200)
     durations_s = rng.lognormal(-6, 0.2, len(phase))
     durations_s[phase == 117] *= 5
-    found = fit_modes(CountedDurations.of(durations_s, phase))
+    found = fit_modes(CountedDurations.from_durations(durations_s, phase))
     assert len(found) == 1
     assert found.p_one_mode == 1.0
     assert [bump.phase for bump in found.bumps] == [117]
     assert found.bumps[0].effective_phases == pytest.approx(1, abs=0.2)
     assert "phase 117" in str(found)
     # The same calls in all phases are a mode.
-    assert len(fit_modes(CountedDurations.of(durations_s, rng.permutation(phase)))) == 2
+    assert len(fit_modes(CountedDurations.from_durations(durations_s, rng.permutation(phase)))) == 2
 
 
 def test_answers_repeat_and_are_json():
     durations_s = normal_modes(np.random.default_rng(16), 5000, [1e-3, 4e-3], 0.1, [0.5, 0.5])
-    first, again = (fit_modes(CountedDurations.of(durations_s)) for _ in range(2))
+    first, again = (fit_modes(CountedDurations.from_durations(durations_s)) for _ in range(2))
     assert first == again
     loaded = json.loads(json.dumps(first.to_json(), allow_nan=False))
     assert loaded["n"] == 5000
@@ -170,7 +178,7 @@ def test_answers_repeat_and_are_json():
 
 @pytest.mark.parametrize("durations_s", [[], [1.0], [0.0] * 50], ids=["none", "one", "zeros"])
 def test_what_has_no_modes_is_told_in_one_sentence(durations_s):
-    found = fit_modes(CountedDurations.of(np.array(durations_s)))
+    found = fit_modes(CountedDurations.from_durations(np.array(durations_s)))
     assert found.modes == ()
     assert found.refused
     assert "\n" not in str(found)
@@ -178,7 +186,7 @@ def test_what_has_no_modes_is_told_in_one_sentence(durations_s):
 
 
 def test_calls_that_are_all_tied_have_one_mode_where_they_are():
-    found = fit_modes(CountedDurations.of(np.full(1000, 0.125)))
+    found = fit_modes(CountedDurations.from_durations(np.full(1000, 0.125)))
     assert [(mode.t_s, mode.low_s, mode.high_s, mode.weight) for mode in found.modes] == [
         (0.125, 0.125, 0.125, 1.0)
     ]
@@ -186,10 +194,10 @@ def test_calls_that_are_all_tied_have_one_mode_where_they_are():
 
 def test_calls_shorter_than_the_clock_make_one_mode_that_begins_at_zero():
     durations_s = 1e-6 * np.repeat([0, 1, 2], [500, 300, 200])
-    found = fit_modes(CountedDurations.of(durations_s), resolution_s=clock_step_s(durations_s))
+    found = fit_modes(CountedDurations.from_durations(durations_s), resolution_s=clock_step_s(durations_s))
     assert len(found) == 1
     assert found.modes[0].low_s <= 1e-6 <= found.modes[0].high_s
-    assert len(fit_modes(CountedDurations.of(durations_s))) == 1
+    assert len(fit_modes(CountedDurations.from_durations(durations_s))) == 1
 
 
 def test_an_ensemble_finds_its_clock_itself():
@@ -197,12 +205,12 @@ def test_an_ensemble_finds_its_clock_itself():
     found = Ensemble(durations_s).modes()
     assert isinstance(found, Modes)
     assert (len(found), found.resolution_s) == (1, pytest.approx(1e-6))
-    assert len(fit_modes(CountedDurations.of(durations_s), resolution_s=1e-9)) > 5
+    assert len(fit_modes(CountedDurations.from_durations(durations_s), resolution_s=1e-9)) > 5
 
 
 def test_a_level_must_be_a_chance():
     with pytest.raises(ValueError, match="level"):
-        fit_modes(CountedDurations.of(np.ones(10)), level=90)
+        fit_modes(CountedDurations.from_durations(np.ones(10)), level=90)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +228,7 @@ def test_metadata_calls_of_a_weather_model_have_two_modes(call, places_s, least_
     order = np.argsort(table["start"][mine], kind="stable")
     durations_s = (table["end"] - table["start"])[mine][order]
     found = fit_modes(
-        CountedDurations.of(durations_s, np.arange(len(order)) // 200, clock_step_s(durations_s))
+        CountedDurations.from_durations(durations_s, np.arange(len(order)) // 200, clock_step_s(durations_s))
     )
     assert found.resolution_s == pytest.approx(1e-6)
     heavy = sorted(sorted(found.modes, key=lambda mode: -mode.weight)[:2], key=lambda mode: mode.t_s)
@@ -243,10 +251,10 @@ def test_calls_evenly_spread_over_time_are_told_and_are_no_mode():
     rng = np.random.default_rng(18)
     durations_s = normal_modes(rng, 20_000, [1e-3, 4e-3], 0.1, [0.5, 0.5])
     durations_s[:3000] = rng.uniform(0, 0.1, 3000)
-    found = fit_modes(CountedDurations.of(durations_s))
+    found = fit_modes(CountedDurations.from_durations(durations_s))
     assert [mode.t_s for mode in found.modes] == pytest.approx([1e-3, 4e-3], rel=0.02)
     assert [bump.phase for bump in found.bumps] == [None]
     assert "evenly spread" in str(found)
     # Calls that gather at the end of the range are a mode, though it ends with a cliff.
     durations_s[:3000] = 0.1 * rng.uniform(0.9, 1.0, 3000)
-    assert len(fit_modes(CountedDurations.of(durations_s))) == 3
+    assert len(fit_modes(CountedDurations.from_durations(durations_s))) == 3

@@ -42,7 +42,7 @@ def test_band_within_reach_holds_for_any_distribution(truth):
     inside, trials, calls, tasks = 0, 1000, 2000, 100
     for _ in range(trials):
         seen = truth.rvs(calls, random_state=rng) * 1e-3
-        curve = UpperOrderStatistics.of(CountedDurations.of(seen), np.sort(seen)[-500:])
+        curve = UpperOrderStatistics.from_sample(CountedDurations.from_durations(seen), np.sort(seen)[-500:])
         low, high = curve.quantiles_s(tasks, np.array([0.05, 0.95]))
         inside += low <= 1e-3 * truth.ppf(rng.random() ** (1 / tasks)) <= high
     assert abs(inside / trials - 0.9) < 4 * np.sqrt(0.09 / trials)
@@ -50,7 +50,7 @@ def test_band_within_reach_holds_for_any_distribution(truth):
 
 def test_longest_calls_that_are_known_are_the_order_statistics():
     seen = np.random.default_rng(2).exponential(1e-3, 5000)
-    curve = UpperOrderStatistics.of(CountedDurations.of(seen), np.sort(seen)[-100:])
+    curve = UpperOrderStatistics.from_sample(CountedDurations.from_durations(seen), np.sort(seen)[-100:])
     ranks = np.array([1, 2, 50, 100])
     np.testing.assert_allclose(np.interp(ranks, curve.rank, curve.duration_s), np.sort(seen)[-ranks])
     # Of the others the bin is known.
@@ -61,7 +61,7 @@ def test_longest_calls_that_are_known_are_the_order_statistics():
 def test_equation_1_is_the_slowest_of_draws_with_replacement():
     rng = np.random.default_rng(8)
     seen, tasks = rng.lognormal(-7, 1, 3000), 40
-    found = compute_equation1(CountedDurations.of(seen), tasks)
+    found = compute_equation1(CountedDurations.from_durations(seen), tasks)
     drawn = rng.choice(seen, (20000, tasks)).max(1)
     low, median, high = np.quantile(drawn, [0.05, 0.5, 0.95])
     assert found.low_s == pytest.approx(low, rel=0.04)
@@ -72,7 +72,7 @@ def test_equation_1_is_the_slowest_of_draws_with_replacement():
 
 def test_equation_1_is_a_power_of_the_distribution_at_the_edges_of_bins():
     seen = np.random.default_rng(9).gamma(3, 1e-3, 2000)
-    edges, chance = maximum_distribution(CountedDurations.of(seen), 17)
+    edges, chance = maximum_distribution(CountedDurations.from_durations(seen), 17)
     some = np.searchsorted(edges, [1e-3, 3e-3, 8e-3])
     empirical = np.searchsorted(np.sort(np.rint(seen * 1e9)), np.rint(edges[some] * 1e9), side="left") / len(
         seen
@@ -82,6 +82,6 @@ def test_equation_1_is_a_power_of_the_distribution_at_the_edges_of_bins():
 
 def test_equation_1_never_exceeds_what_was_seen():
     seen = np.random.default_rng(10).exponential(1e-3, 100)
-    found = compute_equation1(CountedDurations.of(seen), 10**6)
+    found = compute_equation1(CountedDurations.from_durations(seen), 10**6)
     assert found.high_s == pytest.approx(seen.max())
     assert found.low_s == pytest.approx(seen.max())

@@ -21,7 +21,7 @@ def some_phases(phases, calls, seed):
 
 def test_as_many_tasks_as_before_need_nothing_but_the_slowest_of_each_phase():
     durations_s, phase = some_phases(99, 64, 1)
-    sample = CountedDurations.of(durations_s, phase)
+    sample = CountedDurations.from_durations(durations_s, phase)
     maxima = PhaseMaxima(np.log(sample.max_s)[:, None], 99.0, False, np.log(sample.max_s))
     found = phase_maxima(sample, 64)
     np.testing.assert_allclose(np.sort(found.log_s[:, 0]), np.sort(maxima.log_s[:, 0]))
@@ -41,7 +41,7 @@ def test_few_phases_get_the_interval_of_students_t():
 
 def test_fewer_tasks_are_drawn_without_replacement():
     durations_s, phase = some_phases(40, 200, 3)
-    found = phase_maxima(CountedDurations.of(durations_s, phase), 50)
+    found = phase_maxima(CountedDurations.from_durations(durations_s, phase), 50)
     rng = np.random.default_rng(4)
     groups = durations_s.reshape(40, 200)
     drawn = np.array([rng.permuted(groups, axis=1)[:, :50].max(1) for _ in range(200)])
@@ -56,7 +56,7 @@ def test_more_tasks_reach_where_the_truth_does():
         location = rng.normal(0, 0.3, 100)
         seen = np.exp(location[:, None] + 0.5 * rng.standard_normal((100, 64)))
         more = np.exp(location[:, None] + 0.5 * rng.standard_normal((100, 1024)))
-        sample = CountedDurations.of(1e-3 * seen.ravel(), np.repeat(np.arange(100), 64))
+        sample = CountedDurations.from_durations(1e-3 * seen.ravel(), np.repeat(np.arange(100), 64))
         found.append(np.median(phase_maxima(sample, 1024).log_s))
         truth.append(np.median(np.log(1e-3 * more.max(1))))
     assert np.mean(found) == pytest.approx(np.mean(truth), abs=0.1)
@@ -64,7 +64,7 @@ def test_more_tasks_reach_where_the_truth_does():
 
 def test_ranked_calls_of_each_phase_are_found_in_their_bins():
     durations_s, phase = some_phases(7, 90, 6)
-    sample = CountedDurations.of(durations_s, phase)
+    sample = CountedDurations.from_durations(durations_s, phase)
     ranks = np.array([1.0, 2, 5, 30, 90])
     expected = -np.sort(-durations_s.reshape(7, 90), axis=1)[:, ranks.astype(int) - 1]
     found = np.exp(longest_log_s(sample, np.broadcast_to(ranks, (7, 5))))
@@ -93,7 +93,7 @@ def test_phases_of_nearly_as_many_calls_keep_their_slowest_where_others_have_few
     durations_s, phase = some_phases(60, 100, 9)
     kept = np.ones(len(phase), bool)
     kept[(phase % 10 == 0) & (np.arange(len(phase)) % 100 < 20)] = False
-    sample = CountedDurations.of(durations_s[kept], phase[kept])
+    sample = CountedDurations.from_durations(durations_s[kept], phase[kept])
     found = phase_maxima(sample, 100).log_s
     whole = sample.n == 100
     seen = np.log(sample.max_s[whole])[:, None]

@@ -18,13 +18,15 @@ def by_clock(step_s, steps=9.0, sigma=0.5, n=20_000, rounding=np.rint, seed=11):
 def test_step_is_found_from_durations_and_from_bins(step_s, rounding):
     durations_s = by_clock(step_s, rounding=rounding)
     assert clock_step_s(durations_s) == pytest.approx(step_s, rel=2e-3)
-    assert clock_step_of_counts_s(CountedDurations.of(durations_s).counts) == pytest.approx(step_s, rel=2e-3)
+    assert clock_step_of_counts_s(CountedDurations.from_durations(durations_s).counts) == pytest.approx(
+        step_s, rel=2e-3
+    )
 
 
 def test_step_is_found_where_a_bin_holds_several():
     durations_s = by_clock(1e-6, steps=90.0, sigma=0.4)
     assert clock_step_s(durations_s) == pytest.approx(1e-6)
-    assert clock_step_of_counts_s(CountedDurations.of(durations_s).counts) == pytest.approx(1e-6)
+    assert clock_step_of_counts_s(CountedDurations.from_durations(durations_s).counts) == pytest.approx(1e-6)
 
 
 def test_step_is_found_though_times_went_through_coarse_floats():
@@ -52,13 +54,13 @@ def test_step_is_found_though_times_went_through_coarse_floats():
 )
 def test_no_step_is_seen_where_there_is_none(durations_s):
     assert clock_step_s(durations_s) == 0.0
-    assert clock_step_of_counts_s(CountedDurations.of(durations_s).counts) == 0.0
+    assert clock_step_of_counts_s(CountedDurations.from_durations(durations_s).counts) == 0.0
 
 
 def test_cells_hold_all_calls_and_are_as_wide_as_the_clock_tells():
     durations_s = by_clock(1e-6, steps=20.0, sigma=1.0)
-    sample = CountedDurations.of(durations_s)
-    cells = LogCells.of(sample.counts, 1e-6)
+    sample = CountedDurations.from_durations(durations_s)
+    cells = LogCells.from_counts(sample.counts, 1e-6)
     assert cells.counts.sum() == len(durations_s)
     # Up to 32 µs every value has its own cell, half a step to each side; but zero and
     # one step share a cell.
@@ -77,13 +79,13 @@ def test_density_of_cells_has_no_teeth():
     edges_ns = bin_low_ns().astype(np.float64)[500:900] - 0.5
     exact = np.zeros(len(bin_low_ns()), np.int64)
     exact[500:899] = np.rint(1e9 * np.diff(np.log(edges_ns)))
-    cells = LogCells.of(exact)
+    cells = LogCells.from_counts(exact)
     np.testing.assert_allclose(cells.counts / cells.widths, 1e9, rtol=1e-6)
 
 
 def test_coarser_cells_are_runs_of_cells():
-    counts = CountedDurations.of(np.random.default_rng(4).lognormal(-6, 1.5, 500)).counts
-    cells = LogCells.of(counts)
+    counts = CountedDurations.from_durations(np.random.default_rng(4).lognormal(-6, 1.5, 500)).counts
+    cells = LogCells.from_counts(counts)
     coarse = cells.coarser(4, 0.1)
     assert coarse.counts.sum() == 500
     assert np.isin(coarse.edges, cells.edges).all()

@@ -15,7 +15,7 @@ def some_durations():
 
 def test_counts_are_those_of_numpy_over_the_edges_of_the_bins():
     durations_s, phase = some_durations()
-    sample = CountedDurations.of(durations_s, phase)
+    sample = CountedDurations.from_durations(durations_s, phase)
     ns = np.rint(durations_s * 1e9)
     edges = np.append(bin_low_ns().astype(float), 2.0**64)
     np.testing.assert_array_equal(sample.counts, np.histogram(ns, edges)[0])
@@ -35,24 +35,27 @@ def test_counts_are_those_of_numpy_over_the_edges_of_the_bins():
 
 def test_chosen_phases_are_the_sample_of_their_calls():
     durations_s, phase = some_durations()
-    some = CountedDurations.of(durations_s, phase).chosen(
+    some = CountedDurations.from_durations(durations_s, phase).chosen(
         np.array([True, False, False, True, False, True, False])
     )
     mine = np.isin(phase, [10, 13, 15])
-    other = CountedDurations.of(durations_s[mine], phase[mine])
+    other = CountedDurations.from_durations(durations_s[mine], phase[mine])
     for name in ("phase", "n", "min_s", "max_s", "begin", "bin", "count"):
         np.testing.assert_array_equal(getattr(some, name), getattr(other, name), err_msg=name)
 
 
 def test_pooled_is_the_sample_without_phases():
     durations_s, phase = some_durations()
-    pooled, other = CountedDurations.of(durations_s, phase).pooled(), CountedDurations.of(durations_s)
+    pooled, other = (
+        CountedDurations.from_durations(durations_s, phase).pooled(),
+        CountedDurations.from_durations(durations_s),
+    )
     for name in ("phase", "n", "min_s", "max_s", "begin", "bin", "count", "phases_known"):
         np.testing.assert_array_equal(getattr(pooled, name), getattr(other, name), err_msg=name)
 
 
 def test_an_empty_sample_has_no_phase():
-    sample = CountedDurations.of(np.empty(0))
+    sample = CountedDurations.from_durations(np.empty(0))
     assert (sample.total, len(sample.phase), sample.begin.tolist()) == (0, 0, [0])
     assert sample.pooled().begin.tolist() == [0]
     assert len(sample.chosen(np.empty(0, bool)).n) == 0
@@ -61,4 +64,4 @@ def test_an_empty_sample_has_no_phase():
 @pytest.mark.parametrize("bad", [-1e-9, np.nan, np.inf, 1e10])
 def test_durations_that_make_no_sense_are_refused_in_one_sentence(bad):
     with pytest.raises(EnsioError, match=r"^1 of 3 durations are negative, not a number"):
-        CountedDurations.of(np.array([1.0, bad, 2.0]))
+        CountedDurations.from_durations(np.array([1.0, bad, 2.0]))

@@ -23,7 +23,7 @@ def harmonics(rng, n):
 @pytest.mark.parametrize("tasks", [1, 64, 256])
 def test_independent_calls_narrow_as_the_law_of_large_numbers_says(tasks):
     rng = np.random.default_rng(101)
-    measured = CountedDurations.of(harmonics(rng, 200_000))
+    measured = CountedDurations.from_durations(harmonics(rng, 200_000))
     for split in predict_split(measured, CALLS, tasks).splits:
         new = harmonics(rng, tasks * split.calls * 1000).reshape(1000, tasks, split.calls).mean(2).max(1)
         for told, level in ((split.low_s, 0.05), (split.median_s, 0.5), (split.high_s, 0.95)):
@@ -42,7 +42,7 @@ def test_gain_of_splitting_goes_in_the_direction_of_the_paper():
     gains = [
         split.speedup
         for split in predict_split(
-            CountedDurations.of(harmonics(np.random.default_rng(7), 5120)), CALLS, 1024
+            CountedDurations.from_durations(harmonics(np.random.default_rng(7), 5120)), CALLS, 1024
         ).splits
     ]
     assert gains[0] == 1.0
@@ -100,7 +100,9 @@ def test_slow_share_of_calls_counts_more_often_when_calls_are_split():
     rng = np.random.default_rng(2)
     slow = rng.random(200_000) < 0.001
     splits = predict_split(
-        CountedDurations.of(np.where(slow, 1.0, 0.01) * rng.uniform(0.95, 1.05, 200_000)), CALLS, 300
+        CountedDurations.from_durations(np.where(slow, 1.0, 0.01) * rng.uniform(0.95, 1.05, 200_000)),
+        CALLS,
+        300,
     ).splits
     share = 1 - (1 - 0.001) ** (300 * np.array(CALLS))
     assert [split.median_s > 0.1 for split in splits] == (share > 0.5).tolist()
@@ -108,7 +110,7 @@ def test_slow_share_of_calls_counts_more_often_when_calls_are_split():
 
 def test_notes_say_what_is_not_known():
     durations_s = np.random.default_rng(1).exponential(1, 500)
-    notes = predict_split(CountedDurations.of(durations_s), tasks=1000).notes
+    notes = predict_split(CountedDurations.from_durations(durations_s), tasks=1000).notes
     assert any("upper bound" in note for note in notes)
     assert any("1,000 tasks reach beyond the 500 measured calls" in note for note in notes)
     told = Ensemble(durations_s, phase=np.repeat(np.arange(50), 10), rank=np.tile(np.arange(10), 50)).split()
@@ -118,14 +120,14 @@ def test_notes_say_what_is_not_known():
 
 @pytest.mark.parametrize("durations_s", [np.full(100, 0.25), np.zeros(100)])
 def test_equal_calls_gain_nothing(durations_s):
-    for split in predict_split(CountedDurations.of(durations_s), CALLS, 64).splits:
+    for split in predict_split(CountedDurations.from_durations(durations_s), CALLS, 64).splits:
         assert split.median_s == pytest.approx(durations_s[0], abs=split.error_s + 1e-6)
         assert (split.speedup, split.spread) == (pytest.approx(1, rel=0.01), pytest.approx(0, abs=1e-3))
 
 
 @pytest.mark.parametrize("n", [0, 1, 29])
 def test_too_few_calls_are_refused_in_one_sentence(n):
-    split = predict_split(CountedDurations.of(np.ones(n)))
+    split = predict_split(CountedDurations.from_durations(np.ones(n)))
     assert split.splits == ()
     assert split.refused == f"{n} calls are too few for the distribution of a sum: at least 30 are needed"
     assert json.loads(json.dumps(split.to_json(), allow_nan=False))["refused"] == split.refused
@@ -134,12 +136,12 @@ def test_too_few_calls_are_refused_in_one_sentence(n):
 @pytest.mark.parametrize("wrong", [{"calls": (0,)}, {"calls": ()}, {"tasks": 0}, {"level": 1.0}])
 def test_arguments_without_sense_are_refused(wrong):
     with pytest.raises(EnsioError, match="at least one task"):
-        predict_split(CountedDurations.of(np.ones(100)), **wrong)
+        predict_split(CountedDurations.from_durations(np.ones(100)), **wrong)
 
 
 def test_json_has_the_agreed_keys():
     found = predict_split(
-        CountedDurations.of(np.random.default_rng(1).exponential(1, 500)), (1, 2), 10
+        CountedDurations.from_durations(np.random.default_rng(1).exponential(1, 500)), (1, 2), 10
     ).to_json()
     assert found["tasks"] == 10
     assert [split["calls"] for split in found["splits"]] == [1, 2]
@@ -149,7 +151,7 @@ def test_json_has_the_agreed_keys():
 
 def test_time_does_not_grow_with_the_number_of_calls():
     """The work is that of the bins: a billion calls are no more than a thousand."""
-    some = CountedDurations.of(np.exp(np.random.default_rng(3).normal(-5, 1, 1000)))
+    some = CountedDurations.from_durations(np.exp(np.random.default_rng(3).normal(-5, 1, 1000)))
     many = replace(some, n=some.n * 10**6, count=some.count * 10**6)
     few, plenty = predict_split(some, CALLS, 100), predict_split(many, CALLS, 100)
     assert plenty.n == 10**9

@@ -34,7 +34,7 @@ def test_the_phases_of_vpic():
     assert (found.rule, found.count) == ("steps", 64)
     assert found.confidence > 0.98
     # 64 datasets: in each phase, every rank makes equally many large calls.
-    phase = found.of(events)
+    phase = found.phase_index(events)
     large = events.requested > 1000
     for number in np.unique(phase[large]):
         calls = np.bincount(events.rank[large & (phase == number)], minlength=192)
@@ -45,7 +45,7 @@ def test_the_phases_of_vpic():
     events = events_of(table, sieved)
     found = find_phases(events)
     assert (found.rule, found.count, found.confidence) == ("steps", 16, 1)
-    phase = found.of(events)
+    phase = found.phase_index(events)
     for number in range(1, 17):
         assert set(np.bincount(events.rank[phase == number], minlength=192)) == {10}
 
@@ -65,6 +65,6 @@ def test_the_phases_of_vpic():
 
     # The same boundaries are found among all POSIX calls, though reads differ in number.
     whole = events_of(table, posix)
-    of_whole = find_phases(whole).of(whole)[sieved[posix]]
+    of_whole = find_phases(whole).phase_index(whole)[sieved[posix]]
     pairs = np.unique(np.stack([phase, of_whole]), axis=1)
     assert pairs.shape[1] == len(np.unique(pairs[0])) == len(np.unique(pairs[1])) == 16

@@ -67,15 +67,15 @@ def test_true_sum_lies_within_the_error_that_is_told(k):
 
 
 def test_sum_of_equal_calls_is_certain():
-    sample = CountedDurations.of(np.full(50, 0.25))
-    pieces = Pieces.of_counts(sample.counts, 0.25, 0.25)
+    sample = CountedDurations.from_durations(np.full(50, 0.25))
+    pieces = Pieces.from_counts(sample.counts, 0.25, 0.25)
     grid_s, sums = cumulative_of(pieces, 4, 201, 2.0)
     np.testing.assert_allclose(sums.cumulative[0], (grid_s >= 1 - 1e-9).astype(float), atol=1e-12)
 
 
 def test_pieces_keep_the_extremes_and_nearly_the_mean():
     durations_s = np.random.default_rng(8).lognormal(-5, 1.2, 30000)
-    sample = CountedDurations.of(durations_s)
-    pieces = Pieces.of_counts(sample.counts, durations_s.min(), durations_s.max())
+    sample = CountedDurations.from_durations(durations_s)
+    pieces = Pieces.from_counts(sample.counts, durations_s.min(), durations_s.max())
     assert (pieces.low_s[0], pieces.high_s[-1]) == (durations_s.min(), durations_s.max())
     assert pieces.mean_s == pytest.approx(durations_s.mean(), rel=0.002)

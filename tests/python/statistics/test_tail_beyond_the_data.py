@@ -72,7 +72,7 @@ def test_survival_and_what_is_exceeded_are_inverse():
 def test_the_tail_begins_above_the_gap_between_two_modes():
     rng = np.random.default_rng(21)
     fast, slow = rng.lognormal(0, 0.3, 9800) * 1e-3, rng.lognormal(0, 0.4, 200) * 40e-3
-    sample = CountedDurations.of(np.concatenate([fast, slow]))
+    sample = CountedDurations.from_durations(np.concatenate([fast, slow]))
     assert fast.max() < last_antimode_s(sample) < np.median(slow)
     tail = fit_pareto_tail(sample)
     assert tail.threshold_s > fast.max()
@@ -83,13 +83,14 @@ def test_the_tail_begins_above_the_gap_between_two_modes():
 def test_one_mode_seldom_shows_a_valley(truth):
     rng = np.random.default_rng(30)
     seen = [
-        last_antimode_s(CountedDurations.of(truth.rvs(2000, random_state=rng) * 1e-3)) > 0 for _ in range(60)
+        last_antimode_s(CountedDurations.from_durations(truth.rvs(2000, random_state=rng) * 1e-3)) > 0
+        for _ in range(60)
     ]
     assert np.mean(seen) < 0.2
 
 
 def test_quantiles_and_chances_are_inverse_and_rise():
-    tail = fit_pareto_tail(CountedDurations.of(np.random.default_rng(5).lognormal(-7, 1, 5000)))
+    tail = fit_pareto_tail(CountedDurations.from_durations(np.random.default_rng(5).lognormal(-7, 1, 5000)))
     levels = np.array([0.05, 0.3, 0.5, 0.9, 0.95])
     for tasks in (5000, 10**6):
         quantiles = tail.quantiles_s(tasks, levels)
@@ -102,15 +103,21 @@ def test_quantiles_and_chances_are_inverse_and_rise():
 def test_bins_alone_say_nearly_what_the_longest_calls_say():
     seen = np.random.default_rng(6).exponential(1e-3, 10000)
     levels = np.array([0.05, 0.5, 0.95])
-    bins = fit_pareto_tail(CountedDurations.of(seen)).quantiles_s(10**5, levels)
-    known = fit_pareto_tail(CountedDurations.of(seen), np.sort(seen)[-1000:]).quantiles_s(10**5, levels)
+    bins = fit_pareto_tail(CountedDurations.from_durations(seen)).quantiles_s(10**5, levels)
+    known = fit_pareto_tail(CountedDurations.from_durations(seen), np.sort(seen)[-1000:]).quantiles_s(
+        10**5, levels
+    )
     np.testing.assert_allclose(bins, known, rtol=0.25)
 
 
 def test_mean_is_that_of_the_quantile_function_and_none_where_it_rests_on_nothing():
-    light = fit_pareto_tail(CountedDurations.of(np.random.default_rng(7).uniform(1e-3, 2e-3, 3000)))
+    light = fit_pareto_tail(
+        CountedDurations.from_durations(np.random.default_rng(7).uniform(1e-3, 2e-3, 3000))
+    )
     assert light.mean_s(3000) == pytest.approx(2e-3, rel=0.02)
-    heavy = fit_pareto_tail(CountedDurations.of(1e-3 * stats.pareto.rvs(0.9, size=1000, random_state=8)))
+    heavy = fit_pareto_tail(
+        CountedDurations.from_durations(1e-3 * stats.pareto.rvs(0.9, size=1000, random_state=8))
+    )
     assert heavy.mean_s(10**6) is None
 
 
@@ -118,6 +125,9 @@ def test_a_clock_of_a_microsecond_does_not_hide_the_tail():
     seen = np.random.default_rng(12).exponential(20e-6, 20000)
     coarse = np.floor(seen * 1e6 + np.random.default_rng(13).random(20000)) * 1e-6
     truth_s = 20e-6 * (np.log(10**5) - np.log(np.log(2)))
-    for sample in (CountedDurations.of(seen), CountedDurations.of(coarse, None, 1e-6)):
+    for sample in (
+        CountedDurations.from_durations(seen),
+        CountedDurations.from_durations(coarse, None, 1e-6),
+    ):
         low, high = fit_pareto_tail(sample).quantiles_s(10**5, np.array([0.05, 0.95]))
         assert low < truth_s < high < 3 * truth_s

@@ -60,7 +60,7 @@ def test_phases_of_a_real_program_are_covered_where_equation_1_is_not() -> None:
     first = np.concatenate([[0], np.flatnonzero(np.diff(rank[order])) + 1])
     phase = np.empty(len(rank), np.int64)
     phase[order] = np.arange(len(rank)) - np.repeat(first, np.diff(np.append(first, len(rank))))
-    sample = CountedDurations.of(durations_s, phase)
+    sample = CountedDurations.from_durations(durations_s, phase)
     assert len(sample.n) == 160
     found = run_backtest(sample, calls=CallAttributes(durations_s, phase, rank))
     assert {kind.kind for kind in found.kinds} == {"phases", "later phases", "ranks"}

@@ -42,7 +42,7 @@ def test_last_stretches_are_compared_by_students_t():
     [(np.linspace(0, 0.7, PHASES), "phases"), (1.0 * (np.arange(PHASES) >= PHASES - 5), "last phases")],
 )
 def test_a_run_that_drifts_or_has_just_changed_says_so(location, what):
-    found = predict_maximum(CountedDurations.of(*run(location)), CALLS)
+    found = predict_maximum(CountedDurations.from_durations(*run(location)), CALLS)
     assert found.refused is None
     assert what in found.unsettled
     assert found.unsettled in str(found)
@@ -52,7 +52,7 @@ def test_a_run_that_drifts_or_has_just_changed_says_so(location, what):
 
 def test_what_comes_next_in_an_unsettled_run_is_refused_and_other_phases_are_not():
     slow = (np.arange(PHASES) >= PHASES // 2 - 4) & (np.arange(PHASES) < PHASES // 2)
-    found = run_backtest(CountedDurations.of(*run(1.0 * slow)))
+    found = run_backtest(CountedDurations.from_durations(*run(1.0 * slow)))
     phases, later = found.kinds[:2]
     assert phases.refused == 0
     assert phases.coverage > 0.8
@@ -62,7 +62,7 @@ def test_what_comes_next_in_an_unsettled_run_is_refused_and_other_phases_are_not
 
 
 def test_a_settled_run_says_nothing():
-    found = predict_maximum(CountedDurations.of(*run(np.zeros(PHASES))), CALLS)
+    found = predict_maximum(CountedDurations.from_durations(*run(np.zeros(PHASES))), CALLS)
     assert found.unsettled is None
     assert "settled" not in tail_text(found)
 
@@ -76,7 +76,7 @@ def test_phases_of_a_single_call_are_replaced_by_stretches_of_time():
     durations_s, _ = run(np.zeros(PHASES))
     start_ns = np.arange(len(durations_s)) * 10**6
     calls = CallAttributes(durations_s, np.arange(len(durations_s)), start_ns=start_ns)
-    sample = CountedDurations.of(durations_s, calls.phase)
+    sample = CountedDurations.from_durations(durations_s, calls.phase)
     found = predict_maximum(sample, CALLS, calls=calls)
     assert found.method == "blocks"
     assert found.low_s < np.median(durations_s.reshape(-1, CALLS).max(1)) < found.high_s

@@ -16,7 +16,7 @@ def with_slow(rng, calls, share, factor):
 
 def test_a_shoulder_without_a_valley_is_seen():
     rng = np.random.default_rng(10)
-    samples = [CountedDurations.of(with_slow(rng, 10_000, 0.02, 4.0)) for _ in range(20)]
+    samples = [CountedDurations.from_durations(with_slow(rng, 10_000, 0.02, 4.0)) for _ in range(20)]
     places_s = np.array([last_shoulder_s(sample) for sample in samples])
     # The slow calls lie within 2.2 to 7.3 ms (two standard deviations), the others below 2.5 ms (three).
     assert np.all((places_s > 2e-3) & (places_s < 5e-3))
@@ -36,14 +36,17 @@ def test_a_shoulder_without_a_valley_is_seen():
 )
 def test_one_kind_of_calls_seldom_shows_a_shoulder(draw):
     rng = np.random.default_rng(11)
-    assert np.mean([last_shoulder_s(CountedDurations.of(1e-3 * draw(rng))) > 0 for _ in range(25)]) < 0.2
+    assert (
+        np.mean([last_shoulder_s(CountedDurations.from_durations(1e-3 * draw(rng))) > 0 for _ in range(25)])
+        < 0.2
+    )
 
 
 @pytest.mark.parametrize("step_s", [1e-5, 1e-4])
 def test_ticks_of_a_clock_are_no_kinds_of_calls(step_s):
     rng = np.random.default_rng(13)
     samples = [
-        CountedDurations.of(
+        CountedDurations.from_durations(
             np.maximum(np.rint(1e-3 * rng.lognormal(0, 0.5, 5000) / step_s), 1) * step_s, None, step_s
         )
         for _ in range(20)
@@ -72,7 +75,7 @@ def test_likelihood_ratio_is_that_of_a_search(a, b, c, u):
 def test_the_tail_of_a_shoulder_is_made_of_its_calls():
     rng = np.random.default_rng(12)
     seen = with_slow(rng, 10_000, 0.02, 4.0)
-    tail = fit_pareto_tail(CountedDurations.of(seen), np.sort(seen)[-1000:])
+    tail = fit_pareto_tail(CountedDurations.from_durations(seen), np.sort(seen)[-1000:])
     assert tail.antimode_s > 2e-3
     assert tail.above <= 60
     # 4 ms times the largest of some 20,000 log-normal values: 0.3 * 3.9 standard deviations.
@@ -82,4 +85,4 @@ def test_the_tail_of_a_shoulder_is_made_of_its_calls():
 
 @pytest.mark.parametrize("durations_s", [[1e-3], [1e-3, 1e-3, 2e-3], np.zeros(100), np.full(1000, 5e-6)])
 def test_too_few_different_calls_have_no_shoulder(durations_s):
-    assert last_shoulder_s(CountedDurations.of(np.array(durations_s))) == 0.0
+    assert last_shoulder_s(CountedDurations.from_durations(np.array(durations_s))) == 0.0

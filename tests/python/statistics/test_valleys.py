@@ -21,7 +21,7 @@ def some_blocks(seed, cells=14, calls=400):
     shape = 1 + 4 * (np.arange(cells) % 5 == seed % 5)
     counts = rng.multinomial(calls, shape / shape.sum())
     edges = np.cumsum(np.append(0.0, rng.uniform(0.5, 1.5, cells)))
-    return CellBlocks.of(counts, edges), counts, edges
+    return CellBlocks.from_counts(counts, edges), counts, edges
 
 
 def test_blocks_are_runs_of_cells_with_their_calls_and_widths():
@@ -79,10 +79,10 @@ def test_small_modes_and_shallow_valleys_do_not_count():
     edges = np.arange(31, dtype=float)
     counts = np.full(30, 10_000)
     counts[10:20] = int(10_000 / (DEPTH_RATIO - 0.01))
-    assert not np.isfinite(evidence(CellBlocks.of(counts, edges), counts.sum()).deepest())
+    assert not np.isfinite(evidence(CellBlocks.from_counts(counts, edges), counts.sum()).deepest())
     counts = np.zeros(30, np.int64)
     counts[5], counts[25] = 100_000, int(0.8 * LEAST_SHARE * 100_000)
     assert counts[25] > LEAST_CALLS
-    assert not np.isfinite(evidence(CellBlocks.of(counts, edges), counts.sum()).deepest())
+    assert not np.isfinite(evidence(CellBlocks.from_counts(counts, edges), counts.sum()).deepest())
     counts[25] = int(2 * LEAST_SHARE * 100_000)
-    assert evidence(CellBlocks.of(counts, edges), counts.sum()).deepest() > 5
+    assert evidence(CellBlocks.from_counts(counts, edges), counts.sum()).deepest() > 5

@@ -28,7 +28,7 @@ from ensembles.workloads.synthetic import synthetic_run
 class EventsSource:
     """What a run of events in memory is read from, given in chunks of a few."""
 
-    complete = True
+    is_complete = True
 
     def __init__(self, events: Events, chunk: int = 97) -> None:
         self._events, self._chunk = events, chunk
@@ -36,7 +36,7 @@ class EventsSource:
         self.metadata = RunMetadata(
             tasks, tasks, 0, events.calls, list(events.files), [], [], mode="trace", clock_error_s=0.0
         )
-        self.slots, self.spools = len(events), {}
+        self.capacity, self.spool_identities = len(events), {}
 
     def chunks(self, max_events: int, names=None):
         for low in range(0, len(self._events), self._chunk):
@@ -55,7 +55,7 @@ class EventsSource:
     def regions(self) -> RegionTable:
         return RegionTable.empty()
 
-    def note_flaws(self, flaws: DamageReport) -> None:
+    def note_damage(self, flaws: DamageReport) -> None:
         assert not flaws.sentences
 
 
@@ -82,7 +82,7 @@ def test_some_ranks_tell_the_phases_of_all(recorded: bool, seed: int) -> None:
     whole, some = phases_of_both(events)
     assert (some.rule, some.count) == (whole.rule, whole.count) == ("barriers" if recorded else "steps", 8)
     io = truth >= 0
-    np.testing.assert_array_equal(some.of(events)[io], truth[io])
+    np.testing.assert_array_equal(some.phase_index(events)[io], truth[io])
     assert ("looked at 6 of 24 tasks" in some.sentence) != recorded
 
 
@@ -97,7 +97,7 @@ def test_the_end_of_a_gap_is_where_the_last_of_all_ranks_stops() -> None:
     events, truth = program.recorded()
     _, some = phases_of_both(events)
     assert "looked at 3 of 12 tasks" in some.sentence
-    np.testing.assert_array_equal(some.of(events), truth)
+    np.testing.assert_array_equal(some.phase_index(events), truth)
 
 
 def test_moments_at_which_some_ranks_are_idle_and_the_others_are_not_part_nothing() -> None:
@@ -127,7 +127,7 @@ def test_phases_without_io_between_barriers_have_no_number() -> None:
     events, _ = program.recorded()
     whole, some = phases_of_both(events)
     assert whole.count == some.count == 5
-    np.testing.assert_array_equal(whole.of(events), some.of(events))
+    np.testing.assert_array_equal(whole.phase_index(events), some.phase_index(events))
 
 
 def test_a_run_whose_tasks_made_too_many_calls_says_so() -> None:
@@ -135,7 +135,7 @@ def test_a_run_whose_tasks_made_too_many_calls_says_so() -> None:
     found = detect_phases(run_of(events), most_events=200)
     assert (found.rule, found.count, found.confidence) == ("none", 1, 0.0)
     assert "were not looked for" in found.sentence
-    assert (found.of(events) == 1).all()
+    assert (found.phase_index(events) == 1).all()
 
 
 def test_without_io_of_some_ranks_the_others_are_asked() -> None:

@@ -98,7 +98,7 @@ def test_the_recorders_summary_gives_the_same_ensembles():
     summary = CellSummary(events.calls, events.files)
     summary.add(events)
     op = np.array([call.op == "read" for call in summary.calls])
-    found = OrdinalEnsembles.of_cells(summary, op[summary.cells["call"]])
+    found = OrdinalEnsembles.from_cells(summary, op[summary.cells["call"]])
     reads = events[events.op == 0]
     ordinal, duration = compute_ordinals(events)[events.op == 0], reads.duration
     assert (found.n, found.n_unknown, found.exact) == (len(reads), 0, False)

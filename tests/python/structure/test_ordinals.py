@@ -56,7 +56,7 @@ def test_chunks_of_ranks_in_order_give_the_ordinals_of_the_whole(seed):
     events = random_events(seed).sorted()
     cuts = [0, *np.sort(np.random.default_rng(seed).integers(0, len(events), 9)), len(events)]
     counter = OrdinalCounter()
-    parts = [counter.of(events[low:high]) for low, high in itertools.pairwise(cuts)]
+    parts = [counter.count(events[low:high]) for low, high in itertools.pairwise(cuts)]
     np.testing.assert_array_equal(np.concatenate(parts), compute_ordinals(events))
     assert counter.out_of_order == 0
 
@@ -64,14 +64,14 @@ def test_chunks_of_ranks_in_order_give_the_ordinals_of_the_whole(seed):
 def test_chunks_that_come_in_no_order_are_told():
     events = random_events(16, 400).sorted()
     counter = OrdinalCounter()
-    counter.of(events[200:])
-    counter.of(events[:200])
+    counter.count(events[200:])
+    counter.count(events[:200])
     assert counter.out_of_order > 0
 
 
 def test_without_overlap_in_a_rank_the_recorders_ordinals_are_the_same():
     events = random_events(17).sorted()
-    np.testing.assert_array_equal(compute_ordinals(events), Ordinals().of(events))
+    np.testing.assert_array_equal(compute_ordinals(events), Ordinals().count(events))
 
 
 def test_a_call_inside_another_comes_after_it():
@@ -89,7 +89,7 @@ def test_a_call_inside_another_comes_after_it():
 
 def test_no_events_have_no_ordinals():
     empty = Events.empty(CALLS)
-    assert compute_ordinals(empty).shape == OrdinalCounter().of(empty).shape == (0,)
+    assert compute_ordinals(empty).shape == OrdinalCounter().count(empty).shape == (0,)
 
 
 def test_as_many_phases_as_events_are_asked_for():

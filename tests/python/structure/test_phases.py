@@ -21,7 +21,7 @@ def io_of(events, *phases):
 def assert_phases(events, truth, rule, **how):
     found = find_phases(events, **how)
     assert found.rule == rule
-    np.testing.assert_array_equal(*io_of(events, found.of(events), truth))
+    np.testing.assert_array_equal(*io_of(events, found.phase_index(events), truth))
     assert found.count == len(np.unique(io_of(events, truth)[0]))
     return found
 
@@ -33,7 +33,7 @@ def test_barriers_part_phases(ranks, calls):
     found = assert_phases(events, truth, "barriers")
     assert found.confidence == 1
     # A barrier belongs to the phase that it ends.
-    np.testing.assert_array_equal(found.of(events), truth)
+    np.testing.assert_array_equal(found.phase_index(events), truth)
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 16, 200])
@@ -165,7 +165,7 @@ def test_a_rank_that_writes_headers_between_phases(ranks):
     assert found.rule == "steps"
     # Nothing tells whether the header is a separate phase or the beginning of the next.
     of_data = (events.call == NUMBERS["pwrite"]) & (events.requested > 512)
-    phase = found.of(events)
+    phase = found.phase_index(events)
     assert (np.diff(phase[of_data & (events.rank == 1)]) > 0).all()
     for number in np.unique(truth):
         assert len(np.unique(phase[of_data & (truth == number)])) == 1
@@ -234,7 +234,7 @@ def test_ranks_that_never_wait_for_each_other_have_no_phases():
     events, _ = program.recorded()
     found = find_phases(events)
     assert (found.rule, found.count) == ("none", 1)
-    assert set(found.of(events)) == {1}
+    assert set(found.phase_index(events)) == {1}
 
 
 def test_that_ranks_work_at_different_times_makes_no_phases():
@@ -285,7 +285,7 @@ def test_names_of_the_program_come_first():
     found = find_phases(events, regions)
     assert (found.rule, found.count) == ("named", 4)
     assert found.names == ("read in", "solve", "solve", "write out")
-    np.testing.assert_array_equal(*io_of(events, found.of(events), truth))
+    np.testing.assert_array_equal(*io_of(events, found.phase_index(events), truth))
     assert find_phases(events, regions, rule="barriers").rule == "barriers"
     assert find_phases(events, RegionTable.empty()).rule == "barriers"
 
@@ -305,4 +305,4 @@ def test_runs_without_io_have_no_phases():
     for some in (events, Events.empty(events.calls)):
         found = find_phases(some)
         assert (found.rule, found.count) == ("none", 0)
-        assert (found.of(some) == -1).all()
+        assert (found.phase_index(some) == -1).all()

@@ -116,7 +116,7 @@ def test_longest_calls_are_the_longest_of_each_cell():
     summary = whole([all_events])
     cell, longest = summary.longest
     key = all_events.call.astype(int) << 16 | size_class(all_events.requested) << 8
-    key |= ordinal_class(Ordinals().of(all_events))
+    key |= ordinal_class(Ordinals().count(all_events))
     for number in range(len(summary)):
         own = summary.cells["call"][number] << 16 | summary.cells["size_class"][number] << 8
         own |= summary.cells["ordinal_class"][number]
@@ -140,7 +140,7 @@ def test_every_size_and_ordinal_lies_in_the_range_of_its_class():
 def test_ordinals_count_over_chunks():
     all_events = events(1000)
     ordinals = Ordinals()
-    found = np.concatenate([ordinals.of(all_events[low : low + 33]) for low in range(0, 1000, 33)])
+    found = np.concatenate([ordinals.count(all_events[low : low + 33]) for low in range(0, 1000, 33)])
     seen = {}
     op = [call.op for call in CALLS]
     for i in range(1000):

@@ -85,7 +85,7 @@ def test_each_call_has_its_own_histogram() -> None:
 @given(duration_ns=durations)
 def test_moments_are_those_of_scipy(duration_ns: np.ndarray) -> None:
     stats = pytest.importorskip("scipy.stats", reason="SciPy is not installed: nothing to compare with")
-    found = CentralMoments.of(duration_ns)
+    found = CentralMoments.from_durations(duration_ns)
     assert (found.n, found.min_ns, found.max_ns) == (len(duration_ns), duration_ns.min(), duration_ns.max())
     assert found.mean_ns == pytest.approx(duration_ns.mean(), rel=1e-12)
     if duration_ns.max() == duration_ns.min():
@@ -109,7 +109,7 @@ def test_moments_of_an_exponential_ensemble_are_those_of_theory() -> None:
 
 
 def test_single_duration_has_no_spread_to_speak_of() -> None:
-    found = CentralMoments.of(np.array([42]))
+    found = CentralMoments.from_durations(np.array([42]))
     assert np.isnan(found.std_ns)
     assert np.isnan(found.skewness)
 

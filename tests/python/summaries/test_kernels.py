@@ -14,6 +14,8 @@ from ensembles.model.events import Events
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
 from ensembles.summaries.phasecounts import PhaseCounts
+from ensembles.summaries.raster import Raster
+from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.timegrid import TimeGrid
 
 needs_compiled = pytest.mark.skipif(
@@ -56,6 +58,23 @@ def test_compiled_spread_equals_numpy_to_the_last_bit(whole: Events, seed: int, 
     kernels.spread(whole.start, whole.duration, row, amount, level, first, compiled)
     kernels.numpy_spread(whole.start, whole.duration, row, amount, level, first, numpy)
     np.testing.assert_array_equal(compiled, numpy)
+
+
+@needs_compiled
+@given(whole=events())
+def test_grids_without_compiled_code_are_equal_to_the_last_bit(whole: Events) -> None:
+    compiled = Raster(64, 16, 37), RateCurve(37)
+    numpy = Raster(64, 16, 37), RateCurve(37)
+    for summary in compiled:
+        summary.add(whole)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "compiled", None)
+        for summary in numpy:
+            summary.add(whole)
+    for mine, others in zip(compiled, numpy, strict=True):
+        found = others.to_arrays()
+        for name, values in mine.to_arrays().items():
+            np.testing.assert_array_equal(values, found[name], name)
 
 
 @needs_compiled

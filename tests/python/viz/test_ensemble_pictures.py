@@ -71,7 +71,7 @@ def test_the_curves_of_modes_hold_the_calls_of_the_histogram() -> None:
 def test_the_curve_of_the_slowest_is_that_of_theory() -> None:
     random = np.random.default_rng(8)
     ensemble = en.Ensemble(random.exponential(1e-3, 200_000), rank=np.arange(200_000) % 100)
-    curve = PredictiveCdf.of(ensemble, 100)
+    curve = PredictiveCdf.from_ensemble(ensemble, 100)
     assert curve.answer.method == "within-reach"
     theory_s = -1e-3 * np.log1p(-(curve.chance ** (1 / 100)))
     np.testing.assert_allclose(curve.duration_s, theory_s, rtol=0.04)

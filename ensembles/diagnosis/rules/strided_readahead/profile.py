@@ -50,7 +50,7 @@ class StridedRuns:
     writing: np.ndarray
 
     @classmethod
-    def of_rows(cls, rows: np.ndarray) -> StridedRuns:
+    def from_rows(cls, rows: np.ndarray) -> StridedRuns:
         """Those of rows that are `judgeable`."""
         new = _begins(rows)
         first, row = np.flatnonzero(new), np.cumsum(new) - 1

@@ -56,7 +56,7 @@ def preconditions(run: Run) -> None:
     every_call_needed(run, "the order of a task's reads and writes")
 
 
-def examine(run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
+def evaluate(run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
     """As `ensembles.diagnosis.rule.Rule` says."""
     reads: StridedReads = summaries["strided-reads"]
     if reads.reads and not reads.bytes_by_layer:
@@ -64,8 +64,8 @@ def examine(run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
             f"none of the {reads.reads:,} reads of this run tells its place in the file (offset)"
         )
     rows = judgeable(reads.rows_nearest_to_disk)
-    runs = StridedRuns.of_rows(rows[rows["interleaved"]])
-    found = verdict(runs, StridedRuns.of_rows(rows[~rows["interleaved"]]))
+    runs = StridedRuns.from_rows(rows[rows["interleaved"]])
+    found = verdict(runs, StridedRuns.from_rows(rows[~rows["interleaved"]]))
     if not found.holds:
         return []
     chosen = rows[rows["interleaved"] & np.isin(rows["run"], found.groups)]
@@ -142,7 +142,7 @@ def _phases(run: Run, rows: np.ndarray) -> np.ndarray | None:
     if phases is None or not phases.count:
         return None
     columns = {"rank": rows["rank"], "start": rows["start_ns"], "thread": np.zeros(len(rows))}
-    return np.asarray(phases.of(Events.partly(columns, run.calls, run.files)))
+    return np.asarray(phases.phase_index(Events.partly(columns, run.calls, run.files)))
 
 
 def _where(run: Run, slow: np.ndarray, phase: np.ndarray | None) -> Where:

@@ -1,1 +1,1 @@
-"""What the readers of other tools' formats share: tables of calls, names and sorted events."""
+"""Parts shared by the readers of other tools' formats: tables of calls, names and sorted events."""

@@ -83,14 +83,14 @@ class ImportedSource:
     Attributes
     ----------
     metadata : RunMetadata
-    slots : int
+    capacity : int
         Number of events.
-    complete : bool
+    is_complete : bool
     spools : dict
         As of a run directory; there are none.
     """
 
-    complete = True
+    is_complete = True
 
     def __init__(self, path: str, trace: ForeignTrace, budget: Budget | None = None) -> None:
         self.path = path
@@ -109,24 +109,24 @@ class ImportedSource:
                 f"{path}: {self._impossible:,} calls have times or numbers of bytes that no call has: "
                 "they are left out"
             )
-        self.slots = len(self._table)
-        self.spools: dict[str, tuple[int, int]] = {}
+        self.capacity = len(self._table)
+        self.spool_identities: dict[str, tuple[int, int]] = {}
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
         """At most `max_events` at a time, by rank; with these columns (`Events.partly`), or with all.
 
         With all columns, or all that tell it, those of a thread are in order of completion; else by start.
         """
-        return self._chunks(0, self.slots, max_events, names)
+        return self._chunks(0, self.capacity, max_events, names)
 
     def parts(
         self, most_parts: int, max_events: int, names: Sequence[str] | None = None
     ) -> list[Iterator[Events]]:
         """The same in up to `most_parts` parts of whole ranks, about equally long, which threads may read
         side by side."""
-        cuts = {0, self.slots}
+        cuts = {0, self.capacity}
         for part in range(1, most_parts):
-            rank = self._rank_at(self.slots * part // most_parts)
+            rank = self._rank_at(self.capacity * part // most_parts)
             cuts.add(self._begin_of(rank))
         ends = sorted(cuts)
         spans = pairwise(ends)
@@ -134,7 +134,7 @@ class ImportedSource:
 
     def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
         """One span with all ranks: to open the trace is most of the work, and every worker would have to."""
-        return [(0, self.metadata.tasks)] if self.slots else []
+        return [(0, self.metadata.tasks)] if self.capacity else []
 
     def chunks_of_ranks(
         self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
@@ -142,13 +142,13 @@ class ImportedSource:
         """As `chunks`, of the ranks of a span."""
         return self._chunks(self._begin_of(span[0]), self._begin_of(span[1] + 1), max_events, names)
 
-    def note_flaws(self, flaws: DamageReport) -> None:
+    def note_damage(self, flaws: DamageReport) -> None:
         """There are none: records that were passed over are in the notes."""
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
         """All events of some ranks, evenly spaced among all: about `most_events`."""
         tasks = self.metadata.tasks
-        wanted = max(least_ranks, int(tasks * most_events / max(self.slots, 1)))
+        wanted = max(least_ranks, int(tasks * most_events / max(self.capacity, 1)))
         ranks = np.unique(np.linspace(0, max(tasks - 1, 0), min(wanted, max(tasks, 1))).astype(int)).tolist()
         spans = [(self._begin_of(rank), self._begin_of(rank + 1)) for rank in ranks]
         parts = [self._events(self._table.read(low, high, None)) for low, high in spans if high > low]
@@ -198,7 +198,7 @@ class ImportedSource:
         return make(columns, self.metadata.calls, self.metadata.files)
 
     def _rank_at(self, row: int) -> int:
-        return self._key_at(row)[0] if row < self.slots else 1 << 32
+        return self._key_at(row)[0] if row < self.capacity else 1 << 32
 
     def _key_at(self, row: int) -> tuple[int, int]:
         """Rank and start of a row."""
@@ -207,7 +207,7 @@ class ImportedSource:
 
     def _begin_of(self, rank: int) -> int:
         """The first row of a rank, or of the next that has any."""
-        return bisect_left(range(self.slots), rank, key=self._rank_at)
+        return bisect_left(range(self.capacity), rank, key=self._rank_at)
 
 
 def _whole(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

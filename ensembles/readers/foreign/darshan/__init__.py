@@ -1,1 +1,1 @@
-"""Darshan logs, read by Darshan's own library."""
+"""Darshan logs, read with Darshan's library."""

@@ -1,1 +1,1 @@
-"""DFTracer's traces."""
+"""DFTracer traces."""

@@ -1,1 +1,1 @@
-"""OTF2 archives: our own, and those of Score-P."""
+"""OTF2 archives of ensio, Score-P and other tools."""

@@ -74,7 +74,7 @@ class CallResolver:
             self.known.append(Call(name, layer, op))
         return table
 
-    def of(self, rows: np.ndarray) -> np.ndarray:
+    def resolve(self, rows: np.ndarray) -> np.ndarray:
         """The call of each row: index into `known`, u2, shape (n,)."""
         region = rows["region"]
         if self._ours is not None:

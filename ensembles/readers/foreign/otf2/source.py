@@ -204,7 +204,7 @@ class Otf2Import:
         return {
             "rank": rank,
             "thread": thread,
-            "call": self._calls.of(rows),
+            "call": self._calls.resolve(rows),
             "depth": rows["depth"],
             "carried": rows["carried"],
             "file": self._definitions.read_files(rows["file"]),

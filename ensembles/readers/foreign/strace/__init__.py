@@ -1,1 +1,1 @@
-"""The text that strace writes."""
+"""Text output of strace."""

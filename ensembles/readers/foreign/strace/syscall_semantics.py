@@ -86,7 +86,7 @@ def apply_syscall(
 
     Returns
     -------
-    Told, "no file" or None
+    Declared, "no file" or None
         What of it is an event; "no file": it was about a pipe, a socket or the like; None: it is no I/O.
     """
     value = result.value if result.value is not None else -1
