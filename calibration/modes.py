@@ -14,8 +14,7 @@ import numpy as np
 from scipy import stats
 
 from calibration.page import show
-from ensembles.statistics.modes.antimodes import DEPTH_RATIO
-from ensembles.statistics.modes.density import LogCells
+from ensembles.statistics.modes.density import DEPTH_RATIO, LogCells
 from ensembles.statistics.modes.harmonics import find_harmonics
 from ensembles.statistics.modes.modes import fit_modes, highs_and_lows
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s

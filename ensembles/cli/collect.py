@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from ensembles.cli.common_args import add_output, parse_path
+from ensembles.cli.options import add_output, parse_path
 from ensembles.cli.stdio import warn
 from ensembles.writers.tracefile.filters import FILTERS
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ensembles.cli.common_args import add_json, parse_path
-from ensembles.cli.execution_args import add_scale_arguments, open_run
-from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.options import (
+    add_filter_arguments,
+    add_json,
+    add_scale_arguments,
+    open_run,
+    parse_path,
+    selection_from_args,
+)
 from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.common_args import add_limit, add_output, add_run
-from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.options import add_filter_arguments, add_limit, add_output, add_run, selection_from_args
 from ensembles.cli.stdio import warn
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership

@@ -9,8 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.common_args import add_run, parse_count, parse_path
-from ensembles.cli.filter_args import FILTERS, add_filter_arguments, selection_from_args
+from ensembles.cli.options import (
+    FILTERS,
+    add_filter_arguments,
+    add_run,
+    parse_count,
+    parse_path,
+    selection_from_args,
+)
 from ensembles.cli.stdio import warn
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import Readership, find_readership

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
-from ensembles.cli.common_args import add_json, add_run
-from ensembles.cli.execution_args import add_scale_arguments, open_run
+from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_run
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ensembles.cli.common_args import parse_path
+from ensembles.cli.options import parse_path
 from ensembles.cli.pattern_args import parse_divisor
 from ensembles.model.errors import EnsioError
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from ensembles.cli.common_args import add_json, add_run, parse_count
-from ensembles.cli.execution_args import add_scale_arguments
-from ensembles.cli.filter_args import add_filter_arguments
+from ensembles.cli.options import add_filter_arguments, add_json, add_run, add_scale_arguments, parse_count
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, count_text, seconds_text
 
@@ -88,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the modes."""
-    from ensembles.cli.ensemble_args import ensemble_from_args
+    from ensembles.cli.options import ensemble_from_args
 
     limit = _limit_of(args.limit, args.tasks)
     ensemble = ensemble_from_args(args)

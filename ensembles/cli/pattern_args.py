@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.common_args import parse_count, parse_path
+from ensembles.cli.options import parse_count, parse_path
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:

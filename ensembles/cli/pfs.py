@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from ensembles.cli.common_args import add_json, parse_count, parse_path
 from ensembles.cli.model_args import add_model_arguments, model_from_args
+from ensembles.cli.options import add_json, parse_count, parse_path
 from ensembles.cli.run import inherited_environment, run_command
 from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError

@@ -6,9 +6,14 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.common_args import add_json, add_run
-from ensembles.cli.execution_args import add_scale_arguments, open_run
-from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.options import (
+    add_filter_arguments,
+    add_json,
+    add_run,
+    add_scale_arguments,
+    open_run,
+    selection_from_args,
+)
 from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.common_args import add_json, add_new_run_directory, parse_path
 from ensembles.cli.model_args import add_model_arguments, model_if_asked_for
+from ensembles.cli.options import add_json, add_new_run_directory, parse_path
 from ensembles.cli.pattern_args import add_pattern_arguments, planned
 from ensembles.cli.run import find_preload_library
 from ensembles.cli.stdio import warn

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from ensembles.cli.common_args import add_json, add_output, add_run
-from ensembles.cli.execution_args import add_scale_arguments, open_run
+from ensembles.cli.options import add_json, add_output, add_run, add_scale_arguments, open_run
 
 NAME = "report"
 HELP = "write one HTML file with the pictures and tables of a run; it needs no network"

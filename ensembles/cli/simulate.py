@@ -9,8 +9,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from ensembles.cli.common_args import add_json, add_new_run_directory
 from ensembles.cli.model_args import add_model_arguments, model_from_args
+from ensembles.cli.options import add_json, add_new_run_directory
 from ensembles.cli.pattern_args import PAPER, add_pattern_arguments, planned
 from ensembles.recorder.run_directory import new_run_directory, removed_unless_made, shown
 

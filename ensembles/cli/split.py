@@ -5,9 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 
-from ensembles.cli.common_args import add_json, add_run, parse_count, parse_level
-from ensembles.cli.execution_args import add_scale_arguments
-from ensembles.cli.filter_args import add_filter_arguments
+from ensembles.cli.options import (
+    add_filter_arguments,
+    add_json,
+    add_run,
+    add_scale_arguments,
+    parse_count,
+    parse_level,
+)
 from ensembles.cli.stdio import warn
 
 NAME = "split"
@@ -49,7 +54,7 @@ def _calls(text: str) -> tuple[int, ...]:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the prediction."""
-    from ensembles.cli.ensemble_args import ensemble_from_args
+    from ensembles.cli.options import ensemble_from_args
 
     ensemble = ensemble_from_args(args)
     split = ensemble.split(args.calls, args.tasks, level=args.level)

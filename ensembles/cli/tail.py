@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
-from ensembles.cli.common_args import add_json, add_run, parse_count, parse_level
-from ensembles.cli.execution_args import add_scale_arguments
-from ensembles.cli.filter_args import add_filter_arguments
+from ensembles.cli.options import (
+    add_filter_arguments,
+    add_json,
+    add_run,
+    add_scale_arguments,
+    parse_count,
+    parse_level,
+)
 from ensembles.model.units import count_text, seconds_text
 
 if TYPE_CHECKING:
@@ -134,7 +139,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the prediction, or the empirical coverage of such predictions."""
-    from ensembles.cli.ensemble_args import ensemble_from_args
+    from ensembles.cli.options import ensemble_from_args
 
     ensemble = ensemble_from_args(args)
     found: Backtest | Tail

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.units import seconds_text
-from ensembles.statistics.modes.antimodes import DEPTH_RATIO
-from ensembles.statistics.modes.density import LogCells
+from ensembles.statistics.modes.density import DEPTH_RATIO, LogCells
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 Span = tuple[float, float]
