@@ -30,9 +30,7 @@ CONSTRUCTORS = {"Ensemble.from_events", "Ensemble.from_sample"}
 MISSING: dict[str, str] = {
     "Call": "Examples",
     "Process": "Examples",
-    "diagnose": "Examples",
     "region": "Returns",
-    "Run.chosen_by": "parameter selection, Returns",
     "Events.empty": "parameter calls, parameter files, Returns",
 }
 

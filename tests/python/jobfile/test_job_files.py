@@ -154,7 +154,7 @@ def test_damaged_record_costs_one_process_and_is_told(made, job):
     path.write_bytes(content)
     run = ensembles.open(job)
     assert np.bincount(run.events.rank).tolist() == [EVENTS + 100, EVENTS + 1100]
-    assert any("what it says of one process cannot be read" in note for note in run.notes)
+    assert any("the record of one process cannot be read" in note for note in run.notes)
 
 
 @pytest.mark.slow
