@@ -1,4 +1,4 @@
-"""Open the spools and job files of a run directory as one run.
+"""Find run directories, and the records in them that are read.
 
 If ``ENSIO_DIR`` names a folder that is not safe to record into, the recorder makes a run directory inside it.
 The readers find that directory too.
