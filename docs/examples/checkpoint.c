@@ -9,7 +9,8 @@
 enum { BLOCKS = 8, STEPS = 5 };
 static const ssize_t block = 1 << 20;
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     int rank, step, i;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

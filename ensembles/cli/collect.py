@@ -1,32 +1,33 @@
-"""``ensio collect``: puts a run directory into one file."""
+"""``ensio collect``: put a run directory into one file."""
 
 from __future__ import annotations
 
 import argparse
 import os
 
-from ensembles.cli.common_args import add_output, parse_path
+from ensembles.cli.options import add_output, parse_path
 from ensembles.cli.stdio import warn
 from ensembles.writers.tracefile.filters import FILTERS
 
 NAME = "collect"
-HELP = "put the spools of a run directory into one file, trace.h5"
+HELP = "put the spools of a run directory into one HDF5 file, trace.h5"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Declare the arguments of the command."""
     parser.add_argument("directory", metavar="DIR", type=parse_path("run"), help="run directory")
     add_output(parser, "FILE", "file to write (default: DIR/trace.h5)")
     parser.add_argument(
         "--filter",
         choices=tuple(FILTERS),
         default="gzip",
-        help="how events are compressed; every HDF5 reads gzip (default) and none, the others need a plugin",
+        help="compression of the events; every HDF5 library reads gzip and none, the others need a plugin "
+        "(default: gzip)",
     )
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Write the file, and say so on standard error."""
+    """Write the file and report its size on standard error."""
     from ensembles.model.units import bytes_text, count_text
     from ensembles.run.collect import collect
 

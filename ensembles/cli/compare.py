@@ -1,33 +1,36 @@
-"""``ensio compare``: same or different, what moved and by how much."""
+"""``ensio compare``: decide whether runs are the same or different, and by how much."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from ensembles.cli.common_args import add_json, parse_path
-from ensembles.cli.execution_args import add_scale_arguments, open_run
-from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.options import (
+    add_filter_arguments,
+    add_json,
+    add_scale_arguments,
+    open_run,
+    parse_path,
+    selection_from_args,
+)
 from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
 
 NAME = "compare"
-HELP = "runs or groups of runs: same or different, what moved and by how much, with tests"
+HELP = "compare runs or groups of runs: verdict, changes of modes and tail, tests"
 
 DESCRIPTION = (
-    "Compares runs. Every RUN is a group of its own, the first is what the others are compared with; or, "
-    "with --with, the "
-    "RUNs are repetitions of the same, and so are those behind each --with. Several runs a group tell "
-    "more than one: at "
-    "least four on each of two sides are needed to be sure of a difference at the usual level."
+    "Compare runs or groups of runs. Without --with, each RUN is a group, and the first is the baseline. "
+    "With --with, the RUNs before it are repetitions of the baseline, and the RUNs after each --with are "
+    "another group. The run is the sampling unit: a difference at the default level needs at least four "
+    "runs in each of two groups."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    parser.description = DESCRIPTION
+    """Declare the arguments of the command."""
     run = parse_path("run")
-    parser.add_argument("runs", metavar="RUN", nargs="+", type=run, help="run directory, spool or trace.h5")
+    parser.add_argument("runs", metavar="RUN", nargs="+", type=run, help="run, as for the other commands")
     parser.add_argument(
         "--with",
         dest="others",
@@ -35,24 +38,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         action="append",
         type=run,
-        help="runs of another group; may be repeated for further groups",
+        help="runs of another group; may be repeated",
     )
     parser.add_argument(
         "--margin",
         metavar="PERCENT",
         type=percent,
         default=0.1,
-        help="groups are the same if nothing can have moved by more than this (default: 10%%)",
+        help="largest change of a mode or of the tail, in percent, at which groups count as the same "
+        "(default: 10%%)",
     )
     parser.add_argument(
         "--level",
         metavar="PERCENT",
         type=percent,
         default=0.05,
-        help="chance of calling different what is the same (default: 5%%)",
+        help="significance level of the tests, in percent (default: 5%%)",
     )
     parser.add_argument(
-        "--fail-on-difference", action="store_true", help="exit with 1 if anything is different"
+        "--fail-on-difference", action="store_true", help="exit with status 1 if the verdict is different"
     )
     add_json(parser)
     add_filter_arguments(parser)
@@ -60,14 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def percent(text: str) -> float:
-    """A part of one: ``10%`` or ``0.1``."""
+    """Parse a share between 0 and 1: ``10%`` or ``0.1``."""
     number = text.strip().removesuffix("%")
     try:
         value = float(number) / (100 if text.strip().endswith("%") else 1)
     except ValueError:
         value = -1.0
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f'"{text}" is no part of one: write it like 10% or 0.1')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a share between 0 and 1: write it like 10% or 0.1')
     return value
 
 
@@ -75,9 +79,7 @@ def execute(args: argparse.Namespace) -> int:
     """Print the comparison."""
     groups = [args.runs, *args.others] if args.others else [[path] for path in args.runs]
     if len(groups) < 2:
-        raise EnsioError(
-            "one run alone cannot be compared: name a second one, or a group of them behind --with"
-        )
+        raise EnsioError("a comparison needs two groups: name a second RUN, or a group of runs after --with")
     selection = selection_from_args(args)
     from ensembles.comparison.compare import compare_runs
 

@@ -1,20 +1,19 @@
-"""``ensio diagnose``: why the I/O of a run is slow, and what to do."""
+"""``ensio diagnose``: find causes of slow I/O in a run."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-from ensembles.cli.common_args import add_json, add_run
-from ensembles.cli.execution_args import add_scale_arguments, open_run
+from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_run
 from ensembles.cli.stdio import warn
 
 NAME = "diagnose"
-HELP = "why the I/O is slow: findings with their evidence, what to do, and what that would gain"
+HELP = "find causes of slow I/O: evidence, advice and predicted gain of each"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Declare the arguments of the command."""
     add_run(parser)
     add_json(parser)
     add_scale_arguments(parser)

@@ -1,4 +1,4 @@
-"""``ensio events``: the events themselves."""
+"""``ensio events``: print the events of a run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.common_args import add_limit, add_output, add_run
-from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.options import add_filter_arguments, add_limit, add_output, add_run, selection_from_args
 from ensembles.cli.stdio import warn
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
@@ -20,53 +19,59 @@ if TYPE_CHECKING:
     from ensembles.run.selection import Selection
 
 NAME = "events"
-HELP = "the events: as a table, CSV, JSON lines or Parquet"
+HELP = "print the events as a table, CSV or JSON lines, or write them as Parquet"
 
 TABLE_LIMIT = 50
 
 _PATHS = "surrogateescape"
-"""How paths that are no UTF-8 are written: byte for byte."""
+"""Paths that are not valid UTF-8 are written byte for byte."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Declare the arguments of the command."""
     add_run(parser)
     parser.add_argument(
         "--format",
         choices=("table", "csv", "jsonl", "parquet"),
         default="table",
-        help="default: table, with times in seconds; in the others times are in ns since the run's start",
+        help="output format; times are in seconds in a table, in ns since the start of the "
+        "run in the others (default: table)",
     )
-    add_output(parser, "FILE", "file to write (default: standard output)")
-    add_limit(parser, "events", None, f"the first N only (default: all; as a table {TABLE_LIMIT})")
+    add_output(parser, "FILE", "file to write; parquet needs it (default: standard output)")
+    add_limit(
+        parser,
+        "events",
+        None,
+        f"maximum number of events (default: {TABLE_LIMIT} in a table, all in the other formats)",
+    )
     add_filter_arguments(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Write the events, by rank; those of a thread in the order of their completion."""
+    """Write the events by rank, and by completion within a thread."""
     import ensembles
 
     run = ensembles.open(args.run)
     if run.mode == "profile":
         raise EnsioError(
-            f"{args.run} was recorded in mode profile, which keeps no events: see what they add up to with "
-            "ensio info, or record again with ensio run --mode trace (or tail, for the slowest)"
+            f"{args.run} was recorded in mode profile, which keeps no events: use ensio info for the totals, "
+            "or record again with ensio run --mode trace (or tail, for the slowest calls)"
         )
     selection = selection_from_args(args).for_run(run)
     limit = TABLE_LIMIT if args.limit is None and args.format == "table" else args.limit
     with _destination(args.output, args.format, run) as stream:
         more = _write(run, selection, _writer(args.format, stream), limit)
     if more:
-        warn(f"{more:,} more events are not shown: see --limit")
+        warn(f"{more:,} more events are not shown: raise --limit to see them")
     if run.mode == "tail":
-        warn("note: mode tail: of all calls, only the slowest are kept as events")
+        warn("note: recorded in mode tail: only the slowest calls are events")
     for note in run.notes:
         warn(f"note: {note}")
     return 0
 
 
 def _write(run: Run, selection: Selection, writer: Any, limit: int | None) -> int:
-    """Write up to `limit` events chunk by chunk; how many there are beyond."""
+    """Write up to `limit` events chunk by chunk, and return the number of the others."""
     written = found = 0
     for events in run.chunks_for(selection):
         found += len(events)
@@ -91,7 +96,7 @@ def _writer(kind: str, stream: Any) -> Any:
 
 @contextmanager
 def _destination(output: str | None, kind: str, run: Run) -> Iterator[Any]:
-    """Standard output, or a file under a temporary name, which becomes `output` when it is whole."""
+    """Yield standard output, or a temporary file that is renamed to `output` when it is complete."""
     if output is None:
         if kind == "parquet":
             raise EnsioError("Parquet is not written to standard output: name a file with -o FILE")

@@ -1,4 +1,4 @@
-"""``ensio export``: a run, or a part of it, in a format that other programs read."""
+"""``ensio export``: write a run, or a selection of it, in a format of other programs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.common_args import add_run, parse_count, parse_path
-from ensembles.cli.filter_args import FILTERS, add_filter_arguments, selection_from_args
+from ensembles.cli.options import (
+    FILTERS,
+    add_filter_arguments,
+    add_run,
+    parse_count,
+    parse_path,
+    selection_from_args,
+)
 from ensembles.cli.stdio import warn
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import Readership, find_readership
@@ -25,19 +31,19 @@ MANY_FILES = 1000
 
 
 def add_otf2_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments that only OTF2 knows."""
+    """Declare the arguments of the OTF2 format."""
     parser.add_argument(
         "--ranks-per-location",
         metavar="N",
         type=parse_count("ranks", least=1),
         default=1,
-        help="otf2: it has two files for each thread; with this, for each N ranks with all of their threads, "
-        "which are then shown in one row (default: 1, a row for each thread)",
+        help="otf2 only: number of ranks whose threads share a location, which has two files and one row in "
+        "a viewer (default: 1, a location per thread)",
     )
 
 
 def export_otf2(run: Run, destination: str, ranks_per_location: int) -> int:
-    """Say what an archive will cost, and write it; the number of calls in it."""
+    """Report the size of an archive, write it, and return the number of calls in it."""
     from ensembles.model.units import bytes_text, count_text
     from ensembles.passes.summary import ignoring_run
     from ensembles.summaries.eventcount import EventCount
@@ -47,35 +53,35 @@ def export_otf2(run: Run, destination: str, ranks_per_location: int) -> int:
     fewer = estimate_cost(run, max(64, ranks_per_location))
     advice = ""
     if cost.files > MANY_FILES and fewer.files < cost.files:
-        advice = f"; --ranks-per-location 64 makes {fewer.files:,} of them"
+        advice = f"; --ranks-per-location 64 reduces them to {fewer.files:,}"
     files = count_text(cost.files, "file")
     warn(f"{destination}: up to {files}, about {bytes_text(cost.size_bytes)}{advice}")
     written = write_otf2(run, destination, ranks_per_location)
     if written.late_calls:
         warn(
-            f"note: {count_text(written.late_calls, 'call')} stand later in the archive than they began; "
-            "the attribute ensio.start tells when"
+            f"note: {count_text(written.late_calls, 'call')} have a later time stamp in the archive than "
+            "their start; the attribute ensio.start has the start"
         )
     return run.summarize(ignoring_run(EventCount)).events
 
 
 NAME = "export"
-HELP = "write a run, or a part of it, for other programs: OTF2, HDF5, Parquet, CSV, Perfetto"
+HELP = "write a run, or a selection of it, as OTF2, HDF5, Parquet, CSV or Perfetto JSON"
 
 
 @dataclass(frozen=True)
 class _Task:
-    """What is to be written where.
+    """An export: the run, the selected events, and the destination.
 
     Attributes
     ----------
     run : Run
     selection : Selection
     words : str
-        The filters as they were given; "": none.
+        The filters as given on the command line; "": none.
     path : str
     ranks_per_location : int
-        In OTF2.
+        For OTF2.
     """
 
     run: Run
@@ -86,12 +92,12 @@ class _Task:
 
     @property
     def readers(self) -> Readership:
-        """Who may read what is written."""
+        """Which users may read the output."""
         return find_readership(self.run.path)
 
     @property
     def about(self) -> dict[str, Any]:
-        """Facts of the run that go into files with room for them."""
+        """Metadata of the run, for formats that store it."""
         run = self.run
         return {
             "made_by": "ensio export",
@@ -112,39 +118,41 @@ class _Task:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Declare the arguments of the command."""
     add_run(parser)
     parser.add_argument(
         "--to",
         choices=tuple(_FORMATS),
         required=True,
-        help="hdf5: as ensio collect does it; perfetto: JSON for ui.perfetto.dev; times in csv, parquet and "
-        "hdf5 are in ns since the run's start",
+        help="output format; hdf5: as ensio collect writes it; perfetto: JSON for ui.perfetto.dev; times in "
+        "csv, parquet and hdf5 are in ns since the start of the run",
     )
-    parser.add_argument("destination", metavar="DEST", type=parse_path("file"), help="what is to be written")
+    parser.add_argument(
+        "destination", metavar="DEST", type=parse_path("file"), help="file, or for otf2 folder, to write"
+    )
     add_otf2_arguments(parser)
     add_filter_arguments(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Write the file, and say so on standard error."""
+    """Write the file and report its size on standard error."""
     import ensembles
     from ensembles.model.units import bytes_text, count_text
     from ensembles.recorder import otf2_program
 
-    if args.to == "otf2":  # before a long run is read for nothing
+    if args.to == "otf2":  # fail before a long run is read
         otf2_program.program()
     run = ensembles.open(args.run)
     words = _words(args)
     if run.mode == "profile" and args.to != "hdf5":
         raise EnsioError(
-            f"{args.run} was recorded in mode profile, which keeps no events: export it --to hdf5, or record "
+            f"{args.run} was recorded in mode profile, which keeps no events: use --to hdf5, or record "
             "again with ensio run --mode trace"
         )
     task = _Task(
         run, selection_from_args(args).for_run(run), words, args.destination, args.ranks_per_location
     )
-    if args.to != "otf2":  # whose writer makes a folder, and only where there is nothing yet
+    if args.to != "otf2":  # the OTF2 writer creates a folder and refuses an existing one
         _check_destination(run, args.destination)
     write = _FORMATS[args.to]
     try:
@@ -154,14 +162,14 @@ def execute(args: argparse.Namespace) -> int:
         raise EnsioError(f"{task.path} cannot be written: {_reason(error)}") from error
     warn(f"{count_text(count, 'call')} in {task.path} ({size})")
     if run.mode == "tail":
-        warn("note: mode tail: of all calls, only the slowest are kept as events")
+        warn("note: recorded in mode tail: only the slowest calls are events")
     for note in run.notes:
         warn(f"note: {note}")
     return 0
 
 
 def _words(args: argparse.Namespace) -> str:
-    """The filters as they were given."""
+    """Return the filters as given on the command line."""
     words = []
     for name in FILTERS:
         value = getattr(args, name)
@@ -173,15 +181,15 @@ def _words(args: argparse.Namespace) -> str:
 
 
 def _check_destination(run: Run, path: str) -> None:
-    """See that nobody's record is replaced by what is made of it."""
+    """Check that the output does not replace a directory or the run itself."""
     if os.path.isdir(path):
-        raise EnsioError(f"{path} is a directory: name the file that is to be written")
+        raise EnsioError(f"{path} is a directory: name a file")
     if os.path.exists(path) and os.path.exists(run.path) and os.path.samefile(path, run.path):
         raise EnsioError(f"{path} is the run itself: name another file")
 
 
 def _reason(error: OSError) -> str:
-    """What the system says; some libraries tell it in a long text of their own."""
+    """Return the message of the system, without the longer text that some libraries add."""
     return os.strerror(error.errno) if error.errno else str(error).splitlines()[0] or os.strerror(errno.EIO)
 
 
@@ -216,17 +224,17 @@ def _to_perfetto(task: _Task) -> int:
 
 def _to_otf2(task: _Task) -> int:
     if task.words:
-        raise EnsioError("OTF2 archives hold whole runs: leave the filters out")
+        raise EnsioError("an OTF2 archive holds a whole run: remove the filters")
     return export_otf2(task.run, task.path, task.ranks_per_location)
 
 
 def _text(descriptor: int) -> Any:
-    """A file of text, in which paths that are no UTF-8 stand byte for byte."""
+    """Open a text file in which paths that are not valid UTF-8 keep their bytes."""
     return open(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="", closefd=False)
 
 
 def _written(task: _Task, writer: Any) -> int:
-    """Write the events chunk by chunk; how many there were."""
+    """Write the events chunk by chunk, and return their number."""
     count = 0
     for events in task.run.chunks_for(task.selection):
         if len(events):
@@ -244,4 +252,4 @@ _FORMATS: dict[str, Callable[[_Task], int]] = {
     "csv": _to_csv,
     "perfetto": _to_perfetto,
 }
-"""What writes each format."""
+"""The function that writes each format."""

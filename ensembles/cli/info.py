@@ -1,4 +1,4 @@
-"""``ensio info``: what ran, how long, what its calls add up to."""
+"""``ensio info``: summarize a run."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
-from ensembles.cli.common_args import add_json, add_run
-from ensembles.cli.execution_args import add_scale_arguments, open_run
+from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_run
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 
@@ -33,7 +32,7 @@ _MOST_REGIONS = 30
 
 
 def information_text(information: dict[str, Any]) -> str:
-    """What `ensembles.cli.info.collect_information` found out, in at most 96 columns where names allow it."""
+    """Format the result of `collect_information`, in at most 96 columns if names allow it."""
     information = _harmless(information)
     parts = [_notes(information), _what_ran(information), _transfers(information), _call_table(information)]
     if len(information["layers"]) > 1:
@@ -44,7 +43,7 @@ def information_text(information: dict[str, Any]) -> str:
 
 
 def _harmless(value: Any) -> Any:
-    """The same with all texts printable: names of files, programs, hosts and jobs can hold anything."""
+    """Return a copy with printable texts: names of files, programs, hosts and jobs are untrusted."""
     if isinstance(value, str):
         return sanitize_text(value)
     if isinstance(value, list):
@@ -61,7 +60,7 @@ def _line(label: str, text: str) -> str:
 def _notes(information: dict[str, Any]) -> str:
     if not information["notes"]:
         return ""
-    lines = ["This run is partial or doubtful:"]
+    lines = ["Data-quality warnings:"]
     for note in information["notes"]:
         lines.append(textwrap.fill(note, _WIDTH, initial_indent="  ! ", subsequent_indent="    "))
     return "\n".join(lines)
@@ -70,7 +69,7 @@ def _notes(information: dict[str, Any]) -> str:
 def _what_ran(information: dict[str, Any]) -> str:
     from ensembles.readers.native.losses import WORDS
 
-    command = shlex.join(information["command"]) or information["program"] or "(not known)"
+    command = shlex.join(information["command"]) or information["program"] or "(unknown)"
     lines = [_line("command", textwrap.shorten(command, _WIDTH - _LABEL, placeholder=" ..."))]
     if information["program"] and information["program"] != command:
         lines.append(_line("program", information["program"]))
@@ -86,47 +85,46 @@ def _what_ran(information: dict[str, Any]) -> str:
     if hosts:
         lines.append(_line("hosts", on))
     if information["job"]:
-        user = f" of {information['user']}" if information["user"] else ""
+        user = f", user {information['user']}" if information["user"] else ""
         lines.append(_line("job", information["job"] + user))
     if information["mpi_version"]:
         version = " ".join(information["mpi_version"].split())
         lines.append(_line("MPI", textwrap.shorten(version, _WIDTH - _LABEL, placeholder=" ...")))
-    lines += _files_lie_on(information["filesystems"])
+    lines += _filesystem_lines(information["filesystems"])
     start = information["start"].replace("T", " ")[:19]
     lines.append(_line("start", f"{start} UTC"))
     counts = [count_text(information["tasks"], "task"), count_text(information["threads"], "thread")]
     counts += [count_text(information["files"], "file"), count_text(information["recorded_calls"], "call")]
     lines.append(_line("recorded", " · ".join(counts)))
     if information["mode"] == "profile":
-        what = "sums and histograms" if information["durations_known"] else "sums"
-        lines.append(_line("mode", f"profile: {what} of all calls, no single calls"))
+        what = "totals and histograms" if information["durations_known"] else "totals"
+        lines.append(_line("mode", f"profile: {what} of all calls, no events"))
     elif information["mode"] == "tail":
-        slow = count_text(information["events"], "call")
-        lines.append(
-            _line("mode", f"tail: sums and histograms of all calls; of single calls the slowest, {slow}")
-        )
+        slow = count_text(information["events"], "event")
+        lines.append(_line("mode", f"tail: totals and histograms of all calls; slowest calls as {slow}"))
     in_sums = information["dropped_events"] - information["lost_calls"]
     if in_sums:
-        lines.append(_line("dropped", f"{count_text(in_sums, 'call')}, which are in the sums below"))
+        lines.append(_line("dropped", f"{count_text(in_sums, 'event')}, included in the totals below"))
     if information["lost_calls"]:
-        lines.append(_line("lost", count_text(information["lost_calls"], "call")))
+        lost = count_text(information["lost_calls"], "call")
+        lines.append(_line("lost", f"{lost}, not included in the totals below"))
     lines += [
         _line("", f"{count:>13,}  {WORDS.get(reason, reason)}")
         for reason, count in information["dropped_events_by_reason"].items()
     ]
     if information["excluded_calls"]:
         calls = count_text(information["excluded_calls"], "call")
-        lines.append(_line("left out", f"{calls} on files of the system (ENSIO_EXCLUDE)"))
+        lines.append(_line("excluded", f"{calls} on system files (ENSIO_EXCLUDE)"))
     return "\n".join(lines)
 
 
-def _files_lie_on(filesystems: list[dict[str, Any]]) -> list[str]:
+def _filesystem_lines(filesystems: list[dict[str, Any]]) -> list[str]:
     shown = []
     for system in filesystems[:3]:
         text = f"{system['type']} at {system['point']} ({count_text(system['files'], 'file')}"
-        for way in system["stripes"][:1]:
-            targets = "all targets" if way["stripe_count"] < 0 else count_text(way["stripe_count"], "stripe")
-            text += f", {targets} of {size_text(way['stripe_bytes'])}"
+        for striping in system["stripes"][:1]:
+            count = "all" if striping["stripe_count"] < 0 else f"{striping['stripe_count']:,}"
+            text += f", stripe count {count}, stripe size {size_text(striping['stripe_bytes'])}"
         shown.append(text + ")")
     if len(filesystems) > 3:
         shown.append(f"{len(filesystems) - 3} more")
@@ -135,13 +133,14 @@ def _files_lie_on(filesystems: list[dict[str, Any]]) -> list[str]:
 
 def _transfers(information: dict[str, Any]) -> str:
     if not information["recorded_calls"]:
-        return "No call was recorded."
+        return "No call was recorded: docs/user/troubleshooting.md lists the causes."
     span_s, io_time_s = information["span_s"], information["io_time_s"]
     threads = max(information["threads"], 1)
     lines = [_line("span", f"{seconds_text(span_s)} from the first call to the end of the last")]
     if span_s > 0:
         share = io_time_s / (span_s * threads)
-        lines.append(_line("in I/O", f"{seconds_text(io_time_s)} of all threads, {share:.1%} of their span"))
+        text = f"{seconds_text(io_time_s)} summed over threads, {100 * share:.1f} % of thread time"
+        lines.append(_line("I/O time", text))
     for label, key in (("read", "bytes_read"), ("written", "bytes_written")):
         rate = f" · {bytes_text(information[key] / span_s)}/s over the span" if span_s > 0 else ""
         lines.append(_line(label, bytes_text(information[key]) + (rate if information[key] else "")))
@@ -162,7 +161,7 @@ def _call_table(information: dict[str, Any]) -> str:
             f"{call['count']:,}",
             bytes_text(call["bytes"]) if call["op"] in ("read", "write") else "",
             seconds_text(call["time_s"]),
-            f"{call['time_s'] / all_s:.1%}",
+            f"{100 * call['time_s'] / all_s:.1f} %",
             seconds_text(call["time_s"] / call["count"]),
             "" if call["max_s"] is None else seconds_text(call["max_s"]),
             f"{call['errors']:,}" if call["errors"] else "",
@@ -184,7 +183,7 @@ def _layer_table(information: dict[str, Any]) -> str:
         (name, f"{layer['calls']:,}", seconds_text(layer["time_s"]), seconds_text(layer["exclusive_time_s"]))
         for name, layer in information["layers"].items()
     ]
-    headers = ("layer", "calls", "time", "of its own")
+    headers = ("layer", "calls", "time", "exclusive time")
     return tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 3))
 
 
@@ -197,15 +196,15 @@ def _region_table(information: dict[str, Any]) -> str:
             f"{region['tasks']:,}",
             f"{region['count']:,}",
             seconds_text(region["time_s"]),
-            "not known" if region["io_time_s"] is None else seconds_text(region["io_time_s"]),
+            "unknown" if region["io_time_s"] is None else seconds_text(region["io_time_s"]),
             f"{region['not_ended']:,}" if region["not_ended"] else "",
         )
         for region in information["regions"][:_MOST_REGIONS]
     ]
-    headers = ("named by the program", "tasks", "count", "time", "in I/O", "not ended")
+    headers = ("user-defined region", "tasks", "count", "time", "I/O time", "unclosed")
     table = tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 5))
     more = len(information["regions"]) - len(rows)
-    return table + (f"\n{more:,} more are in --json" if more else "")
+    return table + (f"\n{count_text(more, 'more region')}: see --json" if more else "")
 
 
 def _sizes(information: dict[str, Any]) -> str:
@@ -218,30 +217,30 @@ def _sizes(information: dict[str, Any]) -> str:
             f"{size_text(entry['low_bytes'])} to {size_text(entry['high_bytes'])} × {entry['count']:,}"
             for entry in classes
         ]
-        text = f"frequent sizes of {layer} reads and writes: " + (", ".join(shown) or "none occurs twice")
+        text = f"common access sizes of {layer} reads and writes: " + (", ".join(shown) or "all distinct")
         if classes:
-            text += " (the summary tells sizes apart only where all calls of a class have the same)"
+            text += " (where sizes in a class differ, only their range is known)"
         if information["uncertain_counts"].get(layer):
-            text += f" (each may be too low by up to {information['uncertain_counts'][layer]:,})"
+            text += f" (each count may be too low by up to {information['uncertain_counts'][layer]:,})"
         blocks.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))
     return "\n".join(blocks)
 
 
 NAME = "info"
-HELP = "what ran, how long, a table of its calls, frequent sizes, lost events"
+HELP = "summarize a run: time, calls, bytes, access sizes, lost events"
 
 _NS_PER_S = 1e9
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Declare the arguments of the command."""
     add_run(parser)
     add_json(parser)
     add_scale_arguments(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Print the information."""
+    """Print the summary."""
     information = collect_information(open_run(args, args.run))
     if args.json:
         import json
@@ -254,13 +253,24 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def collect_information(run: Run) -> dict[str, Any]:
-    """What ``ensio info --json`` prints: from one pass over the events, or where these are not all, from the
-    summary that the recorder kept.
+    """Collect what ``ensio info --json`` prints.
+
+    The numbers come from one pass over the events or, if these are not all calls, from the summary that the
+    recorder kept.
+
+    Parameters
+    ----------
+    run : Run
 
     Returns
     -------
     dict
-        Times in seconds, sizes in bytes.
+        Plain values for JSON: times in seconds (keys ending in ``_s``), sizes in bytes.
+
+    Raises
+    ------
+    EnsioError
+        A file of the run cannot be read.
     """
     found = _from_events(run) if run.has_all_events else _from_summary(run)
     table, totals, sizes = found.table, found.totals, found.sizes
@@ -310,7 +320,7 @@ def collect_information(run: Run) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _RunTotals:
-    """What all calls add up to, and how many of them are there as events."""
+    """Totals of all calls, and the number of them that are events."""
 
     table: CallTable
     totals: RunTotals
@@ -371,7 +381,7 @@ def _size_classes(classes: dict[str, list[tuple[int, int, int]]]) -> dict[str, A
 
 
 def _filesystems(run: Run, files: set[str]) -> list[dict[str, Any]]:
-    """Those on which the files lie that calls were about, the one with the most files first."""
+    """Return the file systems of the accessed files, the one with the most files first."""
     found: dict[Any, list[str]] = {}
     for path in files:
         mount = run.filesystem_of(path)
@@ -391,15 +401,15 @@ def _filesystems(run: Run, files: set[str]) -> list[dict[str, Any]]:
 
 
 def _stripes(run: Run, paths: list[str]) -> list[dict[str, int]]:
-    """How files are striped, the commonest way first."""
-    ways = Counter(
+    """Return the stripings of the files, the most frequent first."""
+    stripings = Counter(
         (striping.stripe_count, striping.stripe_bytes)
         for striping in map(run.striping_of, paths)
         if striping is not None
     )
     return [
         {"stripe_count": count, "stripe_bytes": size, "files": files}
-        for (count, size), files in ways.most_common()
+        for (count, size), files in stripings.most_common()
     ]
 
 
@@ -439,7 +449,7 @@ def _frequent_sizes(sizes: SizeTable) -> dict[str, Any]:
 
 
 def _regions(regions: RegionTimes, io_is_known: bool) -> list[dict[str, Any]]:
-    """Which calls were made in a region is known of events only."""
+    """Return the regions; their I/O time is known only if all calls are events."""
     return [
         {
             "kind": totals.kind,

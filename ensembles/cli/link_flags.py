@@ -1,4 +1,4 @@
-"""``ensio link-flags``: the options that link the recorder into a program."""
+"""``ensio link-flags``: print the options that link the recorder into a program."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from ensembles.model.errors import EnsioError
 from ensembles.recorder.install_paths import install_prefixes
 
 NAME = "link-flags"
-HELP = "the options that link a program with the recorder: cc app.o -o app $(ensio link-flags)"
+HELP = "print the options that link the recorder into a program: cc app.o -o app $(ensio link-flags)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """There are none."""
+    """Declare no arguments: the command has none."""
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Print what the installed ``ensio-cc``, which knows them, says they are."""
+    """Print the link options that the installed ``ensio-cc`` reports."""
     sys.stdout.write(link_flags())
     return 0
 
 
 def link_flags() -> str:
-    """The options, parted by spaces, in one line.
+    """Return the link options, separated by spaces, in one line.
 
     Raises
     ------
     EnsioError
-        The recorder is not installed, or not wholly.
+        The recorder is not installed, or the installation is incomplete.
     """
     for prefix in install_prefixes():
         driver = prefix / "bin" / "ensio-cc"

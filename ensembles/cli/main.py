@@ -1,8 +1,8 @@
 """The command ``ensio``.
 
-A subcommand is a module of this package with ``NAME``, ``HELP``, ``add_arguments(parser)`` and
-``execute(args)``, which returns the exit code. Modules import what is heavy inside ``execute``, so that
-``ensio --help`` is quick.
+A subcommand is a module of this package with ``NAME``, ``HELP``, optionally ``DESCRIPTION``,
+``add_arguments(parser)`` and ``execute(args)``, which returns the exit code. Modules import heavy packages
+inside ``execute``, so that ``ensio --help`` starts fast.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ COMMANDS = (
     "link-flags",
 )
 
-DESCRIPTION = "Records every I/O call of a parallel program, and shows the distributions behind them."
+DESCRIPTION = "Record every I/O call of a parallel program, and analyse the distributions of their durations."
 
 
 class _Parser(argparse.ArgumentParser):
-    """Tells wrong usage in one sentence, as every other error of the command."""
+    """A parser that reports wrong usage in one sentence, like every other error."""
 
     def error(self, message: str) -> NoReturn:
         warn(f"{message}; see {self.prog} --help")
@@ -51,25 +51,37 @@ class _Parser(argparse.ArgumentParser):
 
 
 def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
-    """The parser of the command line, with the subcommands that are named."""
+    """Build the parser of the command line.
+
+    Parameters
+    ----------
+    commands : sequence of str
+        The subcommands to include (default: all).
+    """
     parser = _Parser(prog="ensio", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"ensio {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for name in commands:
         module = import_module(f"ensembles.cli.{name.replace('-', '_')}")
-        subparser = subparsers.add_parser(module.NAME, help=module.HELP, description=module.HELP)
+        description = getattr(module, "DESCRIPTION", f"{module.HELP[0].upper()}{module.HELP[1:]}.")
+        subparser = subparsers.add_parser(module.NAME, help=module.HELP, description=description)
         module.add_arguments(subparser)
         subparser.set_defaults(execute=module.execute)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``ensio`` with these arguments (default: those of the process).
+    """Run the command ``ensio``.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Command line without the program name (default: that of the process).
 
     Returns
     -------
     int
-        Exit code: 0 done, 1 a check failed, 2 wrong usage or unreadable input.
+        Exit code: 0 success, 1 a check failed, 2 wrong usage or unreadable input.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     named = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
@@ -83,9 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warn(str(error))
         return 2
     except MemoryError:
-        warn("there is not enough memory: choose fewer calls with the filters, or a larger machine")
+        warn("out of memory: select fewer calls with the filters, or use a larger machine")
         return 2
-    except BrokenPipeError:  # the reader of our output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         discard_output()
         return 0
     except OSError as error:

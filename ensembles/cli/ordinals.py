@@ -1,5 +1,4 @@
-"""``ensio ordinals``: the ensembles of the first, the second, ... call of each task, and whether they get
-slower."""
+"""``ensio ordinals``: show durations by call index, and their trend."""
 
 from __future__ import annotations
 
@@ -10,9 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.common_args import add_json, add_limit, add_run
-from ensembles.cli.execution_args import add_scale_arguments, open_run
-from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.options import (
+    add_filter_arguments,
+    add_json,
+    add_limit,
+    add_run,
+    add_scale_arguments,
+    open_run,
+    selection_from_args,
+)
 from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
 
@@ -22,19 +27,19 @@ if TYPE_CHECKING:
     from ensembles.structure.ordinals.ensembles import OrdinalEnsembles
 
 NAME = "ordinals"
-HELP = "how long the first, the second, ... call of a task on a file takes, and whether they get slower"
+HELP = "show durations by call index (first, second, ... call of a task on a file) and their trend"
 
 ROWS = 40
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Declare the arguments of the command."""
     add_run(parser)
     parser.add_argument(
         "--within",
         choices=("file", "phase"),
         default="file",
-        help="count the calls of a task and operation on each file (default), or in each phase",
+        help="count the calls of a task and operation on each file or in each phase (default: file)",
     )
     add_limit(parser, "ordinals", ROWS)
     add_json(parser)
@@ -44,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass
 class _OperationEnsembles:
-    """The ensembles of one operation, and what is to be said of them."""
+    """The ensembles of one operation by ordinal, with notes."""
 
     op: str
     ensembles: OrdinalEnsembles
@@ -92,14 +97,14 @@ def _from_events(run: Run, selection: Selection, within: str) -> _OperationEnsem
     op, nested, notes = _operation(run, chosen)
     if within == "phase":
         if phases is None or phases.count == 0:
-            raise EnsioError(f"{run.path} has no phases: there is no I/O in it")
+            raise EnsioError(f"{run.path} contains no I/O, hence no phases: leave out --within phase")
         notes.append(f"{phases.count:,} phases: {phases.sentence}")
     make = partial(OrdinalSummary, op, chosen, selection, nested, phases, within == "phase")
     return _OperationEnsembles(op, run.summarize(make).ensembles, notes)
 
 
 def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
-    """The operation that is meant; whether only outermost calls count; and what is to be said of that."""
+    """Return the operation, whether only outermost calls count, and notes about both."""
     from ensembles.structure.ordinals.detect import Operations
 
     found = run.summarize(Operations, selection=chosen)
@@ -107,22 +112,22 @@ def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
     several = sorted(found.layers.get(op, ()))
     if len(several) > 1 and found.nested[op]:
         note = (
-            f"calls of {len(several)} layers ({', '.join(several)}) are nested: those in no other are "
-            "counted and shown; choose a layer with --layer"
+            f"calls of {len(several)} layers ({', '.join(several)}) are nested: only the outermost are "
+            "counted; select a layer with --layer"
         )
         return op, True, [note]
     return op, False, []
 
 
 def _chosen_op(selection: Selection, time: Counter[str]) -> str:
-    """The operation that is asked for, or of reads and writes the one with the most time."""
+    """Return the selected operation or, of reads and writes, the one that took the most time."""
     if selection.ops is not None:
         if len(set(selection.ops)) > 1:
-            raise EnsioError("ordinals are those of one operation: name one with --op")
+            raise EnsioError("ordinals count the calls of one operation: name one with --op")
         return selection.ops[0]
     transfers = {op: time[op] for op in ("read", "write") if op in time} or dict(time)
     if not transfers:
-        raise EnsioError("there are no calls of which ordinals could be told: choose others")
+        raise EnsioError("the selection contains no calls: change the filters")
     return max(transfers, key=lambda op: transfers[op])
 
 
@@ -146,7 +151,7 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _OperationEnse
     named = [name for name, value in asked.items() if value is not None]
     if named:
         raise EnsioError(
-            f"{run.path} keeps not every call as an event, and its summary knows nothing of "
+            f"{run.path} does not have every call as an event, and its summary does not support "
             f"{' and '.join(named)}: leave that out, or record again with ensio run --mode trace"
         )
     selection = selection.for_run(run) if selection.ordinals is None else replace(selection, ordinals=None)
@@ -163,11 +168,11 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _OperationEnse
     of_op = np.array([call.op == op for call in summary.calls], bool)
     found = OrdinalEnsembles.from_cells(summary, (wanted & of_op)[summary.cells["call"]])
     notes = [
-        "from the recorder's summary: calls count in the order of their completion, all layers together, and "
-        "beyond the 16th ordinals are told apart by octaves only"
+        "from the recorder's summary: calls are counted in the order of their completion, over all layers, "
+        "and ordinals above 16 are grouped by octaves"
     ]
     if found.n_unknown:
-        notes.append(f"the ordinals of {found.n_unknown:,} calls are not known, and these are left out")
+        notes.append(f"excluded: {found.n_unknown:,} calls of unknown ordinal")
     return _OperationEnsembles(op, found, notes)
 
 
@@ -179,21 +184,21 @@ def _text(
     from ensembles.model.units import seconds_text
 
     unit = "/MiB" if per_byte else ""
-    whole = "in each phase" if within == "phase" else "on each file"
-    head = f"{found.op}s of each task {whole}, by how many-th they are"
+    scope = "in each phase" if within == "phase" else "on each file"
+    head = f"Durations by call index (n-th {found.op} of a task {scope})"
     if not totals:
-        return f"{head}: there are none"
+        return f"{head}: no calls"
     rows = []
     for entry in totals[:limit]:
         number = f"{entry.ordinal:,}" if entry.ordinal == entry.to else f"{entry.ordinal:,} to {entry.to:,}"
         times = (entry.median_s, entry.p90_s, entry.max_s)
         tasks = "" if entry.tasks is None else f"{entry.tasks:,}"
         rows.append([number, f"{entry.n:,}", tasks, *(seconds_text(time_s) + unit for time_s in times)])
-    headers = ["ordinal", "calls", "tasks", "median", "90 % within", "longest"]
+    headers = ["ordinal", "calls", "tasks", "median", "p90", "max"]
     parts = [head]
     if rows:
         parts.append(tabulate(rows, headers, disable_numparse=True, colalign=["right"] * 6))
     if len(totals) > limit:
-        parts.append(f"{len(totals) - limit:,} more ordinals are not shown: see --limit")
+        parts.append(f"{len(totals) - limit:,} more ordinals are not shown: raise --limit to see them")
     parts.append(f"Trend: {trend}.")
     return "\n\n".join(parts)

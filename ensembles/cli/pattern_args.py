@@ -1,4 +1,4 @@
-"""What commands that take a pattern have in common: finding it, and the values of its parameters."""
+"""Options of the commands that use a pattern: its file and the values of its parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.common_args import parse_count, parse_path
+from ensembles.cli.options import parse_count, parse_path
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
@@ -25,59 +25,68 @@ _SIZE = re.compile(r"[0-9.]+ ?[A-Za-z]+")
 
 
 def add_pattern_arguments(parser: argparse.ArgumentParser, sizes: str = LAPTOP) -> None:
-    """Adds PATTERN and the options that change it; `sizes` is what is taken if --sizes is not given."""
+    """Declare PATTERN and the options that modify it; `sizes` is the default of --sizes."""
     parser.add_argument(
         "pattern",
         metavar="PATTERN",
         type=parse_path("pattern"),
-        help="a file, or the name of a shipped pattern such as ior, madbench or gcrm",
+        help="name of an installed pattern, such as ior, madbench or gcrm, or a TOML file",
     )
     parser.add_argument(
-        "--tasks", type=parse_count("tasks", least=1), metavar="N", help="number of MPI tasks"
+        "--tasks",
+        type=parse_count("tasks", least=1),
+        metavar="N",
+        help="number of MPI tasks (default: that of the pattern)",
     )
-    parser.add_argument("--block-size", metavar="SIZE", help="bytes of a block, such as 1MiB")
+    parser.add_argument(
+        "--block-size", metavar="SIZE", help="size of a block, such as 1MiB (default: that of the pattern)"
+    )
     parser.add_argument(
         "--repetitions",
         type=parse_count("repetitions", least=1),
         metavar="N",
-        help="how often a phase is repeated",
+        help="number of repetitions of a phase (default: that of the pattern)",
     )
     parser.add_argument(
         "--calls",
         type=parse_count("calls", least=1),
         metavar="K",
-        help="calls in which a block is moved",
+        help="number of calls that transfer a block (default: that of the pattern)",
     )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help='any parameter of the pattern: a number, a size or an expression, such as "record_bytes=2MiB"',
+        help="set a parameter of the pattern to a number, a size or an expression, such as "
+        "record_bytes=2MiB; may be repeated",
     )
     parser.add_argument(
-        "--scale", metavar="1/N", help="the paper's sizes divided by N, with the shape of the pattern kept"
+        "--scale",
+        metavar="1/N",
+        help="divide the published sizes by N and keep the shape of the pattern (default: 1)",
     )
     parser.add_argument(
         "--sizes",
         choices=(PAPER, LAPTOP),
         default=sizes,
-        help="the parameters of the publication, or those for a laptop (default: %(default)s)",
+        help="parameters as published, or those for a laptop (default: %(default)s)",
     )
     parser.add_argument(
         "--layer",
         metavar="LAYER",
-        help="make the calls through another layer, where the pattern allows it: posix, stdio or mpiio",
+        help="layer of the calls, if the pattern allows it: posix, stdio or mpiio (default: that of the "
+        "pattern)",
     )
 
 
 def planned(args: argparse.Namespace) -> tuple[Pattern, Plan]:
-    """The pattern that the arguments name, and the calls of its tasks.
+    """Return the pattern that the arguments select, and the calls of its tasks.
 
     Raises
     ------
     EnsioError
-        If there is no such pattern, or it makes no sense with these values.
+        There is no such pattern, or a value is not valid for it.
     """
     from ensembles.workloads.patterns import expand, read_pattern
 
@@ -86,7 +95,7 @@ def planned(args: argparse.Namespace) -> tuple[Pattern, Plan]:
 
 
 def parse_overrides(args: argparse.Namespace) -> dict[str, int | str]:
-    """Values of parameters that the command line gives."""
+    """Return the values of parameters that the command line gives."""
     from ensembles.model.filters import parse_size
 
     given: dict[str, int | str | None] = {
@@ -106,12 +115,17 @@ def parse_overrides(args: argparse.Namespace) -> dict[str, int | str]:
 
 
 def find_pattern(name: str) -> Path:
-    """The file of a pattern: a path, or the name of one in ``share/ensio/patterns`` of an installation.
+    """Return the file of a pattern.
+
+    Parameters
+    ----------
+    name : str
+        A path, or the name of a pattern in ``share/ensio/patterns`` of an installation.
 
     Raises
     ------
     EnsioError
-        If there is neither.
+        There is no installed pattern with this name.
     """
     if "/" in name or name.endswith(".toml"):
         return Path(name)
@@ -122,10 +136,12 @@ def find_pattern(name: str) -> Path:
     names = sorted({entry.stem for folder in folders for entry in folder.glob("*.toml")})
     if not names:
         raise EnsioError(
-            f"{name}: no patterns are installed: build them with ./dev setup, put the bin folder of an "
-            "installation on PATH, or name a file"
+            f"{name}: no patterns are installed: run ./dev setup, put the bin folder of an installation on "
+            "PATH, or name a file"
         )
-    raise EnsioError(f"{name}: no such pattern in {folders[0]}: it may be {', '.join(names)} or a path")
+    raise EnsioError(
+        f"{name}: no such pattern in {folders[0]}: choose from {', '.join(names)}, or name a file"
+    )
 
 
 def _pattern_folders() -> Iterator[Path]:
@@ -139,14 +155,19 @@ def _pattern_folders() -> Iterator[Path]:
 
 
 def parse_divisor(scale: str) -> int:
-    """N of a scale 1/N; 1 of the scale 1.
+    """Return N of a scale ``1/N``, and 1 of the scale ``1``.
 
     Raises
     ------
     EnsioError
-        If it is no such scale.
+        `scale` has another form.
+
+    Examples
+    --------
+    >>> parse_divisor("1/64")
+    64
     """
     found = _SCALE.fullmatch(scale)
     if not found or (scale == found[1] and scale != "1"):
-        raise EnsioError(f'"{scale}" is no scale: it is 1 for the sizes of the paper, or 1/N, such as 1/64')
+        raise EnsioError(f'"{scale}" is not a scale: write 1 for the published sizes, or 1/N, such as 1/64')
     return int(found[1])

@@ -1,4 +1,4 @@
-"""``ensio pfs``: real programs under the model of a parallel file system."""
+"""``ensio pfs``: run real programs under the model of a parallel file system."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from ensembles.cli.common_args import add_json, parse_count, parse_path
 from ensembles.cli.model_args import add_model_arguments, model_from_args
+from ensembles.cli.options import add_json, parse_count, parse_path
 from ensembles.cli.run import inherited_environment, run_command
 from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
 
 NAME = "pfs"
-HELP = "put a program, or a folder, under the model of a parallel file system"
+HELP = "run a program, or mount a folder, under the model of a parallel file system"
 
 MOUNT_PROGRAM = "ensio-pfs-fuse"
 
@@ -28,10 +28,11 @@ _NOT_EXECUTABLE = 126
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     run = actions.add_parser(
         "run",
-        help="run a program whose calls on the files of a folder take the model's time",
+        help="run a program, and delay its calls on the files of a folder as the model requires",
         usage="ensio pfs run [-h] --fs MODEL [--fs-scale 1/N] [--fault ID=STRENGTH] [--seed S] "
         "[--root DIR] [--tasks N] -- COMMAND [ARGUMENT ...]",
     )
@@ -41,49 +42,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         action="append",
         type=parse_path("folder"),
-        help="folder whose files are under the model, may be given several times (default: this folder)",
+        help="folder whose files are under the model; may be repeated (default: the current folder)",
     )
     run.add_argument(
         "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="program and arguments, after --"
     )
     run.set_defaults(act=_run)
-    mount = actions.add_parser("mount", help="mount a folder as a file system that takes the model's time")
-    mount.add_argument("folder", metavar="DIR", type=parse_path("folder"), help="where it is mounted")
+    mount = actions.add_parser("mount", help="mount a folder as a file system with the delays of the model")
+    mount.add_argument("folder", metavar="DIR", type=parse_path("folder"), help="mount point")
     mount.add_argument(
         "--backing",
         metavar="FOLDER",
         type=parse_path("folder"),
-        help="where the files really lie (default: what lies in DIR)",
+        help="folder that stores the files (default: DIR itself)",
     )
     _add_model(mount)
     mount.set_defaults(act=_mount)
-    status = actions.add_parser("status", help="what is counted of the calls under a model")
+    status = actions.add_parser("status", help="print the counters of a model")
     status.add_argument(
         "model",
         metavar="FOLDER",
         nargs="?",
         type=parse_path("folder"),
-        help="the model's (default: $ENSIO_PFS)",
+        help="folder of the model (default: $ENSIO_PFS)",
     )
     add_json(status, "print one JSON object")
     status.set_defaults(act=_status)
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Does what was asked; of a program, returns its exit status."""
+    """Run the action; ``run`` returns the exit status of the program."""
     return args.act(args)
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument(
-        "--tasks", type=parse_count("tasks", least=1), metavar="N", help="among how many a straggler is drawn"
+        "--tasks",
+        type=parse_count("tasks", least=1),
+        metavar="N",
+        help="number of tasks, from which the model draws a straggler (default: unknown)",
     )
 
 
 @contextmanager
 def _model(args: argparse.Namespace) -> Iterator[Path]:
-    """The model, of which is told in the end what was counted."""
+    """Yield the folder of a model, and report its counters at the end."""
     from ensembles.workloads.simulation.live_model import held_back, shared_model
 
     with shared_model(model_from_args(args).settings_text(), args.seed, args.tasks) as model:
@@ -93,7 +97,7 @@ def _model(args: argparse.Namespace) -> Iterator[Path]:
 
 
 def main() -> int:
-    """The command ``ensio-pfs``: ``ensio pfs``, as one word."""
+    """Run the command ``ensio-pfs``, which is ``ensio pfs``."""
     from ensembles.cli.main import main as ensio
 
     return ensio([NAME, *sys.argv[1:]])
@@ -106,7 +110,7 @@ def _run(args: argparse.Namespace) -> int:
     if not command:
         raise EnsioError("there is no command to run: ensio pfs run --fs MODEL -- COMMAND [ARGUMENT ...]")
     if "/" not in command[0] and not shutil.which(command[0]):
-        warn(f"{command[0]}: is not on PATH")
+        warn(f"{command[0]}: not found on PATH")
         return _NOT_FOUND
     inherited = {os.fsdecode(key): os.fsdecode(value) for key, value in inherited_environment().items()}
     with _model(args) as model:
@@ -129,12 +133,15 @@ def _mount(args: argparse.Namespace) -> int:
     backing = Path(args.backing or args.folder)
     for path in (folder, backing):
         if not path.is_dir():
-            raise EnsioError(f"{path}: is not a folder")
+            raise EnsioError(f"{path}: not a folder")
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        raise EnsioError("/dev/fuse cannot be opened: this machine, or container, has no FUSE for this user")
+        raise EnsioError(
+            "/dev/fuse cannot be opened: FUSE is not available to this user on this machine or in this "
+            "container"
+        )
     program = find_program(MOUNT_PROGRAM)
     with _model(args) as model:
-        warn(f"{folder} is mounted until this command is interrupted, or fusermount3 -u {folder}")
+        warn(f"{folder} is mounted until this command is interrupted or fusermount3 -u {folder} runs")
         status = run_command([str(program), str(model), str(backing), str(folder)], inherited_environment())
     return 0 if status == 0 else 1
 
@@ -144,7 +151,9 @@ def _status(args: argparse.Namespace) -> int:
 
     folder = args.model or os.environ.get("ENSIO_PFS")
     if not folder:
-        raise EnsioError("there is no model to tell of: name its folder, the ENSIO_PFS of its programs")
+        raise EnsioError(
+            "no model is selected: name its folder, which is ENSIO_PFS in the environment of its programs"
+        )
     found = held_back(Path(folder))
     if args.json:
         values = asdict(found)

@@ -1,4 +1,4 @@
-"""``ensio phases``: the phases of a run, and what its tasks lose waiting for the slowest in each."""
+"""``ensio phases``: list the phases of a run, and the time lost to load imbalance in each."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.common_args import add_json, add_limit, add_run
-from ensembles.cli.execution_args import add_scale_arguments, open_run
-from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.options import (
+    add_filter_arguments,
+    add_json,
+    add_limit,
+    add_run,
+    add_scale_arguments,
+    open_run,
+    selection_from_args,
+)
 from ensembles.cli.stdio import warn
 
 if TYPE_CHECKING:
@@ -20,18 +26,19 @@ if TYPE_CHECKING:
     from ensembles.structure.phases.table import PhaseTable
 
 NAME = "phases"
-HELP = "the phases between which tasks wait for each other: time, bytes, slowest task, time lost waiting"
+HELP = "list the phases of a run: time, bytes, time lost to load imbalance, slowest rank"
 
 ROWS = 50
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Declare the arguments of the command."""
     add_run(parser)
     parser.add_argument(
         "--by",
         choices=("named", "barriers", "steps"),
-        help="where phases come from (default: the first of these that the run has)",
+        help="source of the phases: names that the program sets, barriers, or steps of I/O separated by gaps "
+        "(default: the first of these that the run has)",
     )
     add_limit(parser, "phases", ROWS)
     add_json(parser)
@@ -54,7 +61,7 @@ def execute(args: argparse.Namespace) -> int:
     else:
         print(_text(phases, totals, args.limit))
         if table.outside and selection.phases is None:
-            warn(f"note: {table.outside:,} calls are in no phase")
+            warn(f"note: {table.outside:,} calls are outside all phases")
     for note in run.notes:
         warn(f"note: {note}")
     return 0
@@ -67,7 +74,7 @@ def _table_of(phases: Phases, _: Run) -> PhaseTable:
 
 
 def within(number: int, ranges: tuple[tuple[int, int], ...] | None) -> bool:
-    """Whether a number lies in one of these ranges, both ends included; None: everything does."""
+    """Whether a number lies in one of these ranges, both ends included; None contains every number."""
     return ranges is None or any(low <= number <= high for low, high in ranges)
 
 
@@ -96,8 +103,8 @@ def _text(phases: Phases, totals: list[Any], limit: int) -> str:
         return head
     lost_s = sum(entry.lost_s for entry in totals)
     whole_s = sum(entry.time_s * entry.tasks for entry in totals)
-    share = f", {lost_s / whole_s:.0%} of the time of their tasks" if whole_s else ""
-    doubt = "" if phases.confidence else ", if they wait for each other at all"
+    share = f", {100 * lost_s / whole_s:.0f} % of task time" if whole_s else ""
+    doubt = "" if phases.confidence else "; an upper bound, because tasks may not wait for each other"
     shown = totals[:limit]
     named = any(entry.name for entry in totals)
     rows = []
@@ -113,21 +120,21 @@ def _text(phases: Phases, totals: list[Any], limit: int) -> str:
                 f"{entry.tasks:,}",
                 f"{entry.calls:,}",
                 _moved_text(entry),
-                f"{seconds_text(entry.lost_s)} ({entry.lost_share:.0%})",
-                f"{entry.slowest_task}: {last.call} of {seconds_text(last.duration_s)}{on}",
+                f"{seconds_text(entry.lost_s)} ({100 * entry.lost_share:.0f} %)",
+                f"rank {entry.slowest_task}: {last.call}, {seconds_text(last.duration_s)}{on}",
             ]
         )
-    headers = ["phase", *(["name"] if named else []), "from s", "time", "tasks", "calls", "moved"]
-    headers += ["waited", "slowest task and its last call"]
+    headers = ["phase", *(["name"] if named else []), "from (s)", "time", "tasks", "calls", "moved"]
+    headers += ["imbalance", "slowest rank: last call"]
     parts = [head]
     if rows:
         align = ["right", *(["left"] if named else []), *["right"] * 4, "left", "right", "left"]
         parts.append(tabulate(rows, headers, disable_numparse=True, colalign=align))
     if len(totals) > limit:
-        parts.append(f"{len(totals) - limit:,} more phases are not shown: see --limit")
+        parts.append(f"{len(totals) - limit:,} more phases are not shown: raise --limit to see them")
     parts.append(
-        f"Waited for the slowest tasks, from the end of a task's last call of a phase to that of the last "
-        f"of all:\n{seconds_text(lost_s)} of all tasks together{share}{doubt}."
+        "Time lost to load imbalance (idle from a task's last call of a phase to the last call of all):\n"
+        f"{seconds_text(lost_s)} summed over tasks{share}{doubt}."
     )
     return "\n\n".join(parts)
 

@@ -1,4 +1,4 @@
-"""``ensio rate``: how fast all tasks together move data, over time, and at which plateaus."""
+"""``ensio rate``: show the aggregate data rate over time, and its plateaus."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.common_args import add_json, add_run
-from ensembles.cli.execution_args import add_scale_arguments, open_run
-from ensembles.cli.filter_args import add_filter_arguments, selection_from_args
+from ensembles.cli.options import (
+    add_filter_arguments,
+    add_json,
+    add_run,
+    add_scale_arguments,
+    open_run,
+    selection_from_args,
+)
 from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
 
@@ -17,13 +22,13 @@ if TYPE_CHECKING:
     from ensembles.summaries.rate import RateCurve
 
 NAME = "rate"
-HELP = "the aggregate data rate over time, and the plateaus at which it stays"
+HELP = "show the aggregate data rate over time, and its plateaus"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Declare the arguments of the command."""
     add_run(parser)
-    add_json(parser, "one JSON object, in SI units, with the whole curve")
+    add_json(parser, "print one JSON object, in SI units, with the whole curve")
     add_filter_arguments(parser)
     add_scale_arguments(parser)
 
@@ -38,13 +43,13 @@ def execute(args: argparse.Namespace) -> int:
     run = open_run(args, args.run)
     if run.mode in ("profile", "tail"):
         raise EnsioError(
-            f"{args.run} was recorded in mode {run.mode}, which keeps not every call as an event, and its "
-            "summary has no times: see ensio info for the totals, or record again with ensio run --mode trace"
+            f"{args.run} was recorded in mode {run.mode}, which does not keep the time of every call: use "
+            "ensio info for the totals, or record again with ensio run --mode trace"
         )
     selection = selection_from_args(args).for_run(run)
     curve = run.summarize(ignoring_run(RateCurve), selection=selection)
     if selection.ops is not None and not set(selection.ops) & set(DIRECTIONS):
-        raise EnsioError("rates are those of reads and writes: choose these, or leave --op out")
+        raise EnsioError("only reads and writes have a data rate: select these, or leave out --op")
     rates = [find_plateaus(curve, op) for op in DIRECTIONS if selection.ops is None or op in selection.ops]
     if args.json:
         result = {
@@ -85,9 +90,9 @@ def _text(rates: Rates) -> str:
         return f"{bytes_text(value)}/s"
 
     head = (
-        f"{rates.op}: {bytes_text(rates.bytes)} in {seconds_text(rates.active_s)} of moving data, "
-        f"{rate_text(rates.mean_bytes_per_s)} on the average; in the best {seconds_text(rates.cell_s)} "
-        f"{rate_text(rates.peak_bytes_per_s)}"
+        f"{rates.op}: {bytes_text(rates.bytes)} over {seconds_text(rates.active_s)} of active I/O "
+        f"({rate_text(rates.mean_bytes_per_s)} mean, {rate_text(rates.peak_bytes_per_s)} peak, "
+        f"{seconds_text(rates.cell_s)} window)"
     )
     rows = [
         [
@@ -95,16 +100,16 @@ def _text(rates: Rates) -> str:
             f"{plateau.to_s:.3f}",
             seconds_text(plateau.to_s - plateau.from_s),
             rate_text(plateau.bytes_per_s),
-            f"{rate_text(plateau.low_bytes_per_s)} to {rate_text(plateau.high_bytes_per_s)}",
+            f"{rate_text(plateau.low_bytes_per_s)} – {rate_text(plateau.high_bytes_per_s)}",
             bytes_text(plateau.bytes),
-            f"{plateau.share:.0%}",
+            f"{100 * plateau.share:.0f} %",
         ]
         for plateau in rates.plateaus
     ]
     if not rows:
-        return f"{head}\n\nNo plateau: no stretch of time moved as much as 1% of the bytes."
-    headers = ["from s", "to s", "time", "rate", "80 % of the time", "bytes", "share"]
+        return f"{head}\n\nNo plateau: no interval of constant mean rate has 1 % of the bytes."
+    headers = ["from (s)", "to (s)", "time", "mean rate", "p10 – p90 of the rate", "bytes", "share"]
     rest = 1 - sum(plateau.share for plateau in rates.plateaus)
     table = tabulate(rows, headers, disable_numparse=True, colalign=["right"] * 7)
-    more = f"; {rest:.0%} of the bytes moved in shorter stretches" if rest >= 0.005 else ""
+    more = f"; {100 * rest:.0f} % of the bytes moved outside of plateaus" if rest >= 0.005 else ""
     return f"{head}\n\n{table}\n\n{count_text(len(rows), 'plateau')}{more}"

@@ -1,4 +1,4 @@
-"""``ensio replay``: makes the calls of a pattern for real, with MPI, and records them."""
+"""``ensio replay``: execute a pattern with real MPI and real I/O, recorded."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.common_args import add_json, add_new_run_directory, parse_path
 from ensembles.cli.model_args import add_model_arguments, model_if_asked_for
+from ensembles.cli.options import add_json, add_new_run_directory, parse_path
 from ensembles.cli.pattern_args import add_pattern_arguments, planned
 from ensembles.cli.run import find_preload_library
 from ensembles.cli.stdio import warn
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ensembles.workloads.patterns import Pattern, Plan
 
 NAME = "replay"
-HELP = "run a pattern with real MPI and real I/O, recorded"
+HELP = "execute a pattern with real MPI and real I/O, and record it"
 
 PROGRAM = "ensio-replay"
 
@@ -36,38 +36,41 @@ _INTERRUPTED = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     add_pattern_arguments(parser)
     parser.add_argument(
         "--directory",
         metavar="DIR",
         type=parse_path("folder"),
         default=".",
-        help="where the data goes (default: this folder)",
+        help="folder for the data files (default: the current folder)",
     )
-    parser.add_argument("--keep", action="store_true", help="leave the data there")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the data files (default: remove them at the end)"
+    )
     add_new_run_directory(parser)
     parser.add_argument(
         "--launcher",
         default="mpiexec",
-        help='starts the tasks, given -n N and a program (default: "mpiexec")',
+        help="command that starts the tasks; it is given -n N and a program (default: %(default)s)",
     )
     add_model_arguments(parser, required=False)
     add_json(parser, "print the result as one JSON object")
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Replays a pattern: 0 done, 1 the replay failed, 2 it cannot be started."""
+    """Replay a pattern; return 0 for success, 1 if it failed, 2 if it cannot be started."""
     program = shutil.which(PROGRAM)
     if not program:
         raise EnsioError(
             f"{PROGRAM} is not on PATH: build it with ./dev setup, "
-            "or put the bin folder of an installation there"
+            "or put the bin folder of an installation on PATH"
         )
     pattern, plan = planned(args)
     launcher = _launcher(args.launcher)
     data = _data_paths(plan, args.directory)
     directory = new_run_directory(args.output, pattern.name)
-    folder = data[0].parent  # all nodes see it, which is not so of /tmp
+    folder = data[0].parent  # unlike /tmp, all nodes see it
     with (
         tempfile.TemporaryDirectory(prefix=".ensio-replay-", dir=folder) as scratch,
         _removed(data, keep=args.keep),
@@ -80,7 +83,7 @@ def execute(args: argparse.Namespace) -> int:
         environment = under_model(mpi_environment(directory, pattern.layers))
         status, lines = _run(command, environment, quiet=args.json)
     if status:
-        warn(f"the replay failed (exit status {status}); what it did is in {shown(directory)}")
+        warn(f"the replay failed (exit status {status}): its record is in {shown(directory)}")
         return _INTERRUPTED if status == _INTERRUPTED else 1
     if args.json:
         print(json.dumps(_result(pattern, plan, directory, data if args.keep else [], lines)))
@@ -93,7 +96,7 @@ def execute(args: argparse.Namespace) -> int:
 def _under_model(
     args: argparse.Namespace, plan: Plan, folder: Path, scratch: Path
 ) -> Iterator[Callable[[dict[str, str]], dict[str, str]]]:
-    """Puts the pattern's files under the model that is asked for; the plan that the tasks follow is not."""
+    """Put the files of the pattern under the selected model, except for the plan that the tasks read."""
     from ensembles.workloads.simulation.live_model import environment_for, held_back, shared_model
 
     machine = model_if_asked_for(args)
@@ -108,10 +111,17 @@ def _under_model(
 
 
 def mpi_environment(directory: Path, layers: frozenset[str]) -> dict[str, str]:
-    """The environment for a launcher, which shall not refuse root or more tasks than cores.
+    """Return the environment of the launcher, which allows root and more tasks than cores.
 
-    The program is linked with the recorder, which so sees its own calls. Those that MPI-IO and HDF5 make
-    within their shared libraries are only seen by a recorder that is preloaded.
+    The program is linked with the recorder, which records the program's own calls. Only a preloaded recorder
+    sees the calls inside the shared libraries of MPI-IO and HDF5.
+
+    Parameters
+    ----------
+    directory : Path
+        Run directory.
+    layers : frozenset of str
+        Layers of the pattern.
     """
     environment = {**os.environ, "ENSIO_DIR": str(directory)}
     if layers & {"mpiio", "hdf5"}:
@@ -129,20 +139,20 @@ def _launcher(line: str) -> list[str]:
     try:
         words = shlex.split(line)
     except ValueError as error:
-        raise EnsioError(f"the launcher {line} is no command line: {error}") from None
+        raise EnsioError(f"the launcher {line} is not a command line: {error}") from None
     if not words or not shutil.which(words[0]):
         raise EnsioError(
             f'the launcher "{line}" is not found: install an MPI (Debian: openmpi-bin), '
-            "or name yours with --launcher"
+            "or name another launcher with --launcher"
         )
     return words
 
 
 def _data_paths(plan: Plan, directory: str) -> list[Path]:
-    """Where the pattern's files will be: in a folder that has room for them and holds none of them yet."""
+    """Return the paths of the data files, in a folder with enough space and without any of them."""
     folder = Path(directory).absolute()
     if not os.access(folder, os.W_OK | os.X_OK) or not folder.is_dir():
-        raise EnsioError(f"{folder}: is not a folder that can be written to: choose another with --directory")
+        raise EnsioError(f"{folder}: not a writable folder: choose another with --directory")
     if not str(folder).isprintable():
         raise EnsioError(
             f"{str(folder)!r}: a name with control characters cannot be used: choose another with --directory"
@@ -150,13 +160,11 @@ def _data_paths(plan: Plan, directory: str) -> list[Path]:
     paths = [folder / name for name in plan.files]
     for path in paths:
         if os.path.lexists(path):
-            raise EnsioError(
-                f"{path}: is there already: remove it, or choose another folder with --directory"
-            )
+            raise EnsioError(f"{path}: exists already: remove it, or choose another folder with --directory")
     needed, free = plan.needed_bytes(), shutil.disk_usage(folder).free
     if needed > free:
         raise EnsioError(
-            f"{folder}: has {free} bytes free, the pattern writes {needed}: "
+            f"{folder}: {free:,} bytes are free, but the pattern writes {needed:,}: "
             "choose another with --directory, or smaller sizes with --scale"
         )
     return paths
@@ -164,7 +172,7 @@ def _data_paths(plan: Plan, directory: str) -> list[Path]:
 
 @contextlib.contextmanager
 def _removed(paths: list[Path], keep: bool) -> Iterator[None]:
-    """Removes the files at the end, come what may, unless they are to be kept."""
+    """Remove the files at the end in every case, unless they are to be kept."""
     try:
         yield
     finally:
@@ -174,9 +182,9 @@ def _removed(paths: list[Path], keep: bool) -> Iterator[None]:
 
 
 def _run(command: list[str], environment: dict[str, str], quiet: bool) -> tuple[int, list[str]]:
-    """Runs the launcher; returns its exit status and what it printed, which a person sees as it comes."""
+    """Run the launcher; return its exit status and its output, which is printed unless `quiet`."""
     lines = []
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the data is removed then too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the data is removed on SIGTERM too
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, text=True, errors="replace"
     ) as process:
@@ -196,7 +204,7 @@ def _run(command: list[str], environment: dict[str, str], quiet: bool) -> tuple[
 def _result(
     pattern: Pattern, plan: Plan, directory: Path, kept: list[Path], lines: list[str]
 ) -> dict[str, object]:
-    """What was done, and what the program measured of itself: the table of testbed/replay/summary.c."""
+    """Return the result for JSON; the measurements are the table of testbed/replay/summary.c."""
     rows = [fields for line in lines if len(fields := line.split()) == 8]
     steps = [
         {

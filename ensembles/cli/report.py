@@ -1,26 +1,23 @@
-"""``ensio report``: one HTML file about a run, that needs no network."""
+"""``ensio report``: write one HTML file about a run, which needs no network."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-from ensembles.cli.common_args import add_json, add_output, add_run
-from ensembles.cli.execution_args import add_scale_arguments, open_run
+from ensembles.cli.options import add_json, add_output, add_run, add_scale_arguments, open_run
 
 NAME = "report"
-HELP = "one HTML file with the pictures and tables of a run, that needs no network"
+HELP = "write one HTML file with the pictures and tables of a run; it needs no network"
 
 DEFAULT_OUTPUT = "report.html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Declare the arguments of the command."""
     add_run(parser)
-    add_output(
-        parser, "FILE", "where to write it (default: %(default)s)", what="report", default=DEFAULT_OUTPUT
-    )
-    add_json(parser, "print its path and size as one JSON object")
+    add_output(parser, "FILE", "file to write (default: %(default)s)", what="report", default=DEFAULT_OUTPUT)
+    add_json(parser, "print path and size in bytes as one JSON object")
     add_scale_arguments(parser)
 
 

@@ -1,4 +1,4 @@
-"""``ensio run``: starts a program under the preload library, and stays out of its way."""
+"""``ensio run``: run a program under the preload library, which records its calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ensembles.cli.common_args import add_new_run_directory
+from ensembles.cli.options import add_new_run_directory
 from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
 from ensembles.recorder.elf import read_interpreter
@@ -21,7 +21,7 @@ from ensembles.recorder.install_paths import install_prefixes
 from ensembles.recorder.run_directory import new_run_directory, shown
 
 NAME = "run"
-HELP = "start a program under the preload library, and record its calls"
+HELP = "run a program under the preload library, and record its I/O calls"
 
 PRELOAD_LIBRARY = "libensio-preload.so"
 MODES = ("trace", "profile", "tail")
@@ -64,36 +64,39 @@ _SHELLS = frozenset(["sh", "bash", "dash", "ash", "busybox", "ksh", "ksh93", "mk
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     parser.usage = "ensio run [-h] [-o DIR] [--mode MODE] [--layers LAYERS] -- COMMAND [ARGUMENT ...]"
     add_new_run_directory(parser, "DIR")
     parser.add_argument(
         "--mode",
-        help="what to record: trace, every call (the default); profile, sums and histograms only; "
-        "tail, these and the slowest calls",
+        help="mode of recording: trace, every call; profile, totals and histograms only; tail, these and the "
+        "slowest calls (default: trace)",
     )
-    parser.add_argument("--layers", help=f"whose calls to record: {', '.join(LAYERS)} (default: all of them)")
+    parser.add_argument(
+        "--layers", help=f"layers to record, a comma-separated list of {', '.join(LAYERS)} (default: all)"
+    )
     parser.add_argument(
         "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="program and arguments, after --"
     )
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Runs the command and returns its exit status, or 128 + n if signal n ended it."""
+    """Run the command; return its exit status, or 128 + n if signal n ended it."""
     command = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
     if not command:
         raise EnsioError("there is no command to run: ensio run -- COMMAND [ARGUMENT ...]")
     if args.mode is not None and args.mode not in MODES:
-        raise EnsioError(f'there is no mode "{args.mode}": there are {", ".join(MODES)}')
+        raise EnsioError(f'there is no mode "{args.mode}": choose from {", ".join(MODES)}')
     if args.layers is not None:
         check_layers(args.layers)
     library = find_preload_library()
     if "/" not in command[0] and not shutil.which(command[0]):
-        return _cannot_start(command[0], "is not on PATH", _NOT_FOUND)
+        return _cannot_start(command[0], "not found on PATH", _NOT_FOUND)
     static = check_loader(command[0])
     if static:
         warn(
-            f"note: {command[0]} is linked statically: the preload library sees no call of it, only those of "
-            f"other programs that it starts; {_LINK_AGAIN}"
+            f"note: {command[0]} is linked statically, so the preload library cannot record it, only other "
+            f"programs that it starts; {_LINK_AGAIN}"
         )
     was_there = args.output is not None and os.path.isdir(args.output)
     directory = new_run_directory(args.output, program_name(command))
@@ -109,22 +112,22 @@ def execute(args: argparse.Namespace) -> int:
             return _cannot_start(command[0], "does not exist", _NOT_FOUND)
         return _cannot_start(command[0], f"cannot be started: {error.strerror}", _NOT_EXECUTABLE)
     if any(path.stat().st_size > _LONG_SPOOL_BYTES for path in directory.glob("*.spool")):
-        from ensembles.readers.native.cutting import cut_spools  # only here, for it imports NumPy
+        from ensembles.readers.native.cutting import cut_spools  # imports NumPy
 
         cut_spools(directory)
-    _tell_outcome(directory, f"{command[0]} is linked statically: {_LINK_AGAIN}" if static else "")
+    _report_outcome(directory, f"{command[0]} is linked statically: {_LINK_AGAIN}" if static else "")
     return status
 
 
 def check_loader(program: str) -> bool:
-    """Whether a program is linked statically, and does not have the recorder in it.
+    """Return whether a program is linked statically and does not contain the recorder.
 
-    What is a script, or is started by another program, cannot be known.
+    The answer is False for scripts and for programs that another program starts.
 
     Raises
     ------
     EnsioError
-        The program would not start under the preload library, for its C library is musl.
+        The C library of the program is musl, so that it would not start under the preload library.
     """
     path = shutil.which(program)
     interpreter = None if path is None else read_interpreter(path)
@@ -133,37 +136,41 @@ def check_loader(program: str) -> bool:
     loader = os.path.basename(interpreter or path)
     if loader.startswith("ld-musl"):
         raise EnsioError(
-            f"{program} is linked with the C library musl ({loader}), and would not start under the preload "
-            "library, which is for glibc: build it with glibc, for example by gcc in place of musl-gcc"
+            f"{program} uses the C library musl ({loader}) and would not start under the preload library, "
+            "which is for glibc: build it with glibc, for example with gcc instead of musl-gcc"
         )
     return not interpreter and not loader.startswith(_LOADERS) and not _has_in_it(path, b"\0ENSIO_DISABLE\0")
 
 
 def find_preload_library() -> Path:
-    """The preload library: ``ENSIO_PRELOAD``, or that of the ``ensio-cc`` on PATH, or of Python's own prefix.
+    """Find the preload library.
+
+    It is ``ENSIO_PRELOAD`` or, without it, the library of the ``ensio-cc`` on PATH or in Python's prefix.
 
     Raises
     ------
     EnsioError
-        If there is none.
+        There is no preload library.
     """
-    if told := os.environ.get("ENSIO_PRELOAD"):
-        if not Path(told).is_file():
-            raise EnsioError(f"{told}: there is no such file, though ENSIO_PRELOAD names it")
-        return Path(told).absolute()
+    if named := os.environ.get("ENSIO_PRELOAD"):
+        if not Path(named).is_file():
+            raise EnsioError(
+                f"{named}: there is no such file: set ENSIO_PRELOAD to the preload library, or unset it"
+            )
+        return Path(named).absolute()
     for prefix in install_prefixes():
         if (library := prefix / "lib" / PRELOAD_LIBRARY).is_file():
             return library.absolute()
     raise EnsioError(
         f"{PRELOAD_LIBRARY} is not found: put the bin folder of the installed recorder on PATH, "
-        "or name the library in ENSIO_PRELOAD"
+        "or set ENSIO_PRELOAD to the library"
     )
 
 
 def program_name(command: Sequence[str]) -> str:
-    """The base name of the program that a command line runs.
+    """Return the base name of the program that a command line runs.
 
-    That is its first word, or if that is a launcher or a shell, the first later word that can be executed.
+    That is the first executable word that is not a launcher, a shell or an option.
     """
     for word in command:
         name = os.path.basename(word)
@@ -173,24 +180,22 @@ def program_name(command: Sequence[str]) -> str:
 
 
 def check_layers(layers: str) -> None:
-    """Checks a comma-separated list of layers.
+    """Check a comma-separated list of layers.
 
     Raises
     ------
     EnsioError
-        If one of them cannot be recorded.
+        One of them does not exist.
     """
     for layer in layers.split(","):
         if layer not in LAYERS:
-            raise EnsioError(
-                f'there is no layer "{layer}": those that can be recorded are {", ".join(LAYERS)}'
-            )
+            raise EnsioError(f'there is no layer "{layer}": choose from {", ".join(LAYERS)}')
 
 
 def traced_environment(
     library: Path, directory: Path, layers: str | None = None, mode: str | None = None
 ) -> dict[bytes, bytes]:
-    """The environment that this process was started with, and the recorder's settings."""
+    """Return the initial environment of this process with the settings of the recorder."""
     environment = inherited_environment()
     preloaded = [os.fsencode(library), *filter(None, [environment.get(b"LD_PRELOAD")])]
     environment[b"LD_PRELOAD"] = b":".join(preloaded)
@@ -203,25 +208,26 @@ def traced_environment(
 
 
 def inherited_environment() -> dict[bytes, bytes]:
-    """The environment that this process was started with.
+    """Return the initial environment of this process.
 
-    It is taken from the kernel, because Python's own start may add to `os.environ` (LC_CTYPE).
+    The kernel has it; `os.environ` may differ, because Python's start-up can set LC_CTYPE.
     """
     entries = Path("/proc/self/environ").read_bytes().split(b"\0")
     return dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
 
 
 def checks_addresses(command: Sequence[str]) -> bool:
-    """Whether one of the programs that a command line names was built with the shared run-time library of
-    AddressSanitizer, which does not start behind another preloaded library unless it is told to.
+    """Return whether a program of a command line uses the shared library of AddressSanitizer.
 
-    That library's name is a string in such a program. A program that has it for other reasons loses nothing.
+    That library does not start after another preloaded library unless an option allows it. Such a program
+    contains the name of the library as a string; in another program with that string, the option has no
+    effect.
     """
     return any(_has_in_it(path, b"\0libasan.so") for word in command if (path := shutil.which(word)))
 
 
 def _has_in_it(path: str, text: bytes) -> bool:
-    """Whether a program contains a string."""
+    """Return whether an ELF file contains a string."""
     with suppress(OSError, ValueError), open(path, "rb") as file:
         if file.read(4) == b"\x7fELF":
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -230,19 +236,28 @@ def _has_in_it(path: str, text: bytes) -> bool:
 
 
 def let_address_sanitizer_start(environment: dict[bytes, bytes]) -> None:
-    """Its interceptors stay in force behind the recorder. What the user has set goes before this."""
+    """Let AddressSanitizer start after the recorder; options that the user has set take precedence."""
     options = [b"verify_asan_link_order=0", *filter(None, [environment.get(b"ASAN_OPTIONS")])]
     environment[b"ASAN_OPTIONS"] = b":".join(options)
 
 
 def run_command(command: Sequence[str], environment: Mapping[bytes, bytes]) -> int:
-    """Runs a command to its end, and hands signals that were meant for it on.
+    """Run a command to its end, and forward signals to it.
 
-    Returns its exit status, or 128 + n if signal n ended it."""
+    Returns
+    -------
+    int
+        Its exit status, or 128 + n if signal n ended it.
+
+    Raises
+    ------
+    OSError
+        The command cannot be started.
+    """
     waited = {*_PASSED_ON, signal.SIGCHLD}
     dispositions = inherited_dispositions()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, no child's end is ever told
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, the end of a child is not reported
 
     def give_back() -> None:
         for number, disposition in dispositions.items():
@@ -255,7 +270,7 @@ def run_command(command: Sequence[str], environment: Mapping[bytes, bytes]) -> i
         )
         while child.poll() is None:
             arrived = signal.sigwaitinfo(waited)
-            # What the terminal sends goes to the whole foreground group: the child has it already.
+            # A signal from the terminal reaches the whole foreground group, including the child.
             if arrived.si_signo != signal.SIGCHLD and arrived.si_code <= 0:
                 child.send_signal(arrived.si_signo)
     finally:
@@ -265,12 +280,13 @@ def run_command(command: Sequence[str], environment: Mapping[bytes, bytes]) -> i
 
 
 def inherited_dispositions() -> dict[signal.Signals, signal.Handlers]:
-    """What was to become of those signals that Python or this command set otherwise for themselves.
+    """Return the dispositions that a child should inherit for signals that Python or ensio changed.
 
-    Python ignores SIGPIPE and SIGXFSZ before any code of ours runs, and what was inherited is lost. If the
-    parent is a shell that ignores them, so did we: shells hand that on. Other programs that ignore them for
-    themselves (Python among them) mostly give their children the default back, and so do we. The limit: that
-    they were ignored is not seen if the parent is no shell, or has ended, or changed its mind meanwhile.
+    Python ignores SIGPIPE and SIGXFSZ before any code of ensio runs, and the inherited disposition is lost. A
+    shell passes ignored signals on, so a parent shell that ignores them shows what was inherited. Other
+    programs that ignore them (Python among them) mostly restore the default for their children, which is
+    therefore assumed. An ignored signal is missed if the parent is another program, has ended, or has changed
+    the disposition meanwhile.
     """
     ignored = _ignored_by_shell(os.getppid())
     dispositions = {
@@ -281,7 +297,7 @@ def inherited_dispositions() -> dict[signal.Signals, signal.Handlers]:
 
 
 def _ignored_by_shell(pid: int) -> set[int]:
-    """The numbers of the signals that a process ignores, if it is a shell."""
+    """Return the signals that a process ignores, if the process is a shell."""
     ignored = 0
     with suppress(OSError):
         if os.path.basename(os.readlink(f"/proc/{pid}/exe")) in _SHELLS:
@@ -295,27 +311,27 @@ def _cannot_start(program: str, problem: str, status: int) -> int:
     return status
 
 
-def _tell_outcome(directory: Path, why_nothing: str) -> None:
-    """Say where the record is; or if there is none, why, as far as that is known."""
+def _report_outcome(directory: Path, why_nothing: str) -> None:
+    """Report where the record is or, if there is none, the known reason."""
     try:
         place = shown(directory)
         recorded = any(directory.iterdir())
     except OSError as error:
         warn(
-            f"{directory}: the run directory cannot be read any more: {error.strerror}; if it was moved, the "
-            "record is where it is now"
+            f"{directory}: the run directory can no longer be read ({error.strerror}); if it was moved, the "
+            "record is in the new place"
         )
         return
     if recorded:
         sentence = f"recorded in {place}: look at it with ensio info {shlex.quote(place)}"
     elif os.environ.get("ENSIO_DISABLE", "0") not in ("", "0"):
-        sentence = f"nothing was recorded in {place}, for ENSIO_DISABLE is set"
+        sentence = f"nothing was recorded in {place}: ENSIO_DISABLE is set"
     elif why_nothing:
         sentence = f"nothing was recorded in {place}: {why_nothing}"
     else:
         sentence = (
-            f"nothing was recorded in {place}: if no message above says why, the program used no file, or it "
-            "is a shell or a launcher, which are not recorded, or it is linked statically and must "
-            "be linked again with ensio-cc"
+            f"nothing was recorded in {place}: unless a message above gives the reason, the program used no "
+            "file, or it is a shell or a launcher, which are not recorded, or it is linked statically and "
+            "must be linked again with ensio-cc"
         )
     warn(sentence)

@@ -1,4 +1,4 @@
-"""``ensio scenarios``: runs with a planted cause of slow I/O and an answer sheet, to test diagnoses on."""
+"""``ensio scenarios``: simulate runs with a known cause of slow I/O, to test diagnoses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.common_args import add_json, add_output, parse_count, parse_path
+from ensembles.cli.options import add_json, add_output, parse_count, parse_path
 from ensembles.cli.pattern_args import find_pattern
 from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
@@ -17,38 +17,52 @@ if TYPE_CHECKING:
     from ensembles.workloads.simulation.scenarios import Scenario
 
 NAME = "scenarios"
-HELP = "make simulated runs in which a known cause was planted, with an answer sheet"
+HELP = "simulate runs with a known cause of slow I/O, each with an answer sheet"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Declare the arguments of the command."""
     commands = parser.add_subparsers(metavar="COMMAND", dest="what", required=True)
-    listing = commands.add_parser("list", help="which there are", description="which there are")
-    add_json(listing, "one JSON object")
-    told = "make the runs of all scenarios, or of some"
-    running = commands.add_parser("run", help=told, description=told)
-    running.add_argument(
-        "--seed", type=parse_count("seed", least=0), default=0, metavar="S", help="of what is drawn"
+    listing = commands.add_parser("list", help="list the scenarios", description="List the scenarios.")
+    add_json(listing, "print one JSON object")
+    running = commands.add_parser(
+        "run", help="simulate all scenarios, or some", description="Simulate all scenarios, or some."
     )
     running.add_argument(
-        "--scenario", action="append", metavar="NAME", help="this one only; may be repeated (default: all)"
+        "--seed",
+        type=parse_count("seed", least=0),
+        default=0,
+        metavar="S",
+        help="seed of the random numbers (default: %(default)s)",
     )
     running.add_argument(
-        "--tasks", type=parse_count("tasks", least=1), metavar="N", help="instead of the scenario's"
+        "--scenario",
+        action="append",
+        metavar="NAME",
+        help="scenario to simulate; may be repeated (default: all)",
+    )
+    running.add_argument(
+        "--tasks",
+        type=parse_count("tasks", least=1),
+        metavar="N",
+        help="number of tasks (default: that of the scenario)",
     )
     running.add_argument(
         "--strength",
         type=_strength,
         default=1.0,
         metavar="X",
-        help="of what is planted: 1 as the scenario says, 0 not at all (default: 1)",
+        help="strength of the cause: 1 as in the scenario, 0 without it (default: %(default)g)",
     )
     running.add_argument(
-        "--fs", metavar="MODEL", type=parse_path("model"), help="instead of the scenario's model"
+        "--fs",
+        metavar="MODEL",
+        type=parse_path("model"),
+        help="model of a file system (default: that of the scenario)",
     )
-    told = "folder; each run becomes a folder in it, with truth.json"
-    add_output(running, "DIR", told, what="folder", required=True)
-    add_json(running, "one JSON object")
+    written = "folder to create; each run is a folder in it, with truth.json"
+    add_output(running, "DIR", written, what="folder", required=True)
+    add_json(running, "print one JSON object")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -70,7 +84,7 @@ def _list(args: argparse.Namespace, scenarios: list[Scenario]) -> int:
     from tabulate import tabulate
 
     rows = [(s.name, s.cause or "none", s.pattern, s.model, s.title) for s in scenarios]
-    print(tabulate(rows, ("scenario", "cause", "pattern", "model", "what it is"), disable_numparse=True))
+    print(tabulate(rows, ("scenario", "cause", "pattern", "model", "description"), disable_numparse=True))
     return 0
 
 
@@ -80,7 +94,7 @@ def _chosen(args: argparse.Namespace, scenarios: list[Scenario]) -> list[Scenari
     by_name = {scenario.name: scenario for scenario in scenarios}
     for name in args.scenario:
         if name not in by_name:
-            raise EnsioError(f"{name}: no such scenario: it may be {', '.join(by_name)}")
+            raise EnsioError(f"{name}: no such scenario: choose from {', '.join(by_name)}")
     return [by_name[name] for name in dict.fromkeys(args.scenario)]
 
 
@@ -117,5 +131,5 @@ def _strength(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value <= 100:
-        raise argparse.ArgumentTypeError(f'"{text}" is no strength from 0 to 100')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a strength: write a number from 0 to 100')
     return value

@@ -1,4 +1,4 @@
-"""``ensio simulate``: goes through a pattern in virtual time, on a model of a parallel file system."""
+"""``ensio simulate``: execute a pattern in virtual time on a model of a parallel file system."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from ensembles.cli.common_args import add_json, add_new_run_directory
 from ensembles.cli.model_args import add_model_arguments, model_from_args
+from ensembles.cli.options import add_json, add_new_run_directory
 from ensembles.cli.pattern_args import PAPER, add_pattern_arguments, planned
 from ensembles.recorder.run_directory import new_run_directory, removed_unless_made, shown
 
@@ -19,30 +19,32 @@ if TYPE_CHECKING:
     from ensembles.workloads.simulation import Model, SimulationResult
 
 NAME = "simulate"
-HELP = "run a pattern in virtual time, on a model of a parallel file system"
+HELP = "execute a pattern in virtual time on a model of a parallel file system"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
     add_pattern_arguments(parser, PAPER)
     add_model_arguments(parser)
     parser.add_argument(
         "--mode",
         choices=("trace", "profile"),
         default="trace",
-        help="keep every call, or what they add up to (default: trace)",
+        help="mode of recording: trace, every call; profile, totals and histograms only (default: "
+        "%(default)s)",
     )
     add_new_run_directory(parser)
     add_json(parser, "print the result as one JSON object")
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Simulates a pattern: 0 done, 2 it cannot be."""
+    """Simulate a pattern; return 0."""
     from ensembles.workloads.simulation import simulate
 
     model = model_from_args(args)
     pattern, plan = planned(args)
     directory = new_run_directory(args.output, pattern.name)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing is left then too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing is left on SIGTERM too
     with removed_unless_made(directory):
         command = ("ensio", *sys.argv[1:])
         result = simulate(plan, model, directory, pattern.name, args.seed, args.mode, command)
@@ -83,7 +85,7 @@ def _as_text(model: Model, result: SimulationResult) -> str:
     from tabulate import tabulate
 
     rows = [(phase, number, f"{length_s:.3f}") for phase, number, length_s in result.steps]
-    headers, sides = ("phase", "repetition", "seconds"), ("left", "right", "right")
+    headers, sides = ("phase", "repetition", "time (s)"), ("left", "right", "right")
     table = tabulate(rows, headers, disable_numparse=True, colalign=sides)
     faults = model.faults_text()
     run = shown(result.directory)

@@ -1,43 +1,48 @@
-"""``ensio split``: k calls before a barrier instead of one."""
+"""``ensio split``: predict the effect of splitting each call into k smaller calls."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-from ensembles.cli.common_args import add_json, add_run, parse_count, parse_level
-from ensembles.cli.execution_args import add_scale_arguments
-from ensembles.cli.filter_args import add_filter_arguments
+from ensembles.cli.options import (
+    add_filter_arguments,
+    add_json,
+    add_run,
+    add_scale_arguments,
+    parse_count,
+    parse_level,
+)
 from ensembles.cli.stdio import warn
 
 NAME = "split"
-HELP = "what k calls before a barrier take where one was made: the slowest of N tasks, with an interval"
+HELP = "predict the phase time if each call is split into k smaller calls, with an interval"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
-    add_run(parser, "run directory, job file or trace.h5")
+    """Declare the arguments of the command."""
+    add_run(parser)
     parser.add_argument(
         "--calls",
         metavar="K,K,...",
         type=_calls,
         default=(1, 2, 4, 8),
-        help="into how many calls each one is split (default: 1,2,4,8)",
+        help="numbers of calls that replace each call (default: 1,2,4,8)",
     )
     parser.add_argument(
         "--tasks",
         metavar="N",
         type=parse_count("tasks", least=1),
-        help="tasks that wait for each other (default: those of the calls)",
+        help="number of tasks that wait for each other (default: that of the selected calls)",
     )
     parser.add_argument(
         "--level",
         metavar="P",
         type=parse_level,
         default=0.9,
-        help="probability of the intervals (default: 0.9)",
+        help="level of the prediction intervals, between 0 and 1 (default: %(default)s)",
     )
-    add_json(parser, "one JSON object")
+    add_json(parser)
     add_filter_arguments(parser)
     add_scale_arguments(parser)
 
@@ -49,7 +54,7 @@ def _calls(text: str) -> tuple[int, ...]:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the prediction."""
-    from ensembles.cli.ensemble_args import ensemble_from_args
+    from ensembles.cli.options import ensemble_from_args
 
     ensemble = ensemble_from_args(args)
     split = ensemble.split(args.calls, args.tasks, level=args.level)

@@ -1,4 +1,4 @@
-"""Standard output and standard error, also where they are closed, full or in another encoding than UTF-8."""
+"""Standard output and error, even if they are closed, full or not encoded in UTF-8."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ensembles.model.sanitize_text import sanitize_text
 
 
 class _ClosedOutput(io.TextIOBase):
-    """In place of a standard output that was closed by whoever started us; Python has none then."""
+    """Replacement of a standard output that the calling process has closed; Python sets it to None."""
 
     def write(self, text: str) -> NoReturn:
-        raise EnsioError("standard output is closed, and there is something to write: send it to a file")
+        raise EnsioError("standard output is closed, so the result cannot be written: redirect it to a file")
 
 
 def prepare_output() -> None:
-    """Let standard output take every text: paths that are no UTF-8 are written byte for byte."""
+    """Let standard output accept every text; paths that are not valid UTF-8 keep their bytes."""
     if sys.stdout is None:
         sys.stdout = _ClosedOutput()
     elif isinstance(sys.stdout, io.TextIOWrapper):
@@ -28,14 +28,14 @@ def prepare_output() -> None:
 
 
 def discard_output() -> None:
-    """Forget what could not be written: else the interpreter tries again at its end, and complains."""
+    """Discard buffered output, which the interpreter would otherwise fail to flush when it exits."""
     descriptor = os.open(os.devnull, os.O_WRONLY)
     os.dup2(descriptor, sys.stdout.fileno())
     os.close(descriptor)
 
 
 def discard_unwritable_output() -> None:
-    """Do so if it is standard output that cannot be written."""
+    """Discard buffered output if standard output cannot be written."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -45,11 +45,11 @@ def discard_unwritable_output() -> None:
 def warn(sentence: str) -> None:
     """Print a message on standard error, in one line.
 
-    Where it cannot be told, the exit status is still to be right: a failure is not raised.
+    A failure to print is not raised, so that the exit status stays correct.
     """
-    if sys.stderr is None:  # where print would take standard output
+    if sys.stderr is None:  # print would use standard output
         return
     try:
         print(f"ensio: {sanitize_text(sentence)}", file=sys.stderr, flush=True)
     except OSError:
-        sys.stderr = None  # else the interpreter's last flush fails again, with 120
+        sys.stderr = None  # otherwise the last flush of the interpreter fails too, with status 120

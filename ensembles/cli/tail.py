@@ -1,4 +1,4 @@
-"""``ensio tail``: how slow the slowest of N tasks will be."""
+"""``ensio tail``: predict the slowest of N tasks."""
 
 from __future__ import annotations
 
@@ -8,86 +8,97 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
-from ensembles.cli.common_args import add_json, add_run, parse_count, parse_level
-from ensembles.cli.execution_args import add_scale_arguments
-from ensembles.cli.filter_args import add_filter_arguments
+from ensembles.cli.options import (
+    add_filter_arguments,
+    add_json,
+    add_run,
+    add_scale_arguments,
+    parse_count,
+    parse_level,
+)
 from ensembles.model.units import count_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.statistics.extremes.backtest import Backtest
     from ensembles.statistics.extremes.maximum import Tail
+    from ensembles.statistics.extremes.order_statistics import Equation1
 
 
 def tail_text(tail: Tail, unit: str = "") -> str:
-    """The slowest of N beside the paper's answer, and what was found about exchangeability.
+    """Format the prediction, Equation 1 of the paper, and the tests of exchangeability.
 
     Parameters
     ----------
     tail : Tail
     unit : str
-        What follows the unit of time: ``/MiB`` of an ensemble per MiB.
+        Suffix of the unit of time: ``/MiB`` for an ensemble per MiB.
     """
     from ensembles.statistics.extremes.maximum import METHODS
 
     def time(value_s: float | None) -> str:
         return "-" if value_s is None else seconds_text(value_s) + unit
 
-    level = f"{100 * tail.level:g} %"
-    rows = [["this program", time(tail.median_s), time(tail.low_s), time(tail.high_s), time(tail.mean_s)]]
+    def row(name: str, found: Tail | Equation1) -> list[str]:
+        ends = [found.low_s, found.high_s]
+        interval = "-" if None in ends else " – ".join(map(time, ends))
+        return [name, time(found.median_s), interval, time(found.mean_s)]
+
+    rows = [row("prediction", tail)]
     if tail.equation1 is not None:
-        one = tail.equation1
-        rows.append(["Equation 1", time(one.median_s), time(one.low_s), time(one.high_s), time(one.mean_s)])
+        rows.append(row("Equation 1", tail.equation1))
     lines = [
-        f"The slowest of {count_text(tail.tasks, 'call')}, one a task, from {count_text(tail.n, 'call')} seen"
+        f"Slowest of {count_text(tail.tasks, 'call')}, one per task; {count_text(tail.n, 'call')} observed"
         + (f" in {count_text(tail.phases, 'phase')}" if tail.phases is not None else ""),
         "",
-        tabulate(rows, ["", "median", f"{level} from", "to", "mean"], disable_numparse=True),
+        tabulate(rows, ["", "median", f"{100 * tail.level:g} % interval", "mean"], disable_numparse=True),
         "",
     ]
     if tail.refused is not None:
-        lines.append(f"No answer: {tail.refused}.")
+        lines.append(f"No prediction: {tail.refused}.")
     else:
-        lines.append(f"Stands on {METHODS[tail.method]}.")
+        lines.append(f"Method: {METHODS[tail.method]}.")
     if tail.unsettled is not None:
-        lines.append(f"It holds for phases from all over such a run only: {tail.unsettled}.")
-    lines.append(f"Slowest call seen: {time(tail.observed_max_s)}.")
+        lines.append(f"Valid only for phases drawn from the whole run: {tail.unsettled}.")
+    lines.append(f"Observed maximum: {time(tail.observed_max_s)}.")
     lines.append(_exchangeability(tail))
-    lines.append("Equation 1 takes all calls as independent draws of what was seen, and cannot exceed it.")
+    if tail.equation1 is not None:
+        lines.append("Equation 1 assumes i.i.d. calls and is bounded by the observed maximum.")
     return "\n".join(lines)
 
 
 def _exchangeability(tail: Tail) -> str:
     if tail.exchangeable is None:
-        return (
-            "Whether calls are exchangeable could not be tested: neither phases, ranks nor times are known."
-        )
+        return "Exchangeability not tested: phases, ranks and times of the calls are unknown."
     if tail.exchangeable:
-        return "No test finds that it matters which phase, task or time a call belongs to."
+        return "Exchangeability not rejected: no test finds an effect of phase, task or time."
     causes = ", ".join(f"{one.name} ({100 * one.share:.0f} %)" for one in tail.broken_by)
-    line = (
-        f"Calls are not exchangeable: durations depend on {causes} (shares of the variance of log duration)."
-    )
+    line = f"Not exchangeable; explained variance of log duration: {causes}."
     if tail.effective_n < 0.9 * tail.n:
-        line += f" For an average they are worth {count_text(round(tail.effective_n), 'independent call')}."
+        line += f" Effective sample size: {count_text(round(tail.effective_n), 'call')}."
     if tail.effective_phases is not None and tail.phases and tail.effective_phases < 0.9 * tail.phases:
         line += (
-            f" Phases resemble their neighbours, and are worth {tail.effective_phases:.0f} independent ones."
+            f" Neighbouring phases are correlated; effective number of phases: {tail.effective_phases:.0f}."
         )
     return line
 
 
 def backtest_text(backtest: Backtest) -> str:
-    """Coverage of each way of leaving out."""
+    """Format the empirical coverage of each kind of cross-validation.
+
+    Parameters
+    ----------
+    backtest : Backtest
+    """
     rows = []
     for kind in backtest.kinds:
         if kind.coverage is None or kind.below is None or kind.above is None or kind.width is None:
             rows.append([kind.kind, "-", "-", "-", "-", "0", f"{kind.refused:,}"])
             continue
         shares = [f"{100 * share:.0f} %" for share in (kind.coverage, kind.below, kind.above)]
-        rows.append([kind.kind, *shares, f"x {kind.width:.3g}", f"{kind.trials:,}", f"{kind.refused:,}"])
-    header = ["left out", "inside", "faster", "slower", "width", "trials", "refused"]
+        rows.append([kind.kind, *shares, f"× {kind.width:.3g}", f"{kind.trials:,}", f"{kind.refused:,}"])
+    header = ["left out", "coverage", "below", "above", "width", "trials", "refused"]
     lines = [
-        f"Intervals that should hold in {100 * backtest.level:g} % of cases: how often they did",
+        f"Empirical coverage of nominal {100 * backtest.level:g} % intervals",
         "",
         tabulate(rows, header, disable_numparse=True),
     ]
@@ -96,34 +107,39 @@ def backtest_text(backtest: Backtest) -> str:
 
 
 NAME = "tail"
-HELP = "how slow the slowest of N tasks will be, with an interval, and what that stands on"
+HELP = "predict the slowest of N tasks, with a prediction interval and the method used"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments."""
+    """Declare the arguments of the command."""
     add_run(parser)
     parser.add_argument(
         "--tasks",
         metavar="N",
         type=parse_count("tasks", 1),
-        help="tasks, one call each, of which the slowest is asked for (default: those of the run)",
+        help="number of tasks, each with one call (default: that of the run)",
     )
     parser.add_argument(
-        "--level", metavar="P", type=parse_level, default=0.9, help="chance of the interval (default: 0.9)"
+        "--level",
+        metavar="P",
+        type=parse_level,
+        default=0.9,
+        help="level of the prediction interval, between 0 and 1 (default: %(default)s)",
     )
     parser.add_argument(
         "--backtest",
         action="store_true",
-        help="leave phases and ranks out, predict them from the others, and count how often that came true",
+        help="cross-validate: leave out phases or ranks, predict them from the rest, and print the coverage "
+        "of the intervals",
     )
     add_filter_arguments(parser)
     add_scale_arguments(parser)
-    add_json(parser, "one JSON object, in seconds")
+    add_json(parser, "print one JSON object, in SI units")
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Print the slowest of N, or how often such predictions come true."""
-    from ensembles.cli.ensemble_args import ensemble_from_args
+    """Print the prediction, or the empirical coverage of such predictions."""
+    from ensembles.cli.options import ensemble_from_args
 
     ensemble = ensemble_from_args(args)
     found: Backtest | Tail

@@ -1,1 +1,1 @@
-"""Comparison of groups of runs: same, different or inconclusive, what shifted and by how much."""
+"""Comparison of runs and ensembles: what moved, by how much, and whether it is significant."""

@@ -1,4 +1,4 @@
-"""The calls of runs that are compared, by layer and op, as the comparison needs them."""
+"""The calls of the runs that are compared, grouped by layer and operation."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     from ensembles.run.selection import Selection
 
 Key = tuple[str, str]
-"""Layer and op."""
+"""Layer and operation."""
 
 LEAST_SHARE = 0.01
-"""Kinds of calls with less of the time of a long run are not read a second time for their phases."""
+"""In a long run, phases are determined only for kinds of calls with at least this share of the time."""
 
 _LONGEST_S = 2.0**62 * 1e-9
 
 
 @dataclass
 class ComparedCalls:
-    """What a run's calls are, by kind.
+    """Calls of a run by layer and operation.
 
     Attributes
     ----------
     time_s : dict of Key to float
-        Time in the calls of each kind.
-    samples : dict of Key to Sample
-        Their durations, where single calls are not needed or not known.
-    calls : dict of Key to Calls
+        Time in the calls of each kind, in seconds.
+    samples : dict of Key to CountedDurations
+        Their durations, if single calls are not needed or not known.
+    calls : dict of Key to RunCalls
         Single calls.
     notes : dict of Key to list of str
-        What is partial or doubtful about each kind.
+        Caveats of each kind, one sentence each.
     """
 
     time_s: dict[Key, float] = field(default_factory=dict)
@@ -51,24 +51,29 @@ class ComparedCalls:
     notes: dict[Key, list[str]] = field(default_factory=dict)
 
     def sample(self, key: Key) -> CountedDurations:
-        """The durations of a kind of calls."""
+        """Return the durations of a kind of calls."""
         return self.samples[key] if key in self.samples else self.calls[key].sample()
 
 
 def group_calls(run: Run, selection: Selection, single: bool) -> ComparedCalls:
-    """The calls of a run that a selection for it chooses, by layer and op.
+    """Group the selected calls of a run by layer and operation.
 
     Parameters
     ----------
     run : Run
     selection : Selection
+        For this run.
     single : bool
-        The run is alone in its group: phases, ranks and times of calls are needed.
+        The run is the only one of its group: phases, ranks and times of calls are needed.
+
+    Returns
+    -------
+    ComparedCalls
 
     Raises
     ------
     EnsioError
-        The run does not tell what the selection asks for, or cannot be read.
+        The run does not record what the selection asks for, or cannot be read.
     """
     if not run.keeps_all_calls:
         return _from_ensembles(run, selection, _times_in_summary(run, selection))
@@ -132,7 +137,7 @@ def _in_one_pass(run: Run, selection: Selection) -> ComparedCalls:
 
 
 class _Kinds(Summary):
-    """Counts, extremes and time of the calls of each kind."""
+    """Counts, extremes and total time of the calls of each kind."""
 
     def __init__(self, selection: Selection, _: Any = None) -> None:
         self.selection = selection
@@ -155,7 +160,7 @@ class _Kinds(Summary):
             self._add(key, other.counts[key], other.ends_s[key], other.time_s[key])
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Counts by layer and op."""
+        """Return the counts by layer and operation."""
         return {"/".join(key): counts for key, counts in self.counts.items()}
 
     def _add(self, key: Key, counts: np.ndarray, ends_s: tuple[float, float], time_s: float) -> None:
@@ -166,7 +171,7 @@ class _Kinds(Summary):
 
 
 def _by_key(events: Events) -> list[tuple[Key, np.ndarray]]:
-    """Masks of the calls of each layer and op."""
+    """Return a mask of the calls for each layer and operation."""
     present = np.flatnonzero(np.bincount(events.call, minlength=len(events.calls)))
     keys: dict[Key, list[int]] = {}
     for number in present.tolist():

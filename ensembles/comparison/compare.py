@@ -1,10 +1,10 @@
-"""Comparisons of runs and ensembles: what `ensembles.compare` does before the statistics begin."""
+"""Compare runs and ensembles: choose calls and groups, then call the statistics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from ensembles.comparison.call_groups import ComparedCalls, Key, group_calls
 from ensembles.comparison.compare_samples import Kind, compare_kinds, compare_samples
@@ -14,7 +14,7 @@ from ensembles.comparison.verdict import LEVEL, MARGIN
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.run.run import Run
-from ensembles.run.selection import Selection
+from ensembles.run.selection import Filters, Selection
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 Side = Run | Ensemble | CountedDurations
@@ -28,40 +28,62 @@ def compare(
     level: float = LEVEL,
     seed: int = 0,
     names: Sequence[str] | None = None,
-    **filters: Any,
+    **filters: Unpack[Filters],
 ) -> Comparison:
-    """Whether runs or ensembles are the same, what moved, and by how much.
+    """Decide whether runs or ensembles are the same, what moved, and by how much.
 
     Parameters
     ----------
-    a, b, *more : Run, Ensemble, Sample, or a list of these
-        Groups: a list holds repetitions of the same. The first group is what the others are compared with.
-        Several runs a group tell more than one, for which only the run's own phases say how it varies.
+    a, b, *more : Run, Ensemble, CountedDurations, or a list of these
+        Groups; a list contains repetitions of one configuration. The others are compared with the first
+        group. Several runs per group give more certainty: with one run, only its own phases show how it
+        varies.
     margin : float
-        Groups are the same if nothing can have moved by more than this: 0.1 is 10 %.
+        Largest relative change that counts as no change: 0.1 is 10 %.
     level : float
-        Chance of calling different what is the same; intervals hold with probability 1 − `level`.
+        Probability of a false "different"; intervals have the confidence level 1 − `level`.
     seed : int
-        Of the permutations and the bootstrap.
+        Seed of the permutations and the bootstrap.
     names : sequence of str, optional
         Names of the groups.
     **filters
-        Of runs: ``op``, ``call``, ``layer`` … as for `Run.select`. Without them the kind of calls that
-        takes the most time is compared.
+        Filters of runs: ``op``, ``call``, ``layer``, ... as for `Run.select`. Without filters, the kind of
+        calls that takes the most time is compared.
+
+    Returns
+    -------
+    Comparison
+        With the verdict ``same``, ``different`` or ``inconclusive``.
 
     Raises
     ------
     EnsioError
-        A filter or option makes no sense, a run cannot be read, or there is no kind of call that all have.
+        A filter or option is invalid, a run cannot be read, or no kind of calls occurs in all groups.
+
+    Examples
+    --------
+    Of the same program with another seed, no part of the distribution moved significantly:
+
+    >>> comparison = en.compare(en.open("ensio-ior"), en.open("ensio-ior-2"), op="write")
+    >>> comparison.verdict
+    'inconclusive'
+
+    Durations that are 30 % longer in each of 60 phases are different:
+
+    >>> random, phase = np.random.default_rng(1), np.repeat(np.arange(60), 50)
+    >>> before, after = random.lognormal(0.0, 0.1, (2, 3000)) * [[1.0], [1.3]]
+    >>> comparison = en.compare(en.Ensemble(before, phase), en.Ensemble(after, phase))
+    >>> comparison.verdict, round(comparison.shift.median_ratio, 1)
+    ('different', 1.3)
     """
     groups = [_as_list(group) for group in (a, b, *more)]
     if any(isinstance(side, Run) for group in groups for side in group):
         if not all(isinstance(side, Run) for group in groups for side in group):
-            raise EnsioError("runs are compared with runs, and ensembles with ensembles: choose one")
+            raise EnsioError("runs cannot be compared with ensembles: give only runs or only ensembles")
         found = compare_runs(groups, names=names, margin=margin, level=level, seed=seed, **filters)
         return found[0]
     if filters:
-        raise EnsioError(f"ensembles are compared as they are: {', '.join(filters)} is for runs")
+        raise EnsioError(f"filters ({', '.join(filters)}) apply to runs only: filter the run of the ensemble")
     names = names or [_name_of_ensembles(group, number) for number, group in enumerate(groups, 1)]
     samples, unit = _in_pieces(groups)
     return compare_samples(samples, names=names, margin=margin, level=level, seed=seed, unit=unit)
@@ -75,15 +97,16 @@ def compare_runs(
     level: float = LEVEL,
     seed: int = 0,
     selection: Selection | None = None,
-    **filters: Any,
+    **filters: Unpack[Filters],
 ) -> list[Comparison]:
-    """Compare groups of runs, one kind of calls after the other.
+    """Compare groups of runs for each kind of calls.
 
     Parameters
     ----------
     groups : sequence of sequences of Run
+        Repetitions of one configuration form a group.
     names, margin, level, seed
-        See `compare`.
+        As for `compare`.
     selection : Selection, optional
         In place of `filters`.
     **filters
@@ -92,13 +115,13 @@ def compare_runs(
     Returns
     -------
     list of Comparison
-        Of each op and layer that every group has calls of, the one that takes the most time first. Waiting
-        is left out unless it is asked for.
+        One for each operation and layer that occur in every group, sorted by their time, the longest first.
+        Operations that wait are left out unless a filter names them.
 
     Raises
     ------
     EnsioError
-        See `compare`.
+        As for `compare`.
     """
     selection = Selection.parse(**filters) if selection is None else selection
     single = all(len(group) == 1 for group in groups)
@@ -115,8 +138,8 @@ def compare_runs(
         keys = {key: time_s for key, time_s in keys.items() if key[1] != "wait"}
     if not keys:
         raise EnsioError(
-            "there is no kind of call that all of these runs made: see what they did with ensio info, and "
-            "what the filters leave"
+            "no kind of call occurs in all of these runs: see their calls with ensio info, or change the "
+            "filters"
         )
     notes = [f"{run.path}: {note}" for group in groups for run in group for note in run.notes]
     kinds = []
@@ -137,7 +160,7 @@ def compare_runs(
 
 
 def runs_name(paths: Sequence[str]) -> str:
-    """The name of a group of runs: that of the first, and how many more."""
+    """Return the name of a group of runs: the first path and the number of further ones."""
     first = paths[0].rstrip("/") or paths[0]
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
 
@@ -157,16 +180,16 @@ def _as_list(group: Side | Iterable[Side]) -> list[Any]:
     for side in sides:
         if not isinstance(side, Side):
             raise EnsioError(
-                f"a {type(side).__name__} is nothing that can be compared: give runs (ensembles.open), "
-                "ensembles, or lists of them"
+                f"a {type(side).__name__} cannot be compared: give runs (ensembles.open), ensembles, or "
+                "lists of them"
             )
     if not sides:
-        raise EnsioError("a group without runs cannot be compared: give at least one")
+        raise EnsioError("a group without runs cannot be compared: give at least one run")
     return sides
 
 
 def _in_pieces(groups: Sequence[Sequence[Any]]) -> tuple[list[list[CountedDurations]], str]:
-    """Samples of ensembles; of single ones whose calls are known, in pieces."""
+    """Return the samples of ensembles; single ensembles with known calls are divided into pieces."""
     if all(len(group) == 1 for group in groups):
         sides = [group[0] for group in groups]
         if all(isinstance(side, Ensemble) and side.durations_s is not None for side in sides):

@@ -1,8 +1,8 @@
-"""Two or more groups of runs: the same, different, or not to be told, and what moved.
+"""Compare the samples of two or more groups of runs.
 
-Where a group has several runs, runs are the units of the tests, for calls within a run are not
-independent. Where every group is one run, contiguous blocks of its phases are. See
-docs/reference/methods/comparison.md."""
+Calls within a run are not independent. The units of the tests are therefore runs if a group has several, and
+contiguous blocks of phases if each group is one run. See docs/reference/methods/comparison.md.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 __all__ = ["FEWEST_CALLS", "Kind", "compare_kinds", "compare_samples"]
 
 FEWEST_CALLS = 30
-"""Of a group: with fewer nothing is said."""
+"""Number of calls of a group below which the comparison is inconclusive."""
 
 
 def compare_samples(
@@ -67,19 +67,23 @@ def compare_samples(
     seed: int = 0,
     unit: str = "phases",
 ) -> Comparison:
-    """Compare groups of runs by one kind of calls.
+    """Compare groups of runs for one kind of calls.
 
     Parameters
     ----------
     groups, unit
-        See `Kind`.
+        As for `Kind`.
     names, margin, level, seed
-        See `compare_kinds`.
+        As for `compare_kinds`.
+
+    Returns
+    -------
+    Comparison
 
     Raises
     ------
     EnsioError
-        There are fewer than two groups, one is empty, or an option makes no sense.
+        There are fewer than two groups, one is empty, or an option is out of range.
     """
     kind = Kind(groups, unit=unit)
     return compare_kinds([kind], names=names, margin=margin, level=level, seed=seed)[0]
@@ -93,7 +97,7 @@ def compare_kinds(
     level: float = LEVEL,
     seed: int = 0,
 ) -> list[Comparison]:
-    """Compare groups of runs by several kinds of calls.
+    """Compare groups of runs for several kinds of calls.
 
     Parameters
     ----------
@@ -101,26 +105,32 @@ def compare_kinds(
     names : sequence of str, optional
         Names of the groups.
     margin : float
-        Groups are the same if it is certain that no place moved by more than a factor of 1 + `margin`, no
-        weight by more than `margin` (of all calls) nor by what moves the mean of all calls by that, and
-        the tail by no more than a factor of 1 + 2 `margin`.
+        Groups are the same if certainly no location moved by more than a factor of 1 + `margin`, no weight by
+        more than `margin` (of all calls) or than what moves the mean of all calls by that, and the tail by no
+        more than a factor of 1 + 2 `margin`.
     level : float
-        Chance of calling anything different if all is the same, whatever the number of kinds; intervals
-        hold with probability 1 − `level` each.
+        Probability of a false "different" for all kinds together; each interval has the confidence level
+        1 − `level`.
     seed : int
-        Of the permutations and the bootstrap.
+        Seed of the permutations and the bootstrap.
+
+    Returns
+    -------
+    list of Comparison
+        One for each kind.
 
     Raises
     ------
     EnsioError
-        There are fewer than two groups, one is empty, or an option makes no sense.
+        There are fewer than two groups, one is empty, or an option is out of range.
     """
     for kind in kinds:
         if len(kind.groups) < 2 or not all(len(group) for group in kind.groups):
-            raise EnsioError("a comparison needs two groups of runs at least, and a run in each")
+            raise EnsioError("a comparison needs at least two groups with at least one run each")
     if not (0 < level < 0.5 and 0 < margin < 1):
         raise EnsioError(
-            f"a level of {level:g} with a margin of {margin:g} makes no sense: take 0.05 and 0.1"
+            f"the level {level:g} must be between 0 and 0.5, and the margin {margin:g} between 0 and 1: "
+            "take 0.05 and 0.1"
         )
     names = list(names) if names is not None else [f"group {i}" for i in range(1, len(kinds[0].groups) + 1)]
     rng = np.random.default_rng(seed)
@@ -137,7 +147,7 @@ def compare_kinds(
 
 @dataclass(frozen=True)
 class _PreparedKind:
-    """A kind of calls, of which there may be too few to be tested."""
+    """A kind of calls, possibly with too few calls for a test."""
 
     kind: Kind
     runs: list[list[CountedDurations]]
@@ -147,7 +157,7 @@ class _PreparedKind:
 
 @dataclass(frozen=True)
 class _Able(_PreparedKind):
-    """A kind of calls ready to be tested."""
+    """A kind of calls with the units, the partition and the scores of a test."""
 
     resolution_s: float
     units: ExchangeableUnits
@@ -210,7 +220,7 @@ def _found(
     if verdict == DIFFERENT:
         moved = _moved(parts, shares, one, names, level)
     by_run, run_group, run_scores = _runs(one.runs, one.partition, one.resolution_s)
-    # Where each of three or more groups is one run, all are taken for repetitions of the same.
+    # If each of three or more groups is one run, all count as repetitions.
     repeated = np.zeros_like(run_group) if len(run_group) == len(names) > 2 else run_group
     return Comparison(
         verdict=verdict,
@@ -237,8 +247,11 @@ def _moved(
     names: Sequence[str],
     level: float,
 ) -> list[Move]:
-    """What moved, group by group: all by one factor, modes to where the first group has none, or single
-    parts. Modes have the numbers that they have among the parts, though a group's own modes may be fewer."""
+    """Describe what moved in each group.
+
+    Either all durations moved by one factor, or modes were exchanged, or single parts moved. Modes have the
+    numbers that they have among the parts, even if a group has fewer modes.
+    """
     units, pooled = one.units, one.units.counts.sum(axis=0)
     exchanged = modes_exchanged(shares, units.group)
     moved = describe_shifts(parts)
@@ -265,7 +278,7 @@ def _group(name: str, runs: Sequence[CountedDurations]) -> Group:
     if runs:
         each = scaled([sample.counts[None].astype(np.float64) for sample in runs])
         median_s = float(2.0 ** quantile_octaves(each.sum(axis=0)[None], 0.5)[0] * 1e-9)
-        # What is counted in bins is never told as beyond the shortest and longest call.
+        # A quantile of bins may lie beyond the shortest or the longest call.
         shortest, longest = min(run.min_s.min() for run in runs), max(run.max_s.max() for run in runs)
         median_s = float(np.clip(median_s, shortest, longest))
     return Group(name, len(runs), sum(sample.total for sample in runs), median_s)
@@ -274,14 +287,14 @@ def _group(name: str, runs: Sequence[CountedDurations]) -> Group:
 def _runs(
     groups: Sequence[Sequence[CountedDurations]], partition: Partition, resolution_s: float
 ) -> tuple[np.ndarray, np.ndarray, Scores]:
-    """Histograms of whole runs, the group of each, and their scores."""
+    """Return histograms of whole runs, the group of each, and their scores."""
     counts = scaled([sample.counts[None].astype(np.float64) for group in groups for sample in group])
     group = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     return counts, group, compute_scores(counts, partition, resolution_s)
 
 
 def _distances(counts: np.ndarray, group: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
-    """Of each group to the first, and for comparison the largest between runs of one group."""
+    """Return the distance of each group from the first, and the largest distance within a group."""
     pooled = [counts[group == g].sum(axis=0) for g in range(len(names))]
     between = [
         {

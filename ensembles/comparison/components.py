@@ -1,9 +1,8 @@
-"""The parts of a distribution that can move: where each mode is, how much it weighs, how far the tail
-reaches.
+"""Parts of a distribution that can move: location and weight of modes, and the tail.
 
-Each part is a score of single calls, so that it adds up over calls, blocks and runs: a group's value is
-the sum of its scores over the sum of the calls that count (a ratio estimate), whatever the sizes of its
-blocks."""
+Each part is a score of single calls. Scores add up over calls, blocks and runs: the value of a group is the
+sum of its scores over the number of calls that count (a ratio estimate), for blocks of any size.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +16,27 @@ from ensembles.summaries.bins import RELATIVE_WIDTH, bin_edges_s
 PLACE, WEIGHT, TAIL = "mode place", "mode weight", "tail"
 
 _CLIP = 2.0
-"""A mode's place is a mean of log durations clipped at so many of its (robust) standard deviations."""
+"""The location of a mode is a mean of log durations, clipped at this many robust standard deviations."""
 _TAIL_SHARE = 0.05
-"""Part of the last mode that is its tail; more where that would be less than a hundredth of all calls."""
+"""Share of the last mode's calls that forms its tail; more if that is less than a hundredth of all calls."""
 _LEAST_TAIL_SHARE = 0.01
 
 
 @dataclass(frozen=True)
 class Component:
-    """One thing that can move.
+    """A part of the distribution that can move.
 
     Attributes
     ----------
     what : str
         `PLACE`, `WEIGHT` or `TAIL`.
     mode : int or None
-        Number of the mode, from 1, the fastest first; None: the tail.
+        Number of the mode, from 1, the fastest; None: the tail.
     t_s : float
-        Where it is in all groups together: the mode's median, or the duration above which the tail begins.
+        Location in all groups together, in seconds: the median of the mode, or the lower end of the tail.
     grain_octaves : float
-        By how much the mean of log2 duration may be off because durations are counted in bins or steps of
-        the clock: next to nothing unless nearly all calls of the mode are in one.
+        Largest error of the mean of log2 duration by bins and the step of the clock. It is negligible unless
+        nearly all calls of the mode are in one bin.
     """
 
     what: str
@@ -47,26 +46,27 @@ class Component:
 
     @property
     def name(self) -> str:
-        """Its name among the tests: ``mode 1 place``, ``mode 2 weight``, ``tail``."""
+        """Name of the part in tests: ``mode 1 place``, ``mode 2 weight``, ``tail``."""
         return self.what if self.mode is None else f"mode {self.mode} {self.what.split()[1]}"
 
     @property
     def is_ratio(self) -> bool:
-        """Whether its value is log2 of a time; else it is a share."""
+        """Whether the value is log2 of a duration; otherwise it is a share."""
         return self.what != WEIGHT
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What the units (runs, or blocks of a run) add to each part.
+    """Contribution of each unit (run, or block of a run) to each part.
 
     Attributes
     ----------
-    parts : list of Part, m of them
+    parts : list of Component
+        m parts.
     total : ndarray of float64, shape (u, m)
         Sum of the scores: octaves, or calls.
     size : ndarray of float64, shape (u, m)
-        Calls that count.
+        Number of calls that count.
     """
 
     parts: list[Component]
@@ -75,22 +75,32 @@ class Scores:
 
 
 def compute_scores(counts: np.ndarray, partition: Partition, resolution_s: float = 0.0) -> Scores:
-    """The scores of units.
-
-    Place: mean of log2 duration in the mode, clipped at two robust standard deviations around the median
-    of all units, over the share of calls that are not clipped: one step of an M-estimate of location
-    (Huber, Robust Estimation of a Location Parameter, 1964); it grows by δ when log2 durations do. Weight:
-    the share of the calls. Tail: how far the slowest twentieth of the last mode's calls is above the
-    middle half of these, means of log2 duration; it stays when the mode moves.
+    """Compute the scores of units.
 
     Parameters
     ----------
     counts : ndarray of float64, shape (u, BIN_COUNT)
-        Calls of each unit, scaled so that each counts as it should.
+        Histogram of each unit, scaled to the weight of the unit.
     partition : Partition
-        Made of the same units, without regard to groups.
+        Modes of all units together, regardless of groups.
     resolution_s : float
-        Step of the clock.
+        Step of the clock in seconds.
+
+    Returns
+    -------
+    Scores
+
+    Notes
+    -----
+    Location: the mean of log2 duration in the mode, clipped at two robust standard deviations around the
+    median of all units, divided by the share of calls that are not clipped. This is one step of an
+    M-estimate; it grows by δ if log2 durations do. Weight: the share of the calls. Tail: mean log2 duration
+    of the slowest twentieth of the last mode's calls, minus that of the middle half. It does not change if
+    the mode moves as a whole.
+
+    References
+    ----------
+    P. J. Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics 35, 1964.
     """
     pooled = counts.sum(axis=0)
     mode = partition.mode_index(np.arange(counts.shape[1]))
@@ -103,7 +113,7 @@ def compute_scores(counts: np.ndarray, partition: Partition, resolution_s: float
     share = np.array([pooled[mode == k].sum() for k in kept]) / pooled.sum()
     steadiest = 1 + int(np.argmin(component_shares(counts, partition).std(axis=0)))
     for number, k in enumerate(kept, 1):
-        # The shares add up to one: that of the mode whose share varies least is what the others leave.
+        # The shares add up to one: that of the mode with the least variation is redundant.
         if number != steadiest:
             weight = Component(WEIGHT, number, rows[number - 1][0].t_s)
             rows.append((weight, (mode == k) * 1.0, np.ones_like(mode)))
@@ -127,18 +137,18 @@ def compute_scores(counts: np.ndarray, partition: Partition, resolution_s: float
 
 
 def quantile_octaves(counts: np.ndarray, level: float) -> np.ndarray:
-    """Quantiles of histograms, log2 of ns.
+    """Compute quantiles of histograms, in log2 of ns.
 
     Parameters
     ----------
     counts : ndarray of float64, shape (u, BIN_COUNT)
     level : float
-        0 to 1.
+        Probability, 0 to 1.
 
     Returns
     -------
     ndarray of float64, shape (u,)
-        Within a bin calls are taken to be spread evenly; nan where there is no call.
+        Calls are assumed to be spread evenly within a bin; nan without calls.
     """
     edges_ns = bin_edges_s() * 1e9
     before = np.cumsum(counts, axis=1)
@@ -153,14 +163,14 @@ def quantile_octaves(counts: np.ndarray, level: float) -> np.ndarray:
 
 
 def component_shares(counts: np.ndarray, partition: Partition) -> np.ndarray:
-    """Share of each unit's calls in each mode that has any: float64, shape (u, modes)."""
+    """Return the share of each unit's calls in each mode with calls: float64, shape (u, modes)."""
     mode = partition.mode_index(np.arange(counts.shape[1]))
     inside = np.column_stack([counts[:, mode == k].sum(axis=1) for k in range(len(partition))])
     return inside[:, inside.any(axis=0)] / counts.sum(axis=1, keepdims=True)
 
 
 def _place_score(pooled: np.ndarray, mine: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """The score, the median (s) and the robust standard deviation (octaves)."""
+    """Return the score, the median (s) and the robust standard deviation (octaves) of a mode."""
     inside = np.where(mine, pooled, 0.0)[None]
     lower, middle, upper = (float(quantile_octaves(inside, level)[0]) for level in (0.25, 0.5, 0.75))
     spread = (upper - lower) / 1.349
@@ -171,8 +181,11 @@ def _place_score(pooled: np.ndarray, mine: np.ndarray) -> tuple[np.ndarray, floa
 
 
 def _tail_octaves(counts: np.ndarray, bins: np.ndarray, mine: np.ndarray, share: float) -> np.ndarray:
-    """How far the slowest `share` of the calls is above the middle half, means of log2 duration: one value
-    a unit, which a shift of the whole mode leaves as it is."""
+    """Return how far the slowest `share` of the calls lies above the middle half.
+
+    The result is a difference of mean log2 durations, one value per unit. It does not change if the mode
+    moves as a whole.
+    """
     inside = np.where(mine, counts, 0.0)
     above = np.cumsum(inside[:, ::-1], axis=1)[:, ::-1]
     calls = above[:, :1]
@@ -187,8 +200,11 @@ def _tail_octaves(counts: np.ndarray, bins: np.ndarray, mine: np.ndarray, share:
 
 
 def _grain_octaves(t_s: float, spread: float, resolution_s: float) -> float:
-    """What a step hides of the mean of a bell of this width: the first term of the Fourier series of the
-    rounding error (Widrow and Kollár, Quantization Noise, 2008), and the whole step for no width at all."""
+    """Return the largest error of the mean of a normal density that a step hides.
+
+    It is the first term of the Fourier series of the rounding error (B. Widrow and I. Kollár, Quantization
+    Noise, 2008), and the whole step for a width of zero.
+    """
     t_ns = max(t_s * 1e9, 0.5)
     step = np.log2(1 + max(resolution_s * 1e9 / t_ns, RELATIVE_WIDTH if t_ns >= 1 / RELATIVE_WIDTH else 0.0))
     return float(step * np.exp(-2 * (np.pi * spread / step) ** 2)) if step > 0 else 0.0

@@ -1,9 +1,11 @@
-"""Blocks of a run that are nearly independent of each other, where there is one run a side.
+"""Nearly independent blocks of a run, for comparisons with one run per group.
 
-Calls resemble those before them, and so do phases. Blocks are made so long that this no longer shows: at
-least `TIMES` integrated autocorrelation times of what is compared; and there are never more than
-`MOST_BLOCKS`, for few long blocks are worth nearly as much as many short ones, and are right for longer
-memories (Ibragimov and Müller, t-statistic based correlation and heterogeneity robust inference, 2010)."""
+Calls resemble the calls before them, and so do phases. Blocks have a length of at least `TIMES` integrated
+autocorrelation times of what is compared, so that they are nearly independent. There are at most
+`MOST_BLOCKS`: few long blocks have nearly the power of many short ones, and are valid for longer correlations
+(R. Ibragimov and U. K. Müller, "t-statistic based correlation and heterogeneity robust inference", Journal of
+Business and Economic Statistics 28, 2010).
+"""
 
 from __future__ import annotations
 
@@ -24,21 +26,28 @@ FEWEST_BLOCKS = 5
 
 _MOST_UNITS = 384
 _SEEN_AT = 0.0
-"""An autocorrelation below so many standard errors ends the sum."""
+"""The sum of autocorrelations ends with the first one below this number of standard errors."""
 _DOUBT = 1.0
-"""So many standard errors are added to what is remembered from one unit to the next: few phases cannot
-show that they are independent."""
+"""Number of standard errors added to the estimated autocorrelation: few phases cannot show that they are
+independent.
+"""
 
 
 def unit_counts(sample: CountedDurations, most: int = _MOST_UNITS) -> np.ndarray:
-    """Histograms of phases, neighbours put together where there are many.
+    """Return the histograms of phases; many phases are merged with their neighbours.
+
+    Parameters
+    ----------
+    sample : CountedDurations
+    most : int
+        Largest number of units.
 
     Returns
     -------
     ndarray of float64, shape (u, BIN_COUNT)
-        In the order of time, each with one call at least.
+        In the order of time, each with at least one call.
     """
-    # Parted by number of calls, so that many tiny phases are not worth as much as a few large ones.
+    # Units have equal numbers of calls, so that many tiny phases do not weigh as much as few large ones.
     phases = len(sample.n)
     middle = (np.cumsum(sample.n) - sample.n / 2) / max(sample.total, 1)
     unit = np.arange(phases) if phases <= most else np.minimum((middle * most).astype(np.int64), most - 1)
@@ -49,7 +58,7 @@ def unit_counts(sample: CountedDurations, most: int = _MOST_UNITS) -> np.ndarray
 
 
 def merged(counts: np.ndarray, blocks: int) -> np.ndarray:
-    """Neighbouring units put together to that many blocks of about equal numbers of calls, or fewer."""
+    """Merge neighbouring units to at most `blocks` blocks with about equal numbers of calls."""
     calls = counts.sum(axis=1)
     middle = (np.cumsum(calls) - calls / 2) / calls.sum()
     _, first = np.unique(np.minimum((middle * blocks).astype(np.int64), blocks - 1), return_index=True)
@@ -57,22 +66,30 @@ def merged(counts: np.ndarray, blocks: int) -> np.ndarray:
 
 
 def scaled(runs: Sequence[np.ndarray]) -> np.ndarray:
-    """Histograms of the units of several runs, one below the other, so that units of all runs count the
-    same on the average, however many calls each run made."""
+    """Stack the histograms of the units of several runs, scaled to equal mean weight per unit."""
     return np.concatenate([counts / (counts.sum() / len(counts)) for counts in runs])
 
 
 def block_memory(runs: Sequence[np.ndarray], resolution_s: float = 0.0) -> float:
-    """For how many units what is compared remembers itself: an upper bound of the integrated
-    autocorrelation time.
+    """Return an upper bound of the integrated autocorrelation time, in units.
 
-    Of each part the autocorrelations within runs are added until one is no longer positive (as in Geyer,
-    Practical Markov Chain Monte Carlo, 1992); the part with the longest memory decides.
+    The autocorrelations of each part within runs are added up to the first one that is not positive. The part
+    with the longest autocorrelation time decides.
 
     Parameters
     ----------
     runs : sequence of ndarray, shape (u, BIN_COUNT) each
         Histograms of units in the order of time.
+    resolution_s : float
+        Step of the clock in seconds.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    C. J. Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992.
     """
     counts = scaled(runs)
     scores = compute_scores(
@@ -98,7 +115,7 @@ def _autocorrelation_time(rests: list[np.ndarray]) -> float:
     for lag in range(1, min(len(rest) for rest in rests)):
         pairs = sum(len(rest) - lag for rest in rests)
         together = sum(float(rest[lag:] @ rest[:-lag]) for rest in rests)
-        # A mean that is estimated takes time/n from every autocorrelation.
+        # The estimated mean reduces every autocorrelation by time/n.
         found = together / pairs / (power / n) + time * len(rests) / n
         if found < _SEEN_AT * np.sqrt(time / pairs):
             break
@@ -109,12 +126,31 @@ def _autocorrelation_time(rests: list[np.ndarray]) -> float:
 
 
 def lost_spread(memory: float, length: float) -> float:
-    """By which factor the standard error of a mean is larger than blocks of this length tell, as
-    neighbouring blocks still resemble each other.
+    """Return the factor by which standard errors exceed those of independent blocks.
 
-    For a memory that fades exponentially (an autoregression of first order), whose integrated
-    autocorrelation time is known, the variance of the mean of a block is known too (Bartlett, On the
-    theoretical specification and sampling properties of autocorrelated time-series, 1946).
+    Neighbouring blocks still resemble each other. For an autoregression of first order with a known
+    integrated autocorrelation time, the variance of the mean of a block is known too.
+
+    Parameters
+    ----------
+    memory : float
+        Integrated autocorrelation time, in units.
+    length : float
+        Length of a block, in units.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    M. S. Bartlett, "On the theoretical specification and sampling properties of autocorrelated time-series",
+    Supplement to the Journal of the Royal Statistical Society 8, 1946.
+
+    Examples
+    --------
+    >>> lost_spread(memory=1.0, length=10.0)
+    1.0
     """
     kept = (memory - 1) / (memory + 1)
     in_block = memory - 2 * kept * (1 - kept**length) / (length * (1 - kept) ** 2)
@@ -123,16 +159,16 @@ def lost_spread(memory: float, length: float) -> float:
 
 @dataclass(frozen=True)
 class DependentBlocks:
-    """Runs cut into blocks.
+    """Runs divided into blocks.
 
     Attributes
     ----------
     counts : list of ndarray, shape (blocks, BIN_COUNT) each
-        Histograms of the blocks of each run; as many as there are, maybe fewer than `FEWEST_BLOCKS`.
+        Histograms of the blocks of each run; possibly fewer blocks than `FEWEST_BLOCKS`.
     memory : float
-        For how many units (phases, or what was given for them) a run remembers itself, at most.
+        Upper bound of the integrated autocorrelation time, in units (phases, or pieces that replace them).
     spread : float
-        By which factor standard errors are larger than the blocks tell.
+        Factor by which standard errors exceed those of independent blocks.
     """
 
     counts: list[np.ndarray]
@@ -141,7 +177,7 @@ class DependentBlocks:
 
 
 def make_blocks(samples: Sequence[CountedDurations]) -> DependentBlocks:
-    """Each run cut into blocks that hardly depend on each other."""
+    """Divide each run into blocks that are nearly independent."""
     runs = [unit_counts(sample) for sample in samples]
     memory = block_memory(runs, max(sample.resolution_s for sample in samples))
     blocks = [max(1, min(MOST_BLOCKS, int(len(run) / (TIMES * memory)))) for run in runs]

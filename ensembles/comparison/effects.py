@@ -1,4 +1,4 @@
-"""By how much parts and medians moved, with intervals."""
+"""Sizes of effects with confidence intervals: by how much parts and medians moved."""
 
 from __future__ import annotations
 
@@ -14,27 +14,40 @@ from ensembles.comparison.report import Effect, ModeSpread, Shift
 BOOTSTRAP = 400
 SEEN_SHARE = 0.1
 LEAST_HALF = 1e-6
-"""Octaves or share: no interval is narrower."""
+"""Smallest half width of an interval: octaves, or a share of the calls."""
 
 
 def estimate_effects(
     scores: Scores, group: np.ndarray, names: Sequence[str], level: float, spread: float = 1.0
 ) -> list[list[Effect]]:
-    """Of each part, how far it is in each group from where it is in the first.
-
-    The interval is Welch's, with the variances of the ratio estimates and Satterthwaite's degrees of
-    freedom; it is widened by what bins and the clock's step hide.
+    """Estimate how far each part moved in each group relative to the first group.
 
     Parameters
     ----------
     scores : Scores
     group : ndarray of int64, shape (u,)
+        Group of each unit.
     names : sequence of str
-        Of the groups.
+        Names of the groups.
     level : float
-        Intervals hold with probability 1 − `level`.
+        Intervals have the confidence level 1 − `level`.
     spread : float
-        By which factor standard errors are larger than the units tell.
+        Factor by which standard errors exceed those of independent units.
+
+    Returns
+    -------
+    list of list of Effect
+        By part, then by group without the first.
+
+    Notes
+    -----
+    Welch's interval, with the variances of ratio estimates and Satterthwaite's degrees of freedom. It is
+    widened by the rounding of bins and of the clock.
+
+    References
+    ----------
+    B. L. Welch, "The generalization of 'Student's' problem when several different population variances are
+    involved", Biometrika 34, 1947.
     """
     found = estimates(scores.total, scores.size, one_hot(group)[:, None, :])
     value, variance, freedom = (array[:, 0, :] for array in (found.value, found.variance, found.freedom))
@@ -46,7 +59,7 @@ def estimate_effects(
             half += part.grain_octaves if part.is_ratio else 0.0
             ends = value[0, i], value[g, i]
             if part.is_ratio:
-                # The tail is told as beyond the mode's own shift: it has no place of its own.
+                # The tail is measured relative to its mode, and has no location.
                 places = [part.t_s * 2.0**end for end in ends] if part.mode else [np.nan, np.nan]
             else:
                 places = list(ends)
@@ -56,12 +69,12 @@ def estimate_effects(
 
 
 def one_hot(group: np.ndarray) -> np.ndarray:
-    """Which units are in which group: float64, shape (groups, u)."""
+    """Return which units are in which group: float64, shape (groups, u)."""
     return (group == np.arange(group.max() + 1)[:, None]).astype(np.float64)
 
 
 def half_width(variance: np.ndarray, freedom: np.ndarray, level: float) -> float:
-    """Half of the interval of a difference of two values; nan where their scatter is not known."""
+    """Return half the width of the interval of a difference; nan if a variance is unknown."""
     from scipy.special import stdtrit
 
     together = float(variance.sum())
@@ -72,23 +85,24 @@ def half_width(variance: np.ndarray, freedom: np.ndarray, level: float) -> float
 
 
 def welch_p(scores: Scores, group: np.ndarray, spread: float = 1.0) -> np.ndarray:
-    """p-values of Welch's t test of each part, in view of the others and of the number of groups:
-    Bonferroni's over the groups that are held against the first, Holm's over the parts.
+    """Compute adjusted p-values of Welch's t test.
 
-    Permutations of a few units find too much where a small group scatters more than a large one. So what
-    they find must hold by this test too, which allows for that.
+    They are adjusted for the number of groups that are compared with the first (Bonferroni) and for the
+    number of parts (Holm). Permutations of few units are too liberal if a small group scatters more than a
+    large one. Therefore this test, which allows for unequal variances, must confirm their result.
 
     Parameters
     ----------
     scores : Scores
     group : ndarray of int64, shape (u,)
+        Group of each unit.
     spread : float
-        By which factor standard errors are larger than the units tell.
+        Factor by which standard errors exceed those of independent units.
 
     Returns
     -------
     ndarray of float64, shape (m,)
-        1 where the scatter is not known.
+        1 if a variance is unknown.
     """
     from scipy.special import stdtr
 
@@ -98,7 +112,7 @@ def welch_p(scores: Scores, group: np.ndarray, spread: float = 1.0) -> np.ndarra
         together = variance[1:] + variance[0]
         shares = variance[1:] ** 2 / freedom[1:] + variance[0] ** 2 / freedom[0]
         apart = np.abs(value[1:] - value[0])
-        # Units that are all alike have no scatter at all, and no more degrees of freedom than can be counted.
+        # Equal units have variance 0, for which the degrees of freedom are undefined.
         statistic = np.where(apart < LEAST_HALF, 0.0, apart / np.sqrt(together + LEAST_HALF**2)) / spread
         p = 2 * stdtr(np.clip(np.where(shares > 0, together**2 / shares, 1e9), 1, 1e9), -statistic)
     known = np.isfinite(together) & (np.minimum(freedom[1:], freedom[0]) >= 1)
@@ -123,22 +137,31 @@ def estimate_shifts(
     runs: bool,
     spread: float = 1.0,
 ) -> list[Shift]:
-    """By which factor the median of each group differs from that of the first.
+    """Estimate the ratio of each group's median to that of the first group.
 
-    Of runs: their medians, log2, as a sample of each group. Of blocks: the median of the run, whose
-    standard error comes from drawing blocks with replacement.
+    With runs as units, log2 of their medians form a sample for each group. With blocks, the standard error of
+    the run's median comes from a bootstrap of blocks.
 
     Parameters
     ----------
     counts : ndarray of float64, shape (u, BIN_COUNT)
+        Histogram of each unit.
     group : ndarray of int64, shape (u,)
+        Group of each unit.
     names : sequence of str
+        Names of the groups.
     level : float
-    rng : numpy Generator
+        Intervals have the confidence level 1 − `level`.
+    rng : numpy.random.Generator
     runs : bool
-        Units are runs; else they are blocks of one run a group.
+        Units are runs; else they are blocks of one run per group.
     spread : float
-        By which factor standard errors are larger than the units tell.
+        Factor by which standard errors exceed those of independent units.
+
+    Returns
+    -------
+    list of Shift
+        One for each group but the first.
     """
     used = np.flatnonzero(counts.any(axis=0))
     value, variance, freedom = [], [], []
@@ -159,7 +182,7 @@ def estimate_shifts(
     units = all_freedom + 1
     known = ~np.isnan(known_variance)
     if runs and known.any():
-        # A group of one run scatters as the others do.
+        # A group of one run gets the variance of the others.
         scatter = (known_variance * units * all_freedom)[known].sum() / all_freedom[known].sum()
         known_variance = np.where(known, known_variance, scatter / units)
         all_freedom = np.where(known, all_freedom, all_freedom[known].sum())
@@ -172,7 +195,7 @@ def estimate_shifts(
 
 
 def estimate_spreads(scores: Scores, shares: np.ndarray, group: np.ndarray) -> list[ModeSpread]:
-    """How places and weights of modes scatter between runs.
+    """Estimate how locations and weights of modes vary between runs of a group.
 
     Parameters
     ----------
@@ -181,7 +204,12 @@ def estimate_spreads(scores: Scores, shares: np.ndarray, group: np.ndarray) -> l
     shares : ndarray of float64, shape (runs, modes)
         Share of each run's calls in each mode.
     group : ndarray of int64, shape (runs,)
-        Runs of one group are taken for repetitions of the same.
+        Runs of one group are repetitions.
+
+    Returns
+    -------
+    list of ModeSpread
+        One for each mode.
     """
     places = [i for i, part in enumerate(scores.parts) if part.what == "mode place"]
     freedom = len(group) - len(np.unique(group))
@@ -206,7 +234,7 @@ def estimate_spreads(scores: Scores, shares: np.ndarray, group: np.ndarray) -> l
 
 
 def _within(values: np.ndarray, group: np.ndarray) -> float | None:
-    """Standard deviation around the means of the groups."""
+    """Return the standard deviation around the means of the groups."""
     squares, freedom = 0.0, 0
     for g in np.unique(group):
         mine = values[(group == g) & np.isfinite(values)]

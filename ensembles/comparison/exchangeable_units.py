@@ -1,4 +1,4 @@
-"""The exchangeable units of a comparison: runs, or blocks of a run where each group is a single run."""
+"""The exchangeable units of a comparison: runs, or blocks if each group is a single run."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of calls of all runs.
+    """One kind of calls in all runs.
 
     Attributes
     ----------
-    groups : sequence of sequences of Sample
-        The runs of each group; the first group is what the others are compared with.
+    groups : sequence of sequences of CountedDurations
+        The runs of each group; the others are compared with the first group.
     op, layer : str or None
-        What kind of calls these are; it is only told.
+        Operation and layer, for texts only.
     unit : str
-        What the phases of the samples are, for the text; ``""``: nothing tells calls apart.
+        What the phases of the samples are, for texts; ``""``: calls are not divided.
     """
 
     groups: Sequence[Sequence[CountedDurations]]
@@ -36,8 +36,21 @@ RUNS = "runs"
 
 @dataclass(frozen=True)
 class ExchangeableUnits:
-    """What is permuted: histograms (u, BIN_COUNT), the group of each (u,), what they are, for how many
-    phases these remember themselves, and by which factor standard errors are larger than they tell."""
+    """Units that are permuted.
+
+    Attributes
+    ----------
+    counts : ndarray of float64, shape (u, BIN_COUNT)
+        Histogram of each unit.
+    group : ndarray of int64, shape (u,)
+        Group of each unit.
+    what : str
+        Name of the units in texts.
+    memory : float or None
+        Integrated autocorrelation time, in phases.
+    spread : float
+        Factor by which standard errors exceed those of independent units.
+    """
 
     counts: np.ndarray
     group: np.ndarray
@@ -47,29 +60,34 @@ class ExchangeableUnits:
 
     @property
     def sizes(self) -> list[int]:
+        """Number of units of each group."""
         return np.bincount(self.group).tolist()
 
     @property
     def are_blocks(self) -> bool:
-        """Whether they are blocks of single runs, and it is known what of."""
+        """Whether units are blocks of single runs with known pieces."""
         return self.what.startswith("blocks")
 
     @property
     def are_trusted(self) -> bool:
-        """Whether they are known to be independent, and enough for an interval."""
+        """Whether units are independent, and enough for an interval."""
         if self.what == RUNS:
             return sum(self.sizes) > len(self.sizes)
         return self.are_blocks and min(self.sizes) >= FEWEST_BLOCKS
 
 
 def choose_units(groups: Sequence[Sequence[CountedDurations]], unit: str) -> ExchangeableUnits:
-    """Runs, if a group has several; else blocks of the run of each group.
+    """Choose runs as units if a group has several, otherwise blocks of each run.
 
     Parameters
     ----------
-    groups : sequence of sequences of Sample
+    groups : sequence of sequences of CountedDurations
     unit : str
-        What the phases of the samples are, for the text; ``""``: nothing tells calls apart.
+        What the phases of the samples are, for texts; ``""``: calls are not divided.
+
+    Returns
+    -------
+    ExchangeableUnits
     """
     if max(len(group) for group in groups) > 1:
         runs = [sample.counts[None].astype(np.float64) for group in groups for sample in group]

@@ -1,4 +1,4 @@
-"""Hypothesis tests of a comparison: permutation and rank tests, and distances between distributions."""
+"""Hypothesis tests of a comparison, and distances between distributions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,27 @@ from ensembles.comparison.permutation import PermutationTest, permutation_test
 
 
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
-    """p-values in view of each other (Holm, A simple sequentially rejective multiple test procedure, 1979):
-    float64, shape (m,). What is nan stays so, and does not count."""
+    """Adjust p-values for their number.
+
+    Parameters
+    ----------
+    p : array_like of float, shape (m,)
+        nan stays nan, and does not count.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+
+    References
+    ----------
+    S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6,
+    1979.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
     p = np.asarray(p, dtype=np.float64)
     adjusted = np.full_like(p, np.nan)
     order = np.argsort(p)[: int(np.isfinite(p).sum())]
@@ -27,13 +46,23 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def rank_test(values: Sequence[np.ndarray]) -> float:
-    """Two-sided p of Wilcoxon-Mann-Whitney for two groups, of Kruskal-Wallis for more.
-
-    Exact for two groups without ties; nan where a group is empty, 1 where all values are equal.
+    """Compute the two-sided p-value of a rank test.
 
     Parameters
     ----------
-    values : sequence of ndarray, one a group
+    values : sequence of ndarray
+        One for each group.
+
+    Returns
+    -------
+    float
+        Of Wilcoxon, Mann and Whitney for two groups (exact without ties), of Kruskal and Wallis for more; nan
+        if a group is empty, 1 if all values are equal.
+
+    Examples
+    --------
+    >>> rank_test([np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0])])
+    0.1
     """
     from scipy.stats import kruskal, mannwhitneyu
 
@@ -48,13 +77,22 @@ def rank_test(values: Sequence[np.ndarray]) -> float:
 
 
 def dunn_test(values: Sequence[np.ndarray]) -> dict[tuple[int, int], float]:
-    """Which groups differ: p of each pair, with Holm's correction (Dunn, Multiple comparisons using rank
-    sums, 1964): differences of mean ranks, whose variance is corrected for ties.
+    """Compute the p-value of each pair of groups, with Holm's correction.
+
+    Parameters
+    ----------
+    values : sequence of ndarray
+        One for each group.
 
     Returns
     -------
     dict of (int, int) to float
-        By positions of the groups, the lesser one first; nan where a group is empty.
+        By the positions of the groups, the lower one first; nan if a group is empty.
+
+    References
+    ----------
+    O. J. Dunn, "Multiple comparisons using rank sums", Technometrics 6, 1964. The variance is corrected for
+    ties.
     """
     from scipy.special import ndtr
     from scipy.stats import rankdata
@@ -83,18 +121,23 @@ def dunn_test(values: Sequence[np.ndarray]) -> dict[tuple[int, int], float]:
 def run_tests(
     units: Sequence[ExchangeableUnits], scores: Sequence[Scores], rng: np.random.Generator
 ) -> list[PermutationTest]:
-    """The tests of several kinds of calls, their p-values in view of all kinds.
+    """Test several kinds of calls, with p-values adjusted for all kinds.
 
-    Kinds of which the same runs are the units are permuted together, so that the step-down maximum goes
-    over the parts of all of them. Kinds that are tested apart (by blocks, or because some runs lack them)
-    have their p-values raised as Holm does.
+    Kinds with the same runs as units are permuted together, and the step-down maximum covers the parts of all
+    of them. Kinds that are tested separately (by blocks, or because some runs lack them) are adjusted by
+    Holm's method.
 
     Parameters
     ----------
-    units : sequence of Units
+    units : sequence of ExchangeableUnits
+        One for each kind.
     scores : sequence of Scores
-        Of each kind.
-    rng : numpy Generator
+        One for each kind.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    list of PermutationTest
     """
     families: dict[Any, list[int]] = {}
     for number, one in enumerate(units):
@@ -117,7 +160,7 @@ def run_tests(
     raised = holm(least)
     for members, p, in_view in zip(families.values(), least, raised, strict=True):
         for i in members:
-            # The least of a family becomes what Holm makes of it, the others follow.
+            # The smallest p-value of a family becomes that of Holm, and the others are scaled with it.
             adjusted = np.minimum(np.maximum(tests[i].adjusted_p * in_view / p, in_view), 1.0)
             tests[i] = replace(tests[i], adjusted_p=adjusted)
     return [tests[i] for i in range(len(units))]
@@ -130,7 +173,7 @@ def told_tests(
     scores: Scores,
     names: Sequence[str],
 ) -> dict[str, Any]:
-    """The tests of one kind of calls as plain numbers and texts."""
+    """Return the tests of one kind of calls as numbers and texts, for `Comparison.tests`."""
     found: dict[str, Any] = {
         "units": units.what,
         "sizes": units.sizes,
@@ -157,7 +200,7 @@ def told_tests(
 def _add_rank_tests(
     found: dict[str, Any], units: ExchangeableUnits, scores: Scores, names: Sequence[str]
 ) -> None:
-    """Those of one value a run."""
+    """Add rank tests of one value per run."""
     with np.errstate(invalid="ignore", divide="ignore"):
         values = scores.total / scores.size
     by_group = [[column[units.group == g] for g in range(len(names))] for column in values.T]
@@ -173,24 +216,34 @@ def _add_rank_tests(
 
 
 def kolmogorov_smirnov(first: np.ndarray, second: np.ndarray) -> float:
-    """Largest difference of the distribution functions, 0 to 1.
+    """Compute the largest difference of two distribution functions, 0 to 1.
 
     Parameters
     ----------
     first, second : ndarray, shape (BIN_COUNT,)
-        Calls in each bin, at least one.
+        Number of calls in each bin; at least one call.
+
+    Returns
+    -------
+    float
     """
     return float(np.abs(_distribution(first) - _distribution(second)).max())
 
 
 def wasserstein_octaves(first: np.ndarray, second: np.ndarray) -> float:
-    """Area between the distribution functions over log2 of time: how far calls would have to be moved on
-    the average to make the two equal, in octaves (1: a factor of two).
+    """Compute the area between two distribution functions of log2 duration.
+
+    It is the mean distance, in octaves, by which calls of one have to be moved to equal the other; 1 octave
+    is a factor of two.
 
     Parameters
     ----------
     first, second : ndarray, shape (BIN_COUNT,)
-        Calls in each bin, at least one.
+        Number of calls in each bin; at least one call.
+
+    Returns
+    -------
+    float
     """
     gap = np.abs(_distribution(first) - _distribution(second))
     return float(gap[:-1] @ np.diff(bin_octaves()))

@@ -1,7 +1,8 @@
-"""Where the modes of several ensembles lie together: the common ground on which they are compared.
+"""Divide log duration into the modes of all groups together.
 
-The partition is made of all calls without regard to which side they come from, so that a permutation of the
-sides leaves it as it is, and tests by permutation stay exact."""
+The partition is made of all calls regardless of their group. A permutation of groups does not change it, so
+that permutation tests remain exact.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ import numpy as np
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 
 LEAST_SHARE = 0.02
-"""A mode holds at least this share of the calls."""
+"""Least share of the calls that a mode has."""
 DEEPEST_SADDLE = 0.6
-"""Between two modes the density falls below this part of the lower one's height."""
+"""Between two modes the density falls below this part of the lower mode's height."""
 LEAST_Z = 4.0
-"""So many standard errors deep is the saddle, at least."""
+"""Least depth of this minimum in standard errors."""
 
 _LEAST_BANDWIDTH = 0.05  # octaves: 3.5 %, about a bin
 _GRID = 64  # points an octave
@@ -31,7 +32,7 @@ class Partition:
     Attributes
     ----------
     first_bin : ndarray of int64, shape (k + 1,)
-        Mode `i` holds the bins from ``first_bin[i]`` up to, not including, ``first_bin[i + 1]``.
+        Mode `i` has the bins from ``first_bin[i]`` up to, but not including, ``first_bin[i + 1]``.
     """
 
     first_bin: np.ndarray
@@ -40,18 +41,25 @@ class Partition:
         return len(self.first_bin) - 1
 
     def mode_index(self, bins: np.ndarray) -> np.ndarray:
-        """The mode of each bin: int64, shape (n,)."""
+        """Return the mode of each bin: int64, shape (n,)."""
         return np.clip(np.searchsorted(self.first_bin, bins, side="right") - 1, 0, len(self) - 1)
 
     def number_at(self, t_s: float, pooled: np.ndarray) -> int:
-        """Number, from 1, of the mode that a duration belongs to, among those that hold calls: that by which
-        the parts are named.
+        """Return the number, from 1, of the mode to which a duration belongs.
+
+        Only modes with calls are numbered.
 
         Parameters
         ----------
         t_s : float
+            Duration in seconds.
         pooled : ndarray of float64, shape (BIN_COUNT,)
-            Calls of all units in each bin.
+            Number of calls of all units in each bin.
+
+        Returns
+        -------
+        int
+            As in the names of the parts.
         """
         mode = self.mode_index(np.arange(BIN_COUNT))
         kept = [k for k in range(len(self)) if pooled[mode == k].any()]
@@ -60,27 +68,36 @@ class Partition:
 
 
 def bin_octaves() -> np.ndarray:
-    """log2 of the middle of each bin, in ns: float64, shape (BIN_COUNT,). Whole ns are counted, so the
-    middle is that of the least and the largest duration of a bin; 0 ns is taken for half a ns."""
+    """Return log2 of the middle of each bin in ns: float64, shape (BIN_COUNT,).
+
+    Durations are whole ns: the middle is that of the smallest and the largest duration of a bin. A duration
+    of 0 ns counts as 0.5 ns.
+    """
     low = np.append(bin_low_ns().astype(np.float64), 2.0**64)
     return np.log2(np.maximum((low[:-1] + low[1:] - 1) / 2, 0.5))
 
 
 def fit_partition(weight: np.ndarray, calls: float, resolution_s: float = 0.0) -> Partition:
-    """The modes of a histogram, as intervals of bins.
-
-    A kernel density of log duration; its width is that of a bin at least, and wider where neighbouring
-    counted durations are farther apart, be it for the clock or for want of calls. A minimum parts two modes
-    if it is `DEEPEST_SADDLE` deep, by `LEAST_Z` standard errors, and both hold `LEAST_SHARE` of the calls.
+    """Find the modes of a histogram as intervals of bins.
 
     Parameters
     ----------
     weight : ndarray of float64, shape (BIN_COUNT,)
         Share of the calls in each bin.
     calls : float
-        How many independent calls the histogram is worth.
+        Effective sample size of the histogram.
     resolution_s : float
-        Step of the clock.
+        Step of the clock in seconds.
+
+    Returns
+    -------
+    Partition
+
+    Notes
+    -----
+    The density of log duration is estimated by a kernel at least as wide as a bin, and wider where
+    neighbouring durations are farther apart. A minimum separates two modes if the density falls below
+    `DEEPEST_SADDLE` there, by `LEAST_Z` standard errors, and if both have `LEAST_SHARE` of the calls.
     """
     used = np.flatnonzero(weight > 0)
     everything = Partition(np.array([0, BIN_COUNT]))
@@ -100,12 +117,12 @@ def fit_partition(weight: np.ndarray, calls: float, resolution_s: float = 0.0) -
 
 
 def _widths(place: np.ndarray, share: np.ndarray, resolution_s: float) -> np.ndarray:
-    """Width of the kernel at each used bin, octaves."""
+    """Return the width of the kernel at each bin with calls, in octaves."""
     gap = np.diff(place)
     around = np.concatenate([gap[:1], np.maximum(gap[1:], gap[:-1]), gap[-1:]])
     padded = np.pad(around, 3, mode="edge")
     typical = np.median(np.lib.stride_tricks.sliding_window_view(padded, 7), axis=1)
-    # A mode's own foot has gaps that its body has not: what is wide for want of calls blurs nothing heavy.
+    # The foot of a mode has gaps that its body has not; a wide kernel there does not blur the body.
     width = np.maximum(_LEAST_BANDWIDTH, np.minimum(typical, 1.0))
     if resolution_s > 0:
         width = np.maximum(width, np.log2(1 + resolution_s * 1e9 / 2.0**place))
@@ -113,8 +130,10 @@ def _widths(place: np.ndarray, share: np.ndarray, resolution_s: float) -> np.nda
 
 
 def _cuts(density: np.ndarray, error: np.ndarray, below: np.ndarray) -> list[int]:
-    """Positions in the grid that part modes, rising: of all minima those that stay when the shallowest is
-    given up again and again, until all are deep and every mode is heavy."""
+    """Return the grid positions that separate modes, in increasing order.
+
+    Beginning with all minima, the weakest one is dropped until all are deep and all modes are heavy.
+    """
     inner = np.arange(1, len(density) - 1)
     tops = inner[(density[inner] >= density[inner - 1]) & (density[inner] > density[inner + 1])].tolist()
     saddles = [a + int(np.argmin(density[a:b])) for a, b in pairwise(tops)]

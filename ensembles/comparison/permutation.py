@@ -1,9 +1,10 @@
-"""Tests by permutation of whole units (runs, or blocks of a run), of many parts at once.
+"""Permutation tests of many parts at once, with runs or blocks of a run as units.
 
-The statistic is studentised, which keeps the level where groups scatter differently (Chung and Romano,
-Exact and asymptotically robust permutation tests, 2013); parts are judged together by the step-down
-maximum (Westfall and Young, Resampling-Based Multiple Testing, 1993), which, unlike Holm's bound, is not
-lost to the smallest p-value that a few runs allow."""
+The statistic is studentised, which keeps the level if groups have different variances (E. Chung and J. P.
+Romano, "Exact and asymptotically robust permutation tests", Annals of Statistics 41, 2013). The step-down
+maximum adjusts for the number of parts (P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing,
+1993). Unlike Holm's bound, it can reach the smallest p-value that a few runs allow.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +19,17 @@ MOST_EXACT = 4_000
 RANDOM = 1_999
 
 _LEAST_SPREAD = 1e-6
-"""Octaves, or share: units closer than that are equal."""
+"""Units closer than this are equal: octaves, or a share of the calls."""
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """Values of the parts in groups, under one or many arrangements of the units.
+    """Values of the parts in groups, for one or many arrangements of the units.
 
     Attributes
     ----------
     value, variance, freedom : ndarray of float64, shape (groups, arrangements, m)
-        Ratio estimates, their variances, and degrees of freedom; nan where a group has no call of a part.
+        Ratio estimates, their variances and degrees of freedom; nan if a group has no call of a part.
     """
 
     value: np.ndarray
@@ -38,18 +39,18 @@ class Estimates:
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """What permutations say.
+    """Result of a permutation test.
 
     Attributes
     ----------
     p, adjusted_p : ndarray of float64, shape (m,)
-        Of each part for itself, and in view of the others.
+        p-value of each part, and adjusted for the number of parts.
     arrangements : int
-        How many were compared, the true one included.
+        Number of arrangements, the observed one included.
     exact : bool
-        All that there are; else a random choice.
+        True: all arrangements; False: a random sample of them.
     smallest_p : float
-        What the test cannot go below with so few units.
+        Smallest p-value that is possible with these units.
     """
 
     p: np.ndarray
@@ -60,14 +61,18 @@ class PermutationTest:
 
 
 def estimates(total: np.ndarray, size: np.ndarray, members: np.ndarray) -> Estimates:
-    """Ratio estimates of groups of units, and their variances by linearisation.
+    """Compute ratio estimates of groups of units, and their linearised variances.
 
     Parameters
     ----------
     total, size : ndarray of float64, shape (u, m)
         See `ensembles.comparison.components.Scores`.
     members : ndarray of float64, shape (groups, arrangements, u)
-        1.0 where a unit is in the group.
+        1.0 if a unit is in the group.
+
+    Returns
+    -------
+    Estimates
     """
     centre = total.sum(axis=0) / np.maximum(size.sum(axis=0), 1e-300)
     rest = total - centre * size
@@ -79,7 +84,7 @@ def estimates(total: np.ndarray, size: np.ndarray, members: np.ndarray) -> Estim
         variance = units / (units - 1) * np.maximum(squares, 0) / weight**2
         single = units < 2
         if single.any():
-            # A group of one unit scatters as the others do.
+            # A group of one unit gets the variance of the others.
             scatter = np.where(single, 0.0, variance * units * (units - 1)).sum(axis=0)
             freedom = np.where(single, 0.0, units - 1).sum(axis=0)
             variance = np.where(single, scatter / freedom / units, variance)
@@ -88,11 +93,20 @@ def estimates(total: np.ndarray, size: np.ndarray, members: np.ndarray) -> Estim
 
 
 def statistic(found: Estimates) -> np.ndarray:
-    """How far groups are apart, in standard errors: shape (arrangements, m), 0 where that cannot be said.
+    """Return the distance between groups in standard errors; 0 if unknown.
 
-    Of two groups |difference| over its standard error; of more the root of the weighted sum of squares
-    around the weighted mean (Welch, On the comparison of several mean values, 1951), which is the same for
-    two."""
+    For two groups it is |difference| over its standard error. For more it is the root of the weighted sum of
+    squares around the weighted mean (B. L. Welch, "On the comparison of several mean values", Biometrika 38,
+    1951), which agrees for two.
+
+    Parameters
+    ----------
+    found : Estimates
+
+    Returns
+    -------
+    ndarray of float64, shape (arrangements, m)
+    """
     weight = 1 / (found.variance + _LEAST_SPREAD**2)
     weight = np.where(np.isfinite(found.value) & np.isfinite(weight), weight, 0.0)
     value = np.where(weight > 0, found.value, 0.0)
@@ -104,19 +118,31 @@ def statistic(found: Estimates) -> np.ndarray:
 def permutation_test(
     total: np.ndarray, size: np.ndarray, group: np.ndarray, rng: np.random.Generator, spread: float = 1.0
 ) -> PermutationTest:
-    """Whether groups of units differ, part by part.
+    """Test part by part whether groups of units differ.
 
     Parameters
     ----------
     total, size : ndarray of float64, shape (u, m)
         See `ensembles.comparison.components.Scores`.
     group : ndarray of int64, shape (u,)
-        Group of each unit, from 0, each with one unit at least.
-    rng : numpy Generator
-        Chooses arrangements where there are more than `MOST_EXACT`.
+        Group of each unit, from 0; each group has a unit.
+    rng : numpy.random.Generator
+        Draws arrangements if there are more than `MOST_EXACT`.
     spread : float
-        By which factor standard errors are larger than the units tell, as neighbours depend on each other:
-        what was found is made smaller by it, what permutations give is not, for they tear neighbours apart.
+        Factor by which standard errors exceed those of independent units, because neighbours are dependent.
+        The observed statistic is divided by it. Permuted ones are not, because permutation separates
+        neighbours.
+
+    Returns
+    -------
+    PermutationTest
+
+    Examples
+    --------
+    >>> total, group = np.array([[1.0], [1.1], [0.9], [5.0], [5.1], [4.9]]), np.array([0, 0, 0, 1, 1, 1])
+    >>> test = permutation_test(total, np.ones((6, 1)), group, np.random.default_rng(0))
+    >>> test.arrangements, test.p.tolist(), test.smallest_p
+    (20, [0.1], 0.1)
     """
     sizes = np.bincount(group)
     groups, exact = _arrangements(group, sizes, rng)
@@ -134,8 +160,24 @@ def permutation_test(
 
 
 def smallest_p(sizes: np.ndarray | Sequence[int]) -> float:
-    """Least p-value that a permutation test of so many units can give: groups of equal size may be
-    exchanged as a whole."""
+    """Return the smallest p-value that a permutation test of these units can give.
+
+    Groups of equal size can be exchanged as a whole, which gives the same statistic.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Number of units of each group.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> smallest_p([3, 3]), smallest_p([4, 4]) < 0.05
+    (0.1, True)
+    """
     units: list[int] = np.asarray(sizes).tolist()
     arrangements = prod(comb(sum(units[: i + 1]), size) for i, size in enumerate(units))
     alike = prod(_factorial(units.count(size)) for size in set(units))
@@ -147,7 +189,10 @@ def _factorial(n: int) -> int:
 
 
 def _arrangements(group: np.ndarray, sizes: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, bool]:
-    """Groups of the units, shape (arrangements, u), the true ones first."""
+    """Return groups of the units, shape (arrangements, u), and whether these are all.
+
+    The observed arrangement is the first.
+    """
     n = len(group)
     if len(sizes) == 2 and comb(n, int(sizes[1])) <= MOST_EXACT:
         chosen = np.array(list(combinations(range(n), int(sizes[1]))))

@@ -1,5 +1,4 @@
-"""In which pieces a single run is looked at: its phases, or where these are not known slices of time, or
-ranks."""
+"""Divide a single run into pieces: phases or, if these are unknown, slices of time or ranks."""
 
 from __future__ import annotations
 
@@ -10,9 +9,9 @@ import numpy as np
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 SLICES = 384
-"""Of equally many calls, at most."""
+"""Largest number of slices of time, which have equal numbers of calls."""
 LEAST_IN_PHASES = 0.9
-"""Phases are used where at least so much of the calls are in one."""
+"""Phases are used if at least this share of the calls is in a phase."""
 FEWEST_PHASES = 5
 
 _LEAST_CALLS = 8
@@ -21,15 +20,16 @@ _COARSE = 12
 
 @dataclass(frozen=True)
 class RunCalls:
-    """The calls of one run.
+    """Calls of one run.
 
     Attributes
     ----------
     durations_s : ndarray of float64, shape (n,)
+        Seconds.
     phase, rank, start_ns : ndarray of int64, shape (n,), or None
-        None: not known; a phase of -1: in none.
+        None: unknown; a phase of -1: in none.
     resolution_s : float
-        Step of the clock.
+        Step of the clock in seconds.
     """
 
     durations_s: np.ndarray
@@ -39,26 +39,26 @@ class RunCalls:
     resolution_s: float = 0.0
 
     def sample(self, piece: np.ndarray | None = None) -> CountedDurations:
-        """The durations, by piece (shape (n,)) if these are given."""
+        """Return the durations, counted by `piece` (shape (n,)) if it is given."""
         return CountedDurations.from_durations(self.durations_s, piece, self.resolution_s)
 
 
 def sliced(runs: list[RunCalls]) -> tuple[list[CountedDurations], str]:
-    """Runs in pieces, in the order of time or of ranks, and what the pieces are.
+    """Divide runs into pieces, in the order of time or of ranks.
 
-    Phases, where each run has `FEWEST_PHASES` of them. Else slices of time or ranks, whichever the calls
-    depend on more: where means of log duration over a twelfth of the pieces scatter more.
+    Phases are used if each run has `FEWEST_PHASES` of them. Otherwise slices of time or ranks are used,
+    whichever the calls depend on more: means of log duration over a twelfth of the pieces vary more.
 
     Parameters
     ----------
-    runs : list of Calls
+    runs : list of RunCalls
 
     Returns
     -------
-    samples : list of Sample
+    samples : list of CountedDurations
         Their phases are the pieces.
     what : str
-        ``phases``, ``slices of time`` or ``ranks``; ``""`` where nothing tells calls apart.
+        ``phases``, ``slices of time`` or ``ranks``; ``""``: calls cannot be divided.
     """
     phases = [phase for run in runs if (phase := _phases(run)) is not None]
     if len(phases) == len(runs):
@@ -83,7 +83,7 @@ def _phases(run: RunCalls) -> np.ndarray | None:
         return None
     if inside.all():
         return run.phase
-    # The few calls between two phases are taken for the first of them, so that no call is left out.
+    # The few calls between two phases are assigned to the first of them, so that no call is left out.
     order = np.argsort(run.start_ns, kind="stable") if run.start_ns is not None else np.arange(len(inside))
     filled = np.empty_like(run.phase)
     filled[order] = np.maximum.accumulate(run.phase[order])
@@ -91,8 +91,7 @@ def _phases(run: RunCalls) -> np.ndarray | None:
 
 
 def _slices(run: RunCalls) -> np.ndarray | None:
-    """Slices of equally many calls by their starts or, if these are not known, by the order of calls of a
-    rank."""
+    """Return slices with equal numbers of calls, by start or else by the order of the calls of a rank."""
     n = len(run.durations_s)
     if run.start_ns is not None:
         order = np.argsort(run.start_ns, kind="stable")
@@ -118,7 +117,7 @@ def _ranks(run: RunCalls) -> np.ndarray | None:
 
 
 def _scatter(run: RunCalls, piece: np.ndarray) -> float:
-    """Variance of the mean log duration, as a few large blocks of pieces tell it."""
+    """Return the variance of the mean log duration, estimated from a few large blocks of pieces."""
     log_s = np.log(np.maximum(run.durations_s, 1e-9))
     pieces, number = np.unique(piece, return_inverse=True)
     blocks = min(_COARSE, len(pieces))

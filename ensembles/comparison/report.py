@@ -16,19 +16,20 @@ from ensembles.model.units import count_text, seconds_text
 SAME, DIFFERENT, INCONCLUSIVE = "same", "different", "inconclusive"
 
 ALL = "all"
-"""What moved, when all modes moved by one factor."""
+"""Value of `Move.what` if all modes moved by one factor."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """One side of a comparison.
+    """One group of a comparison.
 
     Attributes
     ----------
     name : str
     runs, calls : int
+        Number of runs and of calls.
     median_s : float or None
-        Of its runs, each of which counts the same; None: no call.
+        Median duration in seconds, in which each run has the same weight; None: there are no calls.
     """
 
     name: str
@@ -39,14 +40,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Shift:
-    """By which factor the median of a group differs from that of the first.
+    """Ratio of a group's median to that of the first group.
 
     Attributes
     ----------
     group : str
         Name of the group.
     median_ratio, low, high : float or None
-        Ratio and its interval; None: the data cannot say.
+        Ratio and its confidence interval; None: unknown.
     """
 
     group: str
@@ -57,17 +58,18 @@ class Shift:
 
 @dataclass(frozen=True)
 class Effect:
-    """How far a part is in a group from where it is in the first.
+    """How far a part of the distribution moved in a group relative to the first group.
 
     Attributes
     ----------
     group : str
+        Name of the group.
     is_ratio : bool
-        True: a factor of a time; False: a difference of shares of the calls.
+        True: a ratio of durations; False: a difference of shares of the calls.
     value, low, high : float or None
-        Estimate and interval; None: the data cannot say.
+        Estimate and confidence interval; None: unknown.
     before, after : float or None
-        The share of the calls in the first group and in this one, or the place in seconds.
+        Share of the calls, or duration in seconds, in the first group and in this group.
     """
 
     group: str
@@ -80,13 +82,27 @@ class Effect:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the interval leaves out that nothing moved."""
+        """Whether the interval excludes that nothing moved."""
         unmoved = 1.0 if self.is_ratio else 0.0
         return self.low is not None and self.high is not None and not self.low <= unmoved <= self.high
 
     def is_within(self, margin: float) -> bool:
-        """Whether the interval lies within the margin: a factor from 1 / (1 + margin) to 1 + margin, or a
-        difference of less than margin."""
+        """Whether the interval lies within the margin.
+
+        Parameters
+        ----------
+        margin : float
+            A ratio must lie between 1 / (1 + margin) and 1 + margin, a difference between −margin and margin.
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> Effect("b", True, 1.02, 0.98, 1.06, 1.0, 1.02).is_within(0.1)
+        True
+        """
         if self.low is None or self.high is None:
             return False
         if self.is_ratio:
@@ -96,26 +112,26 @@ class Effect:
 
 @dataclass(frozen=True)
 class PartResult:
-    """What is known of one part.
+    """Result for one part of the distribution.
 
     Attributes
     ----------
     name : str
         ``mode 1 place``, ``mode 2 weight``, ``tail``.
     what : str
-        ``mode place``, ``mode weight`` or ``tail`` (beyond where the mode itself moved).
+        ``mode place``, ``mode weight`` or ``tail`` (relative to its mode).
     mode : int or None
-        Number of the mode, the fastest is 1.
+        Number of the mode, from 1, the fastest.
     t_s : float
-        Where it is, in all groups together, seconds.
+        Location in all groups together, in seconds.
     verdict : str
-        Of this part alone.
+        Verdict of this part alone.
     margin : float
-        How far it may move and be called the same: a factor of 1 + `margin`, or a share of the calls.
+        Largest change that counts as no change: a factor of 1 + `margin`, or a share of the calls.
     adjusted_p : float or None
-        p-value in view of the other parts: the larger of those by permutation and by Welch's t test.
+        p-value adjusted for the number of parts: the larger of the permutation test's and of Welch's t test.
     effects : list of Effect
-        Of each group against the first.
+        One for each group but the first.
     """
 
     name: str
@@ -130,16 +146,16 @@ class PartResult:
 
 @dataclass(frozen=True)
 class Move:
-    """Something that moved.
+    """A part that moved.
 
     Attributes
     ----------
     what : str
         ``mode place``, ``mode weight``, ``tail`` or ``all``.
     mode : int or None
-        Number of the mode among the parts, whose modes are those of all groups together.
+        Number of the mode among the modes of all groups together.
     t_s : float or None
-        Where it is, seconds: in the first group or, if it has it not, in the other.
+        Location in seconds: in the first group or, if the mode is absent there, in the other group.
     effect : Effect
     """
 
@@ -151,19 +167,18 @@ class Move:
 
 @dataclass(frozen=True)
 class ModeSpread:
-    """How well a mode comes back from run to run.
+    """Reproducibility of a mode from run to run.
 
     Attributes
     ----------
     t_s, weight : float
-        Where it is, and its share of the calls, in all groups together.
+        Location in seconds and share of the calls, in all groups together.
     place_spread : float or None
-        Standard deviation of its place between runs of one group, as a part of it (0.03: 3 %); None: too
-        few runs.
+        Relative standard deviation of the location between runs of a group (0.03: 3 %); None: too few runs.
     weight_spread : float or None
-        Standard deviation of its share between runs of one group.
+        Standard deviation of the share between runs of a group.
     seen_in, runs : int
-        Runs in which it holds at least a tenth of its usual share, of how many.
+        Number of runs in which the mode has at least a tenth of its mean share, and of all runs.
     """
 
     t_s: float
@@ -176,33 +191,34 @@ class ModeSpread:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Whether groups of runs are the same, what moved and by how much.
+    """Whether groups of runs are the same, what moved, and by how much.
 
     Attributes
     ----------
     op, layer : str or None
-        Kind of the calls.
+        Operation and layer of the calls.
     verdict : str
-        ``same``: everything is certain to lie within the margin; ``different``: a part moved;
-        ``inconclusive``: neither can be said.
+        ``same``: every part certainly lies within the margin; ``different``: a part moved; ``inconclusive``:
+        neither is certain.
     reason : str
-        Why, in one sentence.
+        Reason of the verdict in one sentence.
     groups : list of Group
     margin, level : float
+        As given to `ensembles.compare`.
     shift : Shift or None
-        Of the group whose median is farthest from that of the first.
+        That of the group whose median differs most from the first.
     shifts : list of Shift
-        Of each group but the first.
+        One for each group but the first.
     moved : list of Move
         Empty unless the verdict is ``different``.
     parts : list of PartResult
     tests : dict
-        The tests behind the verdict, and rank tests beside them.
+        Tests on which the verdict is based, and rank tests for comparison.
     distances : dict
-        Kolmogorov-Smirnov and Wasserstein (octaves of time), between the groups and within them.
+        Kolmogorov-Smirnov and Wasserstein distances (the latter in octaves) between and within groups.
     modes : list of ModeSpread
     notes : list of str
-        What to bear in mind.
+        Caveats, one sentence each.
     """
 
     verdict: str
@@ -222,12 +238,12 @@ class Comparison:
 
     @property
     def shift(self) -> Shift | None:
-        """The largest of the shifts, or None where no median is known."""
+        """The largest of the shifts; None: no median is known."""
         known = [shift for shift in self.shifts if shift.median_ratio is not None]
         return max(known, key=lambda shift: abs(math.log(shift.median_ratio or 1.0)), default=None)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain numbers, texts, lists and dictionaries; None for what is not known."""
+        """Return the object that ``ensio compare --json`` prints; unknown values are None."""
         shift = self.shift
         found = {"op": self.op, "verdict": self.verdict, "shift": shift and _plain(shift)}
         if shift is None:
@@ -257,8 +273,7 @@ _WIDTH = 96
 
 
 def comparison_text(found: Comparison) -> str:
-    """Verdict, what moved, the groups, the parts and the tests, in at most 96 columns where names allow
-    it."""
+    """Return verdict, moves, groups, parts and tests as text, if possible within 96 columns."""
     what = " ".join(name for name in (found.layer, found.op) if name)
     what = f"{what}: " if what else ""
     parts = ["\n".join([f"{what}{found.verdict.upper()}", *_filled(found.reason)])]
@@ -285,7 +300,7 @@ def _move(move: Move, name_group: bool) -> str:
         ALL: "everything moved",
         "mode place": f"mode {move.mode}{where} moved",
         "mode weight": f"the weight of mode {move.mode}{where} moved",
-        "tail": f"the tail, beyond{where.removeprefix(' at')} moved against its mode",
+        "tail": f"the tail, beyond{where.removeprefix(' at')}, moved relative to its mode",
     }[move.what]
     group = f"{sanitize_text(effect.group)}: " if name_group else ""
     return f"{group}{subject} by {_effect_text(effect)}"
@@ -320,7 +335,7 @@ def _groups(found: Comparison) -> str:
             text += "" if shift.low is None else f" ({shift.low:.3g} to {shift.high:.3g})"
         median = seconds_text(group.median_s) if group.median_s is not None else ""
         rows.append((sanitize_text(group.name), f"{group.runs:,}", f"{group.calls:,}", median, text))
-    headers = ("", "runs", "calls", "median", "against the first")
+    headers = ("", "runs", "calls", "median", "relative to the first")
     return tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 3, "left"))
 
 
@@ -340,11 +355,11 @@ def _parts(found: Comparison) -> str:
 def _tests(found: Comparison) -> str:
     tests = found.tests
     sizes = " + ".join(map(str, tests["sizes"]))
-    kind = "all" if tests["exact"] else "a random choice of"
+    kind = "all" if tests["exact"] else "a random sample of"
     lines = [
-        f"p: {sizes} {tests['units']} permuted, {kind} "
+        f"p-values: {sizes} {tests['units']} permuted, {kind} "
         f"{count_text(tests['arrangements'], 'arrangement')}; smallest "
-        f"possible p {tests['smallest_p']:.2g}"
+        f"possible p-value {tests['smallest_p']:.2g}"
     ]
     for between in found.distances["between"]:
         name = f" of {sanitize_text(between['group'])}" if len(found.groups) > 2 else ""
@@ -377,7 +392,7 @@ def _modes(found: Comparison) -> str:
 
 
 def comparisons_text(found: Sequence[Comparison]) -> str:
-    """The comparisons of several kinds of calls: a table of their verdicts, then the first one whole."""
+    """Return the comparisons of several kinds of calls: a table of verdicts, then the first one in full."""
     if len(found) == 1:
         return comparison_text(found[0])
     rows = []

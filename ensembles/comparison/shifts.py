@@ -1,4 +1,4 @@
-"""What moved, said in terms of modes: one by one, or all together."""
+"""Describe what moved in terms of modes: each by itself, or all by one factor."""
 
 from __future__ import annotations
 
@@ -14,20 +14,25 @@ from ensembles.comparison.report import ALL, DIFFERENT, Effect, Move, PartResult
 from ensembles.summaries.bins import bin_edges_s
 
 ABSENT = 0.1
-"""A mode with less than this part of the share that it has in another group is absent."""
+"""A mode is absent if its share is less than this part of its share in another group."""
 LEAST_SHARE = 0.05
-"""Modes that hold less everywhere are not looked for in another place."""
+"""Modes with a smaller share in all groups are not matched."""
 GAP_OCTAVES = 1.0
-"""Cost of a mode that has no partner, where one with a partner costs the octaves and the shares between
-them."""
+"""Cost of a mode without partner. The cost of two partners is their distance in octaves plus that of their
+shares.
+"""
 
 
 def describe_shifts(parts: Sequence[PartResult]) -> list[Move]:
-    """What moved, part by part: those that are certain to have.
+    """Return the parts that certainly moved.
 
     Parameters
     ----------
     parts : sequence of PartResult
+
+    Returns
+    -------
+    list of Move
     """
     return [
         Move(part.what, part.mode, part.t_s, effect)
@@ -38,14 +43,19 @@ def describe_shifts(parts: Sequence[PartResult]) -> list[Move]:
 
 
 def common_factor(parts: Sequence[PartResult], g: int) -> Effect | None:
-    """The factor by which all modes of a group moved against the first group, if it may be one: all places
-    are certain to have moved, of three or more all but one, and all intervals hold it.
+    """Return the factor by which all modes of a group moved, if there may be one.
+
+    All locations certainly moved (of three or more, all but one), and all intervals contain the factor.
 
     Parameters
     ----------
     parts : sequence of PartResult
     g : int
         Number of the group, from 1.
+
+    Returns
+    -------
+    Effect or None
     """
     places = [(part.verdict, part.effects[g - 1]) for part in parts if part.what == PLACE]
     certain = [effect for verdict, effect in places if verdict == DIFFERENT and effect.is_certain]
@@ -55,14 +65,14 @@ def common_factor(parts: Sequence[PartResult], g: int) -> Effect | None:
 
 
 def _together(certain: Sequence[Effect], every: Sequence[Effect]) -> Effect | None:
-    """The factor that some effects have in common; None if an interval of `every` does not hold it."""
+    """Return the common factor of some effects; None: an interval of `every` does not contain it."""
     value, low, high = (
         np.log2([getattr(effect, name) for effect in certain]) for name in ("value", "low", "high")
     )
     half = (high - low) / 2
     weight = 1 / half**2
     middle = float(weight @ value / weight.sum())
-    # Places of one run may all be off together, so that averaging makes the interval no narrower.
+    # The errors of one run's locations may be correlated, so that averaging does not reduce the interval.
     around = float(weight @ half / weight.sum())
     for effect in every:
         if effect.low is None or effect.high is None:
@@ -84,24 +94,29 @@ def moves_beside_factor(
     spread: float,
     factor: Effect,
 ) -> list[Move] | None:
-    """What moved beside a factor that all durations of a group have in common: its durations are divided
-    by it, and the parts compared again. (As modes overlap, some calls of a mode that moved as a whole
-    cross to the next one's side of the saddle, and look like a change of weights.)
+    """Return what moved in addition to a factor that all durations of a group share.
+
+    The durations of the group are divided by the factor, and the parts compared again. Without this step a
+    change of weights would appear: modes overlap, and some calls of a mode that moved lie beyond the next
+    saddle.
 
     Parameters
     ----------
     counts : ndarray of float64, shape (u, BIN_COUNT)
+        Histogram of each unit.
     group : ndarray of int64, shape (u,)
+        Group of each unit.
     g : int
-        The group.
+        Number of the group.
     names, level, calls, resolution_s, spread
         As for `moves_of_matched_modes`.
     factor : Effect
+        From `common_factor`.
 
     Returns
     -------
     list of Move or None
-        The factor first; None: places still differ, so that it was not one factor.
+        The factor first; None: locations still differ, so that there is no common factor.
     """
     chosen = (group == 0) | (group == g)
     both = (group[chosen] == g).astype(np.int64)
@@ -118,7 +133,7 @@ def moves_beside_factor(
             rest.append(effect)
         elif effect.is_certain:
             moves.append(Move(part.what, part.mode, part.t_s, effect))
-    # What is left of the places says how far off the factor was.
+    # The remaining shift of the locations corrects the factor.
     off = _together(rest, []) if all(effect.low is not None for effect in rest) else None
     by = off.value if off is not None and off.value else 1.0
     value, low, high = ((end or np.nan) * by for end in (factor.value, factor.low, factor.high))
@@ -126,7 +141,7 @@ def moves_beside_factor(
 
 
 def _divided(counts: np.ndarray, factor: float) -> np.ndarray:
-    """Histograms of durations divided by a factor, each bin being spread evenly."""
+    """Return the histograms of durations divided by a factor, with each bin spread evenly."""
     edges = bin_edges_s()
     before = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
     inside = np.array([np.interp(edges * factor, edges, row) for row in before])
@@ -134,12 +149,18 @@ def _divided(counts: np.ndarray, factor: float) -> np.ndarray:
 
 
 def modes_exchanged(shares: np.ndarray, group: np.ndarray) -> list[int]:
-    """Groups that lack a mode of the first group, or have one that the first lacks.
+    """Return the groups that lack a mode of the first group, or have one more.
 
     Parameters
     ----------
     shares : ndarray of float64, shape (u, modes)
+        Share of each unit's calls in each mode.
     group : ndarray of int64, shape (u,)
+        Group of each unit.
+
+    Returns
+    -------
+    list of int
     """
     by_group = np.array([shares[group == g].mean(axis=0) for g in range(group.max() + 1)])
     found = []
@@ -160,27 +181,33 @@ def moves_of_matched_modes(
     resolution_s: float,
     spread: float,
 ) -> list[Move]:
-    """What moved between the first group and another one in which a mode lies where the first has none:
-    each group's own modes are found, and those that belong together compared.
+    """Return what moved between two groups whose modes lie at different places.
+
+    The modes of each group are estimated, matched, and compared pair by pair.
 
     Parameters
     ----------
     counts : ndarray of float64, shape (u, BIN_COUNT)
+        Histogram of each unit.
     group : ndarray of int64, shape (u,)
+        Group of each unit.
     g : int
-        The other group.
+        Group that is compared with the first.
     names : sequence of str
+        Names of the groups.
     level : float
+        Intervals have the confidence level 1 − `level`.
     calls : float
-        Of both groups together.
+        Number of calls of both groups together.
     resolution_s : float
+        Step of the clock in seconds.
     spread : float
-        By which factor standard errors are larger than the units tell.
+        Factor by which standard errors exceed those of independent units.
 
     Returns
     -------
     list of Move
-        Places and weights whose intervals leave out that nothing moved.
+        Locations and weights that certainly moved.
     """
     chosen = [counts[group == 0], counts[group == g]]
     partitions = [fit_partition(mine.mean(axis=0), calls / 2, resolution_s) for mine in chosen]
@@ -206,12 +233,33 @@ def moves_of_matched_modes(
 def matched(
     place_a: np.ndarray, weight_a: np.ndarray, place_b: np.ndarray, weight_b: np.ndarray
 ) -> list[tuple[int | None, int | None]]:
-    """Which modes of two groups belong together, in rising order; None: it has no partner.
+    """Match the modes of two groups, in increasing order; None: no partner.
 
-    The alignment of least cost that keeps the order: two modes that belong together cost the octaves and
-    the difference of shares between them, one without partner `GAP_OCTAVES` and its share (Needleman and
-    Wunsch, A general method applicable to the search for similarities, 1970). One mode on each side always
-    belong together.
+    The alignment keeps the order and has the least cost: partners cost their distance in octaves plus the
+    difference of their shares, a mode without partner costs `GAP_OCTAVES` plus its share. Two single modes
+    are always partners.
+
+    Parameters
+    ----------
+    place_a, weight_a : ndarray, shape (m,)
+        Locations (log2) and shares of the modes of one group.
+    place_b, weight_b : ndarray, shape (k,)
+        Those of the other group.
+
+    Returns
+    -------
+    list of (int or None, int or None)
+
+    References
+    ----------
+    S. B. Needleman and C. D. Wunsch, "A general method applicable to the search for similarities in the amino
+    acid sequence of two proteins", Journal of Molecular Biology 48, 1970.
+
+    Examples
+    --------
+    >>> one, weights = np.array([0.0, 3.0]), np.array([0.5, 0.5])
+    >>> matched(one, weights, np.array([0.1, 1.5, 3.1]), np.array([0.4, 0.1, 0.5]))
+    [(0, 0), (None, 1), (1, 2)]
     """
     n, m = len(place_a), len(place_b)
     if n == m == 1:
@@ -247,7 +295,7 @@ def _joined(
     j: int | None,
     places: Sequence[np.ndarray],
 ) -> Scores:
-    """The place and the weight of one mode in the units of both groups."""
+    """Return the scores of location and weight of one pair of modes in the units of both groups."""
     modes = (i, j)
     units = [len(share) for share in shares]
     weight = np.concatenate(
@@ -258,7 +306,7 @@ def _joined(
     parts = [Component(WEIGHT, number, t_s)]
     total, size = [weight], [np.ones(sum(units))]
     if i is not None and j is not None:
-        # Each group's places are told from its own mode; here both from that of the first group.
+        # Scores are relative to the mode of their group; both become relative to that of the first group.
         beyond = [0.0, float(np.log2(places[1][j] / places[0][i]))]
         size.append(np.concatenate([one.size[:, k] for one, k in zip(scores, modes, strict=True)]))
         total.append(

@@ -1,4 +1,4 @@
-"""What is said in the end: same, different or inconclusive, and why."""
+"""The verdict of a comparison (same, different or inconclusive) and its reason."""
 
 from __future__ import annotations
 
@@ -17,9 +17,24 @@ LEVEL = 0.05
 
 
 def compute_margins(parts: Sequence[Component], shares: np.ndarray, margin: float) -> list[float]:
-    """How far each part may move and be called the same. A weight, so far that the mean of all calls moves
-    by less than the margin: what counts of a mode that is a hundred times slower is the hundredth of its
-    share."""
+    """Return the largest change of each part that counts as no change.
+
+    A weight may change so far that the mean of all calls moves by less than the margin: of a mode that is a
+    hundred times slower, a hundredth of its share counts.
+
+    Parameters
+    ----------
+    parts : sequence of Component
+    shares : ndarray of float64, shape (u, modes)
+        Share of each unit's calls in each mode.
+    margin : float
+        As for `ensembles.compare`.
+
+    Returns
+    -------
+    list of float
+        Factors minus 1 of places and of the tail; differences of weights.
+    """
     t_s = np.array([part.t_s for part in parts if part.what == PLACE])
     mean_s = float(shares.mean(axis=0) @ t_s)
     found = []
@@ -34,6 +49,11 @@ def compute_margins(parts: Sequence[Component], shares: np.ndarray, margin: floa
 def verdict_of_part(
     effects: Sequence[Effect], p: float, margin: float, level: float, can_differ: bool, trusted: bool
 ) -> str:
+    """Return the verdict of one part.
+
+    It is different if its p-value and one of its intervals are significant, same if every interval lies
+    within the margin, and otherwise inconclusive.
+    """
     if can_differ and p <= level and any(effect.is_certain for effect in effects):
         return DIFFERENT
     if trusted and all(effect.is_within(margin) for effect in effects):
@@ -42,6 +62,7 @@ def verdict_of_part(
 
 
 def decide(parts: Sequence[PartResult]) -> str:
+    """Combine the verdicts of parts: one different part decides; same only if all are."""
     verdicts = {part.verdict for part in parts}
     if DIFFERENT in verdicts:
         return DIFFERENT
@@ -63,34 +84,34 @@ def verdict_reason(
     margin: float,
     level: float,
 ) -> str:
+    """Return the reason of a verdict in one sentence."""
     least = min(part.adjusted_p if part.adjusted_p is not None else 1.0 for part in parts)
     if verdict == DIFFERENT:
-        return f"p = {least:.2g} for the part that moved most, in view of {len(parts)} parts; level {level:g}"
-    if verdict == SAME:
         return (
-            f"nothing can have moved by more than the margin: {margin:.0%} for modes, {2 * margin:.0%} "
-            "for the tail"
+            f"p = {least:.2g} for the part that moved most, adjusted for {len(parts)} parts; level {level:g}"
         )
+    if verdict == SAME:
+        return f"no part moved by more than the margin: {margin:.0%} for modes, {2 * margin:.0%} for the tail"
     sizes = " + ".join(map(str, units.sizes))
     if units.what == RUNS and not can_differ:
         return (
-            f"with {sizes} runs no rank or permutation test gives a p below {test.smallest_p:.2g}, "
-            f"so that a level of {level:g} cannot be reached: {_enough(len(units.sizes), level)}"
+            f"with {sizes} runs no rank or permutation test gives a p-value below {test.smallest_p:.2g}, "
+            f"so that the level {level:g} is out of reach: {_enough(len(units.sizes), level)}"
         )
     if not units.are_trusted:
         if not units.are_blocks:
             return (
-                "there is one run a side and its phases are not known, so that it cannot be told how "
-                "calls depend on each other: compare several runs a side"
+                "there is one run per group and its phases are unknown, so that the dependence between its "
+                "calls is unknown: compare several runs per group"
             )
         return (
-            f"of one run a side there are {sizes} blocks that hardly depend on each other, and at least "
-            f"{FEWEST_BLOCKS} are needed: compare longer runs, or several a side"
+            f"one run per group gives {sizes} nearly independent blocks, and at least {FEWEST_BLOCKS} are "
+            "needed: compare longer runs, or several runs per group"
         )
     loose = [part.name for part in parts if part.verdict == INCONCLUSIVE]
     return (
-        f"no part is certain to have moved (p = {least:.2g}), but that nothing moved by more than the "
-        f"margin is not certain either, for {', '.join(loose)}"
+        f"no part certainly moved (p = {least:.2g}), but a move beyond the margin cannot be excluded for "
+        f"{', '.join(loose)}"
     )
 
 
@@ -102,18 +123,18 @@ def _enough(groups: int, level: float) -> str:
 def verdict_notes(
     units: ExchangeableUnits, verdict: str, shifts: Sequence[Shift], margin: float
 ) -> list[str]:
+    """Return the caveats of a verdict, one sentence each."""
     notes = []
     if verdict == SAME and not all(_is_within(shift, margin) for shift in shifts):
         notes.append(
-            "the median lies between modes, where it goes far with a small change of their weights: the "
-            "modes tell more than its ratio"
+            "the median lies between modes, where a small change of their weights moves it far: the modes "
+            "are more informative than its ratio"
         )
     if units.what != RUNS and verdict == DIFFERENT:
         notes.append(
-            "one run a side: these runs differ by more than each of them varies by itself, but runs of "
-            "the same "
-            "program often do; several runs a side would tell whether the cause is what was changed"
+            "one run per group: these runs differ by more than each of them varies, but runs of one program "
+            "often do; compare several runs per group to attribute the difference to a change"
         )
     if units.what != RUNS and verdict == SAME:
-        notes.append("one run a side: these runs are the same, which need not hold for the next ones")
+        notes.append("one run per group: these runs are the same, but the next ones may differ")
     return notes

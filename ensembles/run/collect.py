@@ -1,4 +1,4 @@
-"""Run directories: the choice between spools and ``trace.h5``, and the collection of the former."""
+"""Run directories: reading spools or ``trace.h5``, and collecting the former."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ensembles.files.names import TRACE_FILE
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.directory import (
     chosen_records,
+    identity,
     lies_elsewhere,
-    open_run_directory,
     resolve_run_directory,
 )
 from ensembles.readers.native.owners import Chosen
-from ensembles.readers.native.spool_source import SpoolSource, identity
 
 if TYPE_CHECKING:
+    from ensembles.readers.native.spool_source import SpoolSource
     from ensembles.readers.tracefile.tracefile import TraceFileSource
 
 AUTOMATIC_EVENTS = 1 << 22
@@ -56,6 +56,8 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
     stored = _stored_run(trace_path, chosen_records(path))
     if stored is not None:
         return stored
+    from ensembles.readers.native.records import open_run_directory
+
     source = open_run_directory(path)
     wanted = (
         source.is_complete and source.capacity <= AUTOMATIC_EVENTS and (source.capacity or source.has_summary)
@@ -75,7 +77,10 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
 
 
 def _stored_run(trace_path: str, records: Chosen) -> TraceFileSource | None:
-    """Open the ``trace.h5`` if it stands for these spools and job files; else return None."""
+    """Open the ``trace.h5`` if it can be read in place of these records.
+
+    None: it cannot.
+    """
     # Opening a pipe of this name would block.
     if not os.path.isfile(trace_path) or not records.includes(trace_path):
         return None
@@ -94,7 +99,10 @@ def _stored_run(trace_path: str, records: Chosen) -> TraceFileSource | None:
 
 
 def _is_ours(directory: str) -> bool:
-    """Whether files may be written there without a request: not in a run of another user, even by root."""
+    """Check whether files may be written there without a request.
+
+    They are not written to a run of another user, even by root.
+    """
     return os.access(directory, os.W_OK) and os.stat(directory).st_uid == os.geteuid()
 
 
@@ -148,6 +156,7 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
     336
     """
     from ensembles.files.readership import find_readership
+    from ensembles.readers.native.records import open_run_directory
     from ensembles.writers.tracefile.filters import FILTERS
     from ensembles.writers.tracefile.tracefile import write_trace_file
 

@@ -10,14 +10,14 @@ from ensembles.files.names import SPOOL_SUFFIX
 from ensembles.model.errors import EnsioError
 from ensembles.passes.executors import Executor, executor_for
 from ensembles.passes.memory import Budget
-from ensembles.readers.foreign.common.import_table import ImportedSource
-from ensembles.readers.foreign.detection import BEGINNING_BYTES, detect_format
-from ensembles.readers.native.directory import open_job_file, open_spool, resolve_run_directory
-from ensembles.readers.native.job_file import MAGIC
+from ensembles.readers.native.directory import holds_record, resolve_run_directory
 from ensembles.run.collect import open_directory
 from ensembles.run.run import Run
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+_BEGINNING_BYTES = 4096
+"""Bytes by which every format is recognised."""
 
 
 def open(
@@ -75,16 +75,18 @@ def _reopen(path: str, memory_bytes: int) -> Run:
 
 
 def _read(path: str, budget: Budget) -> Run:
+    """Open a directory or a file; readers of other formats than that of `path` are not imported."""
     if os.path.isdir(path):
-        foreign = _foreign(path, None, budget)
-        if foreign is None:
-            path = resolve_run_directory(path)
-        return foreign or Run(path, open_directory(path))
+        foreign = None if holds_record(path) else _foreign(path, None, budget)
+        if foreign is not None:
+            return foreign
+        path = resolve_run_directory(path)
+        return Run(path, open_directory(path))
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise EnsioError(f"{path} is neither a directory nor a file: give a run directory or a trace.h5")
         with builtins.open(path, "rb") as file:
-            beginning = file.read(BEGINNING_BYTES)
+            beginning = file.read(_BEGINNING_BYTES)
     except OSError as error:
         raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
     if beginning.startswith(HDF5_SIGNATURE):
@@ -96,6 +98,9 @@ def _read(path: str, budget: Budget) -> Run:
             f"{path} is unfinished: the process that wrote it was killed before the end; open the run's "
             "spools, or write the file again with ensio collect"
         )
+    from ensembles.readers.native.job_file import MAGIC
+    from ensembles.readers.native.records import open_job_file, open_spool
+
     if beginning.startswith(MAGIC):
         return Run(path, open_job_file(path))
     return _foreign(path, beginning, budget) or Run(path, open_spool(path))
@@ -106,5 +111,8 @@ def _foreign(path: str, beginning: bytes | None, budget: Budget) -> Run | None:
 
     None: the format is one of ensio's, or unknown.
     """
+    from ensembles.readers.foreign.common.import_table import ImportedSource
+    from ensembles.readers.foreign.detection import detect_format
+
     known = detect_format(path, beginning)
     return None if known is None else Run(path, ImportedSource(path, known.read(path), budget))

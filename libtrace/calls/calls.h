@@ -21,6 +21,21 @@ enum {
     ENSIO_OP_WAIT
 };
 
+/* Calls in the order of the tables: an index without gaps, for arrays by call. */
+enum {
+#define CALL(number, call, op) ENSIO_INDEX_##call,
+#include "tables.def"
+#undef CALL
+#undef SYMBOL
+    ENSIO_CALL_COUNT
+};
+
+/* The number of a call by its index, and the index by its number. */
+extern const uint16_t ensio_call_numbers[ENSIO_CALL_COUNT];
+extern const uint8_t ensio_call_indices[];
+#define ENSIO_CALL_INDICES 256
+_Static_assert(ENSIO_CALL_COUNT <= ENSIO_CALL_INDICES, "indices are of type uint8_t");
+
 /* Operations by call number; ENSIO_OP_NONE: there is no such call. */
 extern const uint8_t ensio_call_ops[];
 

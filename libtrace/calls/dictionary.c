@@ -18,9 +18,35 @@ const char ensio_calls[] =
     ;
 #undef CALL
 
-#define CALL(number, call, op) _Static_assert((number) < ENSIO_CALLS, "there is no room for the call's number");
+#define BETWEEN(number, first, last) ((number) >= (first) && (number) <= (last))
+#define BLOCK_START (256 + 64 * (LAYER_ID))
+#define CALL(number, call, op) \
+    _Static_assert(FIRST_NUMBERS(number) || (LAYER_ID >= 0 && BETWEEN(number, BLOCK_START, BLOCK_START + 63)), \
+                   #call " has a number of another layer: tables.def says which are its own"); \
+    _Static_assert((number) < ENSIO_CALLS, "the tables by call number end before that of " #call);
 #include "tables.def"
+#undef CALL
 
+/* The compiler refuses a number that occurs twice. */
+__attribute__((unused)) static void check_numbers(int number)
+{
+    switch (number) {
+#define CALL(number, call, op) case number:
+#include "tables.def"
+#undef CALL
+    }
+}
+
+#define CALL(number, call, op) number,
+const uint16_t ensio_call_numbers[ENSIO_CALL_COUNT] = {
+#include "tables.def"
+};
+#undef CALL
+
+#define CALL(number, call, op) [number] = ENSIO_INDEX_##call,
+const uint8_t ensio_call_indices[ENSIO_CALLS] = {
+#include "tables.def"
+};
 #undef CALL
 
 #define OP_read ENSIO_OP_READ
@@ -105,7 +131,7 @@ static void say_unknown(const char *layer, size_t length)
     struct ensio_string message = ensio_string_in(line, sizeof line - 1);
     ensio_add(&message, "ensio: ENSIO_LAYERS names \"");
     ensio_add_bytes(&message, layer, length < 64 ? (uint32_t)length : 64);
-    ensio_add(&message, "\", which is no layer that can be recorded; it is ignored (there are ");
+    ensio_add(&message, "\", which is not a layer; it is ignored (the layers are ");
     add_layers(&message);
     ensio_add(&message, ").\n");
     if (ensio_settings.rank <= 0)

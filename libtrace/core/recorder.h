@@ -62,7 +62,7 @@ static inline uint8_t ensio_carried(uint32_t depth)
 }
 
 /* By call number: 1 if the layer of the call is not recorded (ENSIO_LAYERS). */
-#define ENSIO_CALLS 256
+#define ENSIO_CALLS 1024 /* a power of two, above all call numbers (calls/tables.def) */
 extern uint8_t ensio_unwanted_calls[ENSIO_CALLS];
 
 /* Maps the page for ensio_process, if that is still to be done. */

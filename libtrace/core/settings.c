@@ -241,7 +241,7 @@ static void choose_mode(const char *name)
             return;
         }
     }
-    ensio_say("ENSIO_MODE is \"", name, "\", which is none of trace, profile and tail; the mode is trace.\n");
+    ensio_say("ENSIO_MODE is \"", name, "\", which is not trace, profile or tail; the mode is trace.\n");
 }
 
 void ensio_say(const char *before, const char *what, const char *after)

@@ -62,18 +62,17 @@ static void write_attributes(void)
     } of[ENSIO_ATTRIBUTES] = {
         [ENSIO_OFFSET] = {"Offset", "bytes from the start of the file", OTF2_TYPE_INT64},
         [ENSIO_ERRNO] = {"errno", "errno of a call that failed", OTF2_TYPE_UINT16},
-        [ENSIO_DEPTH] = {"ensio.depth", "recorded calls of the same thread around this one", OTF2_TYPE_UINT8},
-        [ENSIO_CARRIED] = {"ensio.carried", "a call around it counts the bytes read (1), written (2) in it",
+        [ENSIO_DEPTH] = {"ensio.depth", "recorded calls of the same thread that enclose this one", OTF2_TYPE_UINT8},
+        [ENSIO_CARRIED] = {"ensio.carried", "an enclosing call counts the bytes read (1), written (2) in it",
                            OTF2_TYPE_UINT8},
         [ENSIO_REQUESTED] = {"ensio.requested", "bytes asked for", OTF2_TYPE_UINT64},
         [ENSIO_MOVED] = {"ensio.moved", "bytes moved; -1: the call failed", OTF2_TYPE_INT64},
         [ENSIO_FILE] = {"ensio.file", "file that the call was about", OTF2_TYPE_IO_FILE},
-        [ENSIO_START] = {"ensio.start", "ns since the origin of the run, where this record comes later",
-                         OTF2_TYPE_INT64},
-        [ENSIO_DURATION] = {"ensio.duration", "ns, where the call lasted beyond its Leave", OTF2_TYPE_INT64},
+        [ENSIO_START] = {"ensio.start", "ns since the origin of the run, if this record comes later", OTF2_TYPE_INT64},
+        [ENSIO_DURATION] = {"ensio.duration", "ns, if the call lasted beyond its Leave", OTF2_TYPE_INT64},
         [ENSIO_RANK] = {"ensio.rank", "task that made the call", OTF2_TYPE_UINT32},
         [ENSIO_THREAD] = {"ensio.thread", "thread of the task", OTF2_TYPE_UINT16},
-        [ENSIO_ENDED] = {"ensio.ended", "0: the end of the region is not known", OTF2_TYPE_UINT8},
+        [ENSIO_ENDED] = {"ensio.ended", "0: the end of the region is unknown", OTF2_TYPE_UINT8},
     };
     for (unsigned i = 0; i < ENSIO_ATTRIBUTES; i++) {
         uint32_t name = text(of[i].name), meaning = text(of[i].meaning);

@@ -136,7 +136,7 @@ void ensio_read_side_by_side(uint32_t readers)
         if (children[i] == 0)
             be_reader(i, readers, parent, counts + i);
         if (children[i] < 0)
-            ensio_fail("there is no process to be had to read it with");
+            ensio_fail("no process can be created to read it");
     }
     wait_for(children, readers);
     for (uint32_t i = 0; i < readers; i++)

@@ -79,7 +79,7 @@ void ensio_pipeline_begin(void)
     batches = ensio_more(NULL, BATCHES * sizeof *batches);
     batches[0].count = 0;
     if (pthread_create(&writer, NULL, write_batches, NULL) != 0)
-        ensio_fail("there is no thread to be had to write with");
+        ensio_fail("no thread can be created for writing");
 }
 
 void ensio_pipeline_item(struct ensio_location *location, const struct ensio_item *item)

@@ -24,7 +24,7 @@ static size_t place_room;
 static void *entry_of(struct table *table, uint64_t number)
 {
     if (number >= MOST_NUMBER)
-        ensio_fail("it has a definition with the number %llu, which is no archive's", (unsigned long long)number);
+        ensio_fail("it has a definition with the number %llu, which is out of range", (unsigned long long)number);
     if (number >= table->room) {
         size_t room = table->room ? table->room : 64;
         while (room <= number)
@@ -333,7 +333,7 @@ void ensio_read_definitions(OTF2_Reader *reader)
         ensio_fail("its definitions are damaged: %s", OTF2_Error_GetDescription(code));
     OTF2_Reader_CloseGlobalDefReader(reader, definitions);
     if (!ensio_archive.resolution)
-        ensio_fail("its definitions do not say what its clock counts");
+        ensio_fail("its definitions lack the resolution of its clock");
     for (size_t i = 0; i < ensio_archive.place_count; i++)
         ensio_archive.places[i].shares_handles = *(uint32_t *)entry_of(&groups, ensio_archive.places[i].group) > 1;
 }

@@ -176,7 +176,7 @@ static void find_origin(OTF2_Reader *reader)
     char *value = NULL;
     ensio_archive.ours = OTF2_Reader_GetProperty(reader, "ENSIO::ORIGIN_UNIX_NS", &value) == OTF2_SUCCESS && value;
     if (ensio_archive.ours != ensio_archive.has_run)
-        ensio_fail("its anchor file and its definitions are not of one archive");
+        ensio_fail("its anchor file and its definitions do not belong to the same archive");
     if (ensio_archive.ours)
         ensio_archive.offset = strtoull(value, NULL, 10);
     free(value);
@@ -218,7 +218,7 @@ void ensio_read_archive(const char *anchor, const char *most_bytes, const char *
 {
     size_t length = strlen(anchor), ending = strlen(".otf2");
     if (length < ending || strcmp(anchor + length - ending, ".otf2") != 0)
-        ensio_fail("the name of an archive ends with .otf2, as the files beside it go by it");
+        ensio_fail("the name of an archive must end with .otf2");
     struct rlimit memory = {strtoull(most_bytes, NULL, 10), RLIM_INFINITY};
     if (memory.rlim_cur) {
         memory.rlim_max = memory.rlim_cur;

@@ -28,7 +28,7 @@ void *ensio_more(void *old, size_t bytes)
 {
     void *memory = realloc(old, bytes ? bytes : 1);
     if (!memory)
-        ensio_fail("there is not enough memory (%zu bytes were asked for)", bytes);
+        ensio_fail("there is not enough memory (%zu bytes were requested)", bytes);
     return memory;
 }
 
@@ -105,14 +105,14 @@ int ensio_receive_head(struct ensio_message *message)
 {
     size_t got = read_all((char *)message, sizeof *message);
     if (got && got < sizeof *message)
-        ensio_fail("what is to be written ends within a message");
+        ensio_fail("the input ends within a message");
     return got != 0;
 }
 
 void ensio_receive(void *data, size_t bytes)
 {
     if (read_all(data, bytes) != bytes)
-        ensio_fail("what is to be written ends within a message");
+        ensio_fail("the input ends within a message");
 }
 
 char *ensio_receive_texts(const struct ensio_message *message)

@@ -19,7 +19,7 @@ static const char **receive_list(const struct ensio_message *message, unsigned e
     const char **list = ensio_more(NULL, (size_t)message->count * each * sizeof(char *));
     for (size_t i = 0; i < (size_t)message->count * each; i++) {
         if (texts >= end)
-            ensio_fail("what is to be written has fewer texts than it says");
+            ensio_fail("the input has fewer texts than it announces");
         list[i] = texts;
         texts += strlen(texts) + 1;
     }
@@ -33,7 +33,7 @@ static uint8_t paradigm_of(const char *name)
         i++;
     if (i == plan->paradigm_count) {
         if (i == sizeof plan->paradigms / sizeof *plan->paradigms)
-            ensio_fail("there are more layers than OTF2 can tell apart");
+            ensio_fail("there are more layers than OTF2 can distinguish");
         plan->paradigms[plan->paradigm_count++] = name;
     }
     return (uint8_t)i;
@@ -45,7 +45,7 @@ static enum ensio_op op_of(const char *name)
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return i;
-    ensio_fail("a call is of the unknown kind %s", name);
+    ensio_fail("a call has the unknown kind %s", name);
 }
 
 static void receive_calls(const struct ensio_message *message)
@@ -92,7 +92,7 @@ static char *receive_block(const struct ensio_message *message, const size_t *si
     static char *block;
     static size_t room;
     if (message->count > MOST_ROWS || message->bytes != column_bytes(message->count, sizes, columns))
-        ensio_fail("a block of %s has not the length that it says", what);
+        ensio_fail("a block of %s does not have the announced length", what);
     if (message->bytes > room)
         block = ensio_more(block, room = message->bytes);
     ensio_receive(block, message->bytes);
@@ -141,7 +141,7 @@ static void receive_events(const struct ensio_message *message)
     const int64_t *start = column(&at, count, 8), *duration = column(&at, count, 8);
     for (size_t i = 0; i < count; i++) {
         if (rank[i] >= plan->tasks || call[i] >= plan->call_count || file[i] >= plan->file_count)
-            ensio_fail("a call is of a rank, a function or a file that there is not");
+            ensio_fail("a call has an undefined rank, function or file");
         struct ensio_item item = {
             .start = start[i],
             .duration = duration[i],
@@ -195,10 +195,10 @@ static void receive_one(const struct ensio_message *message)
     switch (message->kind) {
     case ENSIO_OTF2_SETTINGS:
         if (message->bytes != sizeof plan->settings)
-            ensio_fail("the settings have another length");
+            ensio_fail("the settings have the wrong length");
         ensio_receive(&plan->settings, sizeof plan->settings);
         if (plan->settings.ranks_per_location == 0)
-            ensio_fail("a location is at least of one rank");
+            ensio_fail("a location must have at least one rank");
         tell_origin();
         break;
     case ENSIO_OTF2_RUN:
@@ -234,7 +234,7 @@ static void receive_one(const struct ensio_message *message)
         receive_events(message);
         break;
     default:
-        ensio_fail("a message of the unknown kind %u", message->kind);
+        ensio_fail("a message has the unknown kind %u", message->kind);
     }
 }
 
@@ -246,13 +246,13 @@ void ensio_write_archive(const char *folder, const char *name)
     ensio_pipeline_begin();
     for (;;) {
         if (!ensio_receive_head(&message))
-            ensio_fail("what is to be written has no end");
+            ensio_fail("the input has no end");
         if (message.kind == ENSIO_OTF2_END)
             break;
         receive_one(&message);
     }
     if (!plan->settings.ranks_per_location || !plan->run)
-        ensio_fail("what is to be written has no beginning");
+        ensio_fail("the input has no beginning");
     ensio_finish_locations();
     ensio_pipeline_finish();
     ensio_check(OTF2_Archive_CloseEvtFiles(plan->archive), "write its events");

@@ -119,20 +119,20 @@ static void add_slowest(const struct ensio_totals *totals)
 
 static void add_call_table(const struct ensio_totals *totals)
 {
-    uint8_t done[ENSIO_CALLS] = {0};
+    uint8_t done[ENSIO_CALL_COUNT] = {0};
     add("#\n# %-24s %12s %16s %14s %12s %12s %8s\n", "call", "count", "bytes", "time s", "mean s", "longest s",
         "errors");
     for (;;) { /* in descending order of time */
         int most = -1;
         char name[64];
-        for (int call = 0; call < ENSIO_CALLS; call++)
+        for (int call = 0; call < ENSIO_CALL_COUNT; call++)
             if (!done[call] && totals->sum.calls[call].count &&
                 (most < 0 || totals->sum.calls[call].time_ns > totals->sum.calls[most].time_ns))
                 most = call;
         if (most < 0)
             return;
         done[most] = 1;
-        ensio_call_name((uint16_t)most, name, sizeof name);
+        ensio_call_name(ensio_call_numbers[most], name, sizeof name);
         add("# %-24s %12" PRIu64 " %16" PRIu64 " %14.6f %12.9f %12.6f %8" PRIu64 "\n", name,
             totals->sum.calls[most].count, totals->sum.calls[most].bytes, seconds(totals->sum.calls[most].time_ns),
             seconds(totals->sum.calls[most].time_ns) / (double)totals->sum.calls[most].count,
@@ -150,7 +150,7 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
         return;
     }
     printed = 1;
-    for (int call = 0; call < ENSIO_CALLS; call++)
+    for (int call = 0; call < ENSIO_CALL_COUNT; call++)
         calls += totals->sum.calls[call].count;
     banner = ensio_string_in(text, sizeof text);
     add_rule("ensio " ENSIO_VERSION);
@@ -159,9 +159,9 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
     if (hosts)
         add(" on %" PRIu64 " host%s", hosts, hosts == 1 ? "" : "s");
     if (totals->sum.tasks < tasks)
-        add("; the numbers below are of rank %" PRId32 " alone, for not all ranks are recorded",
+        add("; the numbers below are those of rank %" PRId32 " only, because not all ranks are recorded",
             ensio_settings.rank > 0 ? ensio_settings.rank : 0);
-    add("\n# wall time : %.6f s, in I/O %.2f %% on the average of the ", seconds(totals->most.wall_ns),
+    add("\n# wall time : %.6f s, in I/O %.2f %% on average over the ", seconds(totals->most.wall_ns),
         totals->sum.thread_ns ? 100.0 * (double)totals->sum.io_ns / (double)totals->sum.thread_ns : 0.0);
     if (totals->sum.threads > totals->sum.tasks)
         add("%" PRIu64 " threads\n", totals->sum.threads);

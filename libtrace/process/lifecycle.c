@@ -45,11 +45,11 @@ static void say_why_not(int error)
         return;
     ensio_add(&message, "ensio: no I/O is recorded, because ");
     ensio_add(&message, ensio_spool_directory[0] ? ensio_spool_directory : "the current folder");
-    ensio_add(&message, error == -EPERM ? " is not a folder of yours alone (" : " cannot be written to (");
+    ensio_add(&message, error == -EPERM ? " is not private to you (" : " cannot be written to (");
     ensio_add(&message, strerrordesc_np(-error) ? strerrordesc_np(-error) : "unknown error");
     ensio_add(&message, "); set ");
     ensio_add(&message, ensio_settings.spool_folder ? "ENSIO_SPOOL" : "ENSIO_DIR");
-    ensio_add(&message, " to a folder with space that is yours, or ENSIO_DISABLE=1.\n");
+    ensio_add(&message, " to a folder of yours with free space, or ENSIO_DISABLE=1.\n");
     syscall(SYS_write, 2, message.text, message.length);
 }
 

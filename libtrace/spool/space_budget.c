@@ -63,8 +63,9 @@ void ensio_budget_read(void)
         most_on_node = node;
         is_set = 1;
     } else {
-        ensio_say("ENSIO_MAX_BYTES is \"", text,
-                  "\", which is no size or two, such as 64MiB or 64MiB,1GiB; it is ignored.\n");
+        ensio_say(
+            "ENSIO_MAX_BYTES is \"", text,
+            "\", which is not a size or two comma-separated sizes, such as 64MiB or 64MiB,1GiB; it is ignored.\n");
     }
 }
 

@@ -1,5 +1,6 @@
 #include "cells.h"
 
+#include <calls/calls.h>
 #include <spool/spool.h>
 
 #include <string.h>
@@ -13,7 +14,8 @@
 #define NEXT_WINDOW_BYTES 65536
 #define BLOCK_BYTES (ENSIO_BLOCK_BINS * sizeof(uint64_t))
 
-/* Cells and blocks that are reserved for the coarser classes, by level. There are at most 255 calls. */
+/* Cells and blocks that are reserved for the coarser classes, by level: the last level has a cell for each call. */
+_Static_assert(ENSIO_CALL_COUNT <= MOST_CELLS / 4, "the cells that are reserved for all calls do not suffice");
 static const uint32_t cells_for[] = {MOST_CELLS / 2, MOST_CELLS * 3 / 4, MOST_CELLS};
 static const uint32_t blocks_for[] = {MOST_BLOCKS / 2, MOST_BLOCKS * 3 / 4, MOST_BLOCKS};
 

@@ -28,17 +28,18 @@ static void add_cell(const struct ensio_cell *cell, void *state)
     const uint8_t op = cell->call < ENSIO_CALLS ? ensio_call_ops[cell->call] : ENSIO_OP_NONE;
     if (op == ENSIO_OP_NONE || !cell->count)
         return;
+    const uint8_t index = ensio_call_indices[cell->call];
     const int moves = op == ENSIO_OP_READ || op == ENSIO_OP_WRITE;
-    sum->calls[cell->call].count += cell->count;
-    sum->calls[cell->call].bytes += moves ? cell->moved : 0;
-    sum->calls[cell->call].time_ns += cell->time_ns;
-    sum->calls[cell->call].errors += cell->errors;
+    sum->calls[index].count += cell->count;
+    sum->calls[index].bytes += moves ? cell->moved : 0;
+    sum->calls[index].time_ns += cell->time_ns;
+    sum->calls[index].errors += cell->errors;
     if (op != ENSIO_OP_WAIT)
         sum->io_ns += cell->time_ns - cell->inner_ns;
     if (moves)
         *(op == ENSIO_OP_READ ? &sum->bytes_read : &sum->bytes_written) += cell->moved - cell->carried_moved;
-    if (cell->max_ns > pass->totals->most.call_ns[cell->call])
-        pass->totals->most.call_ns[cell->call] = cell->max_ns;
+    if (cell->max_ns > pass->totals->most.call_ns[index])
+        pass->totals->most.call_ns[index] = cell->max_ns;
     for (int i = 0; i < ENSIO_LARGEST && op != ENSIO_OP_WAIT; i++)
         if (cell->largest[i].call && cell->largest[i].duration > pass->slowest.duration)
             pass->slowest = cell->largest[i];

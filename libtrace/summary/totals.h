@@ -2,6 +2,7 @@
 #ifndef ENSIO_SUMMARY_TOTALS_H
 #define ENSIO_SUMMARY_TOTALS_H
 
+#include <calls/calls.h>
 #include <core/recorder.h>
 #include <core/settings.h>
 
@@ -17,14 +18,14 @@ struct ensio_sums {
     uint64_t dropped;
     struct {
         uint64_t count, bytes, time_ns, errors;
-    } calls[ENSIO_CALLS];
+    } calls[ENSIO_CALL_INDICES]; /* by index (calls.h); ranks with another version of the recorder have as many */
 };
 #define ENSIO_SUMS (sizeof(struct ensio_sums) / sizeof(uint64_t))
 
 /* Maxima, also reduced as an array. */
 struct ensio_most {
-    uint64_t wall_ns, span_ns;     /* since the beginning of a task's recording; from the first call to the last */
-    uint64_t call_ns[ENSIO_CALLS]; /* the longest call of each function */
+    uint64_t wall_ns, span_ns; /* since the beginning of a task's recording; from the first call to the last */
+    uint64_t call_ns[ENSIO_CALL_INDICES]; /* the longest call of each function */
 };
 #define ENSIO_MOST_VALUES (sizeof(struct ensio_most) / sizeof(uint64_t))
 

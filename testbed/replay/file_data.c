@@ -52,7 +52,7 @@ static int is_right(struct call_target *target)
             data_pattern_matches(target->plan->seed, operation->file, begin, length, target->data + i * length);
         if (good < length) {
             snprintf(target->problem, sizeof target->problem,
-                     "gave something else, from offset %" PRId64 " on, than was written there", begin + good);
+                     "returned other data than were written, from offset %" PRId64 " on", begin + good);
             return 0;
         }
     }

@@ -18,7 +18,7 @@ MPI_Info hints_for_mpiio(const struct plan *plan)
         if (info == MPI_INFO_NULL)
             PMPI_Info_create(&info);
         if (PMPI_Info_set(info, plan->hints[i].key, plan->hints[i].value) != MPI_SUCCESS)
-            fail(EXIT_USAGE, "the plan's hint %s = %s is none that this MPI takes", plan->hints[i].key,
+            fail(EXIT_USAGE, "the plan's hint %s = %s is not supported by this MPI", plan->hints[i].key,
                  plan->hints[i].value);
     }
     return info;

@@ -21,7 +21,7 @@ static const char *plan_path;
 
 static __attribute__((noreturn)) void refuse(void)
 {
-    fail(EXIT_USAGE, "%s is not a plan of this version of ensio: make it anew with ensio replay", plan_path);
+    fail(EXIT_USAGE, "%s is not a plan of this version of ensio: make it again with ensio replay", plan_path);
 }
 
 static void *allocate(size_t count, size_t bytes)

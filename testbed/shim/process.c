@@ -28,7 +28,7 @@ static void say(const char *why, const char *folder)
 {
     char line[8192];
     struct ensio_string message = ensio_string_in(line, sizeof line);
-    ensio_add(&message, "ensio-pfs: no call is held back, because ");
+    ensio_add(&message, "ensio-pfs: no call is delayed, because ");
     ensio_add(&message, why);
     ensio_add(&message, folder);
     ensio_add(&message, "; start the program with ensio pfs run.\n");
@@ -49,7 +49,7 @@ __attribute__((constructor)) static void at_start(void)
     if (!folder || !*folder)
         return;
     if (!shim_scope_read(list)) {
-        say("ENSIO_PFS_ROOT names no folder by its absolute path", "");
+        say("ENSIO_PFS_ROOT contains no absolute path of a folder", "");
     } else {
         struct shim_state *mapped = shim_state_map(folder, &error);
         uint32_t *page = mapped ? ensio_raw_memory(4096) : NULL;

@@ -43,7 +43,7 @@ static int make(const char *folder, const char *settings_path, const char *seed)
     struct pfs_settings settings;
     const uint64_t number = strtoull(seed, &end, 10);
     if (end == seed || *end)
-        return fail(seed, "is no seed: give a whole number");
+        return fail(seed, "is not a seed: give a whole number");
     char *text = text_of(settings_path);
     if (!text)
         return fail(settings_path, strerror(errno));

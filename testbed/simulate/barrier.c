@@ -8,9 +8,8 @@
 static void refuse_mismatch(const struct simulation *simulation, int32_t number, int32_t first)
 {
     fail(EXIT_USAGE,
-         "tasks %" PRId32 " and %" PRId32 " make different calls where all tasks make one together, in step %" PRId32
-         " of the plan",
-         first, number, simulation->tasks[number].plan_step);
+         "tasks %" PRId32 " and %" PRId32 " make different collective calls in step %" PRId32 " of the plan", first,
+         number, simulation->tasks[number].plan_step);
 }
 
 static double gathered_s(const struct simulation *simulation, double bytes_of_task)

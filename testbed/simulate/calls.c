@@ -13,7 +13,7 @@ static int32_t file_in_model(struct simulation *simulation, int64_t number)
     if (file->model == FILE_UNKNOWN) {
         file->model = pfs_file(simulation->model, (uint64_t)number + 1);
         if (file->model < 0)
-            fail(EXIT_FAILURE, "the model takes no more files than %" PRId64, number);
+            fail(EXIT_FAILURE, "the model has no room for more files than %" PRId64, number);
     }
     return file->model;
 }

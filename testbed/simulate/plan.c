@@ -20,7 +20,7 @@
 
 static __attribute__((noreturn)) void refuse(const struct plan *plan, const char *what)
 {
-    fail(EXIT_USAGE, "%s is not a plan of this version of ensio (%s): make it anew with ensio simulate", plan->path,
+    fail(EXIT_USAGE, "%s is not a plan of this version of ensio (%s): make it again with ensio simulate", plan->path,
          what);
 }
 

@@ -55,7 +55,7 @@ enum recorded_call {
         RECORDED_COUNT
 };
 
-/* The same as ensembles.events.OPS. */
+/* The same as ensembles.model.events.OPS. */
 enum recorded_op { OP_read, OP_write, OP_open, OP_close, OP_seek, OP_sync, OP_meta, OP_wait };
 
 struct recorded_kind {

@@ -35,7 +35,7 @@ static int next_call(struct simulation *simulation, struct task *task, int64_t n
     if (task->next_operation < task->end_operation) {
         const struct plan_operation operation = plan_operation(plan, task->next_operation);
         if (operation.step < task->plan_step)
-            fail(EXIT_USAGE, "%s is no plan: its steps go backwards: make it anew with ensio simulate", plan->path);
+            fail(EXIT_USAGE, "%s is not a plan: its steps go backwards: make it again with ensio simulate", plan->path);
         if (operation.step == task->plan_step) {
             task->next_operation++;
             task->operation = operation;
@@ -187,6 +187,6 @@ void simulate(struct simulation *simulation)
     if (simulation->tasks_over < simulation->plan.tasks)
         fail(EXIT_USAGE,
              "%" PRId32 " of %" PRId32 " tasks wait for ever, in step %" PRId32
-             " of the plan: a call of all tasks, or a message, is not made by everybody who should",
+             " of the plan: a collective call, or one end of a message, is missing",
              simulation->plan.tasks - simulation->tasks_over, simulation->plan.tasks, simulation->steps_reached - 1);
 }

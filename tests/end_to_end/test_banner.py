@@ -80,7 +80,7 @@ def test_where_not_all_ranks_are_recorded_rank_0_speaks_for_itself(
     monkeypatch.chdir(tmp_path)
     job = Job(flavour, way, tmp_path, "mpi_writes")
     first = launch(job, relinked, [1, 0], "short").stderr
-    assert "of rank 0 alone, for not all ranks are recorded" in first
+    assert "of rank 0 only, because not all ranks are recorded" in first
     assert int(value(r"written .*\((\d+) bytes\)", first)) == 60
     assert "##ensio" not in launch(job, relinked, [0, 1], "short").stderr
 

@@ -11,7 +11,7 @@ import ensembles
 
 pytestmark = pytest.mark.quick
 
-PAGE = ROOT / "docs" / "calls.md"
+PAGE = ROOT / "docs" / "reference" / "calls.md"
 SCRIPT = ROOT / "libtrace" / "tools" / "calls_page.py"
 ROW = re.compile(r"\| (\d+) \| `(\w+)` \| (\w+) \| (\w+) \| (.*) \|")
 

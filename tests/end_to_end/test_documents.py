@@ -3,11 +3,17 @@ glossary defines each term once."""
 
 import re
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 from places import ROOT
+
+sys.path.insert(0, str(ROOT / "tools" / "dev"))
+
+import prose
+import prose_texts
 
 pytestmark = pytest.mark.quick
 
@@ -90,3 +96,59 @@ def test_terms_in_italics_have_an_entry():
     used = {" ".join(term.lower().split()) for term in re.findall(r"(?<!\*)\*([A-Za-z][^*]*)\*(?!\*)", text)}
     assert "calls" in used
     assert {term for term in used if not {term, term.removesuffix("s")} & defined} == set()
+
+
+CODE_PATH = re.compile(
+    r"`((?:libtrace|ensembles|viz|testbed|tests|tools|calibration|benchmarks|docs|notebooks)/[\w./*-]*)`"
+)
+
+
+@pytest.mark.parametrize("name", [name for name in DOCUMENTS if not name.startswith(DECISIONS)])
+def test_paths_in_documents_are_there(name):
+    named = {path.rstrip("/") for path in CODE_PATH.findall(text_of(name))}
+    new = set(re.findall(r'title="([^"]+)"', text_of(name)))
+    missing = [path for path in named - new if not list(ROOT.glob(path))]
+    assert missing == []
+
+
+def test_overview_describes_every_folder_of_the_code():
+    text = text_of("docs/developer/overview.md")
+    folders = {
+        "/".join(name.split("/")[:2])
+        for name in FILES
+        if re.match(r"(libtrace|ensembles|testbed|tests)/[^/]+/", name)
+    }
+    assert {folder for folder in folders if f"`{folder}" not in text} == set()
+    assert len(folders) > 35
+
+
+def test_index_leads_to_every_page():
+    linked = set()
+    for name in (
+        "docs/README.md",
+        f"{DECISIONS}/README.md",
+        "docs/reference/methods/README.md",
+        "docs/reference/calibration/README.md",
+    ):
+        for target in LINK.findall(text_of(name)):
+            linked.add(
+                str((ROOT / name).parent.joinpath(target.partition("#")[0]).resolve().relative_to(ROOT))
+            )
+    pages = {name for name in DOCUMENTS if name.startswith("docs/")} - {"docs/README.md"}
+    assert pages - linked == set()
+
+
+# One thought a sentence: mean words a sentence of a page, as tools/dev/prose.py counts them.
+LONGEST_MEAN_WORDS = 22
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in DOCUMENTS if name.startswith("docs/") and not name.startswith(DECISIONS)]
+)
+def test_sentences_are_short(name):
+    lengths = [
+        length
+        for text in prose_texts.texts_of(ROOT / name, text_of(name))
+        for length in prose.sentence_lengths(text.words)
+    ]
+    assert not lengths or sum(lengths) / len(lengths) <= LONGEST_MEAN_WORDS

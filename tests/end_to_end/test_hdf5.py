@@ -158,7 +158,7 @@ def test_layers_that_are_not_named_are_not_recorded(recorder, tmp_path):
 
 def test_unknown_layer_is_told_with_all_that_there_are(preload):
     finished = preload.execute("true", environment={"ENSIO_LAYERS": "tape"})
-    assert re.search(rb"\(there are posix, stdio, .*hdf5.*\)", finished.stderr)
+    assert re.search(rb"\(the layers are posix, stdio, .*hdf5.*\)", finished.stderr)
 
 
 def test_excluded_files_are_left_out(recorder, tmp_path):

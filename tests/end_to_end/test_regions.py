@@ -184,8 +184,8 @@ def test_regions_are_kept_whatever_layers_are_wanted(recorder, layer, writes):
 def test_what_the_program_says_is_no_layer_to_choose(recorder, capfd):
     program = recorder.build("regions", INCLUDE)
     done = recorder.execute(program, 1, cwd=recorder.folder, environment={"ENSIO_LAYERS": "posix,program"})
-    assert done.stderr.startswith(b'ensio: ENSIO_LAYERS names "program", which is no layer')
-    listed = done.stderr.partition(b"(there are ")[2]
+    assert done.stderr.startswith(b'ensio: ENSIO_LAYERS names "program", which is not a layer')
+    listed = done.stderr.partition(b"(the layers are ")[2]
     assert listed == b"posix, stdio, mpiio, mpisync and hdf5).\n"
     assert len(ensembles.open(recorder.run).select(layer="posix", call="write")) == 6 + 1
     assert occurrences(ensembles.open(recorder.run)) == {"outer": 3, "inner": 6, "left open": 1}

@@ -174,7 +174,7 @@ class TestFilesAndFolders:
         (tmp_path / "ior.dat").write_text("precious")
         result = replay("ior")
         assert result.returncode == 2
-        assert "ior.dat: is there already" in result.stderr
+        assert "ior.dat: exists already" in result.stderr
         assert [path.name for path in tmp_path.iterdir()] == ["ior.dat"]
         assert (tmp_path / "ior.dat").read_text() == "precious"
 
@@ -196,7 +196,10 @@ class TestVerification:
             operation("pwrite", offset="rank * 100 + 50", size=50),
             operation("pread", offset="rank * 100 + 37", size=63, when="rank == 1"),
         )
-        assert f"rank 1: posix.pread of {tmp_path}/data.bin at offset 137 gave something else" in told
+        assert (
+            f"rank 1: posix.pread of {tmp_path}/data.bin at offset 137 returned other data than were written"
+            in told
+        )
 
     def test_end_of_the_file_is_noticed(self, replay, tmp_path):
         told = self.failed(
@@ -221,9 +224,9 @@ class TestVerification:
         (["ior", "--calls", "3"], '"block_bytes / calls": the division leaves a remainder'),
         (["ior", "--block-size", "many"], 'size "many" is not a number of bytes'),
         (["ior", "--block-size", "0"], "block_bytes is 0, it must be at least 1"),
-        (["ior", "--block-size", "900TiB"], "bytes free, the pattern writes"),
+        (["ior", "--block-size", "900TiB"], "bytes are free, but the pattern writes"),
         (["ior", "--tasks", "0"], "0 is below 1"),
-        (["ior", "--directory", "nowhere"], "nowhere: is not a folder that can be written to"),
+        (["ior", "--directory", "nowhere"], "nowhere: not a writable folder"),
         (["ior", "--launcher", "no-mpi -x"], 'the launcher "no-mpi -x" is not found'),
         (["ior", "--launcher", "a 'b"], "the launcher"),
     ],

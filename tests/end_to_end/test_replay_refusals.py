@@ -52,11 +52,11 @@ DATASET = [Row(0, "hdf5.create"), Row(0, "hdf5.dataset_create", bytes=1000), Row
     [
         (
             [*WRITTEN, HOLE_BEFORE, Row(0, "mpiio.read_at", offset=90, bytes=20)],
-            "rank 0: mpiio.read_at of {file} at offset 90 gave something else, from offset 100 on, than was",
+            "rank 0: mpiio.read_at of {file} at offset 90 returned other data than were written, from offset 100 on",
         ),
         (
             [*WRITTEN, HOLE_BEFORE, Row(0, "mpiio.read_at_all", bytes=40, pieces=4, stride=75)],
-            "gave something else, from offset 150 on, than was written there",
+            "returned other data than were written, from offset 150 on",
         ),
         (
             [*WRITTEN, Row(0, "mpiio.read_at_all", offset=50, bytes=100)],
@@ -64,7 +64,7 @@ DATASET = [Row(0, "hdf5.create"), Row(0, "hdf5.dataset_create", bytes=1000), Row
         ),
         (
             [*DATASET, Row(0, "hdf5.read", offset=0, bytes=40, pieces=2, stride=500)],
-            "gave something else, from offset 500 on, than was written there",
+            "returned other data than were written, from offset 500 on",
         ),
         (
             [*DATASET, Row(0, "hdf5.read", offset=990, bytes=20)],
@@ -154,4 +154,6 @@ def test_damaged_plan_is_refused(replay_program, tmp_path, damage):
     plan.write_bytes(damage(plan.read_bytes()))
     finished = start(replay_program("mpich"), "mpich", plan, tmp_path / "run", 1)
     assert finished.returncode == 2
-    assert f"{plan} is not a plan of this version of ensio: make it anew with ensio replay" in finished.stderr
+    assert (
+        f"{plan} is not a plan of this version of ensio: make it again with ensio replay" in finished.stderr
+    )

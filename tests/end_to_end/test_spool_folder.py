@@ -69,7 +69,7 @@ def test_a_folder_that_another_user_made_is_refused_and_the_program_goes_on(reco
     done = run_there(recorder, spools)
     assert done.returncode == 7
     assert done.stderr.count(b"ensio:") == 1
-    assert b"is not a folder of yours alone" in done.stderr
+    assert b"is not private to you" in done.stderr
     assert list((spools / "run").iterdir()) == []
 
 
@@ -85,7 +85,7 @@ def test_a_link_or_a_folder_open_to_others_is_refused(recorder, spools, what):
         (spools / "run").chmod(0o777)
     done = run_there(recorder, spools)
     assert done.returncode == 7
-    assert b"is not a folder of yours alone" in done.stderr
+    assert b"is not private to you" in done.stderr
     assert list(other.iterdir()) == []
     assert not list((spools / "run").iterdir())
 

@@ -6,7 +6,7 @@ import numpy as np
 
 import ensembles
 from ensembles.model.events import COLUMNS
-from ensembles.readers.native.directory import open_run_directory
+from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
 from ensembles.summaries.nesting import Nesting
 

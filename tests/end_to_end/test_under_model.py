@@ -251,7 +251,7 @@ def test_a_program_goes_on_where_there_is_no_model(data, tmp_path):
     under = subprocess.run(["cat", data / "file"], env=environment, capture_output=True)
     assert under.stdout == (data / "file").read_bytes()
     assert under.returncode == 0
-    assert b"no call is held back, because there is no model in ENSIO_PFS=" in under.stderr
+    assert b"no call is delayed, because there is no model in ENSIO_PFS=" in under.stderr
 
 
 @pytest.mark.parametrize(

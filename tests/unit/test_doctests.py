@@ -28,38 +28,10 @@ CONSTRUCTORS = {"Ensemble.from_events", "Ensemble.from_sample"}
 # Sections that public docstrings still lack, by name. Write them, and take them out: an entry too many fails
 # as one too few does.
 MISSING: dict[str, str] = {
-    "Call": "parameter name, parameter layer, parameter op, Examples",
-    "Events": "parameter columns, parameter calls, parameter files, Examples",
+    "Call": "Examples",
     "Process": "Examples",
-    "Run": "parameter path, parameter source, Examples",
-    "compare": "Returns, Examples",
-    "diagnose": "Examples",
-    "open": "Returns, Examples",
-    "phase": "Examples",
-    "region": "Returns, Examples",
-    "Run.chosen_by": "parameter selection, Returns",
-    "Run.chunks": "Returns",
-    "Run.chunks_for": "parameter selection, parameter max_events, Returns",
-    "Run.chunks_of_ranks": "parameter span, parameter max_events, parameter columns, parameter flaws, "
-    "Returns",
-    "Run.ensemble": "Returns",
-    "Run.filesystem_of": "parameter path, Returns",
-    "Run.find_phases": "parameter some, parameter beside, Returns",
-    "Run.note_damage": "parameter flaws",
-    "Run.parts": "parameter most_parts, parameter max_events, parameter columns, Returns",
-    "Run.select": "Returns",
-    "Run.some_ranks": "parameter most_events, parameter least_ranks, Returns",
-    "Run.spans_of_ranks": "parameter most_parts, Returns",
-    "Run.striping_of": "parameter path, Returns",
-    "Events.concatenate": "parameter parts, Returns",
+    "region": "Returns",
     "Events.empty": "parameter calls, parameter files, Returns",
-    "Events.ensemble": "Returns",
-    "Events.part": "parameter low, parameter high, Returns",
-    "Events.partly": "parameter columns, parameter calls, parameter files, Returns",
-    "Events.remembered": "parameter key, parameter make, Returns",
-    "Events.sorted": "Returns",
-    "Events.to_pandas": "Returns",
-    "Events.with_derived": "parameter ask, Returns",
 }
 
 

@@ -46,7 +46,7 @@ check_format() { ruff format --check --quiet "${python_sources[@]}"; }
 check_imports() { python -m pytest -q -p no:cacheprovider tests/unit/test_architecture.py; }
 
 check_shellcheck() {
-    shellcheck -x dev tools/dev/bare_root.sh .ci/run libtrace/tools/ensio-cc docs/examples/ensio-dask.slurm
+    shellcheck -x dev tools/dev/bare_root.sh .ci/run libtrace/tools/ensio-cc docs/examples/ensio-dask.slurm docs/examples/record.slurm
 }
 
 check_phrases() { python tools/dev/prose.py; }

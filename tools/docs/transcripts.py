@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 INDENT = "    "
 HOME = "/home/you/ensio"
 MARK = "<<<< next command >>>>"
-MACHINE = re.compile(r"^(?:# )?(?:command|program|hosts|job|MPI|files on|start|left out|recorded|slowest)\b")
+MACHINE = re.compile(r"^(?:# )?(?:command|program|hosts|job|MPI|files on|start|excluded|recorded|slowest)\b")
 NUMBER = re.compile(
     r"(?<![\w-])[<±×]?\s*[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?\s?(?:%|(?:[KMGTP]i?B/s|[KMGTP]i?B|[KMG]?iB|B/s|min|ns|µs|ms|s)\b)?"
 )

@@ -1,7 +1,7 @@
-"""Reads the events of spools, as they lie in files, into columns.
+"""Read the events of spools and job files into columns.
 
-Events are read into a small buffer that stays in the processor's cache, and from there go into the columns.
-No more than the buffer and the columns is ever in memory, whatever the size of the files.
+Events are read into a small buffer that fits into the processor's cache, and decoded from there into the
+columns. Memory holds only the buffer and the columns, whatever the size of the files.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ import numpy as np
 
 from ensembles.model.c_layout import EVENT
 from ensembles.model.errors import EnsioError
-from ensembles.model.events import COLUMNS
 from ensembles.passes.damage import DamageReport
-from ensembles.passes.memory import held_elsewhere
 from ensembles.readers.native import job_file_codec
 from ensembles.readers.native.spool import Coded, Window
 from ensembles.readers.native.window_decoder import Decoding, compact, decode, read_window, sound
@@ -25,12 +23,17 @@ BLOCK_EVENTS = job_file_codec.BLOCK_EVENTS
 
 
 class BlockReader:
-    """Reads events of spools one after the other, and decodes them into columns.
+    """A reader that decodes the events of several spools, one spool after another.
+
+    Parameters
+    ----------
+    decodings : sequence of Decoding
+        One per spool, in the order in which the events are wanted.
 
     Attributes
     ----------
     flaws : DamageReport
-        Of the events that were read so far.
+        Damage found in the events read so far.
     """
 
     def __init__(self, decodings: Sequence[Decoding]) -> None:
@@ -41,12 +44,26 @@ class BlockReader:
         self._source = self._filled(decodings)
 
     def read(self, columns: dict[str, np.ndarray], position: int, limit: int) -> int:
-        """Decode up to `limit` of the next events into `columns` from `position` on.
+        """Decode the next events.
+
+        Parameters
+        ----------
+        columns : dict of str to ndarray, shape (n,)
+            Columns that receive the events.
+        position : int
+            First row to fill.
+        limit : int
+            Maximum number of events.
 
         Returns
         -------
         int
-            How many there were: fewer if there are no more.
+            Number of events; less than `limit` only at the end.
+
+        Raises
+        ------
+        EnsioError
+            A file cannot be read.
         """
         self._columns, self._place = columns, range(position, position + limit)
         next(self._source, None)
@@ -54,7 +71,7 @@ class BlockReader:
         return self._place.start - position
 
     def _filled(self, decodings: Sequence[Decoding]) -> Iterator[None]:
-        """Fills the columns, and stops whenever there is no room in them."""
+        """Fill the columns, and yield whenever they are full."""
         for decoding in decodings:
             if not decoding.windows and not decoding.coded:
                 continue
@@ -102,7 +119,7 @@ class BlockReader:
         try:
             coded = os.pread(descriptor, block.length, block.position)
             if job_file_codec.decode_events(coded, self._raw) != block.events:
-                raise ValueError("the block has another number of events than it is said to have")
+                raise ValueError("the number of events in the block differs from its record")
         except OSError as error:
             raise EnsioError(f"{decoding.job_path} cannot be read: {error.strerror}") from error
         except (ValueError, IndexError):
@@ -117,7 +134,7 @@ class BlockReader:
             done += wanted
 
     def _decode(self, decoding: Decoding, thread: int, raw: np.ndarray) -> None:
-        """Decode completed events, for all of which there is room."""
+        """Decode completed events; the columns have room for all of them."""
         low = self._place.start
         out = {name: column[low : low + len(raw)] for name, column in self._columns.items()}
         found = decode(decoding, thread, raw, out)
@@ -136,7 +153,7 @@ class BlockReader:
 
 
 def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:
-    """The first slot from `slot` on that does not lie in a hole of the file."""
+    """Return the first slot from `slot` on that does not lie in a hole of the file."""
     position = window.position + slot * EVENT.size
     try:
         return (os.lseek(descriptor, position, os.SEEK_DATA) - window.position) // EVENT.size
@@ -145,15 +162,14 @@ def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:
 
 
 class ReusedColumns:
-    """Columns for chunk after chunk: the same memory again, unless somebody still holds a column of it.
+    """Columns for successive chunks that reuse their memory unless a caller still holds a column.
 
-    Memory that is new to the process has to be cleared and mapped page by page, which takes as long as
-    decoding.
+    The kernel clears and maps new memory page by page, which takes as long as decoding.
 
     Parameters
     ----------
     length : int
-        Of each column.
+        Length of each column.
     names : sequence of str or None
         As for `empty_columns`.
     """
@@ -163,15 +179,26 @@ class ReusedColumns:
         self._last: dict[str, np.ndarray] = {}
 
     def taken(self) -> dict[str, np.ndarray]:
-        """Columns whose values are not set yet."""
+        """Return columns with undefined values."""
         if not self._last or held_elsewhere(self._last):
             self._last = empty_columns(self._length, self._names)
         return self._last
 
 
 def empty_columns(length: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-    """Columns of this length whose values are not set yet: all, or those that are named and the few on which
-    decoding stands."""
+    """Allocate columns of events with undefined values.
+
+    Parameters
+    ----------
+    length : int
+        Length of each column.
+    names : sequence of str, optional
+        Names of the wanted columns; those that decoding needs are added. Default: all columns.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (length,)
+    """
     if names is None:
         return {name: np.empty(length, dtype) for name, dtype in COLUMNS.items()}
     needed = {*names, "call", "start", "duration"} | ({"error"} if "moved" in names else set())
@@ -179,9 +206,14 @@ def empty_columns(length: int, names: Sequence[str] | None = None) -> dict[str, 
 
 
 def sort_by_rank_and_start(columns: dict[str, np.ndarray]) -> None:
-    """Sort columns in place by rank and then start (stably), where ranks already come in ascending order.
+    """Sort columns in place by rank and then start, stably.
 
-    Only ranks whose calls are out of order cost time: those with several threads or nested calls.
+    Only ranks whose calls are out of order take time: those with several threads or nested calls.
+
+    Parameters
+    ----------
+    columns : dict of str to ndarray, shape (n,)
+        Ranks must be ascending already.
     """
     rank, start = columns["rank"], columns["start"]
     if len(rank) < 2:

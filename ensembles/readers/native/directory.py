@@ -1,41 +1,44 @@
-"""Open the records of all processes in a run directory, in a job file and in spools, as one run.
+"""Open the spools and job files of a run directory as one run.
 
-Where ``ENSIO_DIR`` names a folder that is not safe to record into, the recorder makes a run directory below
-it; the readers find that one too.
+If ``ENSIO_DIR`` names a folder that is not safe to record into, the recorder makes a run directory inside it.
+The readers find that directory too.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Sequence
 
 from ensembles.files.names import JOB_FILE_SUFFIX, RECORDS, TRACE_FILE
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import few
-from ensembles.readers.native import job_file
 from ensembles.readers.native.owners import Chosen, choose, user_name
-from ensembles.readers.native.spool import Spool, read_spool
-from ensembles.readers.native.spool_source import SpoolSource
 
 PREFIX = "ensio-"
-"""How the names of run directories begin that the recorder chooses."""
+"""Prefix of the names of run directories that the recorder chooses."""
 
 _MOST_LISTED = 5
 
 
 def run_directory_at(path: str) -> str:
-    """The run directory that a folder is or holds: `path` itself, unless it holds no record and exactly one
-    run directory of the recorder's naming that this user can read.
+    """Find the run directory that a folder is or contains.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    str
+        The one readable run directory in `path` with a name of the recorder, if `path` itself contains no
+        record. Else `path`.
 
     Raises
     ------
     EnsioError
-        It holds several of them; the sentence lists the newest.
+        There are several run directories. The message lists the newest ones.
     """
     try:
-        if _holds_record(path):
+        if holds_record(path):
             return path
         with os.scandir(path) as entries:
             found = [
@@ -44,33 +47,42 @@ def run_directory_at(path: str) -> str:
                 if entry.name.startswith(PREFIX)
                 and entry.is_dir(follow_symlinks=False)
                 and os.access(entry.path, os.R_OK | os.X_OK)
-                and _holds_record(entry.path)
+                and holds_record(entry.path)
             ]
     except OSError:
-        return path  # whoever opens it finds out and says so
+        return path  # opening the path reports the error
     if len(found) > 1:
         raise EnsioError(f"{path} holds {len(found)} runs, name one of them: {_listed(found)}")
     return found[0] if found else path
 
 
 def resolve_run_directory(path: str) -> str:
-    """`run_directory_at`, which says so if it is not `path` itself.
+    """Find a run directory as `run_directory_at`, and log a warning if it is not `path` itself.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    str
 
     Raises
     ------
     EnsioError
-        There are several.
+        There are several run directories.
     """
     found = run_directory_at(path)
     if found != path:
         import logging
 
-        sentence = f"{path} holds no record itself; this is its one run, {found}"
+        sentence = f"{path} contains no record; reading its only run, {found}"
         logging.getLogger("ensembles").warning("ensio: %s", sanitize_text(sentence))
     return found
 
 
-def _holds_record(path: str) -> bool:
+def holds_record(path: str) -> bool:
+    """Whether a folder holds a spool, a job file or a ``trace.h5``."""
     try:
         with os.scandir(path) as entries:
             return any(entry.name.endswith(RECORDS) or entry.name == TRACE_FILE for entry in entries)
@@ -79,7 +91,7 @@ def _holds_record(path: str) -> bool:
 
 
 def _listed(paths: list[str]) -> str:
-    """The newest first, at most a handful, with their owners where these are others."""
+    """List the newest directories, with their owners if these are other users."""
     statuses = {path: os.stat(path) for path in paths}
     newest = sorted(paths, key=lambda path: (-statuses[path].st_mtime_ns, path))
     words = []
@@ -91,37 +103,62 @@ def _listed(paths: list[str]) -> str:
 
 
 def open_spool(path: str) -> SpoolSource:
-    """A single spool as a run.
+    """Open a single spool as a run.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    SpoolSource
 
     Raises
     ------
     EnsioError
-        The file cannot be read, or is no sound spool.
+        The file cannot be read or is not a valid spool.
     """
     return SpoolSource([read_spool(path)])
 
 
 def open_job_file(path: str) -> SpoolSource:
-    """A single job file as a run.
+    """Open a single job file as a run.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    SpoolSource
 
     Raises
     ------
     EnsioError
-        The file cannot be read, or is no sound job file.
+        The file cannot be read or is not a valid job file.
     """
     return SpoolSource(job_file.read_job_file(path))
 
 
 def open_run_directory(path: str) -> SpoolSource:
-    """What the processes of a job left in a directory, as a run; its notes name files that cannot be read.
+    """Open all spools and job files in a directory as one run.
 
-    A spool holds all that its process recorded, and goes before what a job file says of the same process: it
-    may have been written to after that.
+    A spool contains everything that its process recorded. It takes precedence over the job file's record of
+    the same process, because the process may have written to the spool later.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    SpoolSource
+        Its notes name the files that cannot be read.
 
     Raises
     ------
     EnsioError
-        The directory cannot be read, or there is nothing in it that can.
+        The directory cannot be read or has no readable spool or job file.
     """
     spools: dict[str, Spool] = {}
     collected: dict[str, Spool] = {}
@@ -138,7 +175,7 @@ def open_run_directory(path: str) -> SpoolSource:
                 spools[os.path.basename(record_path)] = read_spool(record_path)
         except EnsioError as error:
             failures.append((record_path, str(error)))
-    # A spool that went away while the directory was read is in the job file by now.
+    # A spool that disappeared in the meantime is in the job file by now.
     sentences = [
         sentence
         for place, sentence in failures
@@ -159,12 +196,12 @@ def open_run_directory(path: str) -> SpoolSource:
 
 
 def lies_elsewhere(path: str) -> bool:
-    """Whether a spool was written into a folder of its node (``ENSIO_SPOOL``) that is not there here."""
+    """Test whether a spool is a dangling link to a node-local folder (``ENSIO_SPOOL``) of another node."""
     return os.path.islink(path) and not os.path.exists(path)
 
 
 def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
-    """Which spools lie on other nodes, one sentence a folder."""
+    """Describe the spools on other nodes, one sentence per folder."""
     places = Counter(
         (os.path.basename(link).rsplit("-", 2)[0], os.path.dirname(os.readlink(link))) for link in links
     )
@@ -176,7 +213,15 @@ def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
 
 
 def chosen_records(directory: str) -> Chosen:
-    """`record_paths` without files that other users put there (`ensembles.readers.native.owners`).
+    """List spools and job files without those of untrusted users (`ensembles.readers.native.owners`).
+
+    Parameters
+    ----------
+    directory : str
+
+    Returns
+    -------
+    Chosen
 
     Raises
     ------
@@ -190,7 +235,16 @@ def chosen_records(directory: str) -> Chosen:
 
 
 def record_paths(directory: str) -> list[str]:
-    """The spools and then the job files in a directory, each by their names, sorted.
+    """List the spools and then the job files in a directory, each sorted by name.
+
+    Parameters
+    ----------
+    directory : str
+
+    Returns
+    -------
+    list of str
+        Paths.
 
     Raises
     ------
@@ -204,3 +258,8 @@ def record_paths(directory: str) -> list[str]:
         raise EnsioError(f"{directory} cannot be read: {error.strerror}") from error
     names.sort(key=lambda name: name.endswith(JOB_FILE_SUFFIX))
     return [os.path.join(directory, name) for name in names]
+
+
+def identity(status: os.stat_result) -> tuple[int, int]:
+    """Size in bytes and time of change in ns of a spool, which differ once it has changed."""
+    return status.st_size, status.st_mtime_ns

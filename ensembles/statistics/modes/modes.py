@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.units import count_text, seconds_text
-from ensembles.statistics.modes.antimodes import LEAST_CALLS, LEAST_SHARE, CellBlocks, chain, evidence
-from ensembles.statistics.modes.density import LogCells, places_of_shares
+from ensembles.statistics.modes.density import (
+    LEAST_CALLS,
+    LEAST_SHARE,
+    CellBlocks,
+    LogCells,
+    chain,
+    evidence,
+    places_of_shares,
+)
 from ensembles.statistics.modes.harmonics import FairShare, Harmonics, find_fair_share, find_harmonics
 from ensembles.statistics.modes.locations import ModeEstimates, measured
 from ensembles.statistics.modes.rejected_modes import (
@@ -256,7 +263,7 @@ def fit_modes(
 
     Notes
     -----
-    A mode is an interval of log time that is denser, by the factor `antimodes.DEPTH_RATIO` and significantly,
+    A mode is an interval of log time that is denser, by the factor `density.DEPTH_RATIO` and significantly,
     than an antimode on each side that separates it from another mode. The number of modes is therefore a
     lower bound for any density. Of ensembles with one mode, at most 1 % are reported with more.
     docs/reference/methods/modes.md has the calibration.

@@ -28,7 +28,7 @@ void ensio_hdf5_say_too_old(void)
     static int said;
     static const char message[] =
         "ensio: this program's HDF5 is older than 1.10, and the hdf5 layer does not record its calls; "
-        "the calls on files under them are recorded (ENSIO_LAYERS=posix,stdio leaves out this line).\n";
+        "the calls on files under them are recorded (ENSIO_LAYERS=posix,stdio suppresses this message).\n";
     if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) && ensio_settings.rank <= 0)
         syscall(SYS_write, 2, message, sizeof message - 1);
 }

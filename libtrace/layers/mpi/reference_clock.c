@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* The same as in ensembles/readers/native/clock.py and alignment.py, which explain it. */
+/* The same as in ensembles/readers/native/clock.py and clock_alignment.py, which explain it. */
 #define PRECISE_NS 1000000000U
 #define SLOWEST_NS_PER_TICK 1e3
 #define FASTEST_NS_PER_TICK 0.05

@@ -54,7 +54,9 @@ static struct object tracer_at(const void *fopen_found)
     const struct object c_library = object_with(dlsym(RTLD_DEFAULT, "__libc_start_main"));
     const struct object object = object_with(fopen_found);
     const int none = !fopen_found || object.program || object.start == own.start || object.start == c_library.start;
-    return none ? (struct object){0} : object;
+    if (none)
+        return (struct object){0};
+    return object;
 }
 
 void ensio_other_tracers_find(void)

@@ -106,7 +106,7 @@ def test_info_says_first_that_a_run_is_partial(tmp_path: Path) -> None:
     synthetic_run(tmp_path, 3, 12)
     (tmp_path / "1.spool").unlink()
     done = ensio("info", tmp_path)
-    assert done.stdout.startswith("This run is partial or doubtful:\n  ! 1 of 3 ranks left no spool")
+    assert done.stdout.startswith("Data-quality warnings:\n  ! 1 of 3 ranks left no spool")
     assert json.loads(ensio("info", tmp_path, "--json").stdout)["complete"] is False
 
 
@@ -151,7 +151,7 @@ def test_a_table_stops_after_some_lines_and_says_how_many_more_there_are(
 ) -> None:
     done = ensio("events", folder)
     assert len(done.stdout.splitlines()) == 51
-    assert done.stderr == "ensio: 260 more events are not shown: see --limit\n"
+    assert done.stderr == "ensio: 260 more events are not shown: raise --limit to see them\n"
     assert len(ensio("events", folder, "--limit", "2").stdout.splitlines()) == 3
 
 
@@ -181,7 +181,7 @@ def test_wrong_usage_and_unreadable_input_are_one_sentence(
     assert "it is one of read, write" in refused("events", folder, "--op", "wrte")
     assert "not-there" in refused("collect", folder, "-o", tmp_path / "not-there" / "x.h5")
     assert "not-there" in refused("events", folder, "-o", tmp_path / "not-there" / "x.csv")
-    assert "is no number of events" in refused("events", folder, "--limit", "many")
+    assert "is not a number of events" in refused("events", folder, "--limit", "many")
     assert "-o FILE" in refused("events", folder, "--format", "parquet")
     assert "RUN" in refused("info")
     assert "unknown" in refused("unknown") or "invalid choice" in refused("unknown")

@@ -140,10 +140,10 @@ def test_filters_choose_what_is_compared(runs):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((), "one run alone"),
+        ((), "a comparison needs two groups"),
         (("--op", "sync"), "no kind of call"),
-        (("--margin", "ten"), "no part of one"),
-        (("--level", "0"), "no part of one"),
+        (("--margin", "ten"), "not a share between 0 and 1"),
+        (("--level", "0"), "not a share between 0 and 1"),
         (("--phase", "first"), "neither a number nor a range"),
     ],
 )
@@ -166,9 +166,9 @@ def test_compare_takes_runs_ensembles_and_lists_of_them(runs):
     assert [part.effects[0].value for part in again.parts] == [part.effects[0].value for part in whole.parts]
     single = en.compare(writes[0][0], writes[1][0])
     assert (single.verdict, single.tests["units"]) == ("different", "blocks of phases")
-    with pytest.raises(en.EnsioError, match="compared with runs"):
+    with pytest.raises(en.EnsioError, match="compared with ensembles"):
         en.compare(a[0], writes[0][0])
-    with pytest.raises(en.EnsioError, match="nothing that can be compared"):
+    with pytest.raises(en.EnsioError, match="cannot be compared"):
         en.compare(a[0], 3)
     with pytest.raises(en.EnsioError, match="without runs"):
         en.compare(a[0], [])
@@ -208,7 +208,7 @@ def test_runs_in_mode_profile_are_compared_by_their_summaries(tmp_path):
     assert found["shift"]["median_ratio"] > 5
     single = result(sides["64"][0], sides["1M"][0], "--op", "write")
     assert single["verdict"] == "inconclusive"
-    assert "phases are not known" in single["reason"]
+    assert "phases are unknown" in single["reason"]
     assert any(str(sides["64"][0]) in note and "summary" in note for note in single["notes"])
     refused = ensio(sides["64"][0], sides["1M"][0], "--file", "*.dat")
     assert refused.returncode == 2

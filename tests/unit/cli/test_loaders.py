@@ -58,7 +58,7 @@ def compiled(folder: Path, *command: str) -> Path:
 
 def assert_refused(done: subprocess.CompletedProcess[str], folder: Path, name: str) -> None:
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
-    assert done.stderr.startswith(f"ensio: {name} is linked with the C library musl (ld-musl-")
+    assert done.stderr.startswith(f"ensio: {name} uses the C library musl (ld-musl-")
     assert not (folder / "started").exists()
     assert not (folder / "run").exists()
 
@@ -96,7 +96,7 @@ def test_a_static_program_runs_with_a_note(ensio, tmp_path: Path, command: list[
     assert done.returncode == 0
     assert (tmp_path / "started").stat().st_size == 50
     note, outcome = done.stderr.splitlines()
-    assert note.startswith("ensio: note: ./app is linked statically: the preload library sees no call of it")
+    assert note.startswith("ensio: note: ./app is linked statically, so the preload library cannot")
     assert outcome.startswith("ensio: nothing was recorded in run: ./app is linked statically")
     assert "ensio-cc" in note
     assert "ensio-cc" in outcome

@@ -60,10 +60,10 @@ def test_few_calls_are_told_in_one_sentence(run):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--limit", "1GB/s"], "give --limit and --tasks"),
-        (["--tasks", "4"], "give --limit and --tasks"),
+        (["--limit", "1GB/s"], "needs both --limit and --tasks"),
+        (["--tasks", "4"], "needs both --limit and --tasks"),
         (["--limit", "1GB/h", "--tasks", "4"], "write it like 16GB/s"),
-        (["--limit", "0", "--tasks", "4"], "nothing can be shared"),
+        (["--limit", "0", "--tasks", "4"], "give a positive rate"),
         (["--limit", "much", "--tasks", "4"], "write it like 4096 or 1MiB"),
         (["--op", "open", "--limit", "1GB/s", "--tasks", "4"], "a fair share needs calls"),
     ],

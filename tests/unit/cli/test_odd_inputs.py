@@ -86,16 +86,16 @@ def test_time_of_thousands_of_digits(run: Path, times: str) -> None:
 
 @pytest.mark.parametrize("limit", ["²", "٣", "-1", "1.5", "many", ""])
 def test_limit_that_is_no_number(run: Path, limit: str) -> None:
-    assert "is no number of events" in refused("events", run, f"--limit={limit}")
+    assert "is not a number of events" in refused("events", run, f"--limit={limit}")
 
 
 @pytest.mark.parametrize(
     ("option", "text", "problem"),
     [
-        ("--tasks", "x", '"x" is no number of tasks'),
+        ("--tasks", "x", '"x" is not a number of tasks'),
         ("--tasks", "0", "0 is below 1"),
-        ("--calls", "²", '"²" is no number of calls'),
-        ("--repetitions", MANY_DIGITS, "a number of 5000 digits is too large"),
+        ("--calls", "²", '"²" is not a number of calls'),
+        ("--repetitions", MANY_DIGITS, "a number with 5000 digits is too large"),
     ],
 )
 def test_count_of_a_replay_that_is_none(option: str, text: str, problem: str) -> None:
@@ -180,7 +180,7 @@ def test_closed_standard_output(run: Path, arguments: str) -> None:
     done = subprocess.run(["sh", "-c", script, ENSIO], capture_output=True, text=True, timeout=600)
     assert done.returncode == 2
     assert done.stderr == (
-        "ensio: standard output is closed, and there is something to write: send it to a file\n"
+        "ensio: standard output is closed, so the result cannot be written: redirect it to a file\n"
     )
 
 

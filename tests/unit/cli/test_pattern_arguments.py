@@ -63,9 +63,9 @@ def test_layer_replaces_the_patterns_own():
         (["--set", "block_bytes=1 +"], '"1 +": is not an expression'),
         (["--set", "block_bytes=3 lumps"], 'size "3 lumps" is not a number of bytes'),
         (["--set", "tasks=0"], "tasks is 0, it must be at least 1"),
-        (["--scale", "2"], '"2" is no scale: it is 1 for the sizes of the paper, or 1/N'),
-        (["--scale", "1/0"], '"1/0" is no scale'),
-        (["--scale", "64"], '"64" is no scale'),
+        (["--scale", "2"], '"2" is not a scale: write 1 for the published sizes, or 1/N'),
+        (["--scale", "1/0"], '"1/0" is not a scale'),
+        (["--scale", "64"], '"64" is not a scale'),
         (["--layer", "hdf5"], '"seek" is not a call of layer hdf5'),
         (["--layer", "tape"], 'layer "tape" is not one of files'),
     ],
@@ -104,5 +104,7 @@ class TestFinding:
         assert find_pattern("other.toml") == Path("other.toml")
 
     def test_unknown_name_is_told_with_those_there_are(self, installation):
-        with pytest.raises(EnsioError, match=r"other: no such pattern in .*: it may be .*mine.* or a path"):
+        with pytest.raises(
+            EnsioError, match=r"other: no such pattern in .*: choose from .*mine.*, or name a file"
+        ):
             find_pattern("other")

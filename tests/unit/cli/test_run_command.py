@@ -170,7 +170,7 @@ class TestTransparency:
     def test_status_stays_when_the_program_removes_the_run_directory(self, ensio, tmp_path):
         result = ensio("run", "-o", "run", "--", "rm", "-rf", tmp_path / "run")
         assert result.returncode == 0
-        assert "cannot be read any more" in sentence(result)
+        assert "can no longer be read" in sentence(result)
 
     def test_nothing_is_added_to_the_output_where_there_is_no_standard_error(self, ensio):
         command = ["sh", "-c", f"exec {ENSIO} run -o run -- sh -c 'echo mine; exit 3' 2>&-"]
@@ -256,7 +256,7 @@ class TestRunDirectory:
 @pytest.mark.parametrize(
     ("command", "status", "problem"),
     [
-        (["no-such-program"], 127, "no-such-program: is not on PATH"),
+        (["no-such-program"], 127, "no-such-program: not found on PATH"),
         (["./no-such-program"], 127, "./no-such-program: does not exist"),
         (["./plain-file"], 126, "./plain-file: cannot be started: Permission denied"),
     ],
@@ -303,7 +303,7 @@ def test_layers_reach_the_recorder(ensio, layers):
 def test_missing_library_is_told_with_the_remedy(ensio):
     result = ensio("run", "--", "true", env={**os.environ, "ENSIO_PRELOAD": "/no/such/library.so"})
     assert result.returncode == 2
-    assert "/no/such/library.so: there is no such file, though ENSIO_PRELOAD names it" in sentence(result)
+    assert "/no/such/library.so: there is no such file: set ENSIO_PRELOAD" in sentence(result)
 
 
 @pytest.mark.parametrize(

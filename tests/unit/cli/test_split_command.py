@@ -38,7 +38,7 @@ def test_json_is_what_the_function_says_of_the_same_calls(run):
 def test_text_has_a_line_for_every_number_of_calls(run):
     done = ensio("split", run, "--op", "write", "--tasks", "1024", "--calls", "1,16")
     assert done.returncode == 0
-    assert done.stdout.startswith("The slowest of 1,024 tasks, each of ")
+    assert done.stdout.startswith("The slowest of 1,024 tasks, if each of ")
     rows = [line.split()[0] for line in done.stdout.splitlines() if line[:1] == " " and line.strip()]
     assert {"1", "16"} <= set(rows)
 
@@ -52,9 +52,9 @@ def test_ensemble_per_mib_is_told_in_its_unit(run):
     ("arguments", "sentence"),
     [
         (("--calls", "0"), "0 is below 1"),
-        (("--calls", "two"), '"two" is no number of calls'),
-        (("--level", "1.5"), '"1.5" is no probability between 0 and 1'),
-        (("--tasks", "-3"), '"-3" is no number of tasks'),
+        (("--calls", "two"), '"two" is not a number of calls'),
+        (("--level", "1.5"), '"1.5" is not a probability'),
+        (("--tasks", "-3"), '"-3" is not a number of tasks'),
     ],
 )
 def test_wrong_usage_is_one_sentence(run, arguments, sentence):

@@ -112,10 +112,10 @@ def test_the_table_of_phases_has_a_row_for_each(folder: Path, made: SyntheticRun
     done = ensio("phases", folder)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("12 phases: no barrier was recorded; all ranks were in step")
+    assert lines[0].startswith("12 phases: no barrier was recorded; all ranks were in lockstep")
     assert [line.split()[0] for line in lines[4:16]] == [str(n) for n in range(1, 13)]
     assert "MiB written" in lines[5]
-    assert "pread of" in lines[10]
+    assert ": pread, " in lines[10]
     assert "more phases are not shown" in ensio("phases", folder, "--limit", "3").stdout
 
 
@@ -135,7 +135,7 @@ def test_chunks_of_a_run_give_the_phases_of_its_events(folder: Path, made: Synth
     np.testing.assert_array_equal(detect_phases(run).phase_index(events), expected)
     np.testing.assert_array_equal(events.phase, expected)
     some = detect_phases(run, most_events=2 * TASKS * EVENTS // 3)
-    assert "looked at 4 of 12 tasks" in some.sentence
+    assert "detected in 4 of 12 tasks" in some.sentence
     np.testing.assert_array_equal(some.phase_index(events), expected)
 
 
@@ -192,9 +192,9 @@ def test_rates_add_up_to_the_bytes(folder: Path, made: SyntheticRun) -> None:
             )
     text = ensio("rate", folder, "--op", "write")
     assert text.returncode == 0
-    assert text.stdout.startswith("write: 360 MiB in ")
+    assert text.stdout.startswith("write: 360 MiB over ")
     assert "read:" not in text.stdout
-    assert "choose these" in refused("rate", folder, "--op", "open")
+    assert "select these" in refused("rate", folder, "--op", "open")
 
 
 def test_runs_that_keep_no_calls_are_refused_where_these_are_needed(tmp_path: Path) -> None:

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.cli.ensemble_args import ensemble_from_args
-from ensembles.cli.execution_args import add_scale_arguments
-from ensembles.cli.filter_args import add_filter_arguments
+from ensembles.cli.options import add_filter_arguments, add_scale_arguments, ensemble_from_args
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.workloads.synthetic import SyntheticRun, synthetic_run

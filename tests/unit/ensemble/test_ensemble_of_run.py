@@ -12,7 +12,7 @@ from made_runs import run_of
 import ensembles as en
 from ensembles.ensemble import from_run
 from ensembles.model.events import COLUMNS, Events
-from ensembles.readers.native.directory import open_run_directory
+from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
@@ -61,7 +61,7 @@ def test_one_pass_knows_the_phases_from_some_ranks(run: en.Run, monkeypatch: pyt
     np.testing.assert_array_equal(found.sample.n, [TASKS * 30] * 5)
     looked_at = len(np.unique(found.successive.rank))
     assert 2 <= looked_at <= 4
-    assert f"looked at {looked_at} of 12 tasks" in found.notes[0]
+    assert f"detected in {looked_at} of 12 tasks" in found.notes[0]
     phase = np.tile(np.repeat(np.arange(5), 30), TASKS)
     for place in range(5):
         mine = writes.duration[phase == place] * 1e-9
@@ -213,7 +213,7 @@ def test_where_events_are_missing_the_summary_answers_or_what_is_missing_is_told
     from_events = run.ensemble(op="write", rank=1)
     assert (from_events.n, from_events.phase) == (5, None)
     assert any("60 calls of this run are not among its events" in note for note in from_events.notes)
-    with pytest.raises(en.EnsioError, match="can be told only from all of them"):
+    with pytest.raises(en.EnsioError, match="does not keep every call as an event"):
         run.select(ordinal=2)
 
 

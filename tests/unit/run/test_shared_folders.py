@@ -51,7 +51,7 @@ def test_the_one_run_below_a_folder_is_opened_and_named(tmp_path: Path, command:
     run = made_run(tmp_path / "ensio-solver-7-20260101T000000Z")
     done = ensio(command, tmp_path)
     assert done.returncode == 0
-    assert f"ensio: {tmp_path} holds no record itself; this is its one run, {run}\n" in done.stderr
+    assert f"ensio: {tmp_path} contains no record; reading its only run, {run}\n" in done.stderr
     assert done.stdout == ensio(command, run).stdout
 
 
@@ -62,7 +62,7 @@ def test_python_opens_it_too_and_says_so(tmp_path: Path, caplog: pytest.LogCaptu
     assert opened.path == str(run)
     assert len(opened.events) == 10
     assert [record.message for record in caplog.records] == [
-        f"ensio: {tmp_path} holds no record itself; this is its one run, {run}"
+        f"ensio: {tmp_path} contains no record; reading its only run, {run}"
     ]
 
 
@@ -179,7 +179,7 @@ def test_of_one_unknown_user_everything_is_read_with_a_note(shared: Path) -> Non
     given(shared / "a.spool", THEIRS)
     run = en.open(shared)
     assert len(run.events) == 100
-    assert any("see that it is the run you mean" in note for note in run.notes)
+    assert any("make sure that this is the run you mean" in note for note in run.notes)
 
 
 def test_of_several_unknown_users_nothing_is_read(shared: Path) -> None:

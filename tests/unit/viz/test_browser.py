@@ -125,7 +125,7 @@ def test_task_0_is_on_top(open_report, four_tasks: Path) -> None:
 def test_hover_boxes_tell_values_with_units(open_report, four_tasks: Path) -> None:
     report = open_report(four_tasks)
     diagram = report.hover_text("trace_diagram", 1.5, 0)
-    assert "task 0" in diagram
+    assert "rank 0" in diagram
     assert "write: 100 %" in diagram
     assert "read: 0 %" in diagram
     assert "1.5" in diagram
@@ -149,8 +149,8 @@ def test_pictures_have_legends_for_what_is_there_and_share_their_time_axis(
     ]
     writes, reads = report.property_of("rate", code)
     # The average is over whole cells of time: 1 s is 239 of them, and parts of two more.
-    assert re.fullmatch(r"writes: 8\.00 MiB, (8\.00|7\.9\d) MiB/s on average while writing", writes)
-    assert re.fullmatch(r"reads: 4\.00 MiB, (2\.00|1\.99) MiB/s on average while reading", reads)
+    assert re.fullmatch(r"write: 8\.00 MiB, mean (8\.00|7\.9\d) MiB/s while active", writes)
+    assert re.fullmatch(r"read: 4\.00 MiB, mean (2\.00|1\.99) MiB/s while active", reads)
     ranges = {
         report.property_of(name, "model.x_range.id") for name in ("trace_diagram", "tasks_inside", "rate")
     }
@@ -200,12 +200,12 @@ def test_many_tasks_share_rows_and_zooming_in_shows_the_finer_image(open_report,
     report = open_report(many_tasks)
     # 3,000 tasks are 3 in each of 1,000 rows; the coarse image joins two rows.
     start = report.property_of("trace_diagram", "model.renderers[0].data_source.data.x[0]")
-    assert "tasks 1500–1505" in report.hover_text("trace_diagram", start + 1e-4, 1503)
+    assert "ranks 1500–1505" in report.hover_text("trace_diagram", start + 1e-4, 1503)
     images = "model.renderers.slice(0, 2).map((r) => r.visible)"
     assert report.property_of("trace_diagram", images) == [False, True]
     report.property_of("trace_diagram", "(model.y_range.start = 1600, model.y_range.end = 1400, 0)")
     assert report.property_of("trace_diagram", images) == [True, False]
-    assert "tasks 1503–1505" in report.hover_text("trace_diagram", start + 1e-4, 1504)
+    assert "ranks 1503–1505" in report.hover_text("trace_diagram", start + 1e-4, 1504)
     assert report.problems == []
 
 
@@ -219,7 +219,7 @@ def test_short_calls_can_be_drawn_more_strongly(open_report, tmp_path: Path) -> 
     cell = 2.0**23 * 1e-9
     x_s = (5.0 // cell + 0.5) * cell
     pale = sum(report.pixel("trace_diagram", x_s, 0.2))
-    report.page.get_by_text("short calls stronger").click()
+    report.page.get_by_text("enhanced colour scale").click()
     report.page.wait_for_timeout(300)
     assert sum(report.pixel("trace_diagram", x_s, 0.2)) < pale - 100
     assert report.problems == []
@@ -258,8 +258,8 @@ def test_names_of_calls_from_a_trace_are_never_code(open_report, tmp_path: Path)
 @pytest.mark.parametrize(
     ("tasks", "sentence"),
     [
-        ([[], []], "no time was spent in recorded calls"),
-        ([[("write", 0.5, 0.0, 10)]], "no time was spent in recorded calls"),
+        ([[], []], "no recorded call takes time"),
+        ([[("write", 0.5, 0.0, 10)]], "no recorded call takes time"),
         ([[("open", 0.5, 0.1, 0)]], "no bytes were read or written"),
     ],
     ids=["no events", "no duration", "no bytes"],

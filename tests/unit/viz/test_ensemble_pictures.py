@@ -92,7 +92,7 @@ def test_the_slowest_of_n_stands_beside_equation_1_and_what_was_seen() -> None:
     assert max(theirs["t"]) <= answer.observed_max_s
     assert glyph(fig, "seen").data_source.data["x0"] == [answer.observed_max_s]
     assert len(glyph(fig, "phases").data_source.data["x"]) == 40
-    assert "The slowest of 64 calls of pwrite: " in fig.title.text
+    assert "Slowest of 64 calls of pwrite: " in fig.title.text
     # Of phases of 64 calls, the slowest says nothing about the slowest of 1,000.
     assert not [renderer for renderer in viz.tail(ensemble, 1000).renderers if renderer.name == "phases"]
 
@@ -101,14 +101,14 @@ def test_what_cannot_be_said_is_said_so() -> None:
     one = en.Ensemble([0.01], rank=[0], name="read", op="read")
     assert any("too few for modes" in text for text in sentences(viz.modes(one)))
     fig = viz.tail(one)
-    assert any(text.startswith("No answer: 1 call") for text in sentences(fig))
+    assert any(text.startswith("No prediction: 1 call") for text in sentences(fig))
     assert "Equation 1" in labels(fig)
     alike = en.Ensemble(np.full(100, 0.5), rank=np.arange(100))
-    assert any("No answer: all 100 calls took 500 ms" in text for text in sentences(viz.tail(alike)))
+    assert any("No prediction: all 100 calls took 500 ms" in text for text in sentences(viz.tail(alike)))
     nothing, no_time = en.Ensemble([]), en.Ensemble([0.0], rank=[0])
     for fig in (viz.modes(nothing), viz.tail(nothing, 4), viz.modes(no_time), viz.tail(no_time)):
         assert fig.x_range.start < fig.x_range.end
-    with pytest.raises(en.EnsioError, match="give the number of tasks"):
+    with pytest.raises(en.EnsioError, match="pass it as tasks"):
         viz.tail(en.Ensemble([0.1, 0.2]))
     with pytest.raises(TypeError, match="an ensemble, events or a run"):
         viz.modes([0.1, 0.2])
@@ -118,7 +118,7 @@ def test_pictures_take_runs_and_events(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", [[("pwrite", 0.01 * i, 1e-3 + 1e-5 * i, 10) for i in range(30)]] * 2)
     assert "60 calls" in labels(viz.modes(run))
     assert viz.modes(run.select(rank=0)).title.text.startswith("Modes of pwrite")
-    assert "slowest of 2 calls" in viz.tail(run).title.text
+    assert "Slowest of 2 calls" in viz.tail(run).title.text
 
 
 def text_of(page: str) -> str:
@@ -137,7 +137,7 @@ def test_the_report_has_the_ensembles_in_which_time_was_spent(tmp_path: Path, mo
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert re.findall(r"Ensemble of (\w+)", text_of(page)) == ["pwrite"]
     assert "Modes of pwrite" in page
-    assert "The slowest of 4 calls of pwrite" in page
+    assert "Slowest of 4 calls of pwrite" in page
     assert size_bytes < 2.5e6
     if mode == "profile":
         assert "neither phases nor tasks" in text_of(page)

@@ -95,7 +95,7 @@ def test_area_under_the_drawn_rate_is_the_bytes_moved(run) -> None:
         line = item.renderers[1].data_source.data
         unit = byte_unit(1024.0)[0] if "KiB/s" in fig.yaxis.axis_label else byte_unit(1 << 20)[0]
         area[item.label.value.split(":")[0]] = float((np.diff(line["x"]) * line["y"][:-1]).sum() * unit)
-    assert area == {"writes": pytest.approx(1 << 20), "reads": pytest.approx(1 << 19)}
+    assert area == {"write": pytest.approx(1 << 20), "read": pytest.approx(1 << 19)}
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
@@ -121,7 +121,7 @@ def test_few_very_long_calls_do_not_squeeze_the_linear_picture() -> None:
     calls = [("pwrite", 0.01 * i, 0.001, 1) for i in range(999)] + [("pwrite", 10.0, 1.0, 1)]
     fig = viz.histogram(events_of_calls(calls), scale="linear")
     assert fig.x_range.end < 0.002
-    assert "1 of the calls shown took longer" in fig.title.text
+    assert "1 of the calls shown are longer" in fig.title.text
 
 
 def test_picture_shares_the_time_axis_that_it_is_given(run) -> None:
@@ -177,8 +177,8 @@ def test_units_suit_the_size() -> None:
 @pytest.mark.parametrize(
     ("threads", "title", "label"),
     [
-        (1, "Tasks inside a call at the same time (at most 1 of 1)", "tasks"),
-        (8, "Calls under way at the same time (at most 8)", "calls"),
+        (1, "Tasks inside a call over time (maximum 1 of 1)", "tasks"),
+        (8, "Calls in progress over time (maximum 8)", "calls"),
     ],
 )
 def test_calls_of_several_threads_are_not_taken_for_tasks(

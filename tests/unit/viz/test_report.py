@@ -52,8 +52,8 @@ def test_report_tells_what_ran_and_what_it_moved(run_path: Path, tmp_path: Path)
     assert "written 1.00 MiB" in text
     assert "read 512 KiB" in text
     # 0.5 + 0.25 + 0.01 + 0.02 + 2 × 0.001 s of 2 threads × 0.801 s.
-    assert "in I/O calls 49 %" in text
-    assert "slowest call 500 ms pwrite of task 0 at 200 ms, data.out" in text
+    assert "I/O time 49 %" in text
+    assert "slowest call 500 ms pwrite of rank 0 at 200 ms, data.out" in text
 
 
 def test_report_and_info_count_nested_transfers_once(
@@ -143,7 +143,7 @@ def test_full_disk_is_told_in_one_sentence(run_path: Path, tmp_path: Path) -> No
     done = subprocess.run(["sh", "-c", limited, "sh", *command], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
     assert re.fullmatch(
-        r"ensio: out\.html cannot be written \(.*\): choose another place with -o\n", done.stderr
+        r"ensio: out\.html cannot be written \(.*\): choose another path with -o\n", done.stderr
     )
     assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
 
@@ -152,7 +152,7 @@ def test_notes_of_a_partial_run_are_on_the_page(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", TASKS, head={"state": 0, "dropped_events": 77})
     write_report(run, tmp_path / "a.html")
     text = text_of((tmp_path / "a.html").read_text(encoding="utf-8"))
-    assert "This run is partial or doubtful" in text
+    assert "Data-quality warnings" in text
     for note in run.notes:
         assert " ".join(note.split()) in text
     assert "lost 154 calls" in text

@@ -17,7 +17,7 @@ from made_spools import UNIX_NS, made_events, spool
 
 import ensembles as en
 from ensembles.model.events import COLUMNS
-from ensembles.readers.native.directory import open_run_directory
+from ensembles.readers.native.records import open_run_directory
 
 pytestmark = pytest.mark.slow
 

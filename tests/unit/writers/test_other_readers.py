@@ -14,7 +14,7 @@ from made_spools import made_events, spool
 import ensembles as en
 from ensembles.cli.main import main
 from ensembles.model.events import COLUMNS, OPS
-from ensembles.readers.native.directory import open_run_directory
+from ensembles.readers.native.records import open_run_directory
 
 NUMBERS = [name for name in COLUMNS if name not in ("call", "file")]
 KEYS = ("rank", "start", "thread", "depth")

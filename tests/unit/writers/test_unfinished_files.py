@@ -59,9 +59,9 @@ def test_no_step_of_collect_but_the_last_leaves_a_file_that_is_read(
     unfinished = [content for content in steps if content != steps[-1]]
     for content in unfinished:
         path.write_bytes(content)
-        with pytest.raises(en.EnsioError, match=r"trace\.h5 is (unfinished|not a whole trace\.h5)"):
+        with pytest.raises(en.EnsioError, match=r"trace\.h5 is (unfinished|not a complete trace\.h5)"):
             len(en.open(path).events)
-        with pytest.raises(en.EnsioError, match=r"trace\.h5 is (unfinished|not a whole trace\.h5)"):
+        with pytest.raises(en.EnsioError, match=r"trace\.h5 is (unfinished|not a complete trace\.h5)"):
             en.open(path.parent)  # there is nothing else in the directory
 
 

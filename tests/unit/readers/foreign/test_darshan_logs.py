@@ -151,7 +151,7 @@ def test_counters_say_what_each_rank_did(tmp_path: Path) -> None:
 
 def test_the_text_for_people_says_that_these_are_sums(tmp_path: Path) -> None:
     shown = _ensio("info", counted_log().write(tmp_path / "log")).stdout
-    assert "profile: sums of all calls, no single calls" in shown
+    assert "profile: totals of all calls, no events" in shown
     assert "not when each was made" in " ".join(shown.split())
 
 

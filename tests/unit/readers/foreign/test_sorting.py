@@ -180,7 +180,7 @@ def test_too_little_room_is_told_in_one_sentence(few_in_memory, room_bytes):
     resource.setrlimit(resource.RLIMIT_FSIZE, (room_bytes, unlimited[1]))
     try:
         with pytest.raises(
-            EnsioError, match=r"^the calls of t find no room in \S+ \(File too large\): set TMPDIR"
+            EnsioError, match=r"^the calls of t do not fit into \S+ \(File too large\): set TMPDIR"
         ):
             ImportedSource("t", Trace(random_keys(1000)))
     finally:
@@ -189,5 +189,5 @@ def test_too_little_room_is_told_in_one_sentence(few_in_memory, room_bytes):
 
 def test_a_tmpdir_that_does_not_exist_is_told(few_in_memory, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
-    with pytest.raises(EnsioError, match=r"find no room in .*none"):
+    with pytest.raises(EnsioError, match=r"do not fit into .*none"):
         ImportedSource("t", Trace(random_keys()))

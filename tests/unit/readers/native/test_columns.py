@@ -11,10 +11,12 @@ import pytest
 from ensembles.model.c_layout import EVENT
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS
+from ensembles.readers.common.column_buffers import ReusedColumns, empty_columns
+from ensembles.readers.common.value_ranges import LARGEST_MOVED_BYTES
 from ensembles.readers.native import window_decoder
-from ensembles.readers.native.block_reader import BlockReader, ReusedColumns, empty_columns
+from ensembles.readers.native.block_reader import BlockReader
 from ensembles.readers.native.spool import Window
-from ensembles.readers.native.window_decoder import LARGEST_MOVED_BYTES, Decoding
+from ensembles.readers.native.window_decoder import Decoding
 
 needs_compiled = pytest.mark.skipif(
     not window_decoder.NATIVE,

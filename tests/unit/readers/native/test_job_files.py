@@ -16,7 +16,7 @@ import ensembles
 from ensembles.model.c_layout import BLOCK, JOB
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native import job_file_codec
-from ensembles.readers.native.directory import open_run_directory
+from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
 
 EVENTS = 40_000
@@ -151,7 +151,7 @@ def test_damaged_record_costs_one_process_and_is_told(made, job):
     path.write_bytes(content)
     run = ensembles.open(job)
     assert np.bincount(run.events.rank).tolist() == [EVENTS + 100, EVENTS + 1100]
-    assert any("what it says of one process cannot be read" in note for note in run.notes)
+    assert any("the record of one process cannot be read" in note for note in run.notes)
 
 
 @pytest.mark.slow

@@ -206,7 +206,7 @@ def test_a_process_that_was_killed_at_once_borrows_the_clock_of_its_host(tmp_pat
 def test_a_clock_rate_that_nobody_knows_is_told(tmp_path: Path) -> None:
     killed = {"clock": TSC, "last_ticks": 1000, "last_monotonic_ns": 1000, "state": RUNNING}
     run = en.open(spool(tmp_path / "s", [made_events(1)], rank=0, **killed))
-    assert any("clock rate of s is not known" in note for note in run.notes)
+    assert any("clock rate of s is unknown" in note for note in run.notes)
 
 
 def test_a_clock_rate_of_another_host_is_told(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_clock_rate_that_no_machine_has_is_not_believed(tmp_path: Path, last: 
     damaged = {"clock": TSC, "last_ticks": last[0], "last_monotonic_ns": last[1]}
     run = en.open(spool(tmp_path / "s", [made_events(5)], rank=0, **damaged))
     np.testing.assert_array_equal(run.events.duration, made_events(5)["duration"].astype("i8"))
-    assert any("the clock rate of s is not known (its readings" in note for note in run.notes)
+    assert any("the clock rate of s is unknown (its clock readings" in note for note in run.notes)
     whole = {"last_ticks": 1000 + 3 * 10**9, "last_monotonic_ns": 1000 + 10**9, "clock": TSC}
     written = made_events(1)
     written["duration"] = 600
@@ -268,7 +268,7 @@ def test_a_clock_rate_that_no_machine_has_is_not_believed(tmp_path: Path, last: 
 
 @pytest.mark.parametrize("member", ["first_monotonic_ns", "last_monotonic_ns"])
 def test_an_absurd_reading_in_the_head_is_damage(tmp_path: Path, member: str) -> None:
-    with pytest.raises(en.EnsioError, match="the numbers in its head make no sense"):
+    with pytest.raises(en.EnsioError, match="the numbers in its head are implausible"):
         en.open(spool(tmp_path / "s", [made_events(5)], rank=0, **{member: 1 << 62}))
 
 
@@ -334,7 +334,7 @@ def test_a_process_that_was_killed_early_uses_the_longest_readings_of_its_host(t
 
 def test_a_rate_from_readings_that_lie_close_together_is_told(tmp_path: Path) -> None:
     run = en.open(spool(tmp_path / "s", [made_events(1)], rank=0, state=RUNNING, **clock_of(10_000, 0.4)))
-    assert any("known only roughly" in note and "1.0%" in note for note in run.notes)
+    assert any("clock rate of s is inaccurate" in note and "1.0%" in note for note in run.notes)
 
 
 def test_two_machines_of_the_same_name_keep_their_own_rates(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_a_damaged_summary_is_told_and_the_rows_of_ranks_are_read(made, tmp_path
 
     run = ensembles.open(changed(made, tmp_path, damage))
     assert run.summary.count == 0
-    assert any("job.ensio is damaged" in note and "lack the calls" in note for note in run.notes)
+    assert any("job.ensio is damaged" in note and "do not include the calls" in note for note in run.notes)
     assert run.ranks.count.sum() == RANKS * EVENTS
 
 

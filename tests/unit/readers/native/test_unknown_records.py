@@ -55,7 +55,7 @@ def test_in_a_spool(tmp_path, capsys):
     path.write_bytes(data)
     run = ensembles.open(path)
     np.testing.assert_array_equal(run.events.requested, made_events(EVENTS, 1)["requested"])
-    assert "2 records are of kinds that this ensio does not know" in info(path, capsys)
+    assert "skipped 2 records of kinds that this ensio does not know" in info(path, capsys)
 
 
 def test_in_a_job_file(tmp_path, coder, capsys):
@@ -63,7 +63,7 @@ def test_in_a_job_file(tmp_path, coder, capsys):
     with_unknown_text(path)
     job = collect_spools(coder, [path], tmp_path / "job.ensio")
     assert len(ensembles.open(job).events) == 2 * EVENTS
-    assert "1 records are of kinds that this ensio does not know" in info(job, capsys)
+    assert "skipped 1 record of kinds that this ensio does not know" in info(job, capsys)
 
 
 def test_in_a_trace_file(tmp_path, capsys):
@@ -75,7 +75,7 @@ def test_in_a_trace_file(tmp_path, capsys):
         file["weather"] = np.arange(5)
         file["events/temperature"] = np.zeros(2 * EVENTS)
     assert len(ensembles.open(path).events) == 2 * EVENTS
-    assert "has 2 parts that this ensio does not know" in info(path, capsys)
+    assert "skipped 2 parts of" in info(path, capsys)
 
 
 def test_a_spool_of_this_version_has_none(tmp_path, capsys):

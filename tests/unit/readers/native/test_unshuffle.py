@@ -28,5 +28,5 @@ def test_items_are_those_that_hdf5_shuffled(undo, dtype: str, tmp_path: Path) ->
 @pytest.mark.parametrize("undo", [job_file_codec.unshuffle, job_file_codec.numpy_unshuffle])
 @pytest.mark.parametrize(("length", "first", "count"), [(80, 5, 6), (81, 0, 1), (80, -1, 2), (0, 0, 1)])
 def test_too_few_bytes_are_refused(undo, length: int, first: int, count: int) -> None:
-    with pytest.raises(ValueError, match="not so many items"):
+    with pytest.raises(ValueError, match="there are fewer items"):
         undo(bytes(length), first, np.zeros(count, "i8"))

@@ -142,7 +142,7 @@ def test_what_leads_out_of_the_file_or_of_memory_is_refused(tmp_path: Path, whol
         HOSTILE[kind](file)
     code, told = command(tmp_path, "phases" if "view" in kind or "bytes" in kind else "info", str(path))
     assert (code, told.count("\n")) == (2, 1), told
-    assert told.startswith(f"ensio: {path} is not a whole trace.h5")
+    assert told.startswith(f"ensio: {path} is not a complete trace.h5")
 
 
 def test_a_text_that_is_said_many_times_is_held_once(tmp_path: Path, whole: Path) -> None:

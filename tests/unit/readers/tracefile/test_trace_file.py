@@ -21,7 +21,7 @@ from made_spools import RUNNING, TSC, UNIX_NS, made_events, spool
 
 import ensembles as en
 from ensembles.model.events import COLUMN_MEANINGS, COLUMNS
-from ensembles.readers.native.directory import open_run_directory
+from ensembles.readers.native.records import open_run_directory
 from ensembles.run import collect as collect_module
 from ensembles.run.collect import collect
 from ensembles.writers.tracefile.tracefile import write_trace_file
@@ -204,7 +204,7 @@ def test_a_directory_that_cannot_be_written_to_is_read_all_the_same(read_only: P
 def test_a_foreign_hdf5_file_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = 1
-    with pytest.raises(en.EnsioError, match=r"other\.h5 is not a whole trace\.h5") as caught:
+    with pytest.raises(en.EnsioError, match=r"other\.h5 is not a complete trace\.h5") as caught:
         en.open(tmp_path / "other.h5")
     assert "\n" not in str(caught.value)
 
@@ -238,7 +238,7 @@ def test_damaged_compressed_data_are_an_error_and_not_wrong_numbers(tmp_path: Pa
     data[middle : middle + 8] = bytes(value ^ 0xFF for value in data[middle : middle + 8])
     path.write_bytes(data)
     run = en.open(path)
-    with pytest.raises(en.EnsioError, match=r"trace\.h5 is not a whole"):
+    with pytest.raises(en.EnsioError, match=r"trace\.h5 is not a complete"):
         len(run.events)
 
 
@@ -355,6 +355,6 @@ def test_a_forged_file_is_refused_in_one_sentence(tmp_path: Path, whole: bytes, 
     with h5py.File(path, "r+", libver="v110") as file:
         FORGERIES[kind](file)
     for read in (lambda run: len(run.events), lambda run: sum(map(len, run.chunks()))):
-        with pytest.raises(en.EnsioError, match=r"trace\.h5 is not a whole trace\.h5") as caught:
+        with pytest.raises(en.EnsioError, match=r"trace\.h5 is not a complete trace\.h5") as caught:
             read(en.open(path))
         assert "\n" not in str(caught.value)

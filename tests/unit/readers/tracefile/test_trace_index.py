@@ -248,7 +248,7 @@ def test_an_index_that_lies_is_refused_when_its_events_are_read(
     with h5py.File(path, "r+", libver="v110") as file:
         LIES[kind](file)
     for reading in (lambda run: len(run.events), lambda run: sum(map(len, run.chunks(100)))):
-        with pytest.raises(en.EnsioError, match=r"trace\.h5 is not a whole trace\.h5") as caught:
+        with pytest.raises(en.EnsioError, match=r"trace\.h5 is not a complete trace\.h5") as caught:
             reading(en.open(path))
         assert "\n" not in str(caught.value)
 

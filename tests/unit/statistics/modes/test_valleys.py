@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ensembles.statistics.modes.antimodes import (
+from ensembles.statistics.modes.density import (
     DEPTH_RATIO,
     LEAST_CALLS,
     LEAST_SHARE,

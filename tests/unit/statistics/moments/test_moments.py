@@ -147,7 +147,7 @@ def test_no_calls_and_one_call_are_answered() -> None:
         for result in (ensemble.moments(), ensemble.robust(), ensemble.quantiles()):
             json.dumps(result.to_json(), allow_nan=False)
     assert ensemble.moments().mean_s.value == 0.25
-    with pytest.raises(en.EnsioError, match="from 0 to 1"):
+    with pytest.raises(en.EnsioError, match="between 0 and 1"):
         ensemble.quantiles([1.5])
 
 

@@ -112,7 +112,7 @@ def test_notes_say_what_is_not_known():
     durations_s = np.random.default_rng(1).exponential(1, 500)
     notes = predict_split(CountedDurations.from_durations(durations_s), tasks=1000).notes
     assert any("upper bound" in note for note in notes)
-    assert any("1,000 tasks reach beyond the 500 calls" in note for note in notes)
+    assert any("1,000 tasks reach beyond the 500 measured calls" in note for note in notes)
     told = Ensemble(durations_s, phase=np.repeat(np.arange(50), 10), rank=np.tile(np.arange(10), 50)).split()
     assert told.notes == ()
     assert told.tasks == 10
@@ -129,7 +129,7 @@ def test_equal_calls_gain_nothing(durations_s):
 def test_too_few_calls_are_refused_in_one_sentence(n):
     split = predict_split(CountedDurations.from_durations(np.ones(n)))
     assert split.splits == ()
-    assert split.refused == f"{n} calls are too few to say what a sum of them takes: 30 are the least"
+    assert split.refused == f"{n} calls are too few for the distribution of a sum: at least 30 are needed"
     assert json.loads(json.dumps(split.to_json(), allow_nan=False))["refused"] == split.refused
 
 

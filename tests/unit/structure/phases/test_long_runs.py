@@ -83,7 +83,7 @@ def test_some_ranks_tell_the_phases_of_all(recorded: bool, seed: int) -> None:
     assert (some.rule, some.count) == (whole.rule, whole.count) == ("barriers" if recorded else "steps", 8)
     io = truth >= 0
     np.testing.assert_array_equal(some.phase_index(events)[io], truth[io])
-    assert ("looked at 6 of 24 tasks" in some.sentence) != recorded
+    assert ("detected in 6 of 24 tasks" in some.sentence) != recorded
 
 
 def test_the_end_of_a_gap_is_where_the_last_of_all_ranks_stops() -> None:
@@ -96,7 +96,7 @@ def test_the_end_of_a_gap_is_where_the_last_of_all_ranks_stops() -> None:
         program.compute(40_000_000)
     events, truth = program.recorded()
     _, some = phases_of_both(events)
-    assert "looked at 3 of 12 tasks" in some.sentence
+    assert "detected in 3 of 12 tasks" in some.sentence
     np.testing.assert_array_equal(some.phase_index(events), truth)
 
 
@@ -114,7 +114,7 @@ def test_moments_at_which_some_ranks_are_idle_and_the_others_are_not_part_nothin
         program.io("pwrite", 1, others, typical_ns=30_000_000, spread=0.5, think_ns=100)
     events, _ = program.recorded()
     _, some = phases_of_both(events)
-    assert "looked at 3 of 12 tasks" in some.sentence
+    assert "detected in 3 of 12 tasks" in some.sentence
     assert (some.rule, some.count) == ("none", 1)
 
 
@@ -134,7 +134,7 @@ def test_a_run_whose_tasks_made_too_many_calls_says_so() -> None:
     events, _ = ior_like(2, 31, phases=4, calls=200)
     found = detect_phases(run_of(events), most_events=200)
     assert (found.rule, found.count, found.confidence) == ("none", 1, 0.0)
-    assert "were not looked for" in found.sentence
+    assert "were not detected" in found.sentence
     assert (found.phase_index(events) == 1).all()
 
 
@@ -170,7 +170,7 @@ def test_ensembles_and_phases_number_phases_alike(
     assert not run.knows_phases
     first = run.ensemble(op="write", phase="3-4")
     assert first.n == np.count_nonzero((writes.phase == 3) | (writes.phase == 4))
-    assert "looked at 2 of 12 tasks" in run.phases.sentence
+    assert "detected in 2 of 12 tasks" in run.phases.sentence
     whole = run.ensemble(op="write").sample
     # The phases are those that are found without an ensemble, too.
     np.testing.assert_array_equal(run.phases.cuts_ns, detect_phases(en.open(run_path / name)).cuts_ns)

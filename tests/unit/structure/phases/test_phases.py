@@ -223,7 +223,7 @@ def test_one_rank_has_phases_where_wide_gaps_stand_out():
         program.phase += 1
     found = assert_phases(*program.recorded(), "gaps")
     assert found.confidence == 0
-    assert "doubtful" in found.sentence
+    assert "low confidence" in found.sentence
 
 
 def test_ranks_that_never_wait_for_each_other_have_no_phases():

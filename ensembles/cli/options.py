@@ -1,0 +1,283 @@
+"""Options that several commands share: the run, filters, execution, output."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ensembles.cli.stdio import warn
+
+if TYPE_CHECKING:
+    from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+
+
+_RUN = "run directory, spool, job file, trace.h5, or a log of another tool (docs/user/importing.md)"
+
+_MAX_DIGITS = 18
+"""Of a count: any number of so many digits fits into 64 bits."""
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Declare the run that a command reads."""
+    parser.add_argument("run", metavar="RUN", type=parse_path("run"), help=_RUN)
+
+
+def add_output(
+    parser: argparse.ArgumentParser,
+    metavar: str,
+    help: str,
+    *,
+    what: str = "file",
+    default: str | None = None,
+    required: bool = False,
+) -> None:
+    """Declare the output path.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+    metavar, help : str
+        As for `argparse`.
+    what : str
+        Noun for the output in the message about an empty path.
+    default : str, optional
+    required : bool
+    """
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar=metavar,
+        type=parse_path(what),
+        default=default,
+        required=required,
+        help=help,
+    )
+
+
+def add_new_run_directory(parser: argparse.ArgumentParser, metavar: str = "RUN") -> None:
+    """Declare the run directory that a command creates."""
+    add_output(
+        parser,
+        metavar,
+        "run directory to create (default: a new one in the current folder)",
+        what="run directory",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser, help: str = "print one JSON object, in SI units") -> None:
+    """Declare the option for output that programs read."""
+    parser.add_argument("--json", action="store_true", help=help)
+
+
+def add_limit(
+    parser: argparse.ArgumentParser,
+    what: str,
+    default: int | None,
+    help: str = "maximum number of rows of the table (default: %(default)s)",
+) -> None:
+    """Declare the maximum number of rows of a table."""
+    parser.add_argument("--limit", metavar="N", type=parse_count(what, least=0), default=default, help=help)
+
+
+def parse_path(what: str) -> Callable[[str], str]:
+    """Return a parser of paths that rejects the empty path, which would mean the current folder."""
+
+    def checked(text: str) -> str:
+        if not text:
+            raise argparse.ArgumentTypeError(f"the {what} has no name")
+        return text
+
+    return checked
+
+
+def parse_count(what: str, least: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers that rejects numbers below `least`."""
+
+    def converted(text: str) -> int:
+        if not (text.isascii() and text.isdigit()):
+            raise argparse.ArgumentTypeError(f'"{text}" is not a number of {what}')
+        if len(text) > _MAX_DIGITS:
+            raise argparse.ArgumentTypeError(f"a number with {len(text)} digits is too large")
+        if int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is below {least}")
+        return int(text)
+
+    return converted
+
+
+def parse_level(text: str) -> float:
+    """Parse the level of an interval, a probability between 0 and 1."""
+    try:
+        level = float(text)
+    except ValueError:
+        level = 0.0
+    if not 0 < level < 1:
+        raise argparse.ArgumentTypeError(
+            f'"{text[:20]}" is not a probability: write a number between 0 and 1, such as 0.9'
+        )
+    return level
+
+
+FILTERS = (
+    "op",
+    "call",
+    "layer",
+    "file",
+    "rank",
+    "size",
+    "time",
+    "region",
+    "phase",
+    "ordinal",
+    "per_byte",
+)
+"""Names of the filters in the parsed arguments."""
+
+
+def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that select events."""
+    group = parser.add_argument_group("filters (comma-separated lists; default: every call)")
+    group.add_argument("--op", metavar="OP", help="read, write, open, close, seek, sync, meta or wait")
+    group.add_argument("--call", metavar="NAME", help="functions, such as pread,pwrite")
+    group.add_argument("--layer", metavar="NAME", help="layers: posix, stdio, mpiio, mpisync or hdf5")
+    group.add_argument(
+        "--file", metavar="GLOB", action="append", help="absolute paths, with wildcards; may be repeated"
+    )
+    group.add_argument("--rank", metavar="RANKS", help="ranks, such as 0-63 or 0,5")
+    group.add_argument("--size", metavar="SIZES", help="requested bytes, such as 1MiB or 1MiB..4MiB")
+    group.add_argument(
+        "--time",
+        metavar="FROM..TO",
+        help="start of the call, in seconds since the start of the run, such as 1.5..3",
+    )
+    group.add_argument(
+        "--region",
+        metavar="NAME",
+        action="append",
+        help="calls that start in a phase or region with this name; may be repeated",
+    )
+    group.add_argument(
+        "--phase", metavar="NUMBERS", help="phases, as numbered by ensio phases, such as 3 or 1,4-8"
+    )
+    group.add_argument(
+        "--ordinal",
+        metavar="NUMBERS",
+        help="call index among the calls of a rank, operation and file, from 1, such as 4-8",
+    )
+    group.add_argument(
+        "--per-byte",
+        action="store_true",
+        help="only calls that moved bytes, with durations in seconds per MiB",
+    )
+
+
+def selection_from_args(args: argparse.Namespace) -> Selection:
+    """Return the selection that the arguments describe.
+
+    Raises
+    ------
+    EnsioError
+        A filter is not valid.
+    """
+    from ensembles.run.selection import Selection
+
+    return Selection.parse(**{name: getattr(args, name) for name in FILTERS})
+
+
+_ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://.+")
+
+
+def add_scale_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options for large runs."""
+    group = parser.add_argument_group("large runs (docs/user/large-runs.md)")
+    group.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=_memory,
+        help="maximum memory of this process and its workers on this machine, such as 1GiB (default: a "
+        "quarter of the machine's memory)",
+    )
+    who = group.add_mutually_exclusive_group()
+    who.add_argument(
+        "--workers",
+        metavar="N",
+        type=parse_count("workers", least=1),
+        help="number of worker processes on this machine (default: none, threads of this process)",
+    )
+    who.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        type=_address,
+        help="address of the scheduler of a Dask cluster whose workers read the events, such as "
+        "tcp://10.0.0.1:8786",
+    )
+
+
+def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
+    """Open a run with the executor and the memory that the options select.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+    path : str
+    runs : int
+        Number of runs that are open at the same time and share the memory.
+
+    Raises
+    ------
+    EnsioError
+        The run cannot be read, or the scheduler does not answer.
+    """
+    import ensembles
+    from ensembles.passes.executors import executor_for
+    from ensembles.passes.memory import Budget
+
+    if "executor" not in args:
+        args.executor = executor_for(args.scheduler or args.workers)
+    budget = Budget(args.memory) if args.memory else Budget.default()
+    return ensembles.open(path, args.executor, budget.shared_by(runs).memory_bytes)
+
+
+def _memory(text: str) -> int:
+    from ensembles.model.errors import EnsioError
+    from ensembles.run.selection import parse_size
+
+    try:
+        size = parse_size(text)
+    except EnsioError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if size < 1:
+        raise argparse.ArgumentTypeError("the memory must be at least 1 byte")
+    return size
+
+
+def _address(text: str) -> str:
+    if not _ADDRESS.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f'"{text}" is not the address of a scheduler: write it like tcp://HOST:8786'
+        )
+    return text
+
+
+def ensemble_from_args(args: argparse.Namespace) -> Ensemble:
+    """Open ``args.run`` and return the ensemble of the calls that the filters select.
+
+    The notes of the run and of the ensemble go to standard error.
+
+    Raises
+    ------
+    EnsioError
+        The run cannot be read, a filter is not valid, or the run lacks the data that a filter needs.
+    """
+    from ensembles.ensemble.from_run import ensemble_from_run
+
+    run = open_run(args, args.run)
+    selection = selection_from_args(args).for_run(run, from_summary=True)
+    ensemble = ensemble_from_run(run, selection, per="MiB" if args.per_byte else "call")
+    for note in dict.fromkeys([*run.notes, *ensemble.notes]):
+        warn(f"note: {note}")
+    return ensemble

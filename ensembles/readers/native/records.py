@@ -1,0 +1,95 @@
+"""Open the records of all processes in a run directory, in a job file and in spools, as one run."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+from ensembles.files.names import JOB_FILE_SUFFIX
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import few
+from ensembles.readers.native import job_file
+from ensembles.readers.native.directory import chosen_records, lies_elsewhere, record_paths
+from ensembles.readers.native.spool import Spool, read_spool
+from ensembles.readers.native.spool_source import SpoolSource
+
+
+def open_spool(path: str) -> SpoolSource:
+    """A single spool as a run.
+
+    Raises
+    ------
+    EnsioError
+        The file cannot be read, or is no sound spool.
+    """
+    return SpoolSource([read_spool(path)])
+
+
+def open_job_file(path: str) -> SpoolSource:
+    """A single job file as a run.
+
+    Raises
+    ------
+    EnsioError
+        The file cannot be read, or is no sound job file.
+    """
+    return SpoolSource(job_file.read_job_file(path))
+
+
+def open_run_directory(path: str) -> SpoolSource:
+    """What the processes of a job left in a directory, as a run; its notes name files that cannot be read.
+
+    A spool holds all that its process recorded, and goes before what a job file says of the same process: it
+    may have been written to after that.
+
+    Raises
+    ------
+    EnsioError
+        The directory cannot be read, or there is nothing in it that can.
+    """
+    spools: dict[str, Spool] = {}
+    collected: dict[str, Spool] = {}
+    failures: list[tuple[str, str]] = []
+    paths, _, foreign = chosen_records(path)
+    elsewhere = [record_path for record_path in paths if lies_elsewhere(record_path)]
+    for record_path in paths:
+        if record_path in elsewhere:
+            continue
+        try:
+            if record_path.endswith(JOB_FILE_SUFFIX):
+                collected.update((spool.name, spool) for spool in job_file.read_job_file(record_path))
+            else:
+                spools[os.path.basename(record_path)] = read_spool(record_path)
+        except EnsioError as error:
+            failures.append((record_path, str(error)))
+    # A spool that went away while the directory was read is in the job file by now.
+    sentences = [
+        sentence
+        for place, sentence in failures
+        if os.path.basename(place) not in collected or os.path.lexists(place)
+    ]
+    sentences = [*foreign, *sentences, *_notes_on_other_nodes(elsewhere, path)]
+    for name in collected.keys() & spools.keys():
+        spools[name].leave_to(collected[name])
+    everything = list((collected | spools).values())
+    if not everything:
+        if len(sentences) == 1:
+            raise EnsioError(sentences[0])
+        if sentences:
+            count = len(record_paths(path))
+            raise EnsioError(f"none of the {count} spools in {path} can be read: {sentences[0]}")
+        raise EnsioError(f"{path} is not a run directory: there is no spool in it")
+    return SpoolSource(everything, few(sentences, "spools cannot be read"))
+
+
+def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
+    """Which spools lie on other nodes, one sentence a folder."""
+    places = Counter(
+        (os.path.basename(link).rsplit("-", 2)[0], os.path.dirname(os.readlink(link))) for link in links
+    )
+    return [
+        f"the spools of {count} process{'es' * (count > 1)} on host {host} lie in {folder} on that host "
+        f"and cannot be reached from here, their calls are missing: copy them from there to {directory}"
+        for (host, folder), count in places.items()
+    ]
