@@ -171,7 +171,9 @@ class UpperOrderStatistics:
     known: int
 
     @classmethod
-    def from_sample(cls, sample: CountedDurations, largest_s: np.ndarray | None = None) -> UpperOrderStatistics:
+    def from_sample(
+        cls, sample: CountedDurations, largest_s: np.ndarray | None = None
+    ) -> UpperOrderStatistics:
         """Make the curve of a sample.
 
         Parameters

@@ -124,7 +124,9 @@ def test_what_the_data_cannot_say_is_refused_in_one_sentence(durations_s, phase,
 
 def test_a_clock_that_is_too_coarse_is_named():
     seen = np.where(np.random.default_rng(3).random(1000) < 0.6, 2e-6, 3e-6)
-    assert "step of the clock" in predict_maximum(CountedDurations.from_durations(seen, None, 1e-6), 100).refused
+    assert (
+        "step of the clock" in predict_maximum(CountedDurations.from_durations(seen, None, 1e-6), 100).refused
+    )
 
 
 def test_intervals_hold_the_half_step_by_which_a_clock_errs():
