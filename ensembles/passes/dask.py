@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.model.errors import EnsioError
 from ensembles.passes.group import SummaryGroup
-from ensembles.passes.spec import PARTS_EACH, PassRun, PassSpec, merge_partials, run_partition
+from ensembles.passes.spec import PARTS_EACH, Partial, PassRun, PassSpec, merge_partials, run_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,8 @@ class DaskExecutor:
             if not spans:
                 return spec.new_group(run)
             # Dask workers limit the memory of all their threads together themselves.
-            whole, damage = self._result(self._started(spec.unwatched(), spans), spec.path)
+            partial: Partial = self._result(self._started(spec.unwatched(), spans), spec.path)
+        whole, damage = partial
         run.note_damage(damage)
         return whole
 
@@ -80,7 +81,8 @@ class DaskExecutor:
                 group[0] if len(group) == 1 else delayed(merge_partials, pure=False)(group)
                 for group in groups
             ]
-        return self._client.compute(parts[0])
+        future: Future = self._client.compute(parts[0])
+        return future
 
     def _result(self, future: Future, path: str) -> Any:
         """Wait for the result as long as the cluster has workers."""
@@ -116,7 +118,8 @@ class DaskExecutor:
             raise EnsioError(
                 f"the Dask cluster at {self.address} has no worker: start some (dask worker {self.address})"
             ) from None
-        return self._client.scheduler_info(n_workers=-1)["workers"]
+        workers: dict[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
+        return workers
 
     @contextmanager
     def _explained(self, path: str) -> Iterator[None]:

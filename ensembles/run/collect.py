@@ -34,9 +34,9 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
 
     The ``trace.h5`` in it is read if it was written after all processes had ended, and if every spool and
     job file that is still there is one of its sources and has not changed. Otherwise the spools are read.
-    Then a ``trace.h5`` is written on the way if there is none yet, all processes have ended, the run has at
-    most `AUTOMATIC_EVENTS` slots for events, no event was dropped for lack of space, and the directory
-    belongs to this user. A failure to write it is not an error.
+    Then a ``trace.h5`` is written on the way if there is none yet, all processes have ended, and the
+    directory belongs to this user. The run must have at most `AUTOMATIC_EVENTS` slots for events, and must
+    not have dropped events for lack of space. A failure to write the file is not an error.
 
     Parameters
     ----------

@@ -335,7 +335,8 @@ class Run(RunInfo):
         if isinstance(wanted, Mapping):
             return self._summarize(wanted, selection)
         request = SummaryRequest(wanted, None if columns is None else tuple(columns))
-        return self._summarize({"": request}, selection)[""]
+        summary: S = self._summarize({"": request}, selection)[""]
+        return summary
 
     def _summarize(self, requests: Mapping[str, SummaryRequest], selection: Selection | None) -> SummaryGroup:
         empty = SummaryGroup(requests, self)

@@ -1,4 +1,4 @@
-/* The loops over events under the summaries, as a module: _spread.c and _counts.c hold them. */
+/* The module _kernels: loops over events in _spread.c and _counts.c. */
 #include "_kernels.h"
 
 static PyMethodDef methods[] = {{"spread", spread, METH_VARARGS, NULL},

@@ -1,12 +1,12 @@
-/* What events did, spread over the cells of time that they lasted for. kernels.py and spreading.py document the
- * functions, and have the same in NumPy; results are equal to the last bit. */
+/* Amounts of events, spread over the cells of time in which they last. kernels.py and spreading.py document the
+ * functions, and have the same in NumPy. Results are equal to the last bit. */
 #include "_kernels.h"
 
 #include <stdint.h>
 
-/* How much of `amount` has been used `elapsed` ns into an event: all of it at the end, whatever the rounding
- * before. As the result depends only on the event and on the elapsed time, the parts that an event leaves in cells
- * add up to its amount. */
+/* Returns the share of `amount` used `elapsed` ns into an event: all of it at the end, whatever the rounding
+ * before. It depends only on the event and on the elapsed time, so that the parts of an event in cells add up to
+ * its amount. */
 static inline int64_t used(int64_t amount, int64_t elapsed, int64_t duration)
 {
     if (elapsed >= duration)
@@ -24,13 +24,13 @@ typedef struct {
     int64_t rows, cells;
 } spread_job;
 
-/* Beyond 64 bits (8 PiB in one cell, which only forged events move) it is NumPy's sum. */
+/* Sums beyond 64 bits (8 PiB in one cell, only from forged events) wrap around as in NumPy. */
 static inline int64_t wrapped(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-/* Whether an event fits into `out`. Of time itself, each ns is where it was. */
+/* Spreads one event; false: it does not fit into `out`. If time itself is spread, each ns stays in its cell. */
 static inline int spread_event(const spread_job *job, int64_t start, int64_t duration, int64_t row, int64_t amount,
                                int is_time)
 {
@@ -54,7 +54,7 @@ static inline int spread_event(const spread_job *job, int64_t start, int64_t dur
     return 1;
 }
 
-/* The index of the first event that does not fit into `out`, or -1. */
+/* Spreads all events. Returns the index of the first one that does not fit into `out`, or -1. */
 static Py_ssize_t spread_events(const spread_job *job)
 {
     for (Py_ssize_t i = 0; i < job->events; i++) {
@@ -109,7 +109,7 @@ done:
     return result;
 }
 
-/* Which events are spread, into which row, and what of each. */
+/* The events to spread, their rows, and their amounts. */
 typedef struct {
     const uint16_t *call;
     const int32_t *row_of; /* by call; negative: its events are left out */
@@ -122,7 +122,7 @@ typedef struct {
     int shift;
 } choice;
 
-/* The row of an event; -1: it is left out; -2: its call has no number. */
+/* Returns the row of an event; -1: it is left out; -2: its call is out of range. */
 static inline int64_t row_of_event(const choice *choice, Py_ssize_t i)
 {
     const uint16_t call = choice->call[i];
@@ -157,8 +157,8 @@ static Py_ssize_t spread_chosen(const spread_job *job, const choice *choice)
     return -1;
 }
 
-/* From when to when the chosen events are, an event of no duration for one ns: whether there are any. -2: one ends
- * before it starts; -3: one is of a call without a number. */
+/* Finds the time span of the chosen events, and returns whether there are any. An event of no duration lasts one
+ * ns. -2: an event ends before it starts; -3: its call is out of range. */
 static int extent_of_chosen(const spread_job *job, const choice *choice, int64_t *low, int64_t *high)
 {
     int any = 0;
@@ -178,7 +178,7 @@ static int extent_of_chosen(const spread_job *job, const choice *choice, int64_t
     return any;
 }
 
-/* Columns, who is chosen, and where it goes; `out` None: tells the extent of the chosen events. */
+/* Arguments: columns, choice and target. If `out` is None, it returns the time span of the chosen events. */
 PyObject *spread_calls(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -41,7 +41,8 @@ def bin_index(duration_ns: np.ndarray) -> np.ndarray:
     """
     value = np.asarray(duration_ns).astype(np.uint64)
     octave = np.maximum(bit_length(value) - (BIN_BITS + 1), 0)
-    return (octave << BIN_BITS) + (value >> octave.astype(np.uint64)).astype(np.int64)
+    index: np.ndarray = (octave << BIN_BITS) + (value >> octave.astype(np.uint64)).astype(np.int64)
+    return index
 
 
 def bin_low_ns() -> np.ndarray:

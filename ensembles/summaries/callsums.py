@@ -165,7 +165,7 @@ def numpy_sum_calls(
         A call is not an index into `bits`.
     """
     if int(call.max()) >= len(bits):
-        raise IndexError("the call of an event is not an index into the calls")
+        raise IndexError("the call of an event is out of range")
     order = np.argsort(call, kind="stable")
     first = np.concatenate([[0], np.flatnonzero(np.diff(call[order])) + 1])
     number = call[order[first]]

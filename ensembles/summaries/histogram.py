@@ -105,7 +105,8 @@ class LogHistogram(Summary):
         number = np.clip(np.searchsorted(before, position, side="left") - 1, 0, BIN_COUNT - 1)
         number = np.maximum(number, np.flatnonzero(counts)[0])
         part = np.clip((position - before[number]) / counts[number], 0, 1)
-        return (low_ns[number] + part * (high_ns[number] - low_ns[number])) * 1e-9
+        quantiles_s: np.ndarray = (low_ns[number] + part * (high_ns[number] - low_ns[number])) * 1e-9
+        return quantiles_s
 
     def rebinned(self, call: Call, edges_s: np.ndarray) -> np.ndarray:
         """Count durations by other bins.

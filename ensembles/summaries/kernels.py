@@ -292,11 +292,13 @@ def _used(
     At the end of the event it is the whole amount, so that rounding before does not change the sum.
     """
     length = duration_ns[event]
+    elapsed: np.ndarray = np.minimum(elapsed_ns, length)
     if amount is None:
-        return np.minimum(elapsed_ns, length)
+        return elapsed
     total = amount[event]
-    share = np.minimum(elapsed_ns, length) / length
-    return np.where(elapsed_ns >= length, total, (total * share).astype(np.int64))
+    share = elapsed / length
+    used: np.ndarray = np.where(elapsed_ns >= length, total, (total * share).astype(np.int64))
+    return used
 
 
 def numpy_count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) -> np.ndarray:

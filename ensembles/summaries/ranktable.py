@@ -147,7 +147,8 @@ class RankTable(Summary):
         return self._sums(tasks, self.moved, np.isin(self._ops(), _TRANSFERS))
 
     def _ops(self) -> np.ndarray:
-        return np.array([OPS.index(call.op) for call in self.calls], np.int64)[self.call]
+        ops: np.ndarray = np.array([OPS.index(call.op) for call in self.calls], np.int64)[self.call]
+        return ops
 
     def _sums(self, tasks: int, values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         sums = np.zeros(tasks, np.int64)

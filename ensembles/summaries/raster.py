@@ -160,7 +160,8 @@ class Raster(Summary):
             From 0 to 1; more than 1 if several threads of a task were in calls at once.
         """
         area = (self.tasks_of_row * self.cell_ns).astype(np.float32)[:, None]
-        return self.time_ns[list(CLASSES).index(name)].astype(np.float32) / area
+        shares: np.ndarray = self.time_ns[list(CLASSES).index(name)].astype(np.float32) / area
+        return shares
 
     def tasks_inside(self, name: str) -> np.ndarray:
         """Compute the mean number of tasks in calls of a class, over time.
@@ -175,7 +176,8 @@ class Raster(Summary):
         ndarray of float64, shape (cells,)
             Mean over each cell. Each thread of a task counts.
         """
-        return self.time_ns[list(CLASSES).index(name)].sum(axis=0) / self.cell_ns
+        tasks: np.ndarray = self.time_ns[list(CLASSES).index(name)].sum(axis=0) / self.cell_ns
+        return tasks
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the properties ``time_ns``, ``edges_ns`` and ``tasks_of_row``."""

@@ -91,7 +91,8 @@ class RateCurve(Summary):
 
     def rate_bytes_per_s(self, direction: str) -> np.ndarray:
         """Compute the aggregate rate in each cell, in bytes/s: float64, shape (cells,)."""
-        return self.moved_bytes[DIRECTIONS.index(direction)] * (1e9 / self.cell_ns)
+        rate: np.ndarray = self.moved_bytes[DIRECTIONS.index(direction)] * (1e9 / self.cell_ns)
+        return rate
 
     def total_bytes(self, direction: str) -> int:
         """Sum all bytes read or written: the area under the curve."""

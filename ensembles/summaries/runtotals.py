@@ -56,7 +56,8 @@ def counted_elsewhere(events: Events) -> np.ndarray:
     """Compute whether a call around each event counts its bytes: bool, shape (n,)."""
     if not events.carried.any():
         return np.zeros(len(events), dtype=bool)
-    return (events.carried & carried_bits(events.calls)[events.call]) != 0
+    elsewhere: np.ndarray = (events.carried & carried_bits(events.calls)[events.call]) != 0
+    return elsewhere
 
 
 class RunTotals(Summary):

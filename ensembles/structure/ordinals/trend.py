@@ -172,9 +172,9 @@ def _ends(points: np.ndarray, first: int, last: int) -> tuple[int, int, float]:
     """Find where the worsening of a stretch begins and ends, and the level before it.
 
     It ends where the highest level is reached. If the stretch starts with two or more equal ordinals, and
-    all that follow are slower, the worsening begins after them: at a step that is larger than the steps that
-    follow, else after the bend of a flat and then straight line, else at a clear step. Otherwise it begins
-    with the stretch. Ordinals are equal here if they differ by less than half the step to those that follow.
+    all that follow are slower, the worsening begins after them. It begins at a step that is larger than the
+    steps that follow, else after the bend of a flat and then straight line, else at a clear step. Otherwise
+    it begins with the stretch. Ordinals are equal here if they differ by less than half the next step.
     """
     tolerance = np.log(LEAST_RISE) / 2
     end = first + int(np.argmax(points[first : last + 1] >= points[first : last + 1].max() - tolerance))

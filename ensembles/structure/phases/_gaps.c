@@ -1,5 +1,5 @@
-/* Which parts of gaps the calls of a run reach into, for gaps_of_all.py, which says what the arrays mean and has the
- * same in NumPy; results are equal. */
+/* Parts of gaps into which the calls of a run reach. gap_occupancy.py documents the arrays, and has the same in
+ * NumPy. Results are equal. */
 #include "summaries/arrays.h"
 
 #include <stdint.h>
@@ -36,8 +36,8 @@ typedef struct {
     Py_ssize_t events, calls, gaps, cells;
 } job;
 
-/* The cell of a gap in which a moment lies: one of equal cells, or behind them, of those that become the finer the
- * nearer the end of the gap is. */
+/* Returns the cell of a gap in which a moment lies: one of the equal cells, or one of the finer ones after them,
+ * which become narrower towards the end of the gap. */
 static inline int64_t cell_of(const job *job, Py_ssize_t gap, int64_t time)
 {
     const int64_t even = job->even[gap], cell = (time - job->from[gap]) / job->width[gap];
@@ -47,7 +47,7 @@ static inline int64_t cell_of(const job *job, Py_ssize_t gap, int64_t time)
     return even + (int64_t)ensio_bin((uint64_t)most) - (int64_t)ensio_bin((uint64_t)left);
 }
 
-/* What the call from `start` to `end` leaves in the cells of a gap into which it reaches. */
+/* Adds the call from `start` to `end` to the cells of a gap into which it reaches. */
 static void mark(const job *job, Py_ssize_t gap, int64_t start, int64_t end)
 {
     const int64_t from = job->from[gap], to = job->to[gap];
@@ -80,7 +80,7 @@ static void mark_all(const job *job)
         const int64_t start = job->start[i], end = start + job->duration[i];
         if (job->depth[i] || job->call[i] >= job->calls || !job->transfers[job->call[i]])
             continue;
-        /* Most calls lie by the same gap as the one before, or by the next. */
+        /* Most calls lie at the same gap as the one before, or at the next. */
         if (gap < job->gaps && start >= job->to[gap])
             gap++;
         if ((gap < job->gaps && start >= job->to[gap]) || (gap > 0 && start < job->to[gap - 1])) {

@@ -124,7 +124,8 @@ def _common_moments(
         entries = start[mine][order].reshape(-1, usual).max(axis=0)
         exits = end[mine][order].reshape(-1, usual).min(axis=0)
         if (entries <= exits + 2 * clock_error_ns).all():
-            return (entries + exits) // 2
+            middle: np.ndarray = (entries + exits) // 2
+            return middle
     start, end = start - clock_error_ns, end + clock_error_ns
     # First all, then nearly all: while each half of the ranks waits for its last one, nearly all wait too.
     moments = _moments_of_overlap(start, end, ranks)
@@ -149,7 +150,8 @@ def _moments_of_overlap(start: np.ndarray, end: np.ndarray, need: int) -> np.nda
     stretch = np.searchsorted(first, among, side="right") - 1
     order = np.lexsort((-among, -inside[among], stretch))
     moments = time[among[order[np.searchsorted(stretch, np.arange(len(first)))]]]
-    return moments[_left_before_the_next(moments, start, end)]
+    true_moments: np.ndarray = moments[_left_before_the_next(moments, start, end)]
+    return true_moments
 
 
 def _left_before_the_next(moments: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:

@@ -205,7 +205,8 @@ def _cell_of(
     first_fine = edge[gap, even[gap]]
     left, most = gap_to[gap] - 1 - time, gap_to[gap] - 1 - first_fine
     fine = even[gap] + bin_index(most) - bin_index(np.minimum(left, most))
-    return np.where(time < first_fine, (time - gap_from[gap]) // width[gap], fine)
+    cell: np.ndarray = np.where(time < first_fine, (time - gap_from[gap]) // width[gap], fine)
+    return cell
 
 
 @lru_cache(maxsize=8)

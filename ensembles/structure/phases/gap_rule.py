@@ -119,7 +119,8 @@ def cuts_in(gap_from: np.ndarray, gap_to: np.ndarray) -> np.ndarray:
 
     A call inside the gap that is not a transfer (a seek) prepares the transfers that follow.
     """
-    return np.minimum(gap_from + 1, gap_to)
+    cuts_ns: np.ndarray = np.minimum(gap_from + 1, gap_to)
+    return cuts_ns
 
 
 def _gaps(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np.ndarray, int]:

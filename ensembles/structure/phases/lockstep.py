@@ -47,9 +47,10 @@ def lockstep_cuts(
 ) -> tuple[np.ndarray, float]:
     """Find the gaps that end phases by the rule of lockstep.
 
-    The calls are counted in several ways, and the one that puts most calls in lockstep is used: all calls;
-    the calls of one operation (others may depend on the data, such as the reads of data sieving); and calls
-    as a share of all calls of their rank, as a rank may always make more calls than others.
+    The calls are counted in several ways, and the one that puts most calls in lockstep is used. It counts all
+    calls, or the calls of one operation, as others may depend on the data (the reads of data sieving). Each
+    time it compares numbers, and then shares of the calls of a rank, as a rank may always make more calls
+    than others.
 
     Parameters
     ----------

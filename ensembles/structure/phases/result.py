@@ -100,8 +100,9 @@ class Phases:
     count : int
         Number of phases. They are numbered from 1 in the order of time.
     confidence : float
-        From 0 to 1: 1 for phases that the program named or its barriers separate; by the rule of lockstep the
-        share of the calls in phases in which all ranks made equally many calls; 0 by the rule of gaps.
+        From 0 to 1. It is 1 for phases that the program named or its barriers separate, and 0 by the rule of
+        gaps. By the rule of lockstep, it is the share of the calls in phases in which all ranks made equally
+        many calls.
     sentence : str
         The evidence for the phases, in plain words.
     cuts_ns : ndarray of int64, shape (m,)

@@ -1,6 +1,5 @@
-/* What a task reads, stream by stream: where a stride begins, and whether it lasts.
- * ensembles/structure/strides/summary.py says what the words mean. For _strides.c alone, which goes through the calls.
- */
+/* Streams of reads of a task: where a stride begins, and whether it lasts. Only _strides.c includes this file.
+ * ensembles/structure/strides/summary.py defines the terms. */
 #ifndef ENSIO_STREAMS_H
 #define ENSIO_STREAMS_H
 
@@ -12,7 +11,7 @@
 
 enum { MOST_HELD = 16, LATE = 3 };
 
-/* ROW of strided_runs.py. */
+/* ROW of detect.py. */
 typedef struct {
     int64_t start, end, duration, bytes, stride, written, writing;
     uint32_t rank, file, run, reads, ordinal, calls;
@@ -20,20 +19,20 @@ typedef struct {
     uint8_t layer, interleaved;
 } row;
 
-/* BYTES of strided_runs.py. */
+/* BYTES of detect.py. */
 typedef struct {
     int64_t bytes;
     uint32_t file, layer;
 } file_bytes;
 
-/* Reads of a stream without a hole between them. What was written is that since the read before. */
+/* Successive reads of a stream without a hole between them, and the writes since the read before. */
 typedef struct {
     int64_t start, end, duration, offset, bytes, written, writing;
     uint32_t ordinal, calls;
     uint16_t call;
 } one_read;
 
-/* What a task reads of a file through a layer. */
+/* The reads of a task on a file through a layer. */
 typedef struct {
     int64_t bytes, reads[2]; /* in strided runs: of threads apart, and of all threads together */
     Py_ssize_t together;     /* the stream of all threads, or -1 */
@@ -84,19 +83,19 @@ typedef struct {
     int64_t *sums;
     Py_ssize_t events, calls, least_reads, most_positions;
     double written_share;
-    /* Of the rank that is looked at: */
+    /* Of the current rank: */
     LIST(group) groups;
     LIST(stream) streams;
     LIST(strided_run) runs;
     LIST(listed_read) reads;
     place *places;
     Py_ssize_t room, used, epoch;
-    /* Of all: */
+    /* Of all ranks: */
     LIST(row) rows;
     LIST(file_bytes) bytes;
 } job;
 
-/* Room for one more; its index, or -1. */
+/* Makes room for one more item. Returns its index, or -1 without memory. */
 static Py_ssize_t one_more(void **items, Py_ssize_t *count, Py_ssize_t *room, size_t size)
 {
     if (*count == *room) {
@@ -121,7 +120,7 @@ static place *place_of(place *places, Py_ssize_t room, Py_ssize_t epoch, uint64_
     return &places[at];
 }
 
-/* The place of a key, which is free (index -1) if it was not there; NULL: no memory. */
+/* Returns the place of a key; its index is -1 if the key is new. NULL: no memory. */
 static place *found_place(job *job, uint64_t key)
 {
     if (2 * job->used >= job->room) {
@@ -213,7 +212,7 @@ static int put_read(job *job, const stream *mine, const one_read *read)
     return 0;
 }
 
-/* The stride is old enough: it is a run, and what was held are its first reads. */
+/* Starts a run: the stride has lasted long enough, and the reads held are its first ones. */
 static int begin_run(job *job, stream *mine, int together)
 {
     mine->run = ADDED(job->runs);
@@ -236,7 +235,7 @@ static int begin_run(job *job, stream *mine, int together)
     return 0;
 }
 
-/* The read that was going on in a stream is whole: which stride leads to it? */
+/* Ends the current read of a stream, and compares the stride that leads to it. */
 static int end_read(job *job, stream *mine, int together)
 {
     const one_read *const now = &mine->now, *const before = &mine->before;
@@ -261,7 +260,7 @@ static int end_read(job *job, stream *mine, int together)
     return status;
 }
 
-/* Goes on with a stream, by one call. */
+/* Adds one call to a stream. */
 static int add_read(job *job, stream *mine, Py_ssize_t i, uint32_t ordinal, int64_t written, int64_t writing,
                     int together)
 {

@@ -132,7 +132,7 @@ def find_strides(events: Events) -> StrideRuns:
 def numpy_find_strides(events: Events) -> StrideRuns:
     """Compute `find_strides` without compiled code."""
     if int(events.call.max()) >= len(events.calls):
-        raise IndexError("the call of an event is not an index into the calls")
+        raise IndexError("the call of an event is out of range")
     op = events.op
     outer = (events.depth == 0) & (op != OPS.index("wait"))
     is_read = (op == OPS.index("read")) & (events.moved > 0)

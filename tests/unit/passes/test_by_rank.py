@@ -65,5 +65,5 @@ def test_ranks_too_large_to_be_held_are_counted_on_the_way(seed: int, counts: li
 
 def test_calls_that_overlap_in_a_rank_too_large_are_refused() -> None:
     events = events_of(5, [40], overlapping=True)
-    with pytest.raises(EnsioError, match=r"run: rank 0 made too many calls .* give more memory"):
+    with pytest.raises(EnsioError, match=r"rank 0 made more calls than fit .* give more memory"):
         list(with_ordinals(iter(chunks_of(events, 5)), 8, "run"))

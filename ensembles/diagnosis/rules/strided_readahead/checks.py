@@ -99,7 +99,8 @@ def verdict(mixed: StridedRuns, plain: StridedRuns) -> Verdict:
 def _that_see_it(mixed: StridedRuns, numbers: np.ndarray) -> np.ndarray:
     """Find the groups whose rise is at least half of the upper quartile of all rises."""
     rises = np.array([np.median(mixed.rise[mixed.run == number]) for number in numbers])
-    return numbers[rises >= 0.5 * np.quantile(rises, 0.75)]
+    affected: np.ndarray = numbers[rises >= 0.5 * np.quantile(rises, 0.75)]
+    return affected
 
 
 def _judged(mixed: StridedRuns, plain: StridedRuns, numbers: object, tests: int) -> Verdict:
@@ -221,7 +222,8 @@ def _mean(groups: list[np.ndarray]) -> np.ndarray:
     for row, levels in enumerate(groups):
         table[row, : len(levels)] = levels
     many = np.count_nonzero(~np.isnan(table), axis=0) * 2 >= len(groups)
-    return np.nanmean(table[:, many], axis=0)
+    mean: np.ndarray = np.nanmean(table[:, many], axis=0)
+    return mean
 
 
 def _p_text(p: float) -> str:

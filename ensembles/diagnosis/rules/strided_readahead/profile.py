@@ -74,12 +74,14 @@ class StridedRuns:
     @property
     def base(self) -> np.ndarray:
         """Median of the reads before the stride is recognised, of each run: shape (r,)."""
-        return np.median(self.time[:, :HEALTHY_READS], axis=1)
+        base: np.ndarray = np.median(self.time[:, :HEALTHY_READS], axis=1)
+        return base
 
     @property
     def rise(self) -> np.ndarray:
         """Median of the later reads minus `base`, of each run: shape (r,)."""
-        return _median(self.time[:, HEALTHY_READS:]) - self.base
+        rise: np.ndarray = _median(self.time[:, HEALTHY_READS:]) - self.base
+        return rise
 
     @property
     def with_writes(self) -> np.ndarray:
@@ -87,7 +89,7 @@ class StridedRuns:
 
         The shape is (p,).
         """
-        mostly = 2 * np.count_nonzero(~np.isnan(self.writing), axis=0) > len(self)
+        mostly: np.ndarray = 2 * np.count_nonzero(~np.isnan(self.writing), axis=0) > len(self)
         mostly[:1] = False  # writes before the first read are not part of the run
         return mostly
 
