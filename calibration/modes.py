@@ -1,7 +1,8 @@
-"""How often `modes` is right: numbers, places, clocks, harmonics, on ensembles whose truth is known.
+"""Error rates of `modes` on ensembles with a known truth.
 
-Counts are drawn from the exact chances of the bins, so that ten million calls cost what a thousand do.
-Run: python -m calibration.modes [PART ...] [--quick]"""
+Counts are drawn from the exact probabilities of the bins, so that ten million calls cost as much as a
+thousand. Run: python -m calibration.modes [PART ...] [--quick]
+"""
 
 from __future__ import annotations
 
@@ -38,14 +39,17 @@ UNIMODAL: dict[str, Cdf] = {
 
 
 def chances(cdf: Cdf, step_s: float = 1e-9) -> np.ndarray:
-    """Chance of each bin of the law, durations being rounded to the step of a clock: shape (BIN_COUNT,)."""
+    """Return the probability of each bin: shape (BIN_COUNT,).
+
+    Durations are rounded to the step of the clock.
+    """
     edges = np.append(bin_low_ns().astype(np.float64), 2.0**63) - 0.5
     multiple = np.ceil(edges * 1e-9 / step_s - 1e-6)
     return np.diff(np.append(0.0, cdf((multiple[1:] - 0.5) * step_s)))
 
 
 def drawn(chance: np.ndarray, n: int, rng: np.random.Generator) -> CountedDurations:
-    """A sample of so many independent calls."""
+    """Draw a sample of n independent calls."""
     counts = rng.multinomial(n, chance / chance.sum())
     used = np.flatnonzero(counts)
     edges_s = np.append(bin_low_ns().astype(np.float64), 2.0**64) * 1e-9
@@ -62,7 +66,7 @@ def drawn(chance: np.ndarray, n: int, rng: np.random.Generator) -> CountedDurati
 
 
 def mixture(place_log: np.ndarray, sigma: np.ndarray, weight: np.ndarray, background: float = 0.0) -> Cdf:
-    """Log-normal modes over calls that are uniform in log time."""
+    """Make a mixture of log-normal modes and a background that is uniform in log time."""
     low, high = place_log.min() - 1.0, place_log.max() + 1.0
 
     def cdf(t_s: np.ndarray) -> np.ndarray:
@@ -74,7 +78,7 @@ def mixture(place_log: np.ndarray, sigma: np.ndarray, weight: np.ndarray, backgr
 
 
 def true_modes(cdf: Cdf, low: float, high: float, depth: float = 1.0) -> int:
-    """Number of maxima of the density of log time, each higher than the valleys beside it by a factor."""
+    """Count maxima of the density of log time that exceed antimodes by a factor."""
     x = np.linspace(low, high, 4001)
     density = np.diff(cdf(np.exp(x)))
     density = np.maximum(density, 1e-9 * density.max())
@@ -97,7 +101,7 @@ def _number(sample: CountedDurations) -> int:
 
 
 def false_modes(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
-    """Second modes of ensembles that have one."""
+    """Measure how often a second mode is found in ensembles with one mode."""
     for n, repeats in ((10**3, 200), (10**4, 100), (10**5, 60), (10**6, 40), (10**7, 40), (10**9, 20)):
         repeats = max(5, repeats // 20) if quick else repeats
         for name, cdf in UNIMODAL.items():
@@ -107,7 +111,7 @@ def false_modes(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
 
 
 def frontier(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
-    """How often two modes are found, over distance, weight and number of calls."""
+    """Measure how often two modes are found, by distance, weight and number of calls."""
     repeats = 4 if quick else 20
     for weight in (0.02, 0.1, 0.5):
         for distance in (3.0, 4.0, 5.0, 7.0):
@@ -124,7 +128,10 @@ def frontier(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
 
 
 def numbers(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
-    """One to five modes, with background and clock rounding, well inside the frontier."""
+    """Measure how often the number of one to five modes is right.
+
+    Ensembles have a background and rounding by the clock.
+    """
     repeats = 6 if quick else 60
     for n in (10**3, 10**4, 10**5, 10**6, 10**7):
         for background, step_s in ((0.0, 1e-9), (0.1, 1e-9), (0.0, 1e-6), (0.05, 1e-6)):
@@ -145,7 +152,7 @@ def numbers(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
 
 
 def clocks(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
-    """One mode by coarse clocks: bins alone, and raw durations."""
+    """Measure how often a coarse clock is taken for modes, from bins and from durations."""
     repeats = 10 if quick else 100
     for name, center, sigma in (
         ("34 values", 9.0, 0.35),
@@ -165,7 +172,7 @@ def clocks(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
 
 
 def intervals(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
-    """How often 90 % intervals hold the truth."""
+    """Measure the coverage of 90 % intervals."""
     repeats = 20 if quick else 120
     place, sigma, weight = np.log(SCALE_S) + np.array([0, 1.0]), np.array([0.15, 0.15]), np.array([0.7, 0.3])
     for n in (10**3, 10**4, 10**5, 10**6):
@@ -194,7 +201,7 @@ def intervals(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
 
 
 def phases(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
-    """Dependent calls: bumps of single phases, and intervals."""
+    """Measure rejected bumps of single phases, and the coverage with dependent calls."""
     repeats = 10 if quick else 100
     told, alone, held = 0, 0, 0
     phase = np.repeat(np.arange(50), 200)
@@ -215,7 +222,7 @@ def phases(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
 
 
 def harmonics(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
-    """The ensemble of the paper's first figure; and modes at random."""
+    """Measure how often harmonics are found, in the paper's first figure and by chance."""
     repeats = 20 if quick else 200
     found = 0
     for _ in range(repeats):
@@ -237,7 +244,7 @@ def harmonics(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
 
 
 def modes_apart(modes: int, least: float, rng: np.random.Generator) -> np.ndarray:
-    """Places of modes at random over two decades, none nearer to another than can be distinguished."""
+    """Draw locations of modes over two decades, at distinguishable distances."""
     while True:
         place_log = np.sort(rng.uniform(0, np.log(100), modes))
         if np.diff(place_log).min() >= least:
@@ -245,7 +252,7 @@ def modes_apart(modes: int, least: float, rng: np.random.Generator) -> np.ndarra
 
 
 def speed(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
-    """Seconds of processor time, median of five."""
+    """Measure processor time in seconds, the median of five."""
     for name in ("log-normal 0.3", "log-normal 1.5", "Weibull 0.7"):
         for n in (10**3, 10**6, 10**9):
             sample, times = drawn(chances(UNIMODAL[name]), n, rng), []
@@ -260,7 +267,7 @@ PARTS = (false_modes, frontier, numbers, clocks, intervals, phases, harmonics, s
 
 
 def main(quick: bool = False, seed: int = 20_261_121, names: tuple[str, ...] = ()) -> None:
-    """Print what was measured, one line a claim."""
+    """Print the results, one line for each claim."""
     for part in PARTS:
         if names and part.__name__ not in names:
             continue

@@ -1,5 +1,7 @@
-"""How often the intervals of moments, quantiles and L-moments hold the truth: independent calls, and calls in
-phases that differ."""
+"""Coverage of the intervals of moments, quantiles and L-moments.
+
+The truth is known: independent calls, and calls in phases that differ.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ LEVEL = 0.9
 GOAL = "87–93 %"
 QUANTILES = (0.5, 0.95)
 TRIALS = 200
-"""Ensembles that are drawn; the standard error of a coverage of 90 % is 2 %."""
+"""Number of ensembles that are drawn; the standard error of a coverage of 90 % is 2 %."""
 
 INDEPENDENT = {
     "normal, cv 0.1": stats.norm(1.0, 0.1),
@@ -31,7 +33,7 @@ INDEPENDENT = {
 
 
 def l_moments_of(distribution: stats.rv_continuous) -> tuple[float, float, float]:
-    """L-CV, L-skewness and L-kurtosis by integrals over the quantile function (Hosking 1990)."""
+    """Compute L-CV, L-skewness and L-kurtosis by quadrature (Hosking 1990)."""
     polynomials = (
         lambda u: 1.0,
         lambda u: 2 * u - 1,
@@ -45,7 +47,7 @@ def l_moments_of(distribution: stats.rv_continuous) -> tuple[float, float, float
 
 
 def truth_of(distribution: stats.rv_continuous) -> dict[str, float]:
-    """The values that the estimates are of; those that are infinite are left out."""
+    """Return the true values of the estimates, without infinite ones."""
     mean, variance, skewness, kurtosis = (float(x) for x in distribution.stats("mvsk"))
     even = distribution.ppf((np.arange(1_000_000) + 0.5) / 1_000_000)
     logs = np.log(np.maximum(even, 1e-12))

@@ -1,7 +1,7 @@
-"""Whether the slowest of N tasks that make k calls each falls into its interval.
+"""Coverage of the predicted time of the slowest of N tasks that make k calls each.
 
-Calls of new phases are drawn from the distribution from which the measured ones came, with a factor that the
-phase shares and one that the k calls of a task share.
+Calls of new phases have the distribution of the measured ones, with a factor that the phase shares and one
+that the k calls of a task share.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""How often phases, trends and plateaus are what simulated programs truly did.
+"""Error rates of phases, trends and plateaus, on simulated programs.
 
-Run by ``./dev calibrate``; ``--quick`` for a glance."""
+Run by ``./dev calibrate``; ``--quick`` makes fewer trials.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python" / "structure"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit"))
 
 from simulated import NUMBERS, Program
 
@@ -22,7 +23,7 @@ MILD_S = [15, 15, 15, 18, 21, 25, 30, 36] + [15] * 8
 
 
 def a_program(seed: int, recorded: bool) -> bool:
-    """Whether every read and write of a random program is in its true phase."""
+    """Return whether every read and write of a random program is in its true phase."""
     random = np.random.default_rng(seed)
     ranks = int(random.choice([2, 4, 8, 32, 128, 512]))
     program = Program(ranks, seed)
@@ -46,7 +47,7 @@ def a_program(seed: int, recorded: bool) -> bool:
 
 
 def a_trend(typical_s: list[float], seed: int, of_ordinal: float) -> tuple[bool, int | None, int | None]:
-    """What is said of 256 ranks whose calls take about so long."""
+    """Return the trend that is found in 256 ranks with these median durations."""
     random = np.random.default_rng(seed)
     p = len(typical_s)
     logs = np.log(np.array(typical_s, float)) + random.normal(0, 0.3, (256, p))

@@ -1,6 +1,7 @@
-"""Whether the slowest of N falls into its interval as often as it should: claim, measured, goal.
+"""Coverage of the prediction interval of the slowest of N calls.
 
-``python -m calibration.tail [quick]``, or ``./dev calibrate``."""
+``python -m calibration.tail [quick]``, or ``./dev calibrate``.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +36,12 @@ _HEADER = ("claim", "measured", "low, high", "median width", "refused", "goal", 
 
 
 def main(quick: bool = False) -> None:
-    """Print the table."""
+    """Print the tables."""
     trials, sizes = (40, (1000,)) if quick else (300, (1000, 10000))
     error = 1.64 * (0.09 / trials) ** 0.5
     say(
         f"Slowest of N, intervals at 90 %, {trials} trials a line. "
-        f"A share of 0.9 is then known to ± {error:.3f}, with a chance of 90 %."
+        f"The 90 % confidence interval of a share of 0.9 is then ± {error:.3f}."
     )
     rows = independent_rows(trials, sizes, tuple(INDEPENDENT))
     if not quick:
@@ -53,7 +54,7 @@ def main(quick: bool = False) -> None:
 
 
 def independent_rows(trials: int, sizes: tuple[int, ...], names: tuple[str, ...]) -> list[list[str]]:
-    """Independent calls: n/10 to 100 n."""
+    """Measure coverage for independent calls, N from n/10 to 100 n."""
     rows = []
     for calls in sizes:
         for name in names:
@@ -68,7 +69,7 @@ def independent_rows(trials: int, sizes: tuple[int, ...], names: tuple[str, ...]
 
 
 def many_calls_rows(trials: int) -> list[list[str]]:
-    """Independent calls, so many that they are drawn as what is known of them: counts, and the longest."""
+    """Measure coverage for very many calls, drawn as counts and the longest calls."""
     rows = []
     for calls in MANY_CALLS:
         for exactly, known in ((True, "longest calls"), (False, "bins")):
@@ -87,7 +88,7 @@ def many_calls_rows(trials: int) -> list[list[str]]:
 
 
 def phased_rows(trials: int, quick: bool) -> list[list[str]]:
-    """A new phase, with as many calls as those seen, fewer, or more."""
+    """Measure coverage for a new phase with as many calls as past ones, or other N."""
     rows = []
     shapes = ((20, 64), (60, 256)) if quick else ((20, 64), (20, 1024), (60, 256), (200, 64))
     for within in WITHIN:
@@ -105,7 +106,7 @@ def phased_rows(trials: int, quick: bool) -> list[list[str]]:
 
 
 def drift_rows(trials: int) -> None:
-    """The later half of a run that drifts, from the first: how often that is refused, and what is covered."""
+    """Measure refusals and coverage for the later half of a run that drifts."""
     say("Later half of a run from its first half:")
     rows = []
     for phases in (40, 160):
@@ -127,7 +128,7 @@ def drift_rows(trials: int) -> None:
 
 
 def real_rows(quick: bool) -> None:
-    """Real ensembles: phases, later phases and ranks left out."""
+    """Measure coverage on real ensembles: phases, later phases and ranks left out."""
     if not folder().is_dir():
         say("Real tables: not measured, since ENSIO_DATA names no folder with tables.")
         return
@@ -165,7 +166,7 @@ def _row(claim: str, count: Count | Chances, low: float, high: float) -> list[st
 
 
 def _shown(rows: list[list[str]]) -> list[list[str]]:
-    """A part of the table, printed as soon as it is there."""
+    """Print a part of the table as soon as it is complete."""
     show(rows, _HEADER)
     return rows
 

@@ -58,7 +58,7 @@ def tail(
     level : float
         Probability of the shaded prediction interval.
     curve : PredictiveCdf, optional
-        Result of ``PredictiveCdf.of(...)``, if it is already computed.
+        Result of ``PredictiveCdf.from_ensemble(...)``, if it is already computed.
 
     Returns
     -------

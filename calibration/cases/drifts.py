@@ -1,4 +1,4 @@
-"""Runs whose phases drift, for the calibration of predictions of what comes next."""
+"""Runs whose phases drift, for the calibration of predictions of the next phases."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ DRIFTS: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
 
 
 def later_half(name: str, phases: int, trials: int, seed: int) -> np.ndarray:
-    """Predictions of the later half of runs from their first half.
+    """Predict the later half of runs from their first half.
 
     Returns
     -------
     ndarray of float64, shape (trials, 2)
-        Share of the later phases within the interval, nan if it was refused: without asking whether the run
-        has settled, and asking.
+        Share of the later phases within the interval, without and with the test of stationarity; NaN:
+        refused.
     """
     rng = np.random.default_rng(seed)
     found = np.full((trials, 2), np.nan)

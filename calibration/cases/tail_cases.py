@@ -1,4 +1,4 @@
-"""Simulated truth for the calibration of the slowest of N: distributions, and phases that differ."""
+"""Simulated truth for the calibration of the slowest of N calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ensembles of real runs for the calibration of the slowest of N: one call, layer and size each."""
+"""Ensembles of real runs, of one call, layer and size each."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Why an application's I/O is slow: findings, one file each (docs/reference/methods/diagnosis.md)."""
+"""Diagnosis: causes of slow I/O, found by rules."""

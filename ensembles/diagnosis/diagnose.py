@@ -1,4 +1,4 @@
-"""Puts all rules to a run: which summaries they need, one pass that fills these, and what they say."""
+"""Application of all rules to a run, in one pass over its events."""
 
 from __future__ import annotations
 
@@ -14,44 +14,53 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 RULES: tuple[Rule, ...] = (strided_readahead,)
-"""All that there are."""
+"""All rules."""
 
 
 def diagnose(run: Run, rules: Sequence[Rule] = RULES) -> Diagnosis:
-    """Why the I/O of a run is slow.
+    """Find the causes of slow I/O in a run.
 
     Parameters
     ----------
     run : Run
+        The run.
     rules : sequence of Rule
-        Those to judge by; default: all.
+        Rules to apply. Default: all.
 
     Returns
     -------
     Diagnosis
-        Findings, the strongest first; and the rules that could not be judged by, each with the reason.
+        Findings, the strongest first, and the rules that could not be applied, with the reasons.
 
     Raises
     ------
     EnsioError
-        The run cannot be read, or more memory is needed than there may be.
+        The run cannot be read, or the pass exceeds the memory budget.
+
+    Examples
+    --------
+    >>> diagnosis = en.diagnose(en.open("ensio-ior"))
+    >>> diagnosis.findings, diagnosis.examined
+    ((), ('strided-readahead',))
     """
     examination = DiagnosisPass(run, rules)
     return examination.evaluate(run.summarize(examination.requests) if examination.requests else None)
 
 
 class DiagnosisPass:
-    """What rules ask of a run, for callers that make a pass over its events anyway.
+    """The part of rules in a pass that a caller makes, perhaps with other summaries.
 
     Parameters
     ----------
     run : Run
+        The run.
     rules : sequence of Rule
+        Rules to apply. Default: all.
 
     Attributes
     ----------
     requests : dict of str to SummaryRequest
-        Summaries that the rules need; none: there is nothing to ask of the events.
+        Summaries that the rules need. If it is empty, no pass is necessary.
     """
 
     def __init__(self, run: Run, rules: Sequence[Rule] = RULES) -> None:
@@ -69,12 +78,16 @@ class DiagnosisPass:
         }
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
-        """The findings of all rules.
+        """Evaluate the rules on filled summaries.
 
         Parameters
         ----------
         group : SummaryGroup or None
-            The filled summaries of `requests`, and perhaps others; None: there are no requests.
+            Filled summaries of `requests`, and perhaps others. None: there are no requests.
+
+        Returns
+        -------
+        Diagnosis
         """
         run, refused = self._run, dict(self._refused)
         findings: list[Finding] = []

@@ -1,4 +1,4 @@
-"""What a diagnosis says: findings with their evidence, and what could not be examined."""
+"""Findings with their evidence, and the diagnosis that collects them."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text, seconds_text
 
 SEVERITIES = ("note", "warning", "critical")
-"""From the least on."""
+"""Severities, rising."""
 
 FROM_SHARE = {"warning": 0.02, "critical": 0.10}
-"""A finding is that severe if it costs this share of the run's span, or of the time that all tasks together
-spent in I/O."""
+"""Least cost of a severity, as a share of the span of the run or of the I/O time of all tasks."""
 
 SURE = 0.95
-"""The confidence where all evidence is there: nobody has looked at the machine."""
+"""Confidence if all checks hold. It is below 1, as the machine itself was not examined."""
 
 DOUBT = 0.8
-"""What a check that the data could not decide leaves of the confidence."""
+"""Factor of the confidence for each check that the data could not decide."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that has to be so if a finding is right.
+    """A necessary condition of a finding, and whether it holds.
 
     Attributes
     ----------
     name : str
+        Its name.
     holds : bool or None
-        None: the data cannot say.
+        None: the data could not decide.
     sentence : str
-        What was seen, with its numbers.
+        The observation, with numbers.
     """
 
     name: str
@@ -43,27 +43,30 @@ class Check:
 
 @dataclass(frozen=True)
 class Where:
-    """The calls that a finding is about. What is None was not told apart.
+    """The calls that a finding concerns.
+
+    An attribute is None if the finding does not depend on it.
 
     Attributes
     ----------
     op, layer : str or None
+        Operation and layer.
     calls : tuple of str or None
         Functions.
     files : tuple of str
-        Up to `MOST_FILES` of them, those that cost most first.
+        Up to `MOST_FILES` paths, the most costly first.
     file_count, tasks : int
-        How many there are.
+        Number of all files, and of tasks.
     ranks : tuple of (int, int)
-        Spans of ranks, both ends included; no more than `MOST_SPANS`, which then hold ranks besides.
+        Spans of ranks, both ends included; at most `MOST_SPANS`, which then include some other ranks.
     phases : tuple of int or None
-        As ``ensio phases`` numbers them.
+        Phases as ``ensio phases`` numbers them.
     phase_names : tuple of str or None
-        Where the program named them.
+        Names of the phases, if the program named them.
     ordinals : tuple of (int, int)
-        Spans of how many-th calls of a task on a file, both ends included.
+        Spans of ordinals (call index of a task on a file), both ends included.
     times_s : (float, float) or None
-        From the first to the end of the last.
+        Start of the first call and end of the last, in seconds since the origin of the run.
     """
 
     op: str | None = None
@@ -79,7 +82,7 @@ class Where:
     times_s: tuple[float, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
+        """Return a dict with the names of the attributes."""
         return {
             **vars(self),
             "files": list(self.files),
@@ -115,21 +118,21 @@ class Finding:
     Attributes
     ----------
     id : str
-        One of the names that the design lists, for example ``strided-readahead``.
+        Id of the cause, for example ``strided-readahead``.
     severity : str
         One of `SEVERITIES`.
     confidence : float
-        From 0 to 1: how much of the evidence that there could be was there, see `rate_confidence`. No
-        probability.
+        From 0 to 1: share of the evidence that is present (`rate_confidence`). It is not a probability.
     where : Where
+        The calls that it concerns.
     evidence : mapping of str to value
-        Numbers and short lists, SI units, keys with a suffix for the unit.
+        Numbers and short lists in SI units; keys have the unit as a suffix.
     checks : tuple of Check
-        What had to be so.
+        Conditions of the finding.
     advice : str
-        What to do, in plain words.
+        The remedy, in plain words.
     gain_s : (float, float) or None
-        By how much the run would be shorter, from and to; None: cannot be said.
+        Interval of the predicted reduction of the run's span; None: not known.
     title : str
         One sentence: what happens.
     """
@@ -146,7 +149,7 @@ class Finding:
 
     @property
     def weight(self) -> tuple[int, float, float]:
-        """What findings are ordered by: severity, gain, confidence."""
+        """Sort key of findings: severity, gain times confidence, confidence."""
         gain = sum(self.gain_s) / 2 if self.gain_s else 0.0
         return SEVERITIES.index(self.severity), gain * self.confidence, self.confidence
 
@@ -161,7 +164,7 @@ class Finding:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """A dict as ``ensio diagnose --json`` prints it."""
+        """Return a dict as ``ensio diagnose --json`` prints it."""
         return {
             "id": self.id,
             "severity": self.severity,
@@ -187,14 +190,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class NotExamined:
-    """A rule that could not be judged by.
+    """A rule that could not be applied.
 
     Attributes
     ----------
     id : str
-        The finding that there might be.
+        Id of its findings.
     reason : str
-        Why, in one sentence.
+        The reason, in one sentence.
     """
 
     id: str
@@ -203,19 +206,20 @@ class NotExamined:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What all rules say of a run.
+    """The results of all rules on a run.
 
     Attributes
     ----------
     run : str
-        Its path.
+        Path of the run.
     findings : tuple of Finding
-        The strongest first.
+        Findings, the strongest first.
     examined : tuple of str
-        Ids of the rules that were judged by, with a finding or without.
+        Ids of the rules that were applied, with a finding or without.
     not_examined : tuple of NotExamined
+        Rules that could not be applied.
     notes : tuple of str
-        What is partial or doubtful about the run.
+        Data-quality notes of the run.
     """
 
     run: str
@@ -225,7 +229,7 @@ class Diagnosis:
     notes: tuple[str, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
-        """A dict as ``ensio diagnose --json`` prints it."""
+        """Return a dict as ``ensio diagnose --json`` prints it."""
         return {
             "run": self.run,
             "findings": [finding.to_json() for finding in self.findings],
@@ -255,24 +259,56 @@ MOST_SPANS = 16
 
 
 def rate_confidence(checks: tuple[Check, ...]) -> float:
-    """`SURE` if all checks hold, times `DOUBT` for each that the data could not decide; 0 if one fails."""
+    """Compute the confidence of a finding.
+
+    It is `SURE`, times `DOUBT` for each check that the data could not decide; 0 if a check fails.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.finding import Check, rate_confidence
+    >>> checks = Check("a", True, ""), Check("b", None, "")
+    >>> round(rate_confidence(checks), 3)
+    0.76
+    """
     if any(check.holds is False for check in checks):
         return 0.0
     return SURE * DOUBT ** sum(check.holds is None for check in checks)
 
 
 def rate_severity(share: float) -> str:
-    """How severe a finding is that costs this share of the run (`FROM_SHARE`)."""
+    """Compute the severity of a cost, given as a share of the run (`FROM_SHARE`).
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.finding import rate_severity
+    >>> rate_severity(0.01), rate_severity(0.05), rate_severity(0.2)
+    ('note', 'warning', 'critical')
+    """
     reached = [name for name in SEVERITIES[1:] if share >= FROM_SHARE[name]]
     return reached[-1] if reached else SEVERITIES[0]
 
 
 def find_spans(numbers: Any, most: int = MOST_SPANS) -> tuple[tuple[int, int], ...]:
-    """Numbers as spans, both ends included; where there are more than `most`, the nearest ones are joined.
+    """Group numbers into spans, both ends included.
 
     Parameters
     ----------
     numbers : array_like of int, shape (n,)
+        Numbers in any order.
+    most : int
+        Largest number of spans; of more, the nearest ones are joined.
+
+    Returns
+    -------
+    tuple of (int, int)
+        Spans, rising.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.finding import find_spans, spans_text
+    >>> spans = find_spans([1, 2, 3, 7, 9])
+    >>> spans_text(spans), spans_text(find_spans([1, 2, 3, 7, 9], most=2))
+    ('1-3,7,9', '1-3,7-9')
     """
     import numpy as np
 
@@ -289,7 +325,7 @@ def find_spans(numbers: Any, most: int = MOST_SPANS) -> tuple[tuple[int, int], .
 
 
 def spans_text(spans: tuple[tuple[int, int], ...]) -> str:
-    """Spans as filters take them: ``0-63,70``."""
+    """Format spans as filters take them: ``0-63,70``."""
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 

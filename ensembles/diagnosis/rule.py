@@ -1,4 +1,4 @@
-"""What a rule is: something that knows one cause of slow I/O, and the evidence for it."""
+"""The protocol of a rule, which recognises one cause of slow I/O by its evidence."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ if TYPE_CHECKING:
 
 
 class NotApplicable(Exception):
-    """Raised by a rule where the run does not tell what it needs; the text is the sentence for people."""
+    """Raised by a rule if the run lacks data that it needs.
+
+    The text is a sentence for users.
+    """
 
 
 class Rule(Protocol):
-    """One cause of slow I/O: a module or an object with these.
+    """A rule for one cause of slow I/O: a module or an object.
 
     Attributes
     ----------
     ID : str
-        The id of its findings.
+        Id of its findings.
     NEEDS : mapping of str to SummaryRequest
-        Summaries by name. Rules that name the same one share it, and all are filled in one pass.
+        Summaries by name. Rules that use the same name share the summary. All are filled in one pass.
     """
 
     @property
@@ -34,27 +37,38 @@ class Rule(Protocol):
     def NEEDS(self) -> Mapping[str, SummaryRequest]: ...
 
     def preconditions(self, run: Run) -> None:
-        """Look at the run's metadata, before anything is read.
-
-        Raises
-        ------
-        CannotSay
-            It does not tell what the rule needs.
-        """
-
-    def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
-        """The findings: mostly none or one, for what concerns many files or tasks is one finding.
+        """Check the metadata of a run, before its events are read.
 
         Parameters
         ----------
         run : Run
-        summaries : mapping of str to summary
-            Those that it needs.
+            The run.
 
         Raises
         ------
-        CannotSay
-            The calls do not tell what the rule needs.
+        NotApplicable
+            The run lacks data that the rule needs.
+        """
+
+    def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
+        """Evaluate the rule.
+
+        Parameters
+        ----------
+        run : Run
+            The run.
+        summaries : mapping of str to Summary
+            Filled summaries of `NEEDS`.
+
+        Returns
+        -------
+        list of Finding
+            Mostly none or one: a cause that concerns many files or tasks is one finding.
+
+        Raises
+        ------
+        NotApplicable
+            The calls lack data that the rule needs.
         """
 
 
@@ -64,23 +78,24 @@ def every_call_needed(run: Run, what: str) -> None:
     Parameters
     ----------
     run : Run
+        The run.
     what : str
-        What single calls are needed for, as in "the order of reads".
+        The information that needs every call, such as "the order of reads".
 
     Raises
     ------
-    CannotSay
-        Some calls are known only by what they add up to.
+    NotApplicable
+        Some calls are only in sums.
     """
     if run.mode in ("profile", "tail"):
         raise NotApplicable(
-            f"the run was recorded in mode {run.mode}, which does not keep every call, and {what} is told "
-            "only by all of them: record again with ensio run --mode trace"
+            f"the run was recorded in mode {run.mode}, which does not keep every call, and {what} needs all "
+            "calls: record again with ensio run --mode trace"
         )
     if run.dropped_events:
         raise NotApplicable(
-            f"{run.dropped_events:,} calls were not recorded one by one (ensio info says why), and {what} is "
-            "told only by all of them: record again with more room (ENSIO_MAX_BYTES)"
+            f"{run.dropped_events:,} calls are not among the events (ensio info gives the reason), and "
+            f"{what} needs all calls: record again with more space (ENSIO_MAX_BYTES)"
         )
     if not run.has_all_events:
-        raise NotApplicable(f"this trace holds sums, not single calls, and {what} is told only by these")
+        raise NotApplicable(f"this trace holds sums instead of single calls, and {what} needs single calls")

@@ -54,7 +54,7 @@ def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
         raise EnsioError(f"{path}: cannot be read: {error.strerror}") from None
     if len(data) > MOST_BYTES:
         raise EnsioError(
-            f"{path}: is longer than the limit of {MOST_BYTES >> 10} KiB for files of this kind: name another"
+            f"{path}: is longer than {MOST_BYTES >> 10} KiB, the limit for files of this kind: name another"
         )
     try:
         text = data.decode("utf-8").replace("\r\n", "\n")

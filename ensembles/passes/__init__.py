@@ -1,1 +1,1 @@
-"""Passes over the events of a run: the protocol of summaries, and the executors that fill them."""
+"""Passes over the events of a run: the protocol of summaries, and executors."""

@@ -1,4 +1,4 @@
-"""Chunks of whole ranks, for quantities that are counted within a rank, such as ordinals."""
+"""Chunks of whole ranks, for quantities counted within a rank, such as ordinals."""
 
 from __future__ import annotations
 

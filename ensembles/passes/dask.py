@@ -1,4 +1,4 @@
-"""Passes over a run by the workers of a Dask cluster (`ensembles.passes.executors`).
+"""Passes over a run by the workers of a Dask cluster.
 
 If a worker dies, Dask gives its part to another worker and recomputes lost results. The scheduler and the
 workers must be able to import ensio, and the workers must see the run under the same path.

@@ -1,4 +1,4 @@
-"""Executors of passes: threads of this process, other processes, or a Dask cluster (`.dask`).
+"""Executors of passes: threads, processes, or a Dask cluster (`.dask`).
 
 A run is divided into spans of ranks, so that one worker gets all calls of a thread, and all calls that are
 counted by ordinals. Groups of summaries are merged in the order of ranks. Results do not depend on the
@@ -101,7 +101,9 @@ def _read_ahead(chunks: Iterator[Events]) -> Iterator[Events]:
 
 
 class ProcessExecutor:
-    """An executor that makes passes by processes on this machine, started for the first pass.
+    """An executor that makes passes by processes on this machine.
+
+    The processes are started for the first pass, and serve later ones.
 
     Parameters
     ----------
@@ -136,7 +138,7 @@ class ProcessExecutor:
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent ends, even if the parent was killed and cannot say so."""
+    """End this worker when its parent ends, even if the parent was killed."""
 
     def wait() -> None:
         parent = parent_process()

@@ -32,7 +32,9 @@ class SummaryRequest:
 
 
 class SummaryGroup:
-    """Summaries by name, filled with the same events; each gets the chunks that it requires.
+    """Summaries by name, filled with the same events.
+
+    Each summary gets the chunks that it requires.
 
     Parameters
     ----------
@@ -138,7 +140,7 @@ class _Stream:
         return True
 
     def reader(self) -> tuple[deque[Events], Iterator[Events]]:
-        """Return a queue of the chunks that wait for a new reader, and the iterator over its chunks."""
+        """Add a reader: return the queue of its chunks, and an iterator over them."""
         waiting: deque[Events] = deque()
         self._readers.append(waiting)
 

@@ -64,7 +64,7 @@ class Budget:
 
     @property
     def chunk_events(self) -> int:
-        """Number of events in a chunk: few enough for their columns to stay in the processor's cache."""
+        """Number of events in a chunk: few enough to stay in the processor's cache."""
         wanted = self.memory_bytes // _BYTES_PER_CHUNK_EVENT
         return max(_LEAST_CHUNK_EVENTS, min(wanted, _MOST_CHUNK_EVENTS))
 
@@ -152,7 +152,7 @@ def resident_bytes() -> int:
 
 
 def held_elsewhere(columns: dict[str, np.ndarray]) -> bool:
-    """Tell whether one of these columns, or a view of one, is referenced outside of this dictionary."""
+    """Check whether a column, or a view of one, is referenced outside of the dict."""
     return any(holders != _ONLY_HERE for holders in _holders(columns))
 
 
@@ -165,7 +165,9 @@ _ONLY_HERE = _holders({"one": np.empty(1)})[0]
 
 
 def machine_memory_bytes(proc: str = "/proc", groups: str = "/sys/fs/cgroup") -> int:
-    """Return the memory of the machine, or the lowest limit of this process's control groups.
+    """Return the memory of the machine, or the lowest limit of its control groups.
+
+    The control groups are those of this process.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rank buffer: chunks that hold all calls of each of their ranks, in memory that is reused."""
+"""Rank buffer: makes chunks of whole ranks, in memory that is reused."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ class RankBuffer:
         self._files: Sequence[str] = ("",)
 
     def whole_ranks(self, chunks: Iterator[Events]) -> Iterator[Events]:
-        """Iterate over the events of all these chunks by whole ranks: `added` for each, then `rest`."""
+        """Iterate over the events of all these chunks, by whole ranks.
+
+        It yields from `added` for each chunk, and then from `rest`.
+        """
         for chunk in chunks:
             yield from self.added(chunk)
             del chunk  # so that its memory can be reused for the next one

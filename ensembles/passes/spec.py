@@ -1,4 +1,4 @@
-"""Specification of a pass over the events of a run, independent of the executor that makes it."""
+"""Specification of a pass over the events of a run, for any executor."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ class PassRun(Protocol):
 
 @dataclass(frozen=True)
 class PassSpec:
-    """The specification of a pass. It can be pickled, so that workers of any executor can make their part.
+    """The specification of a pass.
+
+    It can be pickled, so that workers of any executor can make their part.
 
     Attributes
     ----------
@@ -199,7 +201,10 @@ def merge_partials(partials: Sequence[Partial]) -> Partial:
 
 
 def compute_fingerprint(run: PassRun) -> tuple[int, ...]:
-    """Compute numbers that are the same each time a run is opened, and differ between most runs."""
+    """Compute numbers that identify a run each time it is opened.
+
+    They differ between most runs.
+    """
     return run.tasks, run.threads, run.origin_unix_ns, len(run.calls), len(run.files)
 
 

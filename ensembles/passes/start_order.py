@@ -1,4 +1,7 @@
-"""Order of calls by start. Readers give the calls of a task thread by thread, in the order of completion."""
+"""Order of calls by start.
+
+Readers give the calls of a task thread by thread, in the order of completion.
+"""
 
 from __future__ import annotations
 

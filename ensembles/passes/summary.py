@@ -1,4 +1,4 @@
-"""The protocol of summaries: everything that is computed in a pass over the events of a run.
+"""The protocol of summaries: what a pass over the events of a run computes.
 
 A run may have more events than fit into memory, and its parts may be read by several workers. A *summary* is
 an object of bounded size that is filled chunk by chunk; summaries of parts of a run merge to that of the
@@ -156,7 +156,7 @@ class Summary(Protocol):
         return chunks
 
     def finalize(self) -> None:
-        """Complete the summary after the last event of a part, before merging. Default: no change."""
+        """Complete the summary after the last event of a part. Default: no change."""
         return
 
 
@@ -164,7 +164,7 @@ S = TypeVar("S", bound=Summary)
 
 
 def ignoring_run(make: Callable[[], S]) -> Callable[[Any], S]:
-    """Make a factory for `Run.summarize` of a summary that needs no information about the run.
+    """Make a factory for `Run.summarize` of a summary that ignores the run.
 
     Parameters
     ----------

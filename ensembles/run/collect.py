@@ -1,4 +1,4 @@
-"""Run directories: the choice between spools and ``trace.h5``, and the collection of the former."""
+"""Run directories: reading spools or ``trace.h5``, and collecting the former."""
 
 from __future__ import annotations
 
@@ -77,7 +77,10 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
 
 
 def _stored_run(trace_path: str, records: Chosen) -> TraceFileSource | None:
-    """Open the ``trace.h5`` if it stands for these spools and job files; else return None."""
+    """Open the ``trace.h5`` if it can be read in place of these records.
+
+    None: it cannot.
+    """
     # Opening a pipe of this name would block.
     if not os.path.isfile(trace_path) or not records.includes(trace_path):
         return None
@@ -96,7 +99,10 @@ def _stored_run(trace_path: str, records: Chosen) -> TraceFileSource | None:
 
 
 def _is_ours(directory: str) -> bool:
-    """Whether files may be written there without a request: not in a run of another user, even by root."""
+    """Check whether files may be written there without a request.
+
+    They are not written to a run of another user, even by root.
+    """
     return os.access(directory, os.W_OK) and os.stat(directory).st_uid == os.geteuid()
 
 

@@ -90,7 +90,7 @@ class Run(RunInfo):
 
     @cached_property
     def phases(self) -> Phases | None:
-        """Phases of the run, detected when first asked for (`ensembles.structure.phases.detect`).
+        """Phases of the run, detected when first asked for.
 
         None if not every call is an event and the program named no phases.
 
@@ -137,7 +137,7 @@ class Run(RunInfo):
 
     @property
     def has_phases(self) -> bool:
-        """Whether phases can be found: every call is an event, or the program named phases."""
+        """Whether phases can be found: all calls are events, or the program named some."""
         return self.keeps_all_calls or bool((self.regions.kind == KINDS.index("phase")).any())
 
     @property
@@ -383,7 +383,7 @@ class Run(RunInfo):
         return self._source.events().with_derived(self._derived)
 
     def _derived(self, name: str) -> np.ndarray | None:
-        """Compute ``phase`` or ``ordinal`` of all events; None if the run does not determine it."""
+        """Compute ``phase`` or ``ordinal`` of all events; None: not determined."""
         if name == "phase":
             return None if self.phases is None else self.phases.phase_index(self.events)
         if not self.keeps_all_calls:
@@ -394,7 +394,10 @@ class Run(RunInfo):
 
     @cached_property
     def regions(self) -> RegionTable:
-        """Phases and regions that the program named (``ensio.h``, `ensembles.recorder.annotate`)."""
+        """Phases and regions that the program named.
+
+        It names them by ``ensio.h`` or `ensembles.recorder.annotate`.
+        """
         return self._source.regions()
 
     @cached_property
@@ -411,7 +414,9 @@ class Run(RunInfo):
 
     @cached_property
     def ranks(self) -> RankTable:
-        """Sums over the calls of each rank by function, including calls that are not events.
+        """Sums over the calls of each rank by function.
+
+        They include calls that are not events.
 
         Raises
         ------
@@ -508,7 +513,18 @@ class Run(RunInfo):
         return ensemble_from_run(self, Selection.parse(**filters).for_run(self, from_summary=True), per)
 
     def chosen_by(self, selection: Selection) -> Events:
-        """Read the events of a selection for this run (`Selection.for_run`), sorted by (rank, start)."""
+        """Read the events of a selection.
+
+        Parameters
+        ----------
+        selection : Selection
+            From `Selection.for_run` of this run.
+
+        Returns
+        -------
+        Events
+            Sorted by (rank, start).
+        """
         if "events" in self.__dict__:
             return selection.apply(self.events)
         parts = list(self.chunks_for(selection))
@@ -540,7 +556,10 @@ class Run(RunInfo):
         return self._choose(selection)(chunks, self.budget, self.path)
 
     def _chunks_beside(self, selection: Selection, max_events: int) -> Iterator[Events]:
-        """Iterate over chunks that hold all selected events; an index of the source skips other chunks."""
+        """Iterate over chunks that hold all selected events.
+
+        If the source has an index, other chunks are skipped.
+        """
         # A time range must not limit what is read for ordinals, which count all calls of a rank.
         times_ns = selection.times_ns if selection.ordinals is None else None
         if isinstance(self._source, Indexed) and (selection.ranks or times_ns):

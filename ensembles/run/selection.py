@@ -186,7 +186,7 @@ class Selection:
 
     @property
     def needs_whole_run(self) -> bool:
-        """Whether the selection depends on all events of a run: it filters by phases or ordinals."""
+        """Whether the selection needs all events of a run: phases or ordinals."""
         return self.phases is not None or self.ordinals is not None
 
     def for_run(self, run: Run, from_summary: bool = False) -> Selection:
@@ -229,7 +229,7 @@ class Selection:
         return replace(checked, spans=run.regions.named(*self.regions).spans())
 
     def checked(self, calls: Sequence[Call]) -> Selection:
-        """Check that the functions and layers of this selection are among the calls of a run.
+        """Check the functions and layers of this selection against the calls of a run.
 
         Raises
         ------
@@ -307,11 +307,17 @@ class Selection:
         return chunk if mask.all() else chunk[mask]
 
     def wants_call(self, call: Call) -> bool:
-        """Whether the conditions on operation, function and layer select calls of this function."""
+        """Whether calls of this function can be selected.
+
+        Only the conditions on operation, function and layer count.
+        """
         return bool(_wanted_calls(self.ops, self.calls, self.layers, (call,))[0])
 
     def _wanted_files(self, chunk: Events) -> np.ndarray:
-        """Compute which entries of the dictionary of files match, of those that occur in the chunk."""
+        """Compute which entries of the dictionary of files match.
+
+        Only those that occur in the chunk are examined.
+        """
         wanted = np.zeros(len(chunk.files), dtype=bool)
         for number in np.flatnonzero(np.bincount(chunk.file)).tolist():
             path = chunk.files[number]
@@ -368,7 +374,10 @@ def _wanted_calls(
     layers: tuple[str, ...] | None,
     calls: tuple[Call, ...],
 ) -> np.ndarray:
-    """Compute which functions are selected: bool, shape (len(calls),); cached for the next chunks."""
+    """Compute which functions are selected: bool, shape (len(calls),).
+
+    The result is cached for the next chunks.
+    """
     wanted = [
         (ops is None or call.op in ops)
         and (names is None or call.name in names)

@@ -1,5 +1,4 @@
-"""Plateaus of the aggregate data rate: stretches of time in which all tasks together move data at about one
-rate."""
+"""Plateaus of the aggregate rate: times in which the rate keeps its mean."""
 
 from __future__ import annotations
 
@@ -16,10 +15,10 @@ ALIKE = 1.25
 """Neighbouring stretches whose rates differ by less than this factor are one plateau."""
 
 LEAST_BYTES = 0.01
-"""Share of all bytes that a plateau moves at least."""
+"""Least share of all bytes that a plateau moves."""
 
 IDLE = 1e-3
-"""Rates below this share of the mean rate (over the time in which data moves) count as none."""
+"""Rates below this share of the mean rate over active time count as idle."""
 
 _PENALTY = 4.0
 _LEAST_CELLS = 2
@@ -28,20 +27,20 @@ _CROSSING_CELLS = 3
 
 @dataclass(frozen=True)
 class Plateau:
-    """A stretch of time at about one rate.
+    """A stretch of time in which the rate keeps its mean.
 
     Attributes
     ----------
     from_s, to_s : float
-        Since the run's origin; in JSON as here.
+        Beginning and end in seconds since the origin of the run.
     bytes_per_s : float
         Mean rate.
     bytes : float
-        What was moved in it.
+        Bytes moved.
     share : float
-        Of all bytes of this direction.
+        Share of all bytes of this direction.
     low_bytes_per_s, high_bytes_per_s : float
-        Between these the rate lies in 80 % of the time.
+        10 % and 90 % quantiles of the rate.
     """
 
     from_s: float
@@ -59,21 +58,22 @@ class Plateau:
 
 @dataclass(frozen=True)
 class Rates:
-    """The rate at which data moved in one direction.
+    """The aggregate rate in one direction.
 
     Attributes
     ----------
-    op : str
-        ``read`` or ``write``.
+    op : {"read", "write"}
+        The direction.
     bytes : int
+        Bytes moved.
     active_s : float
-        Time in which any moved.
+        Time in which bytes moved.
     mean_bytes_per_s, peak_bytes_per_s : float
-        Over that time; in the best cell of the curve.
+        Mean over active time, and rate in the best cell of the curve.
     cell_s : float
         Width of a cell.
     plateaus : tuple of Plateau
-        By time. What lies between them is idle, or too short or too little to be one.
+        In the order of time. The time between them is idle, or too short or too poor in bytes to be one.
     """
 
     op: str
@@ -90,22 +90,38 @@ class Rates:
 
 
 def find_plateaus(curve: RateCurve, op: str) -> Rates:
-    """The rate of one direction, and its plateaus.
+    """Find the plateaus of the rate in one direction.
 
-    The logarithm of the rate is cut where its mean changes: PELT with a squared-error cost and a penalty of 4
-    σ² log n for each cut, σ from the differences of neighbouring cells (at least 10 %). Cells without data
-    are stretches of their own. Neighbours that differ by less than a quarter are put together.
+    The logarithm of the rate is divided where its mean changes: PELT with a squared-error cost and a penalty
+    of 4 σ² log n for each change. σ is estimated from the differences of neighbouring cells, and at least
+    10 %. Cells without data are separate stretches. Neighbours that differ by less than a quarter are joined.
 
     Parameters
     ----------
     curve : RateCurve
+        Bytes by cell of time.
     op : {"read", "write"}
+        The direction.
+
+    Returns
+    -------
+    Rates
 
     References
     ----------
     R. Killick, P. Fearnhead, I. A. Eckley, "Optimal detection of changepoints with a linear computational
     cost", 2012; C. Truong, L. Oudre, N. Vayatis, "Selective review of offline change point detection
     methods", 2020.
+
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.structure.rates import find_plateaus
+    >>> from ensembles.summaries.rate import RateCurve
+    >>> curve = en.open("ensio-ior").summarize(ignoring_run(RateCurve))
+    >>> rates = find_plateaus(curve, "write")
+    >>> rates.bytes, sum(plateau.share for plateau in rates.plateaus) > 0.9
+    (167772160, True)
     """
     moved = curve.moved_bytes[DIRECTIONS.index(op)]
     cell_s = curve.cell_ns * 1e-9
@@ -135,7 +151,10 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
 
 
 def _stretches(rate: np.ndarray, idle: float) -> list[tuple[int, int]]:
-    """Cells from and to of each stretch at about one rate, by time."""
+    """Divide the cells into stretches of one mean rate.
+
+    A stretch is the first cell, and the cell after the last.
+    """
     busy = rate > idle
     edges = np.flatnonzero(np.diff(np.concatenate([[False], busy, [False]]).astype(int)))
     found: list[tuple[int, int]] = []
@@ -160,9 +179,9 @@ def _pieces(log_rate: np.ndarray, spread: float) -> list[tuple[int, int]]:
 
 
 def _joined(rate: np.ndarray, stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Those that touch and differ by little put together, the most alike first.
+    """Join neighbouring stretches that differ by little, the most similar first.
 
-    A few cells between two plateaus, or at the edge of one, are no plateau: a cell may hold some of both.
+    A few cells between two plateaus, or at the edge of one, are not a plateau: a cell may hold some of both.
     """
     stretches = list(stretches)
     at = 0

@@ -1,1 +1,1 @@
-"""Mergeable summaries: each has ``add(chunk)``, ``merge(other)`` and ``to_arrays()``."""
+"""Mergeable summaries; `ensembles.passes.summary` defines their protocol."""

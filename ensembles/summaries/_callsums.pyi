@@ -1,4 +1,4 @@
-"""Sums over calls (C); `callsums` is its caller, its functions without C name the arrays."""
+"""Sums over calls (C), called by `callsums`, whose functions ``numpy_*`` name the arrays."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Counting and spreading (C); `kernels` and `spreading` are its callers."""
+"""Counting and spreading (C), called by `kernels` and `spreading`."""
 
 import numpy as np
 

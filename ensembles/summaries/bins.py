@@ -64,7 +64,9 @@ def bin_edges_s() -> np.ndarray:
 
 
 def bit_length(value: np.ndarray) -> np.ndarray:
-    """Count the bits of each uint64 value, exactly: float logarithms would round 2**k - 1 up.
+    """Count the bits of each uint64 value.
+
+    The count is exact: logarithms of floats would round 2**k - 1 up.
 
     Parameters
     ----------

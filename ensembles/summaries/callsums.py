@@ -1,4 +1,6 @@
-"""Sums over the events of a chunk by function, and counts of request sizes; compiled or in NumPy.
+"""Sums over the events of a chunk by function, and counts of request sizes.
+
+The loops are compiled where possible, else in NumPy.
 
 Several summaries of a pass use the same sums, which a chunk therefore caches. Both versions give the same
 integers to the last bit, and the same sums of real numbers to rounding. ``NATIVE`` is True if the compiled
@@ -98,7 +100,10 @@ def compute_call_sums(chunk: Events) -> CallSums:
 
 @of_calls
 def carried_bits(calls: Sequence[Call]) -> np.ndarray:
-    """Return the bit of ``carried`` that applies to each function: uint8, shape (len(calls),)."""
+    """Return the bit of ``carried`` that applies to each function.
+
+    The result is uint8, shape (len(calls),).
+    """
     bit_of_op = np.array([_CARRIED.get(op, 0) for op in OPS], np.uint8)
     return bit_of_op[op_of_calls(calls)]
 
@@ -178,7 +183,7 @@ def numpy_sum_calls(
 
 
 def central_sums(call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray) -> np.ndarray:
-    """Sum the second to fourth powers of the deviations from the mean of each function.
+    """Sum powers (2 to 4) of the deviations from the mean of each function.
 
     Parameters
     ----------
@@ -281,7 +286,7 @@ def numpy_count_sizes(
 
 @of_calls
 def layers_of_transfers(calls: Sequence[Call]) -> tuple[list[str], np.ndarray]:
-    """List the layers with functions that read or write, and the layer of each function.
+    """List the layers with reads or writes, and the layer of each function.
 
     Returns
     -------

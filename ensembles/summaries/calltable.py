@@ -1,4 +1,4 @@
-"""Call table: counts, bytes, times and errors of each function, and the slowest call of all."""
+"""Call table: totals of each function, and the slowest call of all."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class CallTable(Summary):
         self.end_ns = end_ns if self.end_ns is None else max(self.end_ns, end_ns)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``call``, the functions as ``layer:name``, and an array for each member of `CallTotals`."""
+        """Return ``call`` (``layer:name``), and an array for each part of `CallTotals`."""
         arrays = {"call": np.array([f"{call.layer}:{call.name}" for call in self.totals], dtype=str)}
         for name in ("count", "errors", "bytes", "time_ns", "max_ns"):
             values = [getattr(totals, name) for totals in self.totals.values()]
@@ -184,7 +184,10 @@ class CallTable(Summary):
 
 
 def find_slowest_calls(chunk: Events) -> SlowestCall | None:
-    """Find the slowest call that does not wait for other tasks; None: there is no such call."""
+    """Find the slowest call that does not wait for other tasks.
+
+    None: there is no such call.
+    """
     duration = np.where(chunk.op == OPS.index(_WAIT), -1, chunk.duration)
     if not len(chunk) or duration.max() < 0:
         return None

@@ -162,7 +162,10 @@ class CellSummary(Summary):
         return Events(events.columns, self.calls, self.files)
 
     def _renumbered(self, other: CellSummary) -> tuple[dict[str, np.ndarray], Events]:
-        """Renumber cells and longest calls of another summary; names that this one lacks are added to it."""
+        """Renumber the cells and longest calls of another summary.
+
+        Names that this summary lacks are added to it.
+        """
         numbers = {call: number for number, call in enumerate(self.calls)}
         call_of = np.array([numbers.setdefault(call, len(numbers)) for call in other.calls], np.int64)
         self.calls = tuple(numbers)

@@ -1,4 +1,4 @@
-"""Size classes and ordinal classes of the recorded summary, with the constants of ``event.h``."""
+"""Size classes and ordinal classes, with the constants of ``event.h``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _APART = CONSTANTS["ENSIO_ORDINALS_APART"]
 
 
 def size_class(requested_bytes: np.ndarray) -> np.ndarray:
-    """Compute the size class of each size: 0 for no bytes, k for 2**(k - 1) to 2**k - 1 bytes.
+    """Compute the size class of each size.
+
+    Class 0 is for no bytes, class k for 2**(k - 1) to 2**k - 1 bytes.
 
     Parameters
     ----------
@@ -37,7 +39,10 @@ def size_class(requested_bytes: np.ndarray) -> np.ndarray:
 
 
 def size_range_bytes(number: int) -> tuple[int, int]:
-    """Return the least and the largest size of a class in bytes; of `ALL_SIZES` the range of 64 bits."""
+    """Return the least and the largest size of a class, in bytes.
+
+    `ALL_SIZES` has the whole range of 64 bits.
+    """
     if number == ALL_SIZES:
         return 0, (1 << 64) - 1
     return (1 << number >> 1, (1 << number) - 1)
@@ -71,7 +76,10 @@ def ordinal_class(ordinal: np.ndarray) -> np.ndarray:
 
 
 def ordinal_range(number: int) -> tuple[int, int]:
-    """Return the least and the largest ordinal of a class; (0, 0) for unknown and for all ordinals."""
+    """Return the least and the largest ordinal of a class.
+
+    The result is (0, 0) if ordinals are not known or not distinguished.
+    """
     if number in (ALL_ORDINALS, UNKNOWN_ORDINAL):
         return 0, 0
     if number <= _APART:
@@ -81,14 +89,24 @@ def ordinal_range(number: int) -> tuple[int, int]:
 
 
 class Ordinals:
-    """A counter of the calls of each rank, operation and file, over the chunks of a run."""
+    """A counter of the calls of each rank, operation and file, chunk by chunk."""
 
     def __init__(self) -> None:
         self._calls: dict[tuple[int, int], int] = {}
 
     def count(self, chunk: Events) -> np.ndarray:
-        """The how many-th call of its rank, operation and file each call is, from 1, in the order in which
-        they come: int64, shape (n,)."""
+        """Compute the ordinal of each call, in the order in which calls come.
+
+        Parameters
+        ----------
+        chunk : Events
+            The next events of the run.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+            Index of the call among those of its rank, operation and file, from 1.
+        """
         op = op_of_calls(chunk.calls)[chunk.call].astype(np.uint64)
         low = chunk.file.astype(np.uint64) << np.uint64(3) | op
         order = np.lexsort((low, chunk.rank))

@@ -1,4 +1,7 @@
-"""Other summaries of a run from the recorded one, exact but for request sizes, which it keeps by classes."""
+"""Other summaries of a run, derived from the recorded one.
+
+They are exact, except for request sizes, which the recorded summary keeps by classes.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,10 @@ def histogram_from_cells(summary: CellSummary) -> LogHistogram:
 
 
 def moments_from_cells(summary: CellSummary) -> CallMoments:
-    """Make the moments of each function from a recorded summary; none if it has only sums of durations."""
+    """Make the moments of each function from a recorded summary.
+
+    There are none if it has only sums of durations.
+    """
     moments = CallMoments()
     if not summary.durations_known:
         return moments
@@ -103,7 +109,7 @@ def table_from_cells(summary: CellSummary, files: Sequence[str]) -> CallTable:
 
 
 def totals_from_cells(summary: CellSummary) -> RunTotals:
-    """Make the bytes and times of all calls, and of each layer, from a recorded summary."""
+    """Make the run totals from a recorded summary."""
     totals = RunTotals()
     cells = summary.cells
     for number in _calls_in_order(summary):
@@ -118,7 +124,7 @@ def totals_from_cells(summary: CellSummary) -> RunTotals:
 
 
 def sizes_from_cells(summary: CellSummary) -> tuple[SizeTable, dict[str, list[tuple[int, int, int]]]]:
-    """Make the table of request sizes from a recorded summary, as exactly as it allows.
+    """Make the size table from a recorded summary, as exactly as possible.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Log histogram: the durations of each function, counted by the bins of ``bins.h``."""
+"""Log histogram: durations of each function, by the bins of ``bins.h``."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LogHistogram(Summary):
         return int(self.counts[call].sum())
 
     def time_s(self, call: Call) -> float:
-        """Estimate the sum of durations in seconds, to the relative width of a bin (3.1 %)."""
+        """Estimate the sum of durations in seconds, to the width of a bin (3.1 %)."""
         low_ns, high_ns = _least_and_largest_ns()
         return float(self.counts[call] @ (low_ns + high_ns)) * 0.5e-9
 
@@ -108,7 +108,9 @@ class LogHistogram(Summary):
         return (low_ns[number] + part * (high_ns[number] - low_ns[number])) * 1e-9
 
     def rebinned(self, call: Call, edges_s: np.ndarray) -> np.ndarray:
-        """Count durations by other bins, taking those of a bin to be evenly spread over it.
+        """Count durations by other bins.
+
+        The durations of a bin are taken to be evenly spread over it.
 
         Parameters
         ----------
@@ -131,7 +133,9 @@ class LogHistogram(Summary):
         return np.diff(np.interp(edges_s, bin_edges_s(), before))
 
     def coarse(self, call: Call, per_octave: int = 8) -> tuple[np.ndarray, np.ndarray]:
-        """Count durations by coarser bins of nearly equal ratio, each a whole number of bins of the bin law.
+        """Count durations by coarser bins of nearly equal ratio.
+
+        Each of them is a whole number of bins of the bin law.
 
         The bins of the bin law have equal widths within an octave, so their ratios decrease towards its end.
         Drawn on a logarithmic axis, they would show steps that the durations do not have.
@@ -163,14 +167,20 @@ class LogHistogram(Summary):
         return edges_s[used[0] : used[-1] + 2], counts[chosen]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``counts``, int64, shape (calls, BIN_COUNT), and ``call``, the rows as ``layer:name``."""
+        """Return ``counts`` and ``call``.
+
+        ``counts`` is int64, shape (calls, BIN_COUNT); ``call`` names its rows as ``layer:name``.
+        """
         counts = np.array(list(self.counts.values()), dtype=np.int64).reshape(-1, BIN_COUNT)
         names = np.array([f"{call.layer}:{call.name}" for call in self.counts], dtype=str)
         return {"counts": counts, "call": names}
 
 
 def _least_and_largest_ns() -> tuple[np.ndarray, np.ndarray]:
-    """Compute the least and the largest duration of each bin in ns: float64, shape (BIN_COUNT,)."""
+    """Compute the least and the largest duration of each bin in ns.
+
+    Both are float64, shape (BIN_COUNT,).
+    """
     edges_ns = np.append(bin_low_ns().astype(np.float64), 2.0**64)
     return edges_ns[:-1], edges_ns[1:] - 1
 

@@ -1,8 +1,9 @@
-"""The loops over events on which the summaries stand, compiled where possible, else in NumPy.
+"""Loops over events that the summaries use; compiled or in NumPy.
 
-Both versions add integers to integers, so that their results are equal to the last bit, in whatever order
-events come; sums of real numbers are equal to rounding. ``NATIVE`` tells whether the compiled version is in
-use; those in NumPy (``numpy_...``) are always there."""
+Both versions add integers, so that their results are equal to the last bit and do not depend on the order of
+events. Sums of real numbers are equal to rounding. ``NATIVE`` is True if the compiled version is in use; the
+functions ``numpy_*`` are the other version.
+"""
 
 from __future__ import annotations
 
@@ -52,21 +53,24 @@ def spread(
     first: int,
     out: np.ndarray,
 ) -> None:
-    """Spread what each event moved evenly over its duration, and add it to the cells of its row.
+    """Spread amounts of events evenly over their durations, into cells of time.
 
     Cell ``c`` of `out` is the time from ``(first + c) * 2**level`` to ``(first + c + 1) * 2**level`` ns. An
-    event of no duration leaves its whole amount in the cell of its start. The parts of an event are rounded
-    to integers in such a way that they always add up to its amount.
+    event of no duration adds its whole amount to the cell of its start. The parts of an event are rounded to
+    integers whose sum is exactly its amount.
 
     Parameters
     ----------
     start_ns, duration_ns : ndarray of int64, shape (n,)
+        Times of the events.
     row : ndarray of int32, shape (n,)
         Row of `out`; events with a negative row are left out.
     amount : ndarray of int64, shape (n,), or None
-        What the event moved, not negative; None: its duration, so that cells get the ns that lie within them.
-    level, first : int
-        Binary logarithm of the width of a cell in ns; index of the cell in column 0, may be negative.
+        Amounts, such as bytes, not negative. None: the durations, so that a cell gets the ns inside it.
+    level : int
+        Binary logarithm of the width of a cell in ns.
+    first : int
+        Index of the cell in column 0; it may be negative.
     out : ndarray of int64, shape (rows, cells), C-contiguous
         Is added to.
 
@@ -74,6 +78,17 @@ def spread(
     ------
     IndexError
         An event lies outside of `out`, or has a negative duration.
+
+    Examples
+    --------
+    Two events of 6 and 4 ns, with 600 and 4 bytes, in cells of 4 ns:
+
+    >>> from ensembles.summaries.kernels import spread
+    >>> out = np.zeros((1, 3), np.int64)
+    >>> row, amount = np.zeros(2, np.int32), np.array([600, 4])
+    >>> spread(np.array([2, 8]), np.array([6, 4]), row, amount, 2, 0, out)
+    >>> out
+    array([[200, 400,   4]])
     """
     start_ns, duration_ns = _contiguous(start_ns, np.int64), _contiguous(duration_ns, np.int64)
     row = _contiguous(row, np.int32)
@@ -85,23 +100,33 @@ def spread(
 
 
 def count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) -> np.ndarray:
-    """Count durations per group and bin.
+    """Count durations by group and bin.
 
     Parameters
     ----------
     group : ndarray of uint16, shape (n,)
+        Group of each duration, below `groups`.
     duration_ns : ndarray of int64, shape (n,)
+        Durations, not negative.
     groups : int
         Number of groups.
 
     Returns
     -------
     ndarray of int64, shape (groups, BIN_COUNT)
+        Counts.
 
     Raises
     ------
     IndexError
         A group is not below `groups`, or a duration is negative.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.kernels import count_bins
+    >>> counts = count_bins(np.array([0, 1, 1]), np.array([5, 7, 7]), 2)
+    >>> int(counts[1, 7]), counts.sum(axis=1)
+    (2, array([1, 2]))
     """
     group, duration_ns = _contiguous(group, np.uint16), _contiguous(duration_ns, np.int64)
     if compiled is None:
@@ -119,28 +144,31 @@ def count_groups(
     out: dict[str, np.ndarray],
     apart: bool = False,
 ) -> np.ndarray | None:
-    """Count durations per group and bin, and what else they add up to.
+    """Count durations by group and bin, and sum them by group.
 
-    The group of an event is the number of cuts that are not above its key: with start times for keys, the
-    time between two cuts.
+    The group of an event is the number of cuts that are not above its key. With start times as keys, a group
+    is the time between two cuts.
 
     Parameters
     ----------
-    key, duration_ns : ndarray of int64, shape (n,)
+    key : ndarray of int64, shape (n,)
+        Keys, such as start times in ns.
+    duration_ns : ndarray of int64, shape (n,)
+        Durations, not negative.
     taken : ndarray of bool, shape (n,), or None
-        False: the event is left out.
+        False: the event is left out. None: all events count.
     cuts : ndarray of int64, shape (g - 1,)
-        Rising.
-    out : dict
-        Arrays that are added to: ``counts`` int64, shape (g, BIN_COUNT); ``least``, ``most`` int64 (g,);
-        ``sums`` float64 (g, 2), of the durations and of their squares, ns and ns².
+        Keys at which a new group begins, rising.
+    out : dict of str to ndarray
+        Is updated: ``counts``, int64, shape (g, BIN_COUNT); ``least`` and ``most``, int64, shape (g,), in ns;
+        ``sums``, float64, shape (g, 2), of durations and of their squares, in ns and ns².
     apart : bool
-        Tell which events are in groups of odd numbers.
+        Return the positions of events in groups with odd numbers.
 
     Returns
     -------
-    ndarray of integers, or None
-        Their positions, if they are asked for.
+    ndarray of int, shape (k,), or None
+        Positions, if `apart` is True.
 
     Raises
     ------
@@ -158,24 +186,34 @@ def count_groups(
 
 
 def count_seconds(seconds: np.ndarray, limit_s: float) -> tuple[np.ndarray, np.ndarray]:
-    """Count durations in seconds by bins, rounded to whole ns (halves to even ones).
+    """Count durations in seconds by bin, rounded to whole ns (halves to even).
 
     Parameters
     ----------
     seconds : ndarray of float64, shape (n,)
+        Durations in seconds, not negative and below `limit_s`.
     limit_s : float
-        All must be below it, and not negative.
+        Upper limit in seconds.
 
     Returns
     -------
     counts : ndarray of int64, shape (BIN_COUNT,)
+        Counts.
     stats : ndarray of float64, shape (5,)
-        Least and largest, the sum of the differences to a reference and that of their squares, the reference.
+        Least and largest duration; sums of the differences from a reference and of their squares; the
+        reference. In seconds, and seconds².
 
     Raises
     ------
     ValueError
-        A duration is negative, not a number, or not below the limit.
+        A duration is negative, NaN, or not below the limit.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.kernels import count_seconds
+    >>> counts, stats = count_seconds(np.array([2e-9, 3e-9, 3e-9]), 1.0)
+    >>> counts[:5]
+    array([0, 0, 1, 2, 0])
     """
     seconds = _contiguous(seconds, np.float64)
     reference = float(seconds[0]) if len(seconds) else 0.0
@@ -209,7 +247,7 @@ def numpy_spread(
     first: int,
     out: np.ndarray,
 ) -> None:
-    """`spread` without compiled code."""
+    """Compute `spread` without compiled code."""
     taken = row >= 0
     if not taken.all():
         start_ns, duration_ns, row = start_ns[taken], duration_ns[taken], row[taken]
@@ -249,8 +287,10 @@ def numpy_spread(
 def _used(
     amount: np.ndarray | None, event: np.ndarray, elapsed_ns: np.ndarray, duration_ns: np.ndarray
 ) -> np.ndarray:
-    """How much of its amount each event has used after `elapsed_ns`: all of it at the end, whatever the
-    rounding before."""
+    """Compute the share of its amount that each event has used after `elapsed_ns`.
+
+    At the end of the event it is the whole amount, so that rounding before does not change the sum.
+    """
     length = duration_ns[event]
     if amount is None:
         return np.minimum(elapsed_ns, length)
@@ -260,7 +300,7 @@ def _used(
 
 
 def numpy_count_bins(group: np.ndarray, duration_ns: np.ndarray, groups: int) -> np.ndarray:
-    """`count_bins` without compiled code."""
+    """Compute `count_bins` without compiled code."""
     if len(group) and (group.max() >= groups or duration_ns.min() < 0):
         raise IndexError("a group is too large, or a duration is negative")
     place = group.astype(np.int64) * BIN_COUNT + bin_index(duration_ns)
@@ -275,7 +315,7 @@ def numpy_count_groups(
     out: dict[str, np.ndarray],
     apart: bool = False,
 ) -> np.ndarray | None:
-    """`count_groups` without compiled code."""
+    """Compute `count_groups` without compiled code."""
     mine = np.arange(len(key)) if taken is None else np.flatnonzero(taken)
     key, duration_ns = key[mine], duration_ns[mine]
     if len(key) and duration_ns.min() < 0:
@@ -294,7 +334,7 @@ def numpy_count_groups(
 def numpy_count_seconds(
     seconds: np.ndarray, limit_s: float, reference: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`count_seconds` without compiled code."""
+    """Compute `count_seconds` without compiled code."""
     if not len(seconds):
         return np.zeros(BIN_COUNT, np.int64), np.array([np.inf, -np.inf, 0, 0, reference])
     least, most = float(seconds.min()), float(seconds.max())

@@ -1,4 +1,4 @@
-"""Time per layer: how long its calls took, and how much of it was not spent in calls inside them."""
+"""Time of each layer: in its calls, and exclusive of recorded calls inside these."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from ensembles.summaries.nesting import Nesting
 
 @dataclass(slots=True)
 class LayerTime:
-    """Time of the calls of one layer, of all threads together.
+    """Time of the calls of one layer, summed over all threads.
 
     Attributes
     ----------
     calls : int
+        Number of calls.
     time_ns : int
         Sum of durations.
     exclusive_ns : int
-        The same without recorded calls inside these calls.
+        Exclusive time: the same without recorded calls inside these calls.
     """
 
     calls: int = 0
@@ -31,14 +32,23 @@ class LayerTime:
 
 
 class LayerTimes(Summary):
-    """Time of each function and layer, with and without the calls inside.
+    """A mergeable summary: inclusive and exclusive time of functions and layers.
 
-    All chunks of a thread must be added to the same summary, in their order, see `Nesting`.
+    All chunks of a thread must be added to the same summary, in their order (`ensembles.summaries.nesting`).
 
     Attributes
     ----------
     calls, time_ns, inner_ns : dict of Call to int
-        Number of calls, sum of durations, and the part of it that was spent in recorded calls inside.
+        By function: number of calls, sum of durations, and the part of it in recorded inner calls.
+
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.summaries.layers import LayerTimes
+    >>> times = en.open("ensio-ior").summarize(ignoring_run(LayerTimes))
+    >>> posix = times.layers["posix"]
+    >>> posix.calls, posix.time_ns == posix.exclusive_ns
+    (336, True)
     """
 
     columns = (*SUM_COLUMNS, "rank", "thread")
@@ -67,7 +77,7 @@ class LayerTimes(Summary):
         self.inner_ns[call] = self.inner_ns.get(call, 0) + time_ns
 
     def merge(self, other: LayerTimes) -> None:
-        """Add what a summary of other threads holds."""
+        """Add a summary of other threads."""
         for mine, others in (
             (self.calls, other.calls),
             (self.time_ns, other.time_ns),
@@ -78,7 +88,7 @@ class LayerTimes(Summary):
         self._nesting.merge(other._nesting)
 
     def exclusive_ns(self, call: Call) -> int:
-        """Time in calls of a function, without recorded calls inside them."""
+        """Return the exclusive time of a function in ns."""
         return self.time_ns[call] - self.inner_ns.get(call, 0)
 
     @property
@@ -93,7 +103,7 @@ class LayerTimes(Summary):
         return layers
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """A row for each layer: ``layer``, ``calls``, ``time_ns``, ``exclusive_ns``."""
+        """Return ``layer``, ``calls``, ``time_ns`` and ``exclusive_ns``, a row a layer."""
         layers = self.layers
         arrays = {"layer": np.array(list(layers), dtype=str)}
         for name in ("calls", "time_ns", "exclusive_ns"):

@@ -1,9 +1,4 @@
-"""Moments of durations, one set per call, that can be merged.
-
-Central sums of two sets are put together with the formulas of P. Pébay, "Formulas for Robust, One-Pass
-Parallel Computation of Covariances and Arbitrary-Order Statistical Moments", Sandia National Laboratories,
-SAND2008-6212, 2008, which contain those of T. F. Chan, G. H. Golub and R. J. LeVeque for the second order.
-"""
+"""Moments of durations, one set for each function, that can be merged."""
 
 from __future__ import annotations
 
@@ -18,15 +13,34 @@ from ensembles.summaries.callsums import SUM_COLUMNS, central_sums, compute_call
 
 @dataclass(frozen=True)
 class CentralMoments:
-    """Moments of one set of durations.
+    """The moments of a set of durations; ``+`` merges two sets.
 
     Attributes
     ----------
     n : int
+        Number of durations.
     mean_ns : float
+        Mean.
     sums : tuple of float
-        Sums of the second, third and fourth powers of the deviations from the mean, ns², ns³, ns⁴.
+        Sums of the second, third and fourth powers of the deviations from the mean, in ns², ns³ and ns⁴.
     min_ns, max_ns : int
+        Least and largest duration.
+
+    References
+    ----------
+    P. Pébay, "Formulas for Robust, One-Pass Parallel Computation of Covariances and Arbitrary-Order
+    Statistical Moments", Sandia National Laboratories, SAND2008-6212, 2008. They contain the formulas of
+    T. F. Chan, G. H. Golub and R. J. LeVeque for the second order.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.moments import CentralMoments
+    >>> first = CentralMoments.from_durations(np.array([1, 2, 3]))
+    >>> both = first + CentralMoments.from_durations(np.array([10]))
+    >>> both.n, both.mean_ns
+    (4, 4.0)
+    >>> round(both.std_ns, 3), round(both.skewness, 3)
+    (4.082, 1.018)
     """
 
     n: int
@@ -37,7 +51,17 @@ class CentralMoments:
 
     @classmethod
     def from_durations(cls, duration_ns: np.ndarray) -> CentralMoments:
-        """The moments of durations: ndarray of integers, shape (n,), n > 0."""
+        """Compute the moments of durations.
+
+        Parameters
+        ----------
+        duration_ns : ndarray of integers, shape (n,)
+            At least one duration.
+
+        Returns
+        -------
+        CentralMoments
+        """
         values = duration_ns.astype(np.float64)
         mean = float(values.mean())
         values -= mean
@@ -49,7 +73,7 @@ class CentralMoments:
         return cls(len(duration_ns), mean, (second, third, float(square.sum())), low, high)
 
     def __add__(self, other: CentralMoments) -> CentralMoments:
-        """The moments of both sets together."""
+        """Compute the moments of the union of both sets."""
         a, b = float(self.n), float(other.n)
         n = a + b
         delta = other.mean_ns - self.mean_ns
@@ -69,19 +93,27 @@ class CentralMoments:
 
     @property
     def std_ns(self) -> float:
-        """Standard deviation of the sample (divisor n − 1), ns; NaN for fewer than two durations."""
+        """Standard deviation of the sample (divisor n − 1) in ns.
+
+        NaN for fewer than two durations.
+        """
         return float(np.sqrt(max(self.sums[0], 0.0) / (self.n - 1))) if self.n > 1 else float("nan")
 
     @property
     def skewness(self) -> float:
-        """Third standardised moment, ``m3 / m2**1.5`` with divisor n; NaN where all durations are equal."""
+        """Third standardised moment, ``m3 / m2**1.5`` with divisor n.
+
+        NaN if all durations are equal.
+        """
         second, third, _ = self.sums
         return float(np.sqrt(self.n) * third / second**1.5) if self._varies else float("nan")
 
     @property
     def excess_kurtosis(self) -> float:
-        """Fourth standardised moment less 3, ``m4 / m2**2 - 3`` with divisor n; NaN where all durations are
-        equal."""
+        """Fourth standardised moment less 3, ``m4 / m2**2 - 3`` with divisor n.
+
+        NaN if all durations are equal.
+        """
         second, _, fourth = self.sums
         return self.n * fourth / second**2 - 3.0 if self._varies else float("nan")
 
@@ -91,12 +123,20 @@ class CentralMoments:
 
 
 class CallMoments(Summary):
-    """Moments of the durations of each call of a run.
+    """A mergeable summary: the moments of the durations of each function.
 
     Attributes
     ----------
-    moments : dict of Call to Moments
-        Calls that occurred.
+    moments : dict of Call to CentralMoments
+        Functions that occurred.
+
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.summaries.moments import CallMoments
+    >>> moments = en.open("ensio-ior").summarize(ignoring_run(CallMoments)).moments
+    >>> {call.name: found.n for call, found in moments.items()}
+    {'open': 8, 'close': 8, 'pread': 160, 'pwrite': 160}
     """
 
     columns = SUM_COLUMNS
@@ -119,7 +159,7 @@ class CallMoments(Summary):
             )
 
     def merge(self, other: CallMoments) -> None:
-        """Add what others hold; calls are told apart by name and layer."""
+        """Add other moments; calls are distinguished by name and layer."""
         for call, moments in other.moments.items():
             self._add(call, moments)
 
@@ -127,8 +167,13 @@ class CallMoments(Summary):
         self.moments[call] = self.moments[call] + moments if call in self.moments else moments
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """One array of shape (calls,) per attribute: call (``layer:name``), n, mean_ns, m2, m3, m4, min_ns,
-        max_ns."""
+        """Return the moments as arrays of shape (calls,).
+
+        Returns
+        -------
+        dict of str to ndarray
+            ``call`` (``layer:name``), ``n``, ``mean_ns``, ``m2``, ``m3``, ``m4``, ``min_ns``, ``max_ns``.
+        """
         rows = list(self.moments.values())
         sums = np.array([row.sums for row in rows], dtype=np.float64).reshape(-1, 3)
         return {

@@ -1,4 +1,4 @@
-"""How much of a call's time was spent in recorded calls inside it."""
+"""Nesting: the part of a call's duration that lies in recorded calls inside it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,40 @@ from ensembles.model.events import Events
 
 
 class Nesting:
-    """Finds the calls inside calls, over the chunks of a run.
+    """A finder of calls inside calls, over the chunks of a run.
 
-    A thread's calls come in the order of their completion, each with its depth: a call is inside the next one
-    that is less deep, unless that began later (the one around it was not recorded). Calls whose encloser is
-    still to come are carried over to the next chunk, so all chunks of a thread must come to the same
+    The calls of a thread come in the order of completion, with their depth. A call is inside the next call of
+    less depth, unless that began later (then the call around it was not recorded). Calls whose encloser is
+    still to come are carried over to the next chunk. All chunks of a thread must therefore come to the same
     object, in their order.
+
+    Examples
+    --------
+    An outer call of 10 ns with an inner one of 4 ns, which completes first:
+
+    >>> from ensembles.model.events import Call, Events
+    >>> from ensembles.summaries.nesting import Nesting
+    >>> columns = {"rank": [0, 0], "thread": [0, 0], "depth": [1, 0], "start": [3, 0], "duration": [4, 10]}
+    >>> Nesting().inner_ns(Events.partly(columns, (Call("write", "posix", "write"),), ("",)))
+    array([0, 4])
     """
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, int], tuple[int, int]] = {}
-        """Thread key and depth → time of calls whose encloser has not come yet, and their last start, ns."""
+        """By thread key and depth: time of calls whose encloser has not come yet; their last start. In ns."""
 
     def inner_ns(self, chunk: Events) -> np.ndarray | None:
-        """Of each call the time that was spent in recorded calls inside: int64, shape (n,); None: nothing is
-        nested.
+        """Compute the time of each call in recorded calls inside it.
+
+        Parameters
+        ----------
+        chunk : Events
+            The next events of the run.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,), or None
+            Time in ns. None: no call is nested.
         """
         if not len(chunk) or not (self._open or chunk.depth.any()):
             return None
@@ -49,7 +68,7 @@ class Nesting:
     def _carry(
         self, key: np.ndarray, start: np.ndarray, duration: np.ndarray, waiting: np.ndarray, level: int
     ) -> None:
-        """Keep the times of calls, at these positions, whose encloser has not come yet."""
+        """Keep the times of the calls at these positions, whose encloser has not come yet."""
         if not len(waiting):
             return
         keys, first = np.unique(key[waiting], return_index=True)
@@ -62,7 +81,7 @@ class Nesting:
     def _close_carried(
         self, key: np.ndarray, depth: np.ndarray, start: np.ndarray, inner_ns: np.ndarray
     ) -> None:
-        """Give times that were carried over to the first call of their thread that encloses them."""
+        """Add times that were carried over to the first call that encloses them."""
         for thread, level in list(self._open):
             low, high = np.searchsorted(key, [thread, thread + 1])
             outer = low + np.flatnonzero(depth[low:high] < level)
@@ -72,5 +91,5 @@ class Nesting:
                     inner_ns[outer[0]] += time_ns
 
     def merge(self, other: Nesting) -> None:
-        """Go on with what another object holds of other threads."""
+        """Add the calls that another object carries over, of other threads."""
         self._open.update(other._open)

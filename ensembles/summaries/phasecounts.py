@@ -1,4 +1,7 @@
-"""Durations of chosen calls, counted by phase and bin: what an ensemble is made of in one pass over a run."""
+"""Phase counts: durations of selected calls by phase and bin.
+
+Ensembles are made from them in one pass.
+"""
 
 from __future__ import annotations
 
@@ -15,36 +18,48 @@ LARGEST = np.iinfo(np.int64).max
 MIB = float(1 << 20)
 
 LARGEST_PER_MIB_NS = 2.0**62
-"""Longer ones are counted as this: 146 years for each MiB."""
+"""Upper limit of durations per MiB; longer ones count as this, 146 years for each MiB."""
 
 MOST_KEPT = 1 << 20
-"""So many calls are kept one by one: 16 bytes each."""
+"""Largest number of calls that are kept one by one, 16 bytes each."""
 
 
 class PhaseCounts(Summary):
-    """Counts by phase and bin.
+    """A mergeable summary: durations counted by group (phase) and bin.
 
     Parameters
     ----------
     cuts : ndarray of int64, shape (g - 1,)
-        Rising. A call belongs to the group whose number is that of the cuts that are not above its key.
+        Keys at which a new group begins, rising. The group of a call is the number of cuts that are not above
+        its key.
     choose : callable, optional
-        Events → which of them are meant, bool, shape (n,); default: all.
+        Selects events: Events → bool, shape (n,). Default: all.
     key : callable, optional
-        Events → key of each, int64, shape (n,); default: its start, so that cuts are moments (ns).
+        Key of each event: Events → int64, shape (n,). Default: its start in ns, so that cuts are moments.
     per_mib : bool
-        Durations are divided by the MiB that a call moved, and rounded to whole ns per MiB.
-
+        Divide durations by the MiB that a call moved, and round to whole ns per MiB.
     keep_odd : bool
-        Groups of odd numbers are times of which it is not known yet to which neighbour they belong: their
-        calls are kept one by one, up to `MOST_KEPT`.
+        Keep the calls of groups with odd numbers one by one, up to `MOST_KEPT`. These groups are times for
+        which it is not known yet to which neighbour they belong; `parted` assigns them.
 
     Attributes
     ----------
     arrays : dict of str to ndarray
-        As `kernels.count_groups` describes them, for g groups.
+        ``counts``, ``least``, ``most`` and ``sums`` as in `ensembles.summaries.kernels.count_groups`.
     kept : list of (ndarray, ndarray), or None
-        Keys and durations of those calls; None: there were too many.
+        Keys and durations of the calls in groups with odd numbers. None: not kept, or too many.
+
+    Examples
+    --------
+    Writes and reads before and after 0.5 s:
+
+    >>> from functools import partial
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.summaries.phasecounts import PhaseCounts
+    >>> counts = partial(PhaseCounts, np.array([500_000_000]))
+    >>> found = en.open("ensio-ior").summarize(ignoring_run(counts), ["start", "duration"])
+    >>> int(found.arrays["counts"].sum())
+    336
     """
 
     requires = ANY_ORDER
@@ -70,7 +85,10 @@ class PhaseCounts(Summary):
         self._kept_calls = 0
 
     def add(self, chunk: Events) -> None:
-        """Add events, which need ``duration``, ``start`` (or what `key` asks for) and what `choose` does."""
+        """Add events.
+
+        They have the columns ``duration``, ``start`` and those that `key` and `choose` read.
+        """
         taken = None if self.choose is None else self.choose(chunk)
         if taken is not None and taken.all():
             taken = None
@@ -92,15 +110,15 @@ class PhaseCounts(Summary):
             self.kept = self.kept + calls if self._kept_calls <= MOST_KEPT else None
 
     def merge(self, other: PhaseCounts) -> None:
-        """Add what another one with the same cuts holds.
+        """Add counts with the same cuts.
 
         Raises
         ------
         ValueError
-            Its cuts are others.
+            The cuts differ.
         """
         if not np.array_equal(self.cuts, other.cuts):
-            raise ValueError("counts by phase can be merged only if they are of the same phases")
+            raise ValueError("counts by phase can be merged only if their cuts are equal")
         mine, theirs = self.arrays, other.arrays
         for name in ("counts", "sums"):
             mine[name] += theirs[name]
@@ -112,24 +130,28 @@ class PhaseCounts(Summary):
         np.maximum(mine["most"], theirs["most"], out=mine["most"])
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``cuts``, and the arrays by group."""
+        """Return ``cuts``, and `arrays`."""
         return {"cuts": self.cuts, **self.arrays}
 
     def parted(self, cuts: np.ndarray) -> PhaseCounts:
-        """The same calls, counted by other groups.
+        """Count the same calls by other groups.
 
         Parameters
         ----------
         cuts : ndarray of int64, shape (h - 1,)
-            Rising. They lie within groups of odd numbers (their beginning left out, their end not).
+            New cuts, rising. They lie within groups of odd numbers, the beginning excluded, the end included.
+
+        Returns
+        -------
+        PhaseCounts
 
         Raises
         ------
         ValueError
-            The calls of these groups were not kept.
+            The calls of groups with odd numbers were not kept.
         """
         if self.kept is None:
-            raise ValueError("calls that were not kept cannot be counted again")
+            raise ValueError("calls can be counted again only if they were kept (keep_odd)")
         found = PhaseCounts(cuts, self.choose, self.key, self.per_mib)
         even = np.arange(0, len(self.cuts) + 1, 2)
         begin = np.concatenate([[np.iinfo(np.int64).min], self.cuts[even[1:] - 1]])
@@ -147,7 +169,12 @@ class PhaseCounts(Summary):
 
 
 class CountsOfSeveral(Summary):
-    """Counts of several choices of calls by the same phases, side by side.
+    """A mergeable summary: counts of several selections of calls by the same phases.
+
+    Parameters
+    ----------
+    each : sequence of PhaseCounts
+        One for each selection.
 
     Attributes
     ----------
@@ -165,20 +192,20 @@ class CountsOfSeveral(Summary):
             counts.add(chunk)
 
     def merge(self, other: CountsOfSeveral) -> None:
-        """Add what other ones of the same choices hold."""
+        """Add counts of the same selections."""
         for mine, theirs in zip(self.each, other.each, strict=True):
             mine.merge(theirs)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """As `PhaseCounts.to_arrays`, of each, with its number before each name."""
+        """Return the arrays of all selections, named ``0.counts``, ``1.counts`` ..."""
         arrays = ((place, counts.to_arrays()) for place, counts in enumerate(self.each))
         return {f"{place}.{name}": values for place, found in arrays for name, values in found.items()}
 
     @property
     def all_kept(self) -> bool:
-        """Whether the calls of groups of odd numbers are there one by one, for `parted`."""
+        """Whether all calls of groups with odd numbers were kept, as `parted` needs."""
         return all(counts.kept is not None for counts in self.each)
 
     def parted(self, cuts: np.ndarray) -> CountsOfSeveral:
-        """As `PhaseCounts.parted`, of each."""
+        """Count the same calls by other groups (`PhaseCounts.parted`)."""
         return CountsOfSeveral([counts.parted(cuts) for counts in self.each])

@@ -1,4 +1,4 @@
-"""What the calls of each rank add up to, by function: who was slow, whatever was recorded."""
+"""Rank table: sums over the calls of each rank by function."""
 
 from __future__ import annotations
 
@@ -18,20 +18,35 @@ COLUMNS = ("rank", "call", *SUMS, "max_ns")
 
 
 class RankTable(Summary):
-    """One row for each rank and function that it called.
+    """A mergeable summary: one row for each rank and function that it called.
+
+    Parameters
+    ----------
+    calls : sequence of Call
+        Functions, as in the events.
 
     Attributes
     ----------
     calls : tuple of Call
-        What the column ``call`` indexes.
+        Functions that the column ``call`` indexes.
     rank, call : ndarray of int64, shape (rows,)
-        Rows are in the order of these two.
+        Rank and function. Rows are sorted by them.
     count, errors : ndarray of int64, shape (rows,)
-        Calls, and those of them that failed.
-    moved, time_ns, inner_ns : ndarray of int64, shape (rows,)
-        Bytes moved, sum of durations, and the part of it that was spent in recorded calls inside.
+        Number of calls, and of failed calls.
+    moved : ndarray of int64, shape (rows,)
+        Bytes moved.
+    time_ns, inner_ns : ndarray of int64, shape (rows,)
+        Sum of durations, and the part of it in recorded inner calls.
     max_ns : ndarray of int64, shape (rows,)
         Longest duration.
+
+    Examples
+    --------
+    >>> ranks = en.open("ensio-ior").ranks
+    >>> len(ranks)
+    32
+    >>> ranks.bytes_moved(8)[:2]
+    array([41943040, 41943040])
     """
 
     def __init__(self, calls: Sequence[Call] = ()) -> None:
@@ -53,7 +68,7 @@ class RankTable(Summary):
         return len(self.rank)
 
     def add(self, chunk: Events) -> None:
-        """Add events of one run, those of a thread in the order of their completion."""
+        """Add events of one run, those of a thread in the order of completion."""
         if not len(chunk):
             return
         inner_ns = self._nesting.inner_ns(chunk)
@@ -70,19 +85,19 @@ class RankTable(Summary):
         self.add_rows(chunk.calls, rows)
 
     def merge(self, other: RankTable) -> None:
-        """Add what another table holds; calls are told apart by name and layer."""
+        """Add another table; calls are distinguished by name and layer."""
         if len(other):
             self.add_rows(other.calls, other.to_arrays())
 
     def add_rows(self, calls: Sequence[Call], rows: dict[str, np.ndarray]) -> None:
-        """Add rows, of which any number may be of one rank and call.
+        """Add rows; several of them may have the same rank and function.
 
         Parameters
         ----------
         calls : sequence of Call
-            What their ``call`` indexes.
+            Functions that the ``call`` of these rows indexes.
         rows : dict of str to ndarray, shape (n,)
-            The columns.
+            Columns `COLUMNS`.
         """
         if tuple(calls) != self.calls:
             numbers = {call: number for number, call in enumerate(self.calls)}
@@ -104,11 +119,13 @@ class RankTable(Summary):
             setattr(self, name, together.reduceat(column, first) if len(first) else column)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The columns."""
+        """Return the columns by name."""
         return {name: getattr(self, name) for name in COLUMNS}
 
     def io_time_ns(self, tasks: int) -> np.ndarray:
-        """Time of each rank in I/O, of all its threads together, that of calls inside others not twice.
+        """Sum the exclusive time of each rank in I/O calls, over all its threads.
+
+        Calls that wait for other tasks are not I/O.
 
         Parameters
         ----------
@@ -118,12 +135,15 @@ class RankTable(Summary):
         Returns
         -------
         ndarray of int64, shape (tasks,)
-            Waiting for other tasks is no I/O.
+            Time in ns.
         """
         return self._sums(tasks, self.time_ns - self.inner_ns, self._ops() != _WAIT)
 
     def bytes_moved(self, tasks: int) -> np.ndarray:
-        """Bytes that each rank read and wrote, those of calls inside others included: int64, (tasks,)."""
+        """Sum the bytes that each rank read and wrote: int64, shape (tasks,).
+
+        Bytes of calls inside others are included.
+        """
         return self._sums(tasks, self.moved, np.isin(self._ops(), _TRANSFERS))
 
     def _ops(self) -> np.ndarray:

@@ -1,8 +1,9 @@
-"""Who was inside which kind of call, and when: the picture of a trace, as numbers.
+"""Raster: the numbers of a trace diagram.
 
-Tasks are put into rows of equally many, time into cells, kinds of operations into classes. What is stored is
-the time in ns that the tasks of a row spent inside calls of a class within a cell, so that any pixel can be
-drawn with the true share of its area, and the sum of a row is the time of its calls."""
+Tasks are grouped into rows, time into cells, and operations into classes. The raster holds the time in ns
+that the tasks of a row spent in calls of a class within a cell. A pixel can therefore be drawn with the true
+share of its area, and the sum over a row is the time of its calls.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from ensembles.summaries.spreading import Choice, compute_extent
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 ROWS = 1024
-"""Most rows."""
+"""Largest number of rows."""
 
 CLASSES = {
     "write": ("write",),
@@ -25,33 +26,40 @@ CLASSES = {
     "sync": ("sync",),
     "wait": ("wait",),
 }
-"""Classes that a picture tells apart, and the operations that belong to each."""
+"""Classes that a picture distinguishes, and the operations of each."""
 
 
 class Raster(Summary):
-    """Time in calls by class, row of tasks, and cell of time.
+    """A mergeable summary: time in calls by class, row of tasks and cell of time.
 
-    Calls that were made inside another recorded call of their thread are not counted again: a task that
-    writes through a library's write is in one write.
+    Only outermost calls count: a task that writes through the write call of a library is in one write.
 
     Parameters
     ----------
     tasks : int
         Number of tasks of the run; ranks are below it.
     rows : int
-        Most rows.
+        Largest number of rows.
     cells : int
-        Most cells of time.
+        Largest number of cells of time.
 
     Attributes
     ----------
     tasks : int
+        Number of tasks.
     rows : int
-        Rows in use.
+        Number of rows in use.
     ranks_per_row : int
         Tasks in each row; the last row may have fewer.
     several_threads : bool
-        Any task has calls of more than one thread: more calls than tasks may be under way at a time.
+        Whether any task has calls of more than one thread. Then more calls than tasks may overlap.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.raster import Raster
+    >>> raster = en.open("ensio-ior").summarize(lambda run: Raster(run.tasks, rows=4))
+    >>> raster.rows, raster.ranks_per_row, raster.present()
+    (4, 2, ['write', 'read', 'metadata'])
     """
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
@@ -71,7 +79,7 @@ class Raster(Summary):
         ValueError
             A rank is not below the number of tasks.
         EnsioError
-            The time stamps are damaged.
+            A call ends before it starts.
         """
         if not len(chunk):
             return
@@ -79,12 +87,12 @@ class Raster(Summary):
             raise ValueError(f"an event is of rank {chunk.rank.max()}, but the run has {self.tasks} tasks")
         self.several_threads |= bool(chunk.thread.any())
         row_of_call = class_of_calls(chunk.calls) * np.int32(self.rows)
-        # Those inside others leave no time, and are part of the picture's extent all the same.
+        # Inner calls add no time, but extend the time axis.
         self._grid.add_extent(compute_extent(chunk, Choice(row_of_call)))
         self._grid.add_calls(chunk, Choice(row_of_call, self.ranks_per_row, outermost=True))
 
     def merge(self, other: Raster) -> None:
-        """Add what another raster of the same run holds.
+        """Add another raster of the same run.
 
         Raises
         ------
@@ -92,14 +100,16 @@ class Raster(Summary):
             The rasters differ in tasks, rows or cells.
         """
         if self.tasks != other.tasks:
-            raise ValueError("rasters can be merged only if they are of the same tasks")
+            raise ValueError("rasters can be merged only if they have the same number of tasks")
         self._grid.merge(other._grid)
         self.several_threads |= other.several_threads
 
     @property
     def edges_ns(self) -> np.ndarray:
-        """Edges of the cells, ns since the run's origin: int64, shape (cells + 1,); one edge on a run without
-        events."""
+        """Edges of the cells in ns since the origin: int64, shape (cells + 1,).
+
+        There is one edge in a run without events.
+        """
         return self._grid.edges_ns
 
     @property
@@ -109,50 +119,74 @@ class Raster(Summary):
 
     @property
     def extent_ns(self) -> tuple[int, int]:
-        """First and last moment of the events, ns since the run's origin; (0, 0) without events."""
+        """First and last moment of the events in ns since the origin.
+
+        (0, 0) without events.
+        """
         return self._grid.low_ns or 0, self._grid.high_ns or 0
 
     @property
     def time_ns(self) -> np.ndarray:
-        """Time in calls, ns: int64, shape (classes, rows, cells), classes in the order of `CLASSES`."""
+        """Time in calls in ns: int64, shape (classes, rows, cells).
+
+        Classes are in the order of `CLASSES`.
+        """
         return self._grid.values.reshape(len(CLASSES), self.rows, -1)
 
     @property
     def tasks_of_row(self) -> np.ndarray:
-        """Number of tasks of each row: int64, shape (rows,)."""
+        """Number of tasks in each row: int64, shape (rows,)."""
         first = np.arange(self.rows) * self.ranks_per_row
         return np.minimum(first + self.ranks_per_row, self.tasks) - first
 
     def present(self) -> list[str]:
-        """Classes in which any time was spent, in the order of `CLASSES`."""
+        """List the classes in which any time was spent, in the order of `CLASSES`."""
         spent = np.any(self.time_ns, axis=(1, 2)).tolist()
         return [name for name, any_time in zip(CLASSES, spent, strict=True) if any_time]
 
     def shares(self, name: str) -> np.ndarray:
-        """Share of (tasks × time) of each pixel that was spent in calls of the class `name`.
+        """Compute the share of each pixel that was spent in calls of a class.
+
+        The area of a pixel is tasks × time.
+
+        Parameters
+        ----------
+        name : str
+            One of `CLASSES`.
 
         Returns
         -------
         ndarray of float32, shape (rows, cells)
-            0 to 1; more than 1 where several threads of a task were in calls at once.
+            From 0 to 1; more than 1 if several threads of a task were in calls at once.
         """
         area = (self.tasks_of_row * self.cell_ns).astype(np.float32)[:, None]
         return self.time_ns[list(CLASSES).index(name)].astype(np.float32) / area
 
     def tasks_inside(self, name: str) -> np.ndarray:
-        """Average number of tasks inside calls of the class `name`, over time: float64, shape (cells,).
+        """Compute the mean number of tasks in calls of a class, over time.
 
-        With several threads to a task, each thread counts.
+        Parameters
+        ----------
+        name : str
+            One of `CLASSES`.
+
+        Returns
+        -------
+        ndarray of float64, shape (cells,)
+            Mean over each cell. Each thread of a task counts.
         """
         return self.time_ns[list(CLASSES).index(name)].sum(axis=0) / self.cell_ns
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``time_ns``, ``edges_ns`` and ``tasks_of_row``, as the properties of these names."""
+        """Return the properties ``time_ns``, ``edges_ns`` and ``tasks_of_row``."""
         return {"time_ns": self.time_ns, "edges_ns": self.edges_ns, "tasks_of_row": self.tasks_of_row}
 
 
 @of_calls
 def class_of_calls(calls: Sequence[Call]) -> np.ndarray:
-    """Class of each call, index into `CLASSES`: int32, shape (len(calls),)."""
+    """Return the class of each function.
+
+    The result is int32, shape (len(calls),), with indices into `CLASSES`.
+    """
     number = {op: index for index, ops in enumerate(CLASSES.values()) for op in ops}
     return np.array([number[call.op] for call in calls], dtype=np.int32)

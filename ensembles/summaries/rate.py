@@ -1,5 +1,7 @@
-"""Aggregate data rates over time: the bytes of every read and write, spread evenly over the time that the
-call took."""
+"""Rate curve: aggregate rates over time.
+
+The bytes of each call are spread evenly over its duration.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,29 @@ from ensembles.summaries.spreading import Choice
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 _FRACTION_BITS = 10
-"""Bytes are spread in units of 1/1024: where a call moves few per cell, whole ones would show as ripples."""
+"""Bytes are spread in units of 1/1024: whole bytes would show as ripples if a call moves few a cell."""
 
 
 class RateCurve(Summary):
-    """Bytes read and bytes written per cell of time, over all tasks.
+    """A mergeable summary: bytes read and written in each cell of time, by all tasks.
 
-    The parts of a call always add up to its bytes, so the area under a curve is exactly the bytes that
-    were moved. `direction_of_events` tells which calls' bytes count.
+    The parts of a call add up to its bytes, so that the area under the curve is exactly the bytes moved.
+    `ensembles.summaries.runtotals.direction_of_events` defines which calls count.
 
     Parameters
     ----------
     cells : int
-        Most cells of time.
+        Largest number of cells of time.
+
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.summaries.rate import RateCurve
+    >>> curve = en.open("ensio-ior").summarize(ignoring_run(RateCurve))
+    >>> curve.total_bytes("write")
+    167772160
+    >>> round(curve.rate_bytes_per_s("write").sum() * curve.cell_ns * 1e-9)
+    167772160
     """
 
     columns = ("call", "carried", "moved", "start", "duration")
@@ -41,25 +53,27 @@ class RateCurve(Summary):
         Raises
         ------
         EnsioError
-            The time stamps are damaged.
+            A call ends before it starts.
         """
         if len(chunk):
             self._grid.add_calls(chunk, _choice(chunk.calls))
 
     def merge(self, other: RateCurve) -> None:
-        """Add what another curve holds.
+        """Add another curve.
 
         Raises
         ------
         ValueError
-            The curves differ in their number of cells.
+            The curves differ in their largest number of cells.
         """
         self._grid.merge(other._grid)
 
     @property
     def edges_ns(self) -> np.ndarray:
-        """Edges of the cells, ns since the run's origin: int64, shape (cells + 1,); no cells if no bytes were
-        moved."""
+        """Edges of the cells in ns since the origin of the run: int64, shape (cells + 1,).
+
+        There are no cells if no bytes moved.
+        """
         return self._grid.edges_ns
 
     @property
@@ -69,30 +83,33 @@ class RateCurve(Summary):
 
     @property
     def moved_bytes(self) -> np.ndarray:
-        """Bytes per cell: float64, shape (2, cells), in the order of `DIRECTIONS`."""
+        """Bytes moved in each cell: float64, shape (2, cells).
+
+        Rows are in the order of `DIRECTIONS`.
+        """
         return self._grid.values * 2.0**-_FRACTION_BITS
 
     def rate_bytes_per_s(self, direction: str) -> np.ndarray:
-        """Rate in each cell: float64, shape (cells,)."""
+        """Compute the aggregate rate in each cell, in bytes/s: float64, shape (cells,)."""
         return self.moved_bytes[DIRECTIONS.index(direction)] * (1e9 / self.cell_ns)
 
     def total_bytes(self, direction: str) -> int:
-        """All bytes read, or written: the area under the curve."""
+        """Sum all bytes read or written: the area under the curve."""
         values = self._grid.values[DIRECTIONS.index(direction)]
-        # Whole bytes and fractions apart: together they would leave the 64-bit integers at 8 PiB.
+        # Whole bytes and fractions are added separately: their sum would exceed 64 bits at 8 PiB.
         whole, fractions = values >> _FRACTION_BITS, values & ((1 << _FRACTION_BITS) - 1)
         return int(whole.sum()) + (int(fractions.sum()) >> _FRACTION_BITS)
 
     def active_s(self, direction: str) -> float:
-        """Time in which any bytes were read, or written: all cells with bytes, seconds."""
+        """Sum the time in seconds of the cells in which bytes were read or written."""
         return np.count_nonzero(self.moved_bytes[DIRECTIONS.index(direction)]) * self.cell_ns * 1e-9
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``moved_bytes`` and ``edges_ns``, as the properties of these names."""
+        """Return the properties ``moved_bytes`` and ``edges_ns``."""
         return {"moved_bytes": self.moved_bytes, "edges_ns": self.edges_ns}
 
 
 @of_calls
 def _choice(calls: Sequence[Call]) -> Choice:
-    """As `runtotals.direction_of_events` has it."""
+    """Choose calls as `ensembles.summaries.runtotals.direction_of_events` does."""
     return Choice(direction_of_calls(calls), bits=carried_bits(calls), shift=_FRACTION_BITS)

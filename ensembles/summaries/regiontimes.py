@@ -1,4 +1,4 @@
-"""I/O by phase and region: how often and how long the program was in each, and its time in I/O there."""
+"""Region times: occurrences, duration and I/O time of each phase and region."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from ensembles.passes.summary import Summary
 
 @dataclass(slots=True)
 class RegionTotals:
-    """What all occurrences of one phase or region add up to.
+    """Sums over all occurrences of one phase or region.
 
     Attributes
     ----------
     kind : str
-        One of `KINDS`.
+        One of `ensembles.model.regions.KINDS`.
     name : str
+        Its name.
     count, tasks, not_ended : int
-        Occurrences, tasks that have any, occurrences whose end was not recorded.
+        Number of occurrences, of tasks that have any, and of occurrences whose end was not recorded.
     time_ns : int
-        Durations of all occurrences, added.
+        Sum of the durations of all occurrences.
     io_time_ns : int
-        Of the outermost calls that started in it, in any thread of its task, but waiting for other tasks.
+        Time of the outermost calls that started in it, in any thread of its task, without calls that wait for
+        other tasks.
     """
 
     kind: str
@@ -39,11 +41,16 @@ class RegionTotals:
 
 
 class RegionTimes(Summary):
-    """The totals of every phase and region of a run, in the order of their first start.
+    """A mergeable summary: totals of phases and regions, by first start.
 
     Parameters
     ----------
     table : RegionTable
+        The phases and regions of the run (`ensembles.run.run.Run.regions`).
+
+    Attributes
+    ----------
+    totals : list of RegionTotals
     """
 
     columns = ("rank", "call", "depth", "start", "duration")
@@ -60,7 +67,7 @@ class RegionTimes(Summary):
         self._calls_of = CallsOfSpans(number, table)
 
     def add(self, chunk: Events) -> None:
-        """Add the calls of a chunk to the phases and regions that they started in."""
+        """Add calls to the phases and regions in which they started."""
         if not self.totals or not len(chunk):
             return
         is_io = op_of_calls(chunk.calls)[chunk.call] != OPS.index("wait")
@@ -70,12 +77,12 @@ class RegionTimes(Summary):
             self.totals[number].io_time_ns += int(times_ns[number])
 
     def merge(self, other: RegionTimes) -> None:
-        """Add the calls that another one of the same table holds."""
+        """Add the totals of other calls, of the same table."""
         for mine, theirs in zip(self.totals, other.totals, strict=True):
             mine.io_time_ns += theirs.io_time_ns
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``name``, ``count``, ``time_ns`` and ``io_time_ns`` of each."""
+        """Return ``name``, ``count``, ``time_ns`` and ``io_time_ns``, one entry each."""
         return {
             "name": np.array([totals.name for totals in self.totals], str),
             **{
@@ -86,7 +93,7 @@ class RegionTimes(Summary):
 
 
 def _totals(table: RegionTable, key: np.ndarray, number: np.ndarray, length: int) -> list[RegionTotals]:
-    """What follows from the table alone; phases and regions by their number."""
+    """Compute the totals that follow from the table alone, by number."""
     count = np.bincount(number, minlength=length)
     ended = np.bincount(number[table.ended != 0], minlength=length)
     time_ns = np.zeros(length, np.int64)
@@ -104,15 +111,17 @@ def _totals(table: RegionTable, key: np.ndarray, number: np.ndarray, length: int
 
 
 class CallsOfSpans:
-    """Sums over the calls that start in spans of time which have numbers; spans of one number that overlap in
-    a rank are one. It takes as long as there are spans and calls, however many numbers there are.
+    """Sums over the calls that start in numbered spans of time.
+
+    Overlapping spans of the same number and rank are joined. The cost grows with the number of spans and
+    calls, and not with the number of different numbers.
 
     Parameters
     ----------
     number : ndarray of int64, shape (n,)
-        From 0 on.
+        Number of each span, from 0.
     table : RegionTable
-        Of n spans.
+        The n spans.
     """
 
     def __init__(self, number: np.ndarray, table: RegionTable) -> None:
@@ -125,12 +134,22 @@ class CallsOfSpans:
         self._number, self._start, self._end = (group // max(len(ranks), 1))[order], start[order], end[order]
         self._first = np.searchsorted((group % max(len(ranks), 1))[order], np.arange(len(ranks) + 1))
         self._reach = self._end.copy()
-        """How far the spans of a rank have reached so far."""
+        """Latest end of the spans of a rank up to each one."""
         for low, high in pairwise(self._first.tolist()):
             np.maximum.accumulate(self._end[low:high], out=self._reach[low:high])
 
     def sums(self, rank: np.ndarray, start: np.ndarray, amount: np.ndarray) -> np.ndarray:
-        """Of amounts of calls those that start in spans of each number: int64, shape (numbers,)."""
+        """Sum the amounts of the calls that start in the spans of each number.
+
+        Parameters
+        ----------
+        rank, start, amount : ndarray, shape (k,)
+            Rank, start in ns, and amount of each call.
+
+        Returns
+        -------
+        ndarray of int64, shape (numbers,)
+        """
         sums = np.zeros(self._length, np.int64)
         order = np.lexsort((start, rank))
         rank, start = rank[order], start[order]

@@ -1,4 +1,4 @@
-"""What all calls of a run add up to, nothing counted twice: bytes read, bytes written, time in I/O."""
+"""Run totals: bytes read, bytes written and time in I/O, none counted twice."""
 
 from __future__ import annotations
 
@@ -15,16 +15,21 @@ DIRECTIONS = ("read", "write")
 
 
 def direction_of_events(events: Events) -> np.ndarray:
-    """Which events' bytes count in totals and rates.
+    """Compute the direction in which the bytes of each event count.
 
-    Bytes count in the outermost call that moves bytes in their direction: a system's write inside a library's
-    write is part of it, and one inside a library's close is not. The recorder knows which calls count the
-    bytes of those inside (reads and writes of streams, of MPI-IO, of HDF5), also where they overlap in time,
-    as a non-blocking write and the MPI call that drives it on, and says so in the column ``carried``. In the
-    totals of single functions both are counted.
+    Bytes count in the outermost call that moves bytes in their direction. A write of the system inside a
+    write of a library is part of it; one inside a library's close is not. The recorder knows which calls
+    count the bytes of inner calls (reads and writes of streams, MPI-IO and HDF5), and records it in the
+    column ``carried``. This includes calls that overlap in time, such as a non-blocking write and the MPI
+    call that completes it. In the totals of single functions both are counted.
 
-    Nothing tells a call inside such a call from one that a signal handler makes while its thread waits in
-    it, so bytes that handlers move in there are left out.
+    A call that a signal handler makes while its thread is in such a call looks like an inner call, so that
+    its bytes do not count.
+
+    Parameters
+    ----------
+    events : Events
+        With the columns ``call``, ``carried`` and ``moved``.
 
     Returns
     -------
@@ -37,7 +42,10 @@ def direction_of_events(events: Events) -> np.ndarray:
 
 
 def direction_of_calls(calls: Sequence[Call]) -> np.ndarray:
-    """Whether functions read or write: index into `DIRECTIONS`, -1: neither; int32, shape (len(calls),)."""
+    """Return the direction of each function.
+
+    The result is int32, shape (len(calls),): an index into `DIRECTIONS`, or -1.
+    """
     direction_of_op = np.full(len(OPS), -1, dtype=np.int32)
     for number, op in enumerate(DIRECTIONS):
         direction_of_op[OPS.index(op)] = number
@@ -45,21 +53,29 @@ def direction_of_calls(calls: Sequence[Call]) -> np.ndarray:
 
 
 def counted_elsewhere(events: Events) -> np.ndarray:
-    """Whether a call around counts the bytes of an event, bool, shape (n,)."""
+    """Compute whether a call around each event counts its bytes: bool, shape (n,)."""
     if not events.carried.any():
         return np.zeros(len(events), dtype=bool)
     return (events.carried & carried_bits(events.calls)[events.call]) != 0
 
 
 class RunTotals(Summary):
-    """Bytes and time of all calls together.
+    """A mergeable summary: bytes and time of all calls.
 
     Attributes
     ----------
     bytes_read, bytes_written : int
-        See `direction_of_events` for what counts.
+        Bytes of the calls that count (`direction_of_events`).
     layers : LayerTimes
-        Time by function and layer, from which the time in I/O comes.
+        Time by function and layer, from which `io_time_ns` is computed.
+
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.summaries.runtotals import RunTotals
+    >>> totals = en.open("ensio-ior").summarize(ignoring_run(RunTotals))
+    >>> totals.bytes_read, totals.bytes_written
+    (167772160, 167772160)
     """
 
     columns = LayerTimes.columns
@@ -70,7 +86,10 @@ class RunTotals(Summary):
         self.layers = LayerTimes()
 
     def add(self, chunk: Events) -> None:
-        """Add events, those of a thread in order of completion and all to the same summary."""
+        """Add events, those of a thread in the order of completion.
+
+        All events of a thread must be added to the same summary.
+        """
         if not len(chunk):
             return
         self.layers.add(chunk)
@@ -82,18 +101,20 @@ class RunTotals(Summary):
                 self.bytes_written += int(sums.counted[number])
 
     def merge(self, other: RunTotals) -> None:
-        """Add what a summary of other threads holds."""
+        """Add a summary of other threads."""
         self.layers.merge(other.layers)
         self.bytes_read += other.bytes_read
         self.bytes_written += other.bytes_written
 
     @property
     def io_time_ns(self) -> int:
-        """Time in I/O calls of all threads, nested ones not counted twice. Waiting for other tasks is no
-        I/O."""
+        """Exclusive time in I/O calls in ns, summed over all threads.
+
+        Calls that wait for other tasks are not I/O.
+        """
         return sum(self.layers.exclusive_ns(call) for call in self.layers.calls if call.op != "wait")
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``bytes_read``, ``bytes_written`` and ``io_time_ns``, each of shape (1,)."""
+        """Return ``bytes_read``, ``bytes_written`` and ``io_time_ns``, each of shape (1,)."""
         names = ("bytes_read", "bytes_written", "io_time_ns")
         return {name: np.array([getattr(self, name)], dtype=np.int64) for name in names}

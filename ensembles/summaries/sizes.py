@@ -1,4 +1,4 @@
-"""How often each request size occurs."""
+"""Size table: counts of request sizes."""
 
 from __future__ import annotations
 
@@ -9,20 +9,28 @@ from ensembles.passes.summary import Summary
 from ensembles.summaries.callsums import count_sizes, layers_of_transfers
 
 LIMIT = 1 << 16
-"""Sizes that are counted exactly, per layer."""
+"""Largest number of different sizes of a layer that are counted exactly."""
 
 
 class SizeTable(Summary):
-    """Counts of the requested sizes of reads and writes, per layer.
+    """A mergeable summary: counts of the request sizes of reads and writes, by layer.
 
-    Up to `LIMIT` different sizes of a layer are counted exactly. When there are more, the rarer half is
-    forgotten: the table stays bounded, a size that occurs often stays in it, and `uncertainty` says how many
-    of its occurrences may be missing at most.
+    Up to `LIMIT` different sizes of a layer are counted exactly. If there are more, the rarer half is
+    dropped. The table stays bounded and keeps sizes that occur often; `uncertainty` bounds the number of
+    their occurrences that may be missing.
 
     Attributes
     ----------
     uncertainty : dict of str to int
-        By layer: each count may be too low by as much; 0: all counts are exact.
+        By layer: upper bound of the calls missing in each count. A layer without an entry has exact counts.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.sizes import SizeTable
+    >>> table = SizeTable()
+    >>> table.add(en.open("ensio-ior").events)
+    >>> table.frequent("posix")
+    [(1048576, 320)]
     """
 
     columns = ("call", "requested")
@@ -46,7 +54,7 @@ class SizeTable(Summary):
             self._add_sizes(names[number], size[mine], count[mine])
 
     def _add_sizes(self, layer: str, sizes: np.ndarray, counts: np.ndarray) -> None:
-        """Count sizes that are known already by looking them up; only the others are sorted."""
+        """Count sizes; those that are known are looked up, and only others are sorted."""
         known = self._sizes.get(layer)
         if known is not None:
             place = np.minimum(np.searchsorted(known, sizes), len(known) - 1)
@@ -60,7 +68,17 @@ class SizeTable(Summary):
             self.add_counts(layer, different, together)
 
     def add_counts(self, layer: str, sizes: np.ndarray, counts: np.ndarray) -> None:
-        """Add how often each of these sizes, rising, occurs in a layer."""
+        """Add counts of sizes.
+
+        Parameters
+        ----------
+        layer : str
+            Layer of the calls.
+        sizes : ndarray of uint64, shape (n,)
+            Request sizes in bytes, rising.
+        counts : ndarray of int64, shape (n,)
+            Number of calls of each size.
+        """
         if layer in self._sizes:
             sizes, place = np.unique(np.concatenate([self._sizes[layer], sizes]), return_inverse=True)
             all_counts = np.concatenate([self._counts[layer], counts])
@@ -74,7 +92,7 @@ class SizeTable(Summary):
         self._sizes[layer], self._counts[layer] = sizes, counts.astype(np.int64)
 
     def merge(self, other: SizeTable) -> None:
-        """Add what another table holds."""
+        """Add another table."""
         for layer in other.layers:
             missing = other.uncertainty.get(layer, 0)
             if missing:
@@ -82,12 +100,19 @@ class SizeTable(Summary):
             self.add_counts(layer, other._sizes[layer], other._counts[layer])
 
     def frequent(self, layer: str, most: int = 10) -> list[tuple[int, int]]:
-        """The sizes that occur most often.
+        """List the most frequent sizes.
+
+        Parameters
+        ----------
+        layer : str
+            Layer of the calls.
+        most : int
+            Largest number of sizes.
 
         Returns
         -------
         list of (int, int)
-            Bytes and count, the most frequent first, of equals the largest.
+            Size in bytes and count, the most frequent first; of equals the largest first.
         """
         if layer not in self._sizes:
             return []
@@ -96,7 +121,7 @@ class SizeTable(Summary):
         return [(int(sizes[i]), int(counts[i])) for i in order]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """For each layer ``<layer>_bytes`` and ``<layer>_count``, both of shape (sizes,)."""
+        """Return ``<layer>_bytes`` and ``<layer>_count``, both of shape (sizes,)."""
         arrays = {}
         for layer in self.layers:
             arrays[f"{layer}_bytes"] = self._sizes[layer]

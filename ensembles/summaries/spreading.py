@@ -1,5 +1,7 @@
-"""Spreads the calls of a chunk over rows of cells of time, without a column being made for it: compiled where
-possible, else in NumPy, with results that are equal to the last bit."""
+"""Spreading of calls over rows of cells of time, compiled or in NumPy.
+
+The compiled version needs no temporary columns. Results are equal to the last bit.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +16,21 @@ from ensembles.summaries import kernels
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which calls are spread, into which row, and what of each.
+    """The calls to spread, their rows, and their amounts.
 
     Attributes
     ----------
     row_of_call : ndarray of int32, shape (calls,)
-        Negative: calls of this function are left out.
+        Row of each function; negative: its calls are left out.
     ranks_per_row : int
-        So many ranks share a row, and the row of a function is that of rank 0; 0: all share one.
+        Number of ranks that share a row. The row of a function is that of rank 0. 0: all ranks share it.
     outermost : bool
-        Calls inside others are left out.
+        Leave out calls inside others.
     bits : ndarray of uint8, shape (calls,), or None
-        None: the time of the calls is spread. Else their bytes are, of those that moved any and have none of
-        these bits of their function in ``carried``.
+        None: spread the time of the calls. Otherwise spread the bytes of calls that moved any, and whose
+        ``carried`` has no bit of their function in common with this.
     shift : int
-        Each byte is so many binary digits.
+        Multiply bytes by ``2**shift``.
     """
 
     row_of_call: np.ndarray
@@ -38,7 +40,7 @@ class Choice:
     shift: int = 0
 
     def compute_rows(self, chunk: Events) -> np.ndarray:
-        """Row of each call, int32, shape (n,); -1: it is left out."""
+        """Compute the row of each event: int32, shape (n,); -1: it is left out."""
         row = self.row_of_call[chunk.call]
         if self.ranks_per_row:
             row = np.where(row < 0, -1, row + (chunk.rank // np.uint32(self.ranks_per_row)).astype(np.int32))
@@ -49,13 +51,25 @@ class Choice:
         return row
 
     def compute_amounts(self, chunk: Events) -> np.ndarray | None:
-        """What each call has, as for `kernels.spread`."""
+        """Compute the amount of each event, for `ensembles.summaries.kernels.spread`."""
         return None if self.bits is None else chunk.moved << self.shift
 
 
 def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
-    """First moment of the chosen calls, and the one after their last (a call of no duration takes up one ns);
-    None: there are none.
+    """Compute the time span of the chosen calls.
+
+    Parameters
+    ----------
+    chunk : Events
+        The events.
+    choice : Choice
+        The calls that count.
+
+    Returns
+    -------
+    (int, int) or None
+        First moment and the moment after the last, in ns; a call of no duration takes up one ns. None: no
+        call is chosen.
 
     Raises
     ------
@@ -82,17 +96,21 @@ def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
 
 
 def spread_calls(chunk: Events, choice: Choice, level: int, first: int, out: np.ndarray) -> None:
-    """Spread the chosen calls.
+    """Spread the chosen calls over cells of time.
 
     Parameters
     ----------
+    chunk : Events
+        The events.
+    choice : Choice
+        The calls that count, their rows and amounts.
     level, first, out
-        As for `kernels.spread`.
+        As for `ensembles.summaries.kernels.spread`.
 
     Raises
     ------
     IndexError
-        A call lies outside of `out`, or has no number.
+        A call lies outside of `out`, or its ``call`` is out of range.
     """
     if kernels.compiled is None:
         row, amount = choice.compute_rows(chunk).astype(np.int32), choice.compute_amounts(chunk)

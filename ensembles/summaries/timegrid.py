@@ -1,9 +1,11 @@
-"""Rows of cells over a time axis that grows by itself, in one pass and without rounding.
+"""Time grid: rows of cells over a time axis that grows with the events.
 
-The width of a cell is a power of two ns, and its edges are whole multiples of that width from the run's
-origin. When events come that the axis cannot hold, pairs of cells are put together and the width doubles. The
-final width depends only on the first and the last moment, not on the order in which events came; the contents
-are integers. So grids filled from any split of the events, merged in any order, are equal to the last bit.
+It is filled in one pass and without rounding.
+
+The width of a cell is a power of two ns, and its edges are multiples of that width from the origin of the
+run. If an event does not fit, pairs of cells are merged and the width doubles. The final width depends only
+on the first and the last moment, and the contents are integers. Grids filled from any division of the events,
+and merged in any order, are therefore equal to the last bit.
 """
 
 from __future__ import annotations
@@ -18,24 +20,37 @@ from ensembles.summaries import kernels
 from ensembles.summaries.spreading import Choice, compute_extent, spread_calls
 
 CELLS = 2048
-"""Most cells of a time axis; between half of it and all of it are in use, except on runs of fewer ns."""
+"""Largest number of cells of a time axis. At least half of them are in use, except in runs of fewer ns."""
 
 
 class TimeGrid:
-    """Integer amounts per row and cell of time.
+    """Integer amounts by row and cell of time.
 
     Parameters
     ----------
     rows : int
+        Number of rows.
     cells : int
-        Most cells of the axis.
+        Largest number of cells.
 
     Attributes
     ----------
     level : int
         Binary logarithm of the width of a cell in ns.
     low_ns, high_ns : int or None
-        First and last moment of the events so far (the last one is not included); None: no events yet.
+        First moment of the events so far, and the moment after the last; None: no events yet.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.timegrid import TimeGrid
+    >>> grid = TimeGrid(rows=1, cells=4)
+    >>> row = np.zeros(1, np.int32)
+    >>> grid.add(np.array([0]), np.array([4]), row, np.array([100]))
+    >>> grid.cell_ns, grid.values
+    (1, array([[25, 25, 25, 25]]))
+    >>> grid.add(np.array([10]), np.array([2]), row, np.array([7]))
+    >>> grid.cell_ns, grid.values
+    (4, array([[100,   0,   7]]))
     """
 
     def __init__(self, rows: int, cells: int = CELLS) -> None:
@@ -48,7 +63,7 @@ class TimeGrid:
         self._values = np.zeros((rows, 0), dtype=np.int64)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without rows that are empty: of a span of ranks most are, and this goes from worker to worker."""
+        """Pickle only rows with amounts: most rows of a span of ranks have none."""
         rows = np.flatnonzero(self._values.any(axis=1))
         return self.__dict__ | {"_values": (self._values.shape, rows, self._values[rows])}
 
@@ -65,12 +80,18 @@ class TimeGrid:
 
     @property
     def values(self) -> np.ndarray:
-        """Amounts: int64, shape (rows, cells in use); a view, valid until the next `add` or `merge`."""
+        """Amounts: int64, shape (rows, cells in use).
+
+        A view that is valid until the next `add` or `merge`.
+        """
         return self._values[:, : self._used]
 
     @property
     def edges_ns(self) -> np.ndarray:
-        """Edges of the cells in use, ns since the run's origin: int64, shape (cells in use + 1,)."""
+        """Edges of the cells in use: int64, shape (cells in use + 1,).
+
+        In ns since the origin of the run.
+        """
         return (self._first + np.arange(self._used + 1, dtype=np.int64)) << self.level
 
     @property
@@ -87,7 +108,7 @@ class TimeGrid:
         Parameters
         ----------
         start_ns, duration_ns, row, amount : ndarray, shape (n,)
-            As for `kernels.spread`.
+            As for `ensembles.summaries.kernels.spread`.
 
         Raises
         ------
@@ -101,7 +122,14 @@ class TimeGrid:
         kernels.spread(start_ns, duration_ns, row, amount, self.level, self._first, self._values)
 
     def add_calls(self, chunk: Events, choice: Choice) -> None:
-        """Spread the calls of a chunk that are chosen: `spreading.Choice` says what of them.
+        """Spread the chosen calls of a chunk.
+
+        Parameters
+        ----------
+        chunk : Events
+            The events.
+        choice : Choice
+            The calls that count, their rows and amounts.
 
         Raises
         ------
@@ -113,17 +141,17 @@ class TimeGrid:
             spread_calls(chunk, choice, self.level, self._first, self._values)
 
     def add_extent(self, extent_ns: tuple[int, int] | None) -> None:
-        """Let the axis hold the time between these moments besides what it holds already; None: no time."""
+        """Extend the axis to a time span in ns; None: no change."""
         if extent_ns is not None:
             self._cover(*extent_ns)
 
     def merge(self, other: TimeGrid) -> None:
-        """Add what another grid with the same rows and the same number of cells holds.
+        """Add another grid.
 
         Raises
         ------
         ValueError
-            The other grid has other rows, or another number of cells.
+            The grids differ in rows or in their largest number of cells.
         """
         if (other.rows, other.cells) != (self.rows, self.cells):
             raise ValueError("time grids can be merged only if their numbers of rows and of cells are equal")
@@ -133,7 +161,7 @@ class TimeGrid:
         _fold(other.values, other._first, other.level, self._values, self._first, self.level)
 
     def _cover(self, low_ns: int, high_ns: int) -> None:
-        """Let the axis hold the time from `low_ns` to `high_ns` besides what it holds already."""
+        """Extend the axis to the time from `low_ns` to `high_ns`."""
         if self.low_ns is not None and self.high_ns is not None:
             low_ns, high_ns = min(low_ns, self.low_ns), max(high_ns, self.high_ns)
         level = self.level
@@ -148,11 +176,17 @@ class TimeGrid:
 
 
 def extent_ns(start_ns: np.ndarray, duration_ns: np.ndarray) -> tuple[int, int]:
-    """First moment of events, and the one after their last; an event of no duration takes up one ns.
+    """Compute the time span of events.
 
     Parameters
     ----------
-    start_ns, duration_ns : ndarray of int64, shape (n,), n > 0
+    start_ns, duration_ns : ndarray of int64, shape (n,)
+        Times of at least one event.
+
+    Returns
+    -------
+    (int, int)
+        First moment and the moment after the last, in ns. An event of no duration takes up one ns.
 
     Raises
     ------
@@ -171,10 +205,13 @@ def extent_ns(start_ns: np.ndarray, duration_ns: np.ndarray) -> tuple[int, int]:
 def _fold(
     source: np.ndarray, source_first: int, source_level: int, target: np.ndarray, first: int, level: int
 ) -> None:
-    """Add the cells of `source` to the cells of `target`, which are as wide or wider, and cover them."""
+    """Add the cells of `source` to those of `target`.
+
+    The target covers them, with cells that are at least as wide.
+    """
     if not source.shape[1]:
         return
     column = ((source_first + np.arange(source.shape[1])) >> (level - source_level)) - first
     starts = np.flatnonzero(np.diff(column, prepend=column[0] - 1))
-    for row in np.flatnonzero(source.any(axis=1)):  # memory that nobody wrote to takes no room
+    for row in np.flatnonzero(source.any(axis=1)):  # pages of `target` that are not written take no memory
         target[row, column[0] : column[-1] + 1] += np.add.reduceat(source[row], starts)

@@ -1,4 +1,4 @@
-"""Whether the rows of a trace file are in order (C); `trace_index.is_sorted` is its caller."""
+"""Check of the order of rows in C, called by `readers.tracefile.index.is_sorted`."""
 
 import numpy as np
 

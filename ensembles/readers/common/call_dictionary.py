@@ -1,4 +1,4 @@
-"""The calls and files of many spools under common numbers."""
+"""Common numbers for the calls and files of many spools."""
 
 from __future__ import annotations
 
@@ -10,28 +10,38 @@ import numpy as np
 from ensembles.model.events import OPS, Call
 
 UNKNOWN_CALL = Call("unknown", "unknown", "meta")
-"""The first of a run's calls: stands for functions that no table of calls names."""
+"""First of a run's calls, for functions that no table of calls names."""
 
 PROGRAM_LAYER = "program"
-"""The layer of what a program says of itself."""
+"""Layer of annotations by the program: phases and regions."""
 
 _LARGEST_FILE_NUMBER = 1 << 28
 
 
 class Dictionary:
-    """Gives every call and every path one number, whatever numbers it has in the spools.
+    """Numbers of the calls and paths of a run, independent of their numbers in the spools.
 
-    Number 0 is a call or a file that is not known. In the arrays that translate a spool's numbers, the last
-    entry stands for all larger ones, and is 0.
+    Number 0 is an unknown call or file. In the arrays that translate the numbers of a spool, the last entry
+    is for all larger numbers and is 0. Phases and regions appear in the tables of calls, but get no number
+    here.
 
     Attributes
     ----------
     calls : dict of Call to int
+        Call numbers of the run.
     files : dict of str to int
+        File numbers of the run.
     notes : list of str
-        What is wrong with the tables of calls.
+        Sentences about damaged tables of calls.
 
-    Phases and regions that a program names stand in the tables of calls too, but are none.
+    Examples
+    --------
+    >>> from ensembles.readers.common.call_dictionary import Dictionary
+    >>> dictionary = Dictionary()
+    >>> dictionary.call_numbers(b"7 read posix read\\n9 write posix write\\n")
+    array([0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0], dtype=uint16)
+    >>> dictionary.file_numbers([(2, b"/scratch/data")])
+    array([0, 0, 1, 0], dtype=uint32)
     """
 
     def __init__(self) -> None:
@@ -42,13 +52,34 @@ class Dictionary:
         self._marks_of_text: dict[bytes, dict[str, int]] = {}
 
     def call_numbers(self, text: bytes) -> np.ndarray:
-        """Number in a spool with this calls entry → number in the run, u2."""
+        """Return the translation of the call numbers of a spool.
+
+        Parameters
+        ----------
+        text : bytes
+            Table of calls of the spool: lines ``number name layer op``.
+
+        Returns
+        -------
+        ndarray of uint16
+            Index: number in the spool. Value: number in the run.
+        """
         if text not in self._numbers_of_text:
             self._numbers_of_text[text] = self._parse_calls(text)
         return self._numbers_of_text[text]
 
     def marks(self, text: bytes) -> dict[str, int]:
-        """Kind of mark → its number in a spool with this calls entry, in ascending order."""
+        """Return the numbers of the kinds of marks in a spool, ascending.
+
+        Parameters
+        ----------
+        text : bytes
+            Table of calls of the spool.
+
+        Returns
+        -------
+        dict of str to int
+        """
         self.call_numbers(text)
         return self._marks_of_text[text]
 
@@ -59,7 +90,7 @@ class Dictionary:
             if len(words) == 4 and words[0].isascii() and words[0].isdigit() and words[3] in OPS:
                 calls[min(int(words[0]), 0xFFFF)] = Call(*words[1:])
             else:
-                self.notes.append(f"a line of a spool's table of calls makes no sense: {line[:80]!r}")
+                self.notes.append(f"a line of a spool's table of calls is invalid: {line[:80]!r}")
         marks = {number: call.name for number, call in calls.items() if call.layer == PROGRAM_LAYER}
         self._marks_of_text[text] = {name: number for number, name in sorted(marks.items())}
         calls = {number: call for number, call in calls.items() if number not in marks}
@@ -69,7 +100,18 @@ class Dictionary:
         return numbers
 
     def file_numbers(self, files: Sequence[tuple[int, bytes]]) -> np.ndarray:
-        """Number in a spool → number in the run, u4."""
+        """Return the translation of the file numbers of a spool.
+
+        Parameters
+        ----------
+        files : sequence of (int, bytes)
+            Number and path of each file of the spool.
+
+        Returns
+        -------
+        ndarray of uint32
+            Index: number in the spool. Value: number in the run.
+        """
         known = [(number, name) for number, name in files if number < _LARGEST_FILE_NUMBER]
         numbers = np.zeros(max((number for number, _ in known), default=0) + 2, "u4")
         for number, name in known:

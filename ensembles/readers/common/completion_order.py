@@ -1,7 +1,7 @@
-"""The order of completion, of events that are sorted by rank and start.
+"""Reorder events that are sorted by rank and start to the order of completion.
 
-Summaries find the calls inside a call by it: within a thread, inner calls come before the one around them, as
-the recorder stores them.
+In this order, in which the recorder stores events, inner calls come before the call around them. Summaries
+need it to find the calls inside a call.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Mapping
 import numpy as np
 
 NEEDED = frozenset(("rank", "thread", "depth", "start", "duration"))
-"""Columns that tell the order."""
+"""Columns that determine the order."""
 
 
 class CompletionOrder:
-    """Puts calls behind those that are inside them, chunk by chunk.
+    """Reorder events chunk by chunk, so that each call comes after the calls inside it.
 
-    A call that may have more calls inside it in the next chunk is kept back until then: at most one for each
-    thread and depth. Calls inside no other, and with none inside, stay in the order of their start.
+    A call that may contain calls of the next chunk is kept until then: at most one per thread and depth.
+    Calls that are neither inside another call nor contain one remain in the order of their start.
     """
 
     def __init__(self) -> None:
@@ -27,14 +27,19 @@ class CompletionOrder:
     def put(
         self, columns: Mapping[str, np.ndarray], next_key: tuple[int, int] | None
     ) -> dict[str, np.ndarray]:
-        """The calls of the next chunk and those that were kept back, as far as they are complete.
+        """Add the next chunk, and return the calls whose inner calls are all known.
 
         Parameters
         ----------
         columns : dict of str to ndarray, shape (n,)
-            Sorted by rank and start; with those of `NEEDED`.
+            Columns including those of `NEEDED`, sorted by rank and start.
         next_key : (int, int) or None
-            Rank and start of the first call of the next chunk; None: there is none that goes on here.
+            Rank and start of the first call of the next chunk; None: no chunk follows directly.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (m,)
+            Calls in the order of completion, including those kept from earlier chunks.
         """
         if self._kept is not None:
             columns = {name: np.concatenate([self._kept[name], column]) for name, column in columns.items()}
@@ -59,7 +64,7 @@ class CompletionOrder:
 
 
 def _order_by_completion(columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The rows in order of completion; and of each row the next of its thread that is no deeper, -1: none."""
+    """Return the rows in order of completion, and for each row the next one that is not deeper (-1: none)."""
     n = len(columns["rank"])
     key = (columns["rank"].astype(np.int64) << 16) | columns["thread"]
     by_thread = np.arange(n) if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
@@ -72,7 +77,7 @@ def _order_by_completion(columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray,
         place = np.searchsorted(no_deeper, mine, "right")
         found = place < len(no_deeper)
         following[mine[found]] = no_deeper[place[found]]
-    # What is inside a call comes before the next one that is no deeper, and starts before its end.
+    # Calls inside a call come before the next one that is not deeper, and start before the end of the call.
     until = np.minimum(following, limit)
     around = np.flatnonzero(until > np.arange(n) + 1)
     end = start[around] + columns["duration"][by_thread][around]
@@ -88,7 +93,7 @@ def _order_by_completion(columns: Mapping[str, np.ndarray]) -> tuple[np.ndarray,
 
 
 def _first_not_before(start: np.ndarray, low: np.ndarray, high: np.ndarray, time: np.ndarray) -> np.ndarray:
-    """In each of the ranges `low` to `high` of ascending starts the first place that is not before `time`."""
+    """Find in each range `low` to `high` of ascending starts the first position not before `time`."""
     low, high = low.copy(), high.copy()
     while (searching := low < high).any():
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Divides ranks among workers."""
+"""Split ranks among workers."""
 
 from __future__ import annotations
 
@@ -8,20 +8,27 @@ import numpy as np
 
 
 def even_spans(ranks: Sequence[int], events: Sequence[int], most_parts: int) -> list[tuple[int, int]]:
-    """Spans of ranks with about equally many events.
+    """Split ranks into contiguous spans with about equal numbers of events.
 
     Parameters
     ----------
     ranks : sequence of int
-        Rising.
+        Ascending.
     events : sequence of int
-        Of each.
+        Number of events of each rank.
     most_parts : int
+        Maximum number of spans.
 
     Returns
     -------
     list of (int, int)
-        First and last rank of each span, rising; no rank is in two.
+        First and last rank of each span, ascending and disjoint.
+
+    Examples
+    --------
+    >>> from ensembles.readers.common.rank_partitions import even_spans
+    >>> even_spans([0, 1, 2, 3], [10, 10, 10, 30], 2)
+    [(0, 2), (3, 3)]
     """
     if not len(ranks):
         return []

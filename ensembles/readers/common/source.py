@@ -1,4 +1,4 @@
-"""What a run is read from: the interface of all readers."""
+"""The interface of all readers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class EventSource(Protocol):
-    """What a reader gives."""
+    """A run as a reader provides it.
+
+    `ensembles.readers.native.spool_source.SpoolSource` documents the methods.
+    """
 
     is_complete: bool
     spool_identities: dict[str, tuple[int, int]]
@@ -55,7 +58,7 @@ class EventSource(Protocol):
 
 @runtime_checkable
 class Indexed(Protocol):
-    """A source that knows where ranks and times lie in it."""
+    """A source with an index of ranks and times."""
 
     def chunks_within(
         self, ranks: Ranges | None, times_ns: Ranges | None, max_events: int

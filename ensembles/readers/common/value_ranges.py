@@ -1,4 +1,7 @@
-"""Numbers of events that every reader lets through: others are damage, and their sums would be nonsense."""
+"""Plausible ranges of the columns of events.
+
+All readers reject values outside of these ranges, because sums that include them would be meaningless.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,35 @@ LARGEST_MOVED_BYTES = 1 << 50
 """A call that is said to have moved more is damage: Linux moves less than 2**31 bytes in one."""
 
 LATEST_NS = 1 << 62
-"""The last origin of a run, ns since 1970."""
+"""Latest plausible origin of a run, ns since 1970."""
 
 LIMITS = {
     "moved": (-1, LARGEST_MOVED_BYTES),
     "start": (-LARGEST_NS, LATEST_NS + LARGEST_NS),
     "duration": (0, LARGEST_NS),
 }
-"""Least and largest value of columns."""
+"""Smallest and largest value of each column."""
 
 
 def unsound(columns: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """Which rows have a number beyond `LIMITS`: bool, shape (rows,); None: no row has."""
+    """Test which rows have a value outside of `LIMITS`.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray, shape (n,)
+
+    Returns
+    -------
+    ndarray of bool, shape (n,), or None
+        None: all values are in range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ensembles.readers.common.value_ranges import unsound
+    >>> unsound({"moved": np.array([4096, -7]), "duration": np.array([0, 10])})
+    array([False,  True])
+    """
     found = None
     for name, (least, most) in LIMITS.items():
         column = columns.get(name)

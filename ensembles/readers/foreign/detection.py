@@ -1,4 +1,4 @@
-"""Detect which reader takes a file or folder that ensio did not write, by its content."""
+"""Detect the format of a file or folder of another tool by its content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STRACE = re.compile(
 
 
 def has_dftracer(path: str, beginning: bytes | None) -> bool:
-    """Whether a file, or one of those in a folder, is DFTracer's."""
+    """Test whether a file, or a file in a folder, is a trace of DFTracer."""
     if beginning is not None:
         return is_dftracer(beginning)
     try:
@@ -34,7 +34,14 @@ def has_dftracer(path: str, beginning: bytes | None) -> bool:
 
 
 def is_strace(beginning: bytes) -> bool:
-    """Whether the first bytes of a file are strace's, with times or without."""
+    """Test whether the first bytes of a file are output of strace, with or without times.
+
+    Examples
+    --------
+    >>> from ensembles.readers.foreign.detection import is_strace
+    >>> is_strace(b'1234 1700000000.000000 close(3) = 0 <0.000010>\\n')
+    True
+    """
     lines = beginning.split(b"\n")[:-1] or [beginning]
     lines = [line for line in lines[:20] if line.strip() and not line.startswith(b"strace: ")]
     matching = [line for line in lines if _STRACE.match(line)]
@@ -42,26 +49,26 @@ def is_strace(beginning: bytes) -> bool:
 
 
 def has_strace(path: str, beginning: bytes | None) -> bool:
-    """Whether a file is strace's."""
+    """Test whether a file is output of strace."""
     return beginning is not None and is_strace(beginning)
 
 
 def read_strace(path: str) -> ForeignTrace:
-    """The text of strace."""
+    """Open output of strace."""
     from ensembles.readers.foreign.strace.source import StraceImport
 
     return StraceImport(path)
 
 
 def read_dftracer(path: str) -> ForeignTrace:
-    """A trace of DFTracer."""
+    """Open a trace of DFTracer."""
     from ensembles.readers.foreign.dftracer.source import DFTracerImport
 
     return DFTracerImport(path)
 
 
 def _beginning_of(path: str, length: int) -> bytes:
-    """The first bytes of a file; of a pipe, which may never come, and of what cannot be read: none."""
+    """Read the first bytes of a file; none of a pipe, which might block, or an unreadable file."""
     try:
         if os.path.isfile(path):
             with open(path, "rb") as file:
@@ -72,7 +79,7 @@ def _beginning_of(path: str, length: int) -> bytes:
 
 
 def has_recorder(path: str, beginning: bytes | None) -> bool:
-    """Whether a folder is a trace of Recorder: its file of metadata lists the functions that it traces."""
+    """Test whether a folder is a trace of Recorder, whose metadata file lists the traced functions."""
     if beginning is not None:
         return False
     listed = _beginning_of(os.path.join(path, "recorder.mt"), 1 << 14)
@@ -80,7 +87,7 @@ def has_recorder(path: str, beginning: bytes | None) -> bool:
 
 
 def read_recorder(path: str) -> ForeignTrace:
-    """A trace of Recorder, which cannot be read.
+    """Refuse a trace of Recorder, with a remedy.
 
     Raises
     ------
@@ -90,18 +97,18 @@ def read_recorder(path: str) -> ForeignTrace:
     match = re.match(rb"\d+\.\d+(\.\d+)?", _beginning_of(os.path.join(path, "VERSION"), 32))
     version = f" {match[0].decode()}" if match else ""
     raise EnsioError(
-        f"{path} is a trace of Recorder{version}, whose packed form only its own tools read: look at it with "
-        "recorder2text, or trace the program again with ensio run"
+        f"{path} is a trace of Recorder{version}, whose compressed format only Recorder's tools read: "
+        "convert it with recorder2text, or trace the program again with ensio run"
     )
 
 
 def has_darshan(path: str, beginning: bytes | None) -> bool:
-    """Whether a file is a log of Darshan."""
+    """Test whether a file is a Darshan log."""
     return beginning is not None and header.log_version(beginning) is not None
 
 
 def read_darshan(path: str) -> ForeignTrace:
-    """What is in a log of Darshan."""
+    """Open a Darshan log."""
     from ensembles.readers.foreign.darshan.source import read
 
     return read(path)
@@ -113,12 +120,12 @@ class Format(NamedTuple):
     Attributes
     ----------
     name : str
-        As people call it.
+        Name of the tool.
     recognises : callable
-        Takes a path and, of a file, its first 4,096 bytes (of a folder: None). Reads no more than it
-        needs, imports nothing heavy, and takes no file of another format for its own.
+        Called with a path and the first `BEGINNING_BYTES` of the file (None for a folder). Returns whether
+        the path has this format. It must be fast, import no heavy module, and accept no other format.
     read : callable
-        Takes the path, gives an `ForeignTrace`.
+        Called with the path. Returns a `ForeignTrace`.
     """
 
     name: str
@@ -133,9 +140,21 @@ FORMATS: tuple[Format, ...] = (
     Format("OTF2", otf2.recognises, otf2.read),
     Format("strace", has_strace, read_strace),
 )
-"""In the order in which they are asked."""
+"""All formats, in the order in which they are tested."""
 
 
 def detect_format(path: str, beginning: bytes | None) -> Format | None:
-    """The format of a file (its first bytes) or folder (None); None: none of them."""
+    """Detect the format of a file or folder.
+
+    Parameters
+    ----------
+    path : str
+    beginning : bytes or None
+        First `BEGINNING_BYTES` of a file; None for a folder.
+
+    Returns
+    -------
+    Format or None
+        None: the format is unknown.
+    """
     return next((known for known in FORMATS if known.recognises(path, beginning)), None)

@@ -1,4 +1,4 @@
-"""Events of windows as columns (C); `columns` is its caller."""
+"""Decoding of events into columns in C, called by `window_decoder`."""
 
 import numpy as np
 

@@ -176,7 +176,7 @@ static PyObject *unshuffle(PyObject *module, PyObject *args)
     }
     const Py_ssize_t items = from.len / width, count = out.len / width;
     if (items * width != from.len || count * width != out.len || first < 0 || count > items - first) {
-        PyErr_SetString(PyExc_ValueError, "there are not so many items");
+        PyErr_SetString(PyExc_ValueError, "there are fewer items");
         goto release_out;
     }
     Py_BEGIN_ALLOW_THREADS

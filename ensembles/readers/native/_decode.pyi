@@ -1,4 +1,4 @@
-"""Blocks of coded events (C); `coding` is its caller."""
+"""Decoding of blocks of coded events in C, called by `job_file_codec`."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
-"""Reads the events of spools, as they lie in files, into columns.
+"""Read the events of spools and job files into columns.
 
-Events are read into a small buffer that stays in the processor's cache, and from there go into the columns.
-No more than the buffer and the columns is ever in memory, whatever the size of the files.
+Events are read into a small buffer that fits into the processor's cache, and decoded from there into the
+columns. Memory holds only the buffer and the columns, whatever the size of the files.
 """
 
 from __future__ import annotations
@@ -23,12 +23,17 @@ BLOCK_EVENTS = job_file_codec.BLOCK_EVENTS
 
 
 class BlockReader:
-    """Reads events of spools one after the other, and decodes them into columns.
+    """A reader that decodes the events of several spools, one spool after another.
+
+    Parameters
+    ----------
+    decodings : sequence of Decoding
+        One per spool, in the order in which the events are wanted.
 
     Attributes
     ----------
     flaws : DamageReport
-        Of the events that were read so far.
+        Damage found in the events read so far.
     """
 
     def __init__(self, decodings: Sequence[Decoding]) -> None:
@@ -39,12 +44,26 @@ class BlockReader:
         self._source = self._filled(decodings)
 
     def read(self, columns: dict[str, np.ndarray], position: int, limit: int) -> int:
-        """Decode up to `limit` of the next events into `columns` from `position` on.
+        """Decode the next events.
+
+        Parameters
+        ----------
+        columns : dict of str to ndarray, shape (n,)
+            Columns that receive the events.
+        position : int
+            First row to fill.
+        limit : int
+            Maximum number of events.
 
         Returns
         -------
         int
-            How many there were: fewer if there are no more.
+            Number of events; less than `limit` only at the end.
+
+        Raises
+        ------
+        EnsioError
+            A file cannot be read.
         """
         self._columns, self._place = columns, range(position, position + limit)
         next(self._source, None)
@@ -52,7 +71,7 @@ class BlockReader:
         return self._place.start - position
 
     def _filled(self, decodings: Sequence[Decoding]) -> Iterator[None]:
-        """Fills the columns, and stops whenever there is no room in them."""
+        """Fill the columns, and yield whenever they are full."""
         for decoding in decodings:
             if not decoding.windows and not decoding.coded:
                 continue
@@ -100,7 +119,7 @@ class BlockReader:
         try:
             coded = os.pread(descriptor, block.length, block.position)
             if job_file_codec.decode_events(coded, self._raw) != block.events:
-                raise ValueError("the block has another number of events than it is said to have")
+                raise ValueError("the number of events in the block differs from its record")
         except OSError as error:
             raise EnsioError(f"{decoding.job_path} cannot be read: {error.strerror}") from error
         except (ValueError, IndexError):
@@ -115,7 +134,7 @@ class BlockReader:
             done += wanted
 
     def _decode(self, decoding: Decoding, thread: int, raw: np.ndarray) -> None:
-        """Decode completed events, for all of which there is room."""
+        """Decode completed events; the columns have room for all of them."""
         low = self._place.start
         out = {name: column[low : low + len(raw)] for name, column in self._columns.items()}
         found = decode(decoding, thread, raw, out)
@@ -134,7 +153,7 @@ class BlockReader:
 
 
 def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:
-    """The first slot from `slot` on that does not lie in a hole of the file."""
+    """Return the first slot from `slot` on that does not lie in a hole of the file."""
     position = window.position + slot * EVENT.size
     try:
         return (os.lseek(descriptor, position, os.SEEK_DATA) - window.position) // EVENT.size
@@ -143,9 +162,14 @@ def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:
 
 
 def sort_by_rank_and_start(columns: dict[str, np.ndarray]) -> None:
-    """Sort columns in place by rank and then start (stably), where ranks already come in ascending order.
+    """Sort columns in place by rank and then start, stably.
 
-    Only ranks whose calls are out of order cost time: those with several threads or nested calls.
+    Only ranks whose calls are out of order take time: those with several threads or nested calls.
+
+    Parameters
+    ----------
+    columns : dict of str to ndarray, shape (n,)
+        Ranks must be ascending already.
     """
     rank, start = columns["rank"], columns["start"]
     if len(rank) < 2:

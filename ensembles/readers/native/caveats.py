@@ -1,4 +1,4 @@
-"""What is partial or doubtful about a run that processes left in spools: the sentences of its notes."""
+"""Data-quality warnings of a recorded run: the sentences of its notes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from ensembles.model.metadata import Process, RunMetadata
-from ensembles.model.units import few
+from ensembles.model.units import count_text, few
 from ensembles.readers.native.clock import Clocks, notes_on_wrong_clocks
 from ensembles.readers.native.clock_alignment import Alignment
 from ensembles.readers.native.losses import WORDS
@@ -14,7 +14,18 @@ from ensembles.readers.native.spool import Spool
 
 
 def notes_on_spools(spools: Sequence[Spool], about_ranks: Sequence[str]) -> list[str]:
-    """What the spools themselves lack; with what is to be said about ranks."""
+    """Describe damage, unknown records and missing processes.
+
+    Parameters
+    ----------
+    spools : sequence of Spool
+    about_ranks : sequence of str
+        Sentences about ranks, which are included.
+
+    Returns
+    -------
+    list of str
+    """
     return [
         *few([sentence for spool in spools for sentence in spool.notes], "spools are damaged"),
         *_notes_on_unknown(spools),
@@ -27,14 +38,14 @@ def notes_on_spools(spools: Sequence[Spool], about_ranks: Sequence[str]) -> list
 
 
 def notes_on_clocks(spools: Sequence[Spool], clocks: Clocks, alignment: Alignment) -> list[str]:
-    """How far times can be trusted."""
+    """Describe doubtful clock rates, unaligned clocks and wrong times of day."""
     wrong = [] if alignment.error_s else few(notes_on_wrong_clocks(spools), "hosts have a wrong time of day")
     doubtful = few(list(dict.fromkeys(clocks.notes)), "clock rates are doubtful")
     return [*doubtful, *alignment.notes, *wrong]
 
 
 def notes_on_ends(processes: Sequence[Process]) -> list[str]:
-    """Which processes did not end, and which calls were not kept."""
+    """Describe the processes that did not end their recording."""
     notes = []
     running = [process for process in processes if not process.ended]
     if 0 < len(running) <= 3:
@@ -54,7 +65,7 @@ def notes_on_ends(processes: Sequence[Process]) -> list[str]:
 
 
 def notes_on_losses(metadata: RunMetadata) -> list[str]:
-    """Which calls were not kept as events, or not at all, or not under their own paths, and why."""
+    """Describe the calls without an event, without any record, or without their path, and the reasons."""
     notes, processes = [], metadata.processes
     why = "; ".join(
         WORDS[reason] + (f" ({count:,})" if len(metadata.dropped_by_reason) > 1 else "")
@@ -65,18 +76,18 @@ def notes_on_losses(metadata: RunMetadata) -> list[str]:
     if dropped > lost:
         notes.append(
             f"{dropped - lost} calls of {_processes(process.dropped_events for process in processes)} were "
-            f"dropped from the events ({why}): tables, sums and histograms count them, pictures and lists of "
-            "single calls lack them"
+            f"dropped from the events ({why}): tables, sums and histograms include them, pictures and lists "
+            "of single calls do not"
         )
     if lost:
         notes.append(
             f"{lost} calls of {_processes(process.lost_calls for process in processes)} were not recorded "
-            f"({why}): counts, times and bytes are too low by them"
+            f"({why}): counts, times and bytes do not include them"
         )
     if metadata.calls_on_other_paths:
         notes.append(
             f"{metadata.calls_on_other_paths:,} calls name files beyond the number of paths that a process "
-            "keeps, and are counted under the nearest folder that it keeps, or under (other paths)"
+            "keeps: they are counted under the nearest folder that it keeps, or under (other paths)"
         )
     return notes
 
@@ -91,8 +102,8 @@ def _notes_on_unknown(spools: Sequence[Spool]) -> list[str]:
     if not unknown:
         return []
     return [
-        f"{unknown:,} records are of kinds that this ensio does not know, and were passed over: "
-        "use the ensio that recorded them"
+        f"skipped {count_text(unknown, 'record')} of kinds that this ensio does not know: use the ensio that "
+        "recorded them"
     ]
 
 
@@ -101,16 +112,16 @@ def _notes_on_launches(spools: Sequence[Spool]) -> list[str]:
     if len(launches) < 2:
         return []
     return [
-        f"{len(launches)} launches recorded into this directory, and are shown as one run: give each an "
-        "ENSIO_DIR of its own to tell them apart"
+        f"{len(launches)} launches recorded into this directory and are shown as one run: give each launch a "
+        "separate ENSIO_DIR"
     ]
 
 
 def _notes_on_job_file(spools: Sequence[Spool]) -> list[str]:
     reasons = {spool.properties[b"no_job_file"] for spool in spools if b"no_job_file" in spool.properties}
     return [
-        f"the ranks could not put their calls into one file ({os.fsdecode(reason)}): all that they recorded "
-        "is in their spools"
+        f"the ranks could not write one job file ({os.fsdecode(reason)}): all that they recorded is in their "
+        "spools"
         for reason in sorted(reasons)
     ]
 
@@ -126,7 +137,7 @@ def _notes_on_children(spools: Sequence[Spool]) -> list[str]:
 
 
 def _notes_on_folding(spools: Sequence[Spool]) -> list[str]:
-    """A summary that may be off by one call."""
+    # The summary may be wrong by one call.
     count = sum(spool.head.folding and not spool.ended for spool in spools)
     if count == 0:
         return []

@@ -1,4 +1,4 @@
-"""How long a tick of a process's clock is."""
+"""Tick rates of the processes' clocks."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ensembles.model.c_layout import CONSTANTS
 from ensembles.readers.native.spool import Spool
 
 _PRECISE_NS = 1_000_000_000
-"""Readings this far apart give the rate to better than a millionth."""
+"""Readings with this distance determine the rate to better than 1e-6."""
 
 _ROUGH_NS = 1_000_000
-"""Readings nearer than this may give a rate that is wrong by more than a ten-thousandth."""
+"""Readings with a smaller distance may give a rate with an error above 1e-4."""
 
 
 _DAY_NS = 86_400 * 10**9
 
 _SLOWEST_NS_PER_TICK = 1e3
 _FASTEST_NS_PER_TICK = 0.05
-"""No machine's counter ticks slower than 1 MHz or faster than 20 GHz: such readings are damaged."""
+"""Limits of plausible rates: 1 MHz to 20 GHz. Readings beyond them are damaged."""
 
 
 class _Rate(NamedTuple):
@@ -35,16 +35,20 @@ _NONE = _Rate(0, 0.0)
 
 @dataclass(slots=True)
 class Clocks:
-    """The tick rates of the processes of a run.
+    """Tick rates of the processes of a run.
 
-    A process reads its tick counter and the system's clock together when it begins, now and then, and when it
-    ends. One that was killed early has readings that lie close together, or only one: it borrows the rate of
-    the process of its host whose readings lie farthest apart, for their counters tick alike.
+    A process reads its tick counter and the system's clock together at its start, from time to time, and at
+    its end. A process that was killed early has readings close together, or only one. It gets the rate of the
+    process of the same host whose readings are farthest apart, since their counters have the same rate.
+
+    Parameters
+    ----------
+    spools : sequence of Spool
 
     Attributes
     ----------
     notes : list of str
-        Which rates are known only roughly, are borrowed from another host, or are not known.
+        Sentences about rates that are inaccurate, taken from another host, or unknown.
     """
 
     spools: Sequence[Spool]
@@ -58,21 +62,31 @@ class Clocks:
                 self._best[_host(spool)] = rate
 
     def ns_per_tick(self, spool: Spool) -> float:
-        """Nanoseconds a tick of this process's clock."""
+        """Return the length of a tick of a process's clock.
+
+        Parameters
+        ----------
+        spool : Spool
+
+        Returns
+        -------
+        float
+            ns per tick; 1.0 if it is unknown, with a note.
+        """
         if spool.head.clock == CONSTANTS["ENSIO_CLOCK_MONOTONIC"]:
             return 1.0
         own = _own_rate(spool)
         if own.span_ns >= _PRECISE_NS:
             return own.ns_per_tick
         best = self._best.get(_host(spool), _NONE)
-        # A rate that differs by more than short readings explain is that of another machine of the same name.
+        # A difference beyond the error of short readings means another machine with the same name.
         if own is not _NONE and abs(best.ns_per_tick / own.ns_per_tick - 1) > 0.01 + 1e4 / own.span_ns:
             best = own
         if best is not _NONE:
             if best.span_ns < _ROUGH_NS and not spool.ended:
                 self.notes.append(
-                    f"the clock rate of {spool.name} is known only roughly (it has not ended): its times "
-                    f"may be off by {100 / best.span_ns:.1%}"
+                    f"the clock rate of {spool.name} is inaccurate (it has not ended): its times may be "
+                    f"wrong by {100 / best.span_ns:.1%}"
                 )
             return best.ns_per_tick
         return self._foreign_rate(spool)
@@ -80,8 +94,8 @@ class Clocks:
     def _foreign_rate(self, spool: Spool) -> float:
         head = spool.head
         at_once = (head.last_ticks, head.last_monotonic_ns) == (head.first_ticks, head.first_monotonic_ns)
-        why = "it was killed at once" if at_once else "its readings of the clock make no sense"
-        what = f"the clock rate of {spool.name} is not known ({why})"
+        why = "it was killed at once" if at_once else "its clock readings are implausible"
+        what = f"the clock rate of {spool.name} is unknown ({why})"
         if self._best:
             other, rate = max(self._best.items(), key=lambda item: item[1])
             host = os.fsdecode(other)
@@ -95,7 +109,7 @@ class Clocks:
 
 
 def notes_on_wrong_clocks(spools: Sequence[Spool]) -> list[str]:
-    """Hosts whose time of day is more than a day from that of most processes, one sentence each."""
+    """Describe the hosts whose time of day differs by more than a day from that of most processes."""
     usual_ns = median_high(spool.head.first_realtime_ns for spool in spools)
     notes: dict[bytes, str] = {}
     for spool in spools:
@@ -116,7 +130,7 @@ def _host(spool: Spool) -> bytes:
 
 
 def _own_rate(spool: Spool) -> _Rate:
-    """The rate by a process's own readings, if it is one that a machine may have."""
+    """Compute the rate from a process's own readings, if it is plausible."""
     head = spool.head
     ticks = head.last_ticks - head.first_ticks
     elapsed_ns = head.last_monotonic_ns - head.first_monotonic_ns

@@ -1,12 +1,12 @@
-"""How the clocks of a run's nodes stand to each other.
+"""Alignment of the clocks of a run's nodes.
 
-In MPI_Init and MPI_Finalize all ranks meet at some barriers and read their clocks when they come and when
-they leave. Nobody leaves before everyone has come. If a node's clock is ahead of the reference's by θ, then
-of every barrier, each time by the clock of its own node,
+In MPI_Init and MPI_Finalize all ranks call several barriers and read their clocks on entry and on return. No
+rank returns before all ranks have entered. Let θ be the offset by which the clock of a node is ahead of the
+reference clock. Then for every barrier, with all times by the local clock of the node,
 
-    last coming (node) - first leaving (reference)  <=  θ  <=  first leaving (node) - last coming (reference).
+    last entry (node) - first return (reference)  <=  θ  <=  first return (node) - last entry (reference).
 
-The barriers of one meeting together leave an interval that holds θ, whatever the delays were.
+The barriers of one meeting together give an interval that contains θ, whatever the network delays were.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _MEETINGS = CONSTANTS["ENSIO_MEETINGS"]
 _EDGES = ("entered", "left")
 
 _READING_NS = 500
-"""How much the readings that tie a process's ticks to the time of day may be off."""
+"""Error of the readings that relate a process's ticks to the time of day."""
 
 _FASTEST_DRIFT = 1e-3
-"""No two clocks drift apart faster than this; those of machines that are kept in time do so far slower."""
+"""Upper bound on the relative drift of two clocks; synchronised clocks drift far less."""
 
 
 class _Meeting(NamedTuple):
-    """Times of a node at the barriers of a meeting, ns since 1970 by its own clock, one entry a barrier."""
+    """Times of a node at the barriers of a meeting, by its local clock: ns since 1970, one per barrier."""
 
     last_entered: np.ndarray
     first_left: np.ndarray
 
 
 class _Offset(NamedTuple):
-    """A clock is ahead by between `low_ns` and `high_ns` at a moment of its own."""
+    """Bounds `low_ns` and `high_ns` on the offset of a clock at its local time `at_ns`."""
 
     low_ns: float
     high_ns: float
@@ -49,14 +49,21 @@ class _Offset(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """What to take from the times of a node: ``offset_ns + drift * (time - at_ns)``."""
+    """Correction of the times of a node: subtract ``offset_ns + drift * (time - at_ns)``.
+
+    Examples
+    --------
+    >>> from ensembles.readers.native.clock_alignment import Correction
+    >>> Correction(offset_ns=100.0, drift=1e-6, at_ns=0.0).ahead_ns(1_000_000_000)
+    1100
+    """
 
     offset_ns: float = 0.0
     drift: float = 0.0
     at_ns: float = 0.0
 
     def ahead_ns(self, time_ns: int) -> int:
-        """How far the clock is ahead at a time of its own, rounded to whole ns."""
+        """Return how far the clock is ahead at a local time, rounded to ns."""
         return round(self.offset_ns + self.drift * (time_ns - self.at_ns))
 
 
@@ -65,7 +72,7 @@ _NONE = Correction()
 
 @dataclass(slots=True)
 class Alignment:
-    """Corrections of the nodes' clocks to that of rank 0's node.
+    """Corrections of the nodes' clocks to the clock of the node of rank 0.
 
     Parameters
     ----------
@@ -75,10 +82,10 @@ class Alignment:
     Attributes
     ----------
     error_s : float or None
-        No time between MPI_Init and MPI_Finalize is wrong by more against the times of rank 0's node; 0 on a
-        single node, None where that is not known.
+        Bound on the error of all times between MPI_Init and MPI_Finalize, relative to the node of rank 0, s.
+        0 on a single node; None: unknown.
     notes : list of str
-        Which nodes are not aligned.
+        Sentences about nodes that are not aligned.
     """
 
     spools: Sequence[Spool]
@@ -106,7 +113,7 @@ class Alignment:
         self._describe(hosts, reference, errors_ns, bool(ends[0]) and not ends[1])
 
     def correction(self, spool: Spool) -> Correction:
-        """For the times of a process."""
+        """Return the correction for the times of a process."""
         return self._corrections.get(_host(spool), _NONE)
 
     def _describe(
@@ -117,19 +124,19 @@ class Alignment:
             self.error_s = None
             which = f"{len(hosts)} nodes" if not self._corrections else f"{left} of {len(hosts)} nodes"
             self.notes.append(
-                f"the clocks of {which} are not aligned to each other (that takes an MPI program that is "
-                "recorded in all its ranks): times of different nodes are as far apart as their times of day"
+                f"the clocks of {which} are not aligned (this needs an MPI program of which all ranks are "
+                "recorded): times of different nodes differ as much as their times of day"
             )
             return
         self.error_s = max(errors_ns) / 1e9
         if cut:
             self.notes.append(
-                f"the clocks of {len(hosts)} nodes are aligned as they stood in MPI_Init, for the program "
-                "did not come to MPI_Finalize: by how much they drifted apart later is not known"
+                f"the clocks of {len(hosts)} nodes are aligned in MPI_Init only, because the program did not "
+                "reach MPI_Finalize: their later drift is unknown"
             )
 
     def _meetings(self, where: str) -> dict[bytes, _Meeting]:
-        """The times of each node at the barriers of ``begin`` or ``end``."""
+        """Return the times of each node at the barriers of ``begin`` or ``end``."""
         launch = next((_launch(spool) for spool in self.spools if spool.head.rank == 0), b"")
         edges_of = attrgetter(*(f"{where}{number}_{edge}" for edge in _EDGES for number in range(_MEETINGS)))
         met = [
@@ -165,7 +172,7 @@ def _launch(spool: Spool) -> bytes:
 
 
 def _plausible(ticks: np.ndarray, first_ticks: np.ndarray) -> np.ndarray:
-    """Which processes came and left after they began, and before clocks end: bool, shape (processes,)."""
+    """Test which processes have barrier times in a possible order: bool, shape (processes,)."""
     begun = (ticks[:, 0] >= np.maximum(first_ticks, 1)[:, None]).all(1)
     return begun & (ticks[:, 1] >= ticks[:, 0]).all(1) & (ticks < 1 << 63).all((1, 2))
 
@@ -177,7 +184,7 @@ def _offset(node: _Meeting, reference: _Meeting) -> _Offset:
 
 
 def _correction(offsets: Sequence[_Offset]) -> tuple[Correction, float]:
-    """The correction, and how much it may be off between the meetings."""
+    """Compute the correction, and a bound on its error between the meetings."""
     first, last = offsets[0], offsets[-1]
     middles = [(offset.low_ns + offset.high_ns) / 2 for offset in offsets]
     errors = [(offset.high_ns - offset.low_ns) / 2 for offset in offsets]
@@ -186,6 +193,6 @@ def _correction(offsets: Sequence[_Offset]) -> tuple[Correction, float]:
     if apart and elapsed_ns > 0 and abs(middles[-1] - middles[0]) < _FASTEST_DRIFT * elapsed_ns:
         drift = (middles[-1] - middles[0]) / elapsed_ns
         return Correction(middles[0], drift, first.at_ns), max(errors)
-    # Within their errors the clock did not drift. Slopes of short runs would be made of errors alone.
+    # The intervals overlap: no drift is detectable. In short runs a slope would be an artefact of the errors.
     low, high = min(first.low_ns, last.low_ns), max(first.high_ns, last.high_ns)
     return Correction((low + high) / 2, 0.0, first.at_ns), (high - low) / 2

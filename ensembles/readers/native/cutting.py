@@ -1,4 +1,4 @@
-"""Spools that are longer than their content, cut when their processes have ended."""
+"""Cut spools that are longer than their content after their processes have ended."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ensembles.readers.native.spool import read_spool
 def cut_spools(directory: Path) -> None:
     """Cut the spools of ended processes to their content.
 
-    A process that has lost its rights leaves its spool longer than what is in it, and the counter of its node
-    behind. Spools of processes that still run, or were killed, stay as they are.
+    A process that has given up its privileges cannot shorten its spool, nor remove the space counter of its
+    node. Spools of processes that are still running or were killed are not changed.
 
     Parameters
     ----------
     directory : Path
-        A run directory. What cannot be read or changed is passed over.
+        A run directory. Files that cannot be read or changed are skipped.
     """
     all_ended = True
     for path in directory.glob("*.spool"):

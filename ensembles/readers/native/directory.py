@@ -1,7 +1,7 @@
 """Find run directories, and the records in them that are read.
 
-Where ``ENSIO_DIR`` names a folder that is not safe to record into, the recorder makes a run directory below
-it; the readers find that one too.
+If ``ENSIO_DIR`` names a folder that is not safe to record into, the recorder makes a run directory inside it.
+The readers find that directory too.
 """
 
 from __future__ import annotations
@@ -14,19 +14,28 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.readers.native.owners import Chosen, choose, user_name
 
 PREFIX = "ensio-"
-"""How the names of run directories begin that the recorder chooses."""
+"""Prefix of the names of run directories that the recorder chooses."""
 
 _MOST_LISTED = 5
 
 
 def run_directory_at(path: str) -> str:
-    """The run directory that a folder is or holds: `path` itself, unless it holds no record and exactly one
-    run directory of the recorder's naming that this user can read.
+    """Find the run directory that a folder is or contains.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    str
+        The one readable run directory in `path` with a name of the recorder, if `path` itself contains no
+        record. Else `path`.
 
     Raises
     ------
     EnsioError
-        It holds several of them; the sentence lists the newest.
+        There are several run directories. The message lists the newest ones.
     """
     try:
         if holds_record(path):
@@ -41,25 +50,33 @@ def run_directory_at(path: str) -> str:
                 and holds_record(entry.path)
             ]
     except OSError:
-        return path  # whoever opens it finds out and says so
+        return path  # opening the path reports the error
     if len(found) > 1:
         raise EnsioError(f"{path} holds {len(found)} runs, name one of them: {_listed(found)}")
     return found[0] if found else path
 
 
 def resolve_run_directory(path: str) -> str:
-    """`run_directory_at`, which says so if it is not `path` itself.
+    """Find a run directory as `run_directory_at`, and log a warning if it is not `path` itself.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    str
 
     Raises
     ------
     EnsioError
-        There are several.
+        There are several run directories.
     """
     found = run_directory_at(path)
     if found != path:
         import logging
 
-        sentence = f"{path} holds no record itself; this is its one run, {found}"
+        sentence = f"{path} contains no record; reading its only run, {found}"
         logging.getLogger("ensembles").warning("ensio: %s", sanitize_text(sentence))
     return found
 
@@ -74,7 +91,7 @@ def holds_record(path: str) -> bool:
 
 
 def _listed(paths: list[str]) -> str:
-    """The newest first, at most a handful, with their owners where these are others."""
+    """List the newest directories, with their owners if these are other users."""
     statuses = {path: os.stat(path) for path in paths}
     newest = sorted(paths, key=lambda path: (-statuses[path].st_mtime_ns, path))
     words = []
@@ -86,12 +103,20 @@ def _listed(paths: list[str]) -> str:
 
 
 def lies_elsewhere(path: str) -> bool:
-    """Whether a spool was written into a folder of its node (``ENSIO_SPOOL``) that is not there here."""
+    """Test whether a spool is a dangling link to a node-local folder (``ENSIO_SPOOL``) of another node."""
     return os.path.islink(path) and not os.path.exists(path)
 
 
 def chosen_records(directory: str) -> Chosen:
-    """`record_paths` without files that other users put there (`ensembles.readers.native.owners`).
+    """List spools and job files without those of untrusted users (`ensembles.readers.native.owners`).
+
+    Parameters
+    ----------
+    directory : str
+
+    Returns
+    -------
+    Chosen
 
     Raises
     ------
@@ -105,7 +130,16 @@ def chosen_records(directory: str) -> Chosen:
 
 
 def record_paths(directory: str) -> list[str]:
-    """The spools and then the job files in a directory, each by their names, sorted.
+    """List the spools and then the job files in a directory, each sorted by name.
+
+    Parameters
+    ----------
+    directory : str
+
+    Returns
+    -------
+    list of str
+        Paths.
 
     Raises
     ------

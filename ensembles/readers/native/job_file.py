@@ -1,7 +1,7 @@
-"""Reads a job file: what the ranks of a job put together at MPI_Finalize.
+"""Read a job file, which the ranks of a job write together in MPI_Finalize.
 
-It says of each process what its spool said. Nothing in it is trusted: it may be damaged, cut short, or no job
-file at all.
+It contains the content of the spool of each process. The file is untrusted: it may be damaged, truncated, or
+not a job file.
 """
 
 from __future__ import annotations
@@ -38,16 +38,25 @@ _MOST_PROCESSES = 1 << 24
 _MOST_WINDOW_BYTES = 1 << 28
 _OF_EVENTS = (CONSTANTS["ENSIO_WINDOW_EVENTS"],)
 _LEAST_EVENT_BYTES = 3
-"""An event takes a byte for its template, and at least one for each of its times."""
+"""An event takes one byte for its template, and at least one byte for each of its two times."""
 
 
 def read_job_file(path: str) -> list[Spool]:
-    """What each process left, without its events.
+    """Read the records of all processes, without their events.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    list of Spool
+        One per process. Damaged records of single processes are left out, with a note.
 
     Raises
     ------
     EnsioError
-        The file cannot be read, is no job file, or is damaged beyond single processes.
+        The file cannot be read, is not a job file, or is damaged as a whole.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -78,20 +87,22 @@ def _read_all(descriptor: int, position: int, length: int) -> bytes:
 
 def _damaged(path: str) -> EnsioError:
     return EnsioError(
-        f"{path} is damaged: it does not say what lies in it; read the job's spools if there are any"
+        f"{path} is damaged: its contents cannot be located; read the job's spools if there are any"
     )
 
 
 def _checked_job(path: str, beginning: bytes, size: int) -> Any:
     if beginning[:8] == MAGIC[::-1]:
-        raise EnsioError(f"{path} was recorded on a machine of another byte order: read it on such a machine")
+        raise EnsioError(f"{path} was recorded with another byte order: read it on a machine of that order")
     if beginning[:8] == bytes(8):
         raise EnsioError(
             f"{path} is unfinished: the job was killed while its ranks wrote it; read the job's spools if "
             "there are any"
         )
     if beginning[:8] != MAGIC:
-        raise EnsioError(f"{path} is not a job file of ensio: its first bytes are others")
+        raise EnsioError(
+            f"{path} is not a job file of ensio (bad magic number): name a run directory or trace"
+        )
     if len(beginning) < JOB.size:
         raise EnsioError(f"{path} is cut short: it ends within its head, nothing can be read from it")
     head = JOB.unpack(beginning)
@@ -138,9 +149,9 @@ def _read_records(path: str, status: os.stat_result, head: Any, records: bytes) 
             if process.summarised:
                 _put_into(summary, spool, record, process.calls)
         except ValueError:
-            if number == 0:  # the texts of all others lean on it
+            if number == 0:  # the texts of all others refer to its texts
                 raise _damaged(path) from None
-            notes.append(f"{os.path.basename(path)} is damaged: what it says of one process cannot be read")
+            notes.append(f"{os.path.basename(path)} is damaged: the record of one process cannot be read")
             continue
         spools.append(spool)
         if number == 0:
@@ -154,7 +165,7 @@ def _read_records(path: str, status: os.stat_result, head: Any, records: bytes) 
 def _read_record(
     path: str, status: os.stat_result, process: Any, record: bytes, shared: bytes, data_end: int
 ) -> tuple[Spool, bytes]:
-    """The spool that a record describes, and its texts.
+    """Decode a record into a spool and its texts.
 
     Raises
     ------
@@ -174,7 +185,7 @@ def _read_record(
         raise ValueError("the record's checksum is wrong")
     name = os.fsdecode(record[ends[0] : ends[1]])
     if "/" in name or not name:
-        raise ValueError("the record's name is no name of a file")
+        raise ValueError("the record's name is not a file name")
     try:
         head = checked_head(name, record[_HEAD_FROM : _HEAD_FROM + SPOOL.size])
     except EnsioError as error:
@@ -189,20 +200,20 @@ def _read_record(
 
 
 def _put_into(summary: JobSummary | None, spool: Spool, record: bytes, calls: int) -> None:
-    """Note that a process is in the summary, and what its calls add up to."""
+    """Mark a process as part of the summary, and keep the sums of its calls by function."""
     if summary is None:
-        raise ValueError("the record speaks of a summary that is not there")
+        raise ValueError("the record refers to a missing summary")
     spool.job_summary = summary
     spool.call_rows = np.frombuffer(record, JOB_CALL.dtype, calls, len(record) - calls * JOB_CALL.size)
     spool.has_events |= calls > 0
 
 
 def _find_data(spool: Spool, windows: np.ndarray, data: np.ndarray, data_end: int) -> None:
-    """Find the blocks of events, and what the other windows of the spool hold."""
+    """Locate the blocks of events and the contents of the other windows of the spool."""
     pieces = data.tolist()
     counts = windows["data"].tolist()
     if sum(counts) != len(pieces) or any(position + length > data_end for position, length, _ in pieces):
-        raise ValueError("the pieces of data are not those that the windows are said to have")
+        raise ValueError("the pieces of data do not match the windows")
     at = 0
     for number, count in enumerate(counts):
         window = WINDOW.unpack(windows["window"][number].tobytes())

@@ -1,7 +1,7 @@
-"""Decodes what lies in a job file: blocks of events, and texts.
+"""Decode the contents of a job file: blocks of events, and texts.
 
-docs/reference/formats/job-file.md describes the coding. Blocks are decoded by compiled code where there is
-some, else by NumPy, with equal results. ``NATIVE`` tells whether the compiled version is in use.
+docs/reference/formats/job-file.md describes the coding. A C extension decodes the blocks; without it, NumPy
+does, with equal results. ``NATIVE`` is true if the extension is in use.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ _MOST_NUMBER_BYTES = 10
 
 
 def decode_events(block: Any, out: np.ndarray) -> int:
-    """Decode one block.
+    """Decode one block of events.
 
     Parameters
     ----------
     block : bytes-like
     out : ndarray of EVENT.dtype, shape (n,), C-contiguous
-        Gets the events, in its first places.
+        Receives the events in its first elements.
 
     Returns
     -------
     int
-        How many there were.
+        Number of events.
 
     Raises
     ------
     ValueError
         The block is damaged.
     IndexError
-        There is not enough room in `out`.
+        The block has more than n events.
     """
     check_block(block)
     if _decode is None:
@@ -57,19 +57,23 @@ def decode_events(block: Any, out: np.ndarray) -> int:
 
 
 def check_block(block: Any) -> None:
-    """See that a block is what was written.
+    """Check the checksum of a block.
+
+    Parameters
+    ----------
+    block : bytes-like
 
     Raises
     ------
     ValueError
-        It is not.
+        The checksum is wrong.
     """
     if len(block) < BLOCK.size or BLOCK.unpack(block).checksum != zlib.crc32(block[_CHECKED_FROM:]):
         raise ValueError("the block's checksum is wrong")
 
 
 def numpy_decode_events(block: Any, out: np.ndarray) -> int:
-    """`decode_events` without compiled code, and without looking at the checksum."""
+    """Decode one block as `decode_events`, in NumPy and without checking the checksum."""
     templates, number_of, columns = _parts(block)
     count = len(number_of)
     if count > len(out):
@@ -103,7 +107,7 @@ def numpy_decode_events(block: Any, out: np.ndarray) -> int:
 
 
 def _parts(block: Any) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """The templates, the template of each event, and the columns of a block."""
+    """Return the templates, the template number of each event, and the columns of a block."""
     _require(len(block) >= BLOCK.size)
     head = BLOCK.unpack(block)
     _require(
@@ -130,7 +134,7 @@ def _require(sound: Any) -> None:
 
 
 def _numbers(column: np.ndarray, count: int) -> np.ndarray:
-    """The numbers of a column, seven bits a byte, of which there must be `count`: u8."""
+    """Decode the `count` numbers of a column, seven bits per byte, to uint64."""
     ends = np.flatnonzero(column < 0x80)
     _require(len(ends) == count and (len(column) == 0 if count == 0 else ends[-1] == len(column) - 1))
     if count == 0:
@@ -144,12 +148,12 @@ def _numbers(column: np.ndarray, count: int) -> np.ndarray:
 
 
 def _unfolded(numbers: np.ndarray) -> np.ndarray:
-    """0, 1, 2, 3 … become 0, -1, 1, -2 …, in unsigned arithmetic."""
+    """Map 0, 1, 2, 3 … to 0, -1, 1, -2 …, in unsigned arithmetic."""
     return (numbers >> np.uint64(1)) ^ (np.uint64(0) - (numbers & np.uint64(1)))
 
 
 def _given(column: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """The column's differences where they are given, else 0."""
+    """Return the column's differences where they are given, else 0."""
     places = np.flatnonzero(given)
     values = np.zeros(len(given), "u8")
     values[places] = _unfolded(_numbers(column, len(places)))
@@ -157,7 +161,7 @@ def _given(column: np.ndarray, given: np.ndarray) -> np.ndarray:
 
 
 def _groups(slot: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A stable order that puts equal slots together, and where in it the own group of each begins."""
+    """Return a stable order that groups equal slots, and for each element the begin of its group."""
     order = np.argsort(slot, kind="stable")
     ordered = slot[order]
     begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
@@ -165,7 +169,7 @@ def _groups(slot: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sums_of_groups(values: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Running sums that begin anew with each group."""
+    """Compute cumulative sums within each group."""
     sums = np.cumsum(values)
     return sums - (sums[first] - values[first])
 
@@ -180,7 +184,7 @@ def _decode_offsets(
     order, first = _groups((file[chosen] % np.uint64(CONSTANTS["ENSIO_FILE_SLOTS"])).astype("u2"))
     chosen, distance = chosen[order], distance[order]
     place = place[chosen]
-    # Strides: the last distance that was given in the same group, if there was one.
+    # Stride: the last distance given in the same group, or 0.
     index = np.arange(len(chosen))
     given = np.maximum.accumulate(np.where(place == CONSTANTS["ENSIO_OFFSET_GIVEN"], index, -1))
     last = np.where(given >= first, distance[given], np.uint64(0))
@@ -191,21 +195,30 @@ def _decode_offsets(
 
 
 def unshuffle(shuffled: Any, first: int, out: np.ndarray) -> None:
-    """Undo the shuffle of HDF5, which puts the first bytes of all items before their second bytes.
+    """Undo the shuffle filter of HDF5, which stores the first bytes of all items before their second bytes.
 
     Parameters
     ----------
     shuffled : bytes-like
         Whole items.
     first : int
-        The first item that is wanted.
+        Number of the first wanted item.
     out : ndarray, shape (n,), C-contiguous
-        Gets the items.
+        Receives n items.
 
     Raises
     ------
     ValueError
-        There are not so many.
+        There are fewer items.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ensembles.readers.native.job_file_codec import unshuffle
+    >>> out = np.empty(2, "<u2")
+    >>> unshuffle(bytes([1, 2, 3, 0, 0, 1]), 1, out)  # the items 1, 2 and 3 + 256
+    >>> out
+    array([  2, 259], dtype=uint16)
     """
     if _decode is None:
         numpy_unshuffle(shuffled, first, out)
@@ -214,16 +227,28 @@ def unshuffle(shuffled: Any, first: int, out: np.ndarray) -> None:
 
 
 def numpy_unshuffle(shuffled: Any, first: int, out: np.ndarray) -> None:
-    """`unshuffle` without compiled code."""
+    """Undo the shuffle filter as `unshuffle`, in NumPy."""
     width = out.itemsize
     if len(shuffled) % width or first < 0 or len(out) > len(shuffled) // width - first:
-        raise ValueError("there are not so many items")
+        raise ValueError("there are fewer items")
     planes = np.frombuffer(shuffled, "u1").reshape(width, -1)
     out.view("u1").reshape(len(out), width)[:] = planes[:, first : first + len(out)].T
 
 
 def decode_text(coded: bytes, known: bytes, length: int) -> bytes:
-    """The text of `length` bytes that leans on a known one before it.
+    """Decode a text that refers to a known text before it.
+
+    Parameters
+    ----------
+    coded : bytes
+    known : bytes
+        The text before it, which copies may refer to.
+    length : int
+        Length of the decoded text, bytes.
+
+    Returns
+    -------
+    bytes
 
     Raises
     ------
@@ -233,7 +258,7 @@ def decode_text(coded: bytes, known: bytes, length: int) -> bytes:
     text, position, end = bytearray(known), 0, len(coded)
     wanted = len(known) + length
     while len(text) < wanted:
-        # Most numbers are of one byte, and there are thousands of processes: a call each costs too much.
+        # Inlined for speed: most numbers take one byte, and there are thousands of processes.
         if position < end and coded[position] < 0x80:
             literals, position = coded[position], position + 1
         else:
@@ -258,7 +283,7 @@ def decode_text(coded: bytes, known: bytes, length: int) -> bytes:
         piece = text[begin : begin + copied]
         text += piece if copied <= distance else (piece * -(-copied // distance))[:copied]
     if len(text) != wanted or position != len(coded):
-        raise ValueError("a text has another length than it is said to have")
+        raise ValueError("the length of a text differs from its record")
     return bytes(text[len(known) :])
 
 

@@ -1,4 +1,4 @@
-"""Reads the summary in a job file: what the calls of all its processes add up to."""
+"""Read the summary in a job file: sums and histograms of the calls of all its processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ensembles.readers.native.process_summary import histogram_of_blocks, plain_
 from ensembles.summaries.cells import LARGEST, CellSummary
 
 MOST_BYTES = 1 << 28
-"""The recorder makes none that are longer."""
+"""Length of the longest summary that the recorder writes."""
 
 _BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
 _LATEST_UNIX_NS = 1 << 62
@@ -27,7 +27,19 @@ _MOMENTS = ("mean_ns", "m2", "m3", "m4")
 
 
 class JobSummary(NamedTuple):
-    """Where the summary of a job file lies: `coded` bytes from byte `position` on, `length` when decoded."""
+    """Location of the summary in a job file.
+
+    Attributes
+    ----------
+    path : str
+        Job file.
+    position, coded : int
+        Offset and length of the coded summary, bytes.
+    checksum : int
+        CRC-32 of the coded summary.
+    length : int
+        Length of the decoded summary, bytes.
+    """
 
     path: str
     position: int
@@ -38,17 +50,19 @@ class JobSummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """How the numbers and times of a job file's summary become the run's.
+    """Translation of ids and times of a job file's summary to those of the run.
 
     Attributes
     ----------
-    call_numbers : ndarray
-        Number in the job file → number in the run's dictionary; the last entry stands for all larger ones.
+    call_numbers : ndarray of int
+        Index: call number in the job file. Value: call number in the run. The last entry is for all larger
+        numbers.
     files : dict of str to int
-        The run's dictionary of paths.
+        File number in the run, by path.
     ranks : dict of int to (int, int)
-        Rank in the job file → rank in the run, and what is added to its threads' numbers.
+        Rank in the run and offset of its thread numbers, by rank in the job file.
     origin_unix_ns : int
+        Time 0 of the run, ns since 1970.
     """
 
     call_numbers: np.ndarray
@@ -68,18 +82,27 @@ class _Parts(NamedTuple):
 def read_job_summary(
     place: JobSummary, translation: Translation, calls: tuple[Call, ...], files: list[str]
 ) -> tuple[CellSummary, int]:
-    """The summary in a job file.
+    """Read the summary in a job file.
+
+    Parameters
+    ----------
+    place : JobSummary
+    translation : Translation
+    calls : tuple of Call
+        Traced functions of the run.
+    files : list of str
+        Paths of the run.
 
     Returns
     -------
     summary : CellSummary
     damaged : int
-        Cells with impossible numbers, which are left out.
+        Number of cells with impossible values, which are left out.
 
     Raises
     ------
     EnsioError
-        It cannot be read, or is damaged.
+        The summary cannot be read or is damaged.
     """
     try:
         parts = _parts(_uncoded(place))
@@ -113,7 +136,7 @@ def _parts(raw: bytes) -> _Parts:
     blocks_at = JOB_SUMMARY.size + head.cells * JOB_CELL.size
     texts_at = blocks_at + head.blocks * _BLOCK_BINS * 8
     if texts_at + head.text_bytes != len(raw):
-        raise ValueError("its summary has another length than its parts")
+        raise ValueError("the length of its summary differs from the sum of its parts")
     cells = np.frombuffer(raw, JOB_CELL.dtype, head.cells, JOB_SUMMARY.size)
     counts = np.frombuffer(raw, "u8", head.blocks * _BLOCK_BINS, blocks_at).reshape(-1, _BLOCK_BINS)
     return _Parts(cells, counts, _paths(raw, texts_at), head.processes, head.level)
@@ -125,14 +148,14 @@ def _paths(raw: bytes, position: int) -> dict[int, str]:
         entry = TEXT.unpack(raw, position)
         begin = position + TEXT.size
         if entry.kind != CONSTANTS["ENSIO_TEXT_FILE"] or begin + entry.length > len(raw):
-            raise ValueError("a path in its summary is not whole")
+            raise ValueError("a path in its summary is incomplete")
         paths[entry.id] = os.fsdecode(raw[begin : begin + entry.length])
         position = begin + entry.length + -entry.length % 8
     return paths
 
 
 def _sound(cells: np.ndarray, blocks: int) -> np.ndarray:
-    """Which cells hold what a recorder may have written."""
+    """Test which cells have possible values: bool, shape (cells,)."""
     sound = (cells["count"] > 0) & (cells["count"] < 1 << 60) & (cells["longest"] <= LARGEST)
     sound &= cells["blocks"].max(axis=1, initial=0) <= blocks
     for name in ("min_ns", "max_ns"):

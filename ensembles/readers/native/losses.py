@@ -1,4 +1,4 @@
-"""Why calls are not among the events of a process: what its spool, or a job file, says about that."""
+"""Reasons for which calls have no event, as recorded in a spool or a job file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ensembles.model.c_layout import CONSTANTS, LOSSES
 POSITION = CONSTANTS["ENSIO_SPOOL_LOSSES_BYTES"]
 
 PROPERTY = b"losses"
-"""In a job file: the calls on other paths, then the events by reason, with blanks between."""
+"""Property in a job file: calls on other paths, then dropped events by reason, separated by blanks."""
 
 WORDS = {
     "budget": "the budget was used up: ENSIO_MAX_BYTES, or without it a tenth of the free space",
@@ -22,7 +22,7 @@ WORDS = {
     "memory": "the process's limits on memory were reached",
     "unknown": "the reason was not recorded",
 }
-"""Names of the reasons, and what to say of each."""
+"""Name of each reason, and its text in messages."""
 
 _NAMES = {
     CONSTANTS["ENSIO_DROPPED_BUDGET"]: "budget",
@@ -32,21 +32,21 @@ _NAMES = {
     CONSTANTS["ENSIO_DROPPED_UNREACHABLE"]: "run_directory",
     CONSTANTS["ENSIO_DROPPED_MEMORY"]: "memory",
 }
-"""By their numbers; others are unknown."""
+"""Name of each reason by its number in ``event.h``; other numbers are unknown reasons."""
 
 _REASONS = CONSTANTS["ENSIO_DROP_REASONS"]
 _MOST = 1 << 62
 
 
 class Losses(NamedTuple):
-    """What a process did not keep.
+    """Counts of calls that a process did not keep as events.
 
     Attributes
     ----------
     dropped_for : tuple of int
-        Events that were dropped, by the number of the reason; shorter, or all 0, where that is not known.
+        Dropped events by number of the reason. Empty or all 0 if the reasons are unknown.
     calls_on_other_paths : int
-        Calls that name a path beyond those that a process keeps.
+        Calls on paths beyond the number of paths that a process keeps.
     """
 
     dropped_for: tuple[int, ...] = ()
@@ -57,7 +57,18 @@ NOTHING_KNOWN = Losses()
 
 
 def losses_of_spool(beginning: bytes) -> Losses:
-    """What the first window of a spool says; of numbers that make no sense, nothing."""
+    """Read the losses from the first window of a spool.
+
+    Parameters
+    ----------
+    beginning : bytes
+        First bytes of the spool.
+
+    Returns
+    -------
+    Losses
+        `NOTHING_KNOWN` if the numbers are missing or implausible.
+    """
     if len(beginning) < POSITION + LOSSES.size:
         return NOTHING_KNOWN
     *dropped_for, other = LOSSES.unpack(beginning, POSITION)
@@ -65,7 +76,17 @@ def losses_of_spool(beginning: bytes) -> Losses:
 
 
 def losses_in_job_file(properties: Mapping[bytes, bytes]) -> Losses:
-    """What a job file says of a process."""
+    """Read the losses of a process from its properties in a job file.
+
+    Parameters
+    ----------
+    properties : mapping of bytes to bytes
+
+    Returns
+    -------
+    Losses
+        `NOTHING_KNOWN` if the numbers are missing or implausible.
+    """
     words = properties.get(PROPERTY, b"").split()
     if not words or not all(word.isdigit() and len(word) < 20 for word in words):
         return NOTHING_KNOWN
@@ -74,13 +95,25 @@ def losses_in_job_file(properties: Mapping[bytes, bytes]) -> Losses:
 
 
 def by_reason(losses: Iterable[Losses], dropped_events: int) -> dict[str, int]:
-    """Dropped events by reason, the commonest first, those of reasons that are not known last.
+    """Count dropped events by reason.
 
     Parameters
     ----------
     losses : iterable of Losses
+        One per process.
     dropped_events : int
-        How many there are in all.
+        Total number of dropped events.
+
+    Returns
+    -------
+    dict of str to int
+        The most frequent reason first, events without a known reason last.
+
+    Examples
+    --------
+    >>> from ensembles.readers.native.losses import Losses, by_reason
+    >>> by_reason([Losses((0, 5, 0)), Losses((0, 1, 9))], 16)
+    {'free_space': 9, 'budget': 6, 'unknown': 1}
     """
     known: Counter[str] = Counter()
     for one in losses:

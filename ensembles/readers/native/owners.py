@@ -1,8 +1,8 @@
-"""Whose files in a run directory are read.
+"""Choose the files of a run directory by their owners.
 
-Where nobody but its owner can put files into a directory, all that is in it is the owner's doing. Where
-others can, only one user's files are read: the reader's; where there are none, those of the directory's
-owner; where there are none either, those of one other user, with a note.
+If only its owner can write to a directory, all files in it are read. If other users can, only the files of
+one user are read: of the user who reads; else of the owner of the directory; else of a single other user,
+with a note.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Chosen(NamedTuple):
-    """Files of a directory.
+    """The files of a directory to read.
 
     Attributes
     ----------
     paths : list of str
-        Those to read.
+        Files to read.
     owner : int or None
-        Whose they are; None: all are read, whose they may be.
+        User id of their owner; None: the owner does not matter.
     notes : list of str
-        Which are not read, in plain sentences.
+        Sentences about files that are not read.
     """
 
     paths: list[str]
@@ -38,17 +38,27 @@ class Chosen(NamedTuple):
     notes: list[str]
 
     def includes(self, path: str) -> bool:
-        """Whether another file of the directory is to be read beside them."""
+        """Test whether a further file of the directory may be read too."""
         return self.owner is None or _owners(path) <= {self.owner, os.geteuid()}
 
 
 def choose(directory: str, paths: Sequence[str]) -> Chosen:
-    """Choose the files to read among `paths`, which lie in `directory`.
+    """Choose the files to read.
+
+    Parameters
+    ----------
+    directory : str
+    paths : sequence of str
+        Files in the directory.
+
+    Returns
+    -------
+    Chosen
 
     Raises
     ------
     OSError
-        The directory is not there any more.
+        The directory does not exist any more.
     """
     status = os.stat(directory)
     if not paths or not status.st_mode & _OTHERS_WRITE:
@@ -62,8 +72,8 @@ def choose(directory: str, paths: Sequence[str]) -> Chosen:
     elif len(everyone) == 1:
         (owner,) = everyone
         notes.append(
-            f"what lies in {directory} belongs to user {user_name(owner)}, neither to its owner nor to you, "
-            "and others can write to it: see that it is the run you mean"
+            f"the files in {directory} belong to user {user_name(owner)}, neither to its owner nor to you, "
+            "and other users can write to it: make sure that this is the run you mean"
         )
     else:
         owner = -1
@@ -71,8 +81,8 @@ def choose(directory: str, paths: Sequence[str]) -> Chosen:
     notes += few(
         [
             f"{count} file{'s' * (count > 1)} of user {user_name(user)} in {directory} "
-            f"{'are' if count > 1 else 'is'} left out, for others than its owner can write to it: to read "
-            "such a file, name the file itself"
+            f"{'are' if count > 1 else 'is'} left out, because other users than its owner can write to it: "
+            "to read such a file, name the file itself"
             for user, count in sorted(foreign.items())
         ],
         "users have files there",
@@ -81,15 +91,14 @@ def choose(directory: str, paths: Sequence[str]) -> Chosen:
 
 
 def user_name(number: int) -> str:
-    """The name of a user, or where there is none the number."""
+    """Return the name of a user, or the id if there is no name."""
     with suppress(KeyError):
         return pwd.getpwuid(number).pw_name
     return str(number)
 
 
 def _owners(path: str) -> set[int]:
-    """The owner of a file; of a link, its owner and that of the file that it leads to, if there is one; of
-    what is not there any more, nobody."""
+    """Return the owner of a file, and of the target of a link; empty if the file does not exist any more."""
     found = set()
     for look in (os.lstat, os.stat):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Metadata of processes and of the job: hosts, ranks, environment, files, mounts."""
+"""Metadata of processes and of the job: hosts, ranks, environment, files and mounts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ _BLOCK = b"block."
 
 
 def add_facts(metadata: RunMetadata, spools: Sequence[Spool]) -> None:
-    """Put what the spools tell into the metadata. Where they differ, the first one's word is taken."""
+    """Add environment, mounts and properties of files to the metadata.
+
+    Parameters
+    ----------
+    metadata : RunMetadata
+    spools : sequence of Spool
+        If their values differ, the first one counts.
+    """
     for spool in spools:
         host = os.fsdecode(spool.properties.get(b"host", b""))
         if host not in metadata.mounts and b"mounts" in spool.properties:
@@ -52,7 +59,7 @@ def _environment(spool: Spool) -> dict[str, str]:
 
 
 def _plain(text: bytes) -> str:
-    r"""A text of /proc/self/mountinfo, with blanks for ``\040``."""
+    r"""Decode a text of /proc/self/mountinfo, in which blanks are written as ``\040``."""
     return os.fsdecode(_ESCAPE.sub(lambda escape: bytes([int(escape[1], 8) & 0xFF]), text))
 
 
@@ -70,18 +77,30 @@ def _mounts(properties: dict[bytes, bytes]) -> tuple[Mount, ...]:
 
 @lru_cache(maxsize=4096)
 def _text(value: bytes) -> str:
-    """The same few texts come from every process."""
+    # Cached: every process has the same few texts.
     return os.fsdecode(value)
 
 
 def aligned_ns(spool: Spool, alignment: Alignment, which: str) -> int:
-    """The first or the last reading of a process's clock, by the clock of rank 0's node."""
+    """Convert a clock reading of a process to the clock of the node of rank 0.
+
+    Parameters
+    ----------
+    spool : Spool
+    alignment : Alignment
+    which : {"first", "last"}
+
+    Returns
+    -------
+    int
+        ns since 1970.
+    """
     time_ns: int = getattr(spool.head, f"{which}_realtime_ns")
     return time_ns - alignment.correction(spool).ahead_ns(time_ns)
 
 
 def describe_process(member: Member, alignment: Alignment) -> Process:
-    """The process of a spool."""
+    """Make the `Process` of a spool."""
     spool, head = member.spool, member.spool.head
     command = spool.properties.get(b"command", b"")
     return Process(
@@ -107,7 +126,20 @@ def describe_process(member: Member, alignment: Alignment) -> Process:
 
 
 def described(spools: Sequence[Spool], processes: list[Process], origin_ns: int) -> RunMetadata:
-    """What the processes of a job say alike; the number of tasks, calls, files and notes are left empty."""
+    """Make the metadata of a run from its processes.
+
+    Parameters
+    ----------
+    spools : sequence of Spool
+    processes : list of Process
+    origin_ns : int
+        Time 0 of the run, ns since 1970.
+
+    Returns
+    -------
+    RunMetadata
+        The number of tasks, calls, files and notes are not set.
+    """
 
     def first(key: str) -> str:
         values = (spool.properties.get(key.encode(), b"") for spool in spools)
@@ -135,7 +167,19 @@ def described(spools: Sequence[Spool], processes: list[Process], origin_ns: int)
 
 
 def count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[int, list[str]]:
-    """The number of tasks, and what is to be said about ranks."""
+    """Count the tasks of a run.
+
+    Parameters
+    ----------
+    spools : sequence of Spool
+    members : sequence of Member
+
+    Returns
+    -------
+    tasks : int
+    notes : list of str
+        Sentences about missing and doubtful ranks.
+    """
     notes = list(dict.fromkeys(member.note for member in members if member.note))
     ranks = {member.rank for member in members if member.rank >= 0}
     expected = max(spool.head.tasks for spool in spools)

@@ -1,4 +1,4 @@
-"""Reads the summary of a process from its spool."""
+"""Read the summary of a process from its spool."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ _SAME = ("count", "errors", "moved", "time_ns", "inner_ns", "min_ns", "max_ns", 
 def read_summary(
     spool: Spool, decoding: Decoding, calls: tuple[Call, ...], files: list[str]
 ) -> tuple[CellSummary, int]:
-    """The summary of a process, without its events that are not in it.
+    """Read the summary of a process, without the events that it does not include yet.
 
     Parameters
     ----------
     spool : Spool
     decoding : Decoding
-        How its numbers and ticks become the run's.
-    calls, files
-        The run's dictionaries.
+        Translation of its ids and ticks to those of the run.
+    calls : tuple of Call
+        Traced functions of the run.
+    files : list of str
+        Paths of the run.
 
     Returns
     -------
     summary : CellSummary
     damaged : int
-        Cells with impossible numbers, which are left out.
+        Number of cells with impossible values, which are left out.
 
     Raises
     ------
@@ -60,7 +62,7 @@ def _array(raw: bytes, dtype: np.dtype | str) -> np.ndarray:
 
 
 def _sound(cells: np.ndarray, blocks: int, decoding: Decoding) -> np.ndarray:
-    """Which cells hold what a recorder may have written."""
+    """Test which cells have possible values: bool, shape (cells,)."""
     sound = (cells["count"] < 1 << 60) & (cells["blocks"].max(axis=1, initial=0) <= blocks)
     for name in ("time_ns", "inner_ns", "min_ns", "max_ns", "shift_ns"):
         sound &= cells[name] <= LARGEST_NS
@@ -96,8 +98,7 @@ def _times(ticks: np.ndarray, decoding: Decoding) -> np.ndarray:
 
 
 def _central(cells: np.ndarray) -> dict[str, np.ndarray]:
-    """Mean, and sums of powers of the deviations from it, from those of the deviations from the first
-    duration."""
+    """Compute mean and central sums of powers from sums of powers of deviations from the first duration."""
     n = cells["count"].astype(np.float64)
     beyond = (cells["time_ns"] - cells["count"] * cells["shift_ns"]).view("i8").astype(np.float64)
     d = beyond / n
@@ -140,13 +141,18 @@ def _longest(
 
 
 def plain_columns(cells: np.ndarray, call_numbers: np.ndarray) -> dict[str, np.ndarray]:
-    """The columns of a `CellSummary` that need no clock, from cells of a spool or of a job file.
+    """Make the columns of a `CellSummary` that need no clock.
 
     Parameters
     ----------
     cells : structured ndarray, shape (n,)
-    call_numbers : ndarray
-        The number in the run's dictionary of each call in the cells' own.
+        Cells of a spool or of a job file.
+    call_numbers : ndarray of int
+        Index: call number in the cells. Value: call number in the run.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (n,)
     """
     return {
         "call": np.take(call_numbers, cells["call"], mode="clip").astype(np.int64),
@@ -162,7 +168,18 @@ def plain_columns(cells: np.ndarray, call_numbers: np.ndarray) -> dict[str, np.n
 
 
 def histogram_of_blocks(cells: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The sparse histogram (cell, bin, count) of cells that name their blocks of bins, numbered from 1."""
+    """Make a sparse histogram from the blocks of bins of cells.
+
+    Parameters
+    ----------
+    cells : structured ndarray, shape (n,)
+        The member ``blocks`` has the number of the block of each octave, from 1; 0: none.
+    counts : ndarray of uint64, shape (blocks, bins of an octave)
+
+    Returns
+    -------
+    cell, bin, count : ndarray of int64, shape (bins in use,)
+    """
     cell, octave = np.nonzero(cells["blocks"])
     block = counts[cells["blocks"][cell, octave].astype(np.int64) - 1]
     row, column = np.nonzero(block)

@@ -1,4 +1,4 @@
-"""Which task a process belongs to."""
+"""Assign processes to tasks."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ensembles.readers.native.spool import Spool
 
 @dataclass(slots=True)
 class Member:
-    """A process as a part of the run.
+    """A process and its place in the run.
 
     Attributes
     ----------
     spool : Spool
     rank : int
-        -1: it belongs to no task.
+        Task of the process; -1: it belongs to no task.
     threads : int
-        Threads that recorded.
+        Number of threads that recorded.
     first_thread : int
-        Threads of other processes of the same rank that come before its own.
+        Number of its first thread within the task.
     replaced : bool
-        It went on as another program (exec), in a later spool.
+        Whether another program with a later spool replaced it (exec).
     note : str
-        What is doubtful about its rank, or "".
+        Sentence about a doubtful rank, or "".
     """
 
     spool: Spool
@@ -39,12 +39,21 @@ class Member:
 
 
 def assign_ranks(spools: Sequence[Spool]) -> list[Member]:
-    """Give every process its rank, and the threads of one rank distinct numbers.
+    """Assign a rank to every process, and distinct numbers to the threads of each rank.
 
-    A process keeps the rank that it recorded. Where no process has one, tasks are numbered in the order of
-    their start, a chain of programs that replaced each other by exec being one task, and processes that made
-    no call being none. Where only some have one, the others that made calls come after the largest, each with
-    a note.
+    A process keeps its recorded rank. If no process has a rank, tasks are numbered in the order of their
+    start. A chain of programs that replaced each other by exec is one task, and processes without calls are
+    not tasks. If only some processes have a rank, the others with calls get numbers after the largest rank,
+    each with a note.
+
+    Parameters
+    ----------
+    spools : sequence of Spool
+
+    Returns
+    -------
+    list of Member
+        In the order of their start.
     """
     members = [Member(spool, spool.head.rank, spool.threads) for spool in spools]
     members.sort(key=lambda member: (member.spool.head.first_realtime_ns, member.spool.path))

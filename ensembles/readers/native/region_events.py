@@ -1,4 +1,4 @@
-"""Reads the phases and regions that programs named."""
+"""Read the phases and regions that programs named."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from ensembles.readers.native.window_decoder import Decoding
 
 @dataclass(frozen=True, slots=True)
 class MarkedSpool:
-    """A spool with named regions.
+    """A spool with marks of phases and regions.
 
     Attributes
     ----------
     decoding : Decoding
     numbers : mapping of str to int
-        Name of each kind of mark (``phase``, ``region``, ``region_begin``) → its number among the calls.
+        Call number by kind of mark (``phase``, ``region``, ``region_begin``).
     names : mapping of int to str
-        Number of a name → the name.
+        Names by number.
     contents : Contents
     windows : sequence of Window
-        Where in them the marks lie.
+        Locations of the marks in the contents.
     last_ticks : int
-        When its clock was read last.
+        Last reading of its clock, ticks.
     ended : bool
-        The process ended in order.
+        Whether the process ended in order.
     """
 
     decoding: Decoding
@@ -50,7 +50,18 @@ class MarkedSpool:
 def marked_spools(
     members: Sequence[Member], decodings: Sequence[Decoding], dictionary: Dictionary
 ) -> list[MarkedSpool]:
-    """Those of the spools in which a program named a phase or region."""
+    """Select the spools in which a program named a phase or region.
+
+    Parameters
+    ----------
+    members : sequence of Member
+    decodings : sequence of Decoding
+    dictionary : Dictionary
+
+    Returns
+    -------
+    list of MarkedSpool
+    """
     decoding_of = {decoding.path: decoding for decoding in decodings}
     return [
         MarkedSpool(
@@ -68,7 +79,15 @@ def marked_spools(
 
 
 def read_regions(spools: Sequence[MarkedSpool]) -> RegionTable:
-    """All phases and regions of these spools.
+    """Read all phases and regions of some spools.
+
+    Parameters
+    ----------
+    spools : sequence of MarkedSpool
+
+    Returns
+    -------
+    RegionTable
 
     Raises
     ------
@@ -85,7 +104,7 @@ def read_regions(spools: Sequence[MarkedSpool]) -> RegionTable:
 
 
 def _occurrences(spool: MarkedSpool, names: dict[str, int]) -> dict[str, np.ndarray]:
-    """The columns of one process; names that are new get the next numbers."""
+    """Make the columns of one process; new names get the next numbers."""
     marks, end = _marks(spool)
     phases = _phases(marks[marks["call"] == spool.numbers.get("phase", 0)], end, spool.ended)
     regions = _regions(marks, spool.numbers, end)
@@ -113,15 +132,15 @@ def _nanoseconds(ticks: np.ndarray, decoding: Decoding) -> np.ndarray:
 
 
 _MARK = np.dtype([("thread", "i8"), ("call", "i8"), ("id", "i8"), ("start", "i8"), ("duration", "i8")])
-"""Start: ticks since the process's first clock reading."""
+"""A mark: start in ticks since the first clock reading of the process, duration in ticks."""
 
 
 def _marks(spool: MarkedSpool) -> tuple[np.ndarray, int]:
-    """The marks of a spool in the order of their start, and the last moment that is known of it, in ticks."""
+    """Return the marks of a spool sorted by start, and the last known time of its process, ticks."""
     decoding = spool.decoding
     with spool.contents as contents:
         found = [_columns(events, decoding) for events in _events(contents, spool.windows)]
-        # A process that was killed may have made calls after the last reading of its clock.
+        # A killed process may have made calls after the last reading of its clock.
         calls = [] if spool.ended else _events(contents, decoding.windows)
         end = max((int(_ends(events, decoding).max(initial=0)) for events in calls), default=0)
     marks = np.concatenate(found or [np.empty(0, _MARK)])
@@ -131,7 +150,7 @@ def _marks(spool: MarkedSpool) -> tuple[np.ndarray, int]:
 
 
 def _events(contents: Contents, windows: Sequence[Window]) -> Iterator[np.ndarray]:
-    """The completed events in windows, some at a time."""
+    """Yield the completed events in windows, a block at a time."""
     for window in windows:
         for slot in range(0, window.slots, BLOCK_EVENTS):
             wanted = min(BLOCK_EVENTS, window.slots - slot)
@@ -141,7 +160,7 @@ def _events(contents: Contents, windows: Sequence[Window]) -> Iterator[np.ndarra
 
 
 def _ends(events: np.ndarray, decoding: Decoding) -> np.ndarray:
-    """Returns from calls, in ticks since the process's first clock reading; without impossible ones."""
+    """Return the ends of the events with possible times, in ticks since the first clock reading."""
     events = events[_sound(events, decoding)]
     return (events["start"] - np.uint64(decoding.first_ticks)).view("i8") + events["duration"].view("i8")
 
@@ -162,7 +181,7 @@ def _columns(events: np.ndarray, decoding: Decoding) -> np.ndarray:
 
 
 def _phases(marks: np.ndarray, end: int, process_ended: bool) -> dict[str, np.ndarray]:
-    """Each phase lasts until the next one of its process."""
+    """Make rows of phases; each lasts until the next one of its process."""
     ends = np.append(marks["start"][1:], end) if len(marks) else marks["start"]
     ended = np.ones(len(marks), bool)
     ended[-1:] = process_ended
@@ -170,7 +189,7 @@ def _phases(marks: np.ndarray, end: int, process_ended: bool) -> dict[str, np.nd
 
 
 def _regions(marks: np.ndarray, numbers: Mapping[str, int], end: int) -> dict[str, np.ndarray]:
-    """Regions that ended tell their duration; of the others only the beginning is there."""
+    """Make rows of regions; those without a recorded end last until the last known time."""
     whole = marks[marks["call"] == numbers.get("region", 0)]
     begun = marks[marks["call"] == numbers.get("region_begin", 0)]
     open_ones = begun[~_among(begun, whole)]
@@ -180,9 +199,9 @@ def _regions(marks: np.ndarray, numbers: Mapping[str, int], end: int) -> dict[st
 
 
 def _among(begun: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Which beginnings have their thread, name and start in common with a region that ended: bool."""
+    """Test which begin marks belong to an ended region (same thread, name and start): bool."""
     both = np.concatenate([whole, begun])
-    order = np.lexsort((both["id"], both["thread"], both["start"]))  # stably: the whole ones first
+    order = np.lexsort((both["id"], both["thread"], both["start"]))  # stable: ended regions come first
     rows = both[order]
     same = np.ones(len(rows), bool)
     same[:1] = False

@@ -1,5 +1,4 @@
-"""What all calls of a run add up to: by the summaries of job files, by those of spools, and by events that
-are in neither."""
+"""Summary of all calls of a run: from summaries in job files and spools, and from the remaining events."""
 
 from __future__ import annotations
 
@@ -27,21 +26,21 @@ from ensembles.summaries.ranktable import COLUMNS, RankTable
 _REST_EVENTS = 1 << 17
 _LARGEST = 1 << 60
 _ROWS = tuple(name for name in COLUMNS if name != "rank")
-"""What is known of the calls of a function, of a process or in a cell."""
+"""Columns of sums that both job files and cells have."""
 
 
 class RunSummary:
-    """Where the summaries of a run lie.
+    """The summaries of a run, read on demand.
 
     Parameters
     ----------
     members : sequence of Member
     decodings : sequence of Decoding
-        How their numbers and ticks become the run's.
+        Translation of their ids and ticks to those of the run, one per member.
     files : dict of str to int
-        The run's dictionary of paths.
+        File number in the run, by path.
     origin_ns : int
-        The run's time 0, ns since 1970.
+        Time 0 of the run, ns since 1970.
     """
 
     def __init__(
@@ -57,7 +56,17 @@ class RunSummary:
         self._of_jobs = _job_summaries(members, decodings, files, origin_ns)
 
     def read(self, metadata: RunMetadata) -> tuple[CellSummary, RankTable]:
-        """The summary, and the same by rank and function; what is missing goes into the notes of `metadata`.
+        """Read the summary of all calls, and the table by rank and function.
+
+        Parameters
+        ----------
+        metadata : RunMetadata
+            Receives notes on missing and damaged parts.
+
+        Returns
+        -------
+        summary : CellSummary
+        ranks : RankTable
 
         Raises
         ------
@@ -84,7 +93,7 @@ class RunSummary:
             ranks.add(events)
         without_bin = int(summary.cells["without_bin"].sum())
         if without_bin:
-            metadata.note(f"{without_bin} calls are missing in the histograms, for want of space")
+            metadata.note(f"{without_bin} calls are missing in the histograms, because no space was left")
         return summary, ranks
 
     def _add_job_summaries(self, summary: CellSummary, metadata: RunMetadata, notes: list[str]) -> None:
@@ -92,14 +101,14 @@ class RunSummary:
             try:
                 part, damaged = read_job_summary(place, translation, metadata.calls, metadata.files)
             except EnsioError as error:
-                metadata.note(f"{error}; sums and histograms lack the calls that are in it")
+                metadata.note(f"{error}; sums and histograms do not include the calls in it")
                 continue
             summary.merge(part)
             if damaged:
                 notes.append(_damaged_cells(os.path.basename(place.path), damaged))
 
     def _rows_of_jobs(self, metadata: RunMetadata) -> dict[str, np.ndarray]:
-        """What job files say of each of their processes."""
+        """Return the sums by rank and function of the processes in job files."""
         joined = np.frombuffer(b"".join([part.tobytes() for part, _ in self._rows]), JOB_CALL.dtype)
         lengths = np.array([len(part) for part, _ in self._rows], np.int64)
         call = np.empty(len(joined), np.int64)
@@ -118,12 +127,12 @@ class RunSummary:
             sound &= joined[name] < _LARGEST
         if not sound.all():
             metadata.note(
-                "a job file is damaged: what it says of some ranks is left out for impossible numbers"
+                "a job file is damaged: sums of some ranks are left out, because their numbers are impossible"
             )
         return {name: column[sound].astype(np.int64) for name, column in columns.items()}
 
     def _rest(self, metadata: RunMetadata) -> Iterator[Events]:
-        """What came after the recorder's last look is in the windows only. Its ordinals are not known."""
+        """Yield the events after the recorder's last update of the summary; their ordinals are unknown."""
         reader = BlockReader([_rest(spool, decoding) for spool, decoding in self._own])
         while True:
             columns = empty_columns(_REST_EVENTS)
@@ -135,14 +144,14 @@ class RunSummary:
 
 
 def _adds_to_summary(spool: Spool) -> bool:
-    """Whether a process has, or may have, calls that are in no job file's summary."""
+    """Test whether a process may have calls that no job file's summary includes."""
     if spool.job_path and spool.job_summary is not None:
         return False
     return bool(spool.cells or spool.windows or spool.coded or spool.pending)
 
 
 def _rest(spool: Spool, decoding: Decoding) -> Decoding:
-    """The events that are not in the process's summary. Those in a job file all are, if there is one."""
+    """Select the events that the summary of the process does not include."""
     if spool.job_path:
         return replace(decoding, windows=[], coded=() if spool.is_summarised else spool.coded)
     return replace(decoding, windows=[window.rest for window in spool.windows + spool.scratch])
@@ -151,7 +160,7 @@ def _rest(spool: Spool, decoding: Decoding) -> Decoding:
 def _job_summaries(
     members: Sequence[Member], decodings: Sequence[Decoding], files: dict[str, int], origin_ns: int
 ) -> dict[JobSummary, Translation]:
-    """The summaries of the job files, and how their numbers become the run's."""
+    """Return the summaries of the job files, and the translation of their ids."""
     ranks: dict[JobSummary, dict[int, tuple[int, int]]] = {}
     numbers: dict[JobSummary, np.ndarray] = {}
     for member, decoding in zip(members, decodings, strict=True):
@@ -170,4 +179,4 @@ def _with_rank(rows: dict[str, np.ndarray], decoding: Decoding) -> dict[str, np.
 
 def _damaged_cells(name: str, count: int) -> str:
     cells = "1 cell of its summary is" if count == 1 else f"{count} cells of its summary are"
-    return f"{name} is damaged: {cells} left out for impossible numbers"
+    return f"{name} is damaged: {cells} left out, because their numbers are impossible"

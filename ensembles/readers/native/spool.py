@@ -1,7 +1,7 @@
-"""Reads one spool: its head, its texts, and where its events are.
+"""Read one spool: its head, its texts, and the locations of its events.
 
-Nothing in a spool is trusted: a process may have been killed while it wrote, and the file may be cut short,
-or no spool at all.
+A spool is untrusted: its process may have been killed during a write, and the file may be truncated, or not a
+spool.
 """
 
 from __future__ import annotations
@@ -41,10 +41,20 @@ _FIRST_READ_BYTES = TEXT_BYTES + 4096
 
 
 class Window(NamedTuple):
-    """Where events of a thread lie: `slots` places for events from byte `position` on.
+    """Location of the events of a thread.
 
-    The first `summarised` of them are in the process's summary, in which a tick was taken for `rate` / 2**32
-    ns (0: none is).
+    Attributes
+    ----------
+    position : int
+        Offset of the first slot in the spool, bytes.
+    slots : int
+        Number of slots; a slot has room for one event.
+    thread : int
+        Thread, numbered from 0 within the process.
+    summarised : int
+        Number of leading slots that the summary of the process includes.
+    rate : int
+        Tick length of these in the summary, ns per tick times 2**32; 0: no slot is in the summary.
     """
 
     position: int
@@ -55,20 +65,30 @@ class Window(NamedTuple):
 
     @property
     def rest(self) -> Window:
-        """The part whose events are not in the summary."""
+        """The slots that the summary does not include."""
         position = self.position + self.summarised * EVENT.size
         return Window(position, self.slots - self.summarised, self.thread, 0, self.rate)
 
 
 class SummaryPart(NamedTuple):
-    """Where a part of the summary lies: so many cells, or blocks of bins, from byte `position` on."""
+    """Location of a part of the summary: `length` cells or blocks of bins from byte `position` on."""
 
     position: int
     length: int
 
 
 class Coded(NamedTuple):
-    """Where coded events of a thread lie in a job file: `events` of them in `length` bytes."""
+    """Location of a block of coded events of a thread in a job file.
+
+    Attributes
+    ----------
+    position, length : int
+        Offset in the job file and length, bytes.
+    events : int
+        Number of events.
+    thread : int
+        Thread, numbered from 0 within the process.
+    """
 
     position: int
     length: int
@@ -78,51 +98,52 @@ class Coded(NamedTuple):
 
 @dataclass(slots=True)
 class Spool:
-    """What one process left, without its events: in a spool, or in its part of a job file.
+    """The record of one process without its events, from a spool or from a job file.
 
     Attributes
     ----------
     path : str
-        Of the spool, which need not be there any more if there is a job file.
+        Path of the spool. It may not exist any more if there is a job file.
     head : named tuple
         The members of ``struct ensio_spool``.
     status : os.stat_result
-        Of the file that was read.
+        Status of the file that was read.
     properties : dict of bytes to bytes
+        Properties of the process, such as ``host``.
     calls_text : bytes
-        Lines ``number name layer op``.
+        Lines ``number name layer op``, one per traced function.
     files : list of (int, bytes)
-        Number and path.
+        Number and path of each file.
     facts : dict of int to bytes
-        Number of a file → ``key=value`` strings about it, each ended by a NUL.
+        By file number: ``key=value`` strings about the file, each ended by a NUL.
     region_names : dict of int to bytes
-        Number and name of phases and regions.
+        By number: names of phases and regions.
     marks : list of Window
-        Where these lie.
+        Locations of the marks of phases and regions.
     windows, scratch : list of Window
-        Where events lie, and events that are only on their way into the summary.
-    cells, blocks : list of Part
-        Where the summary lies.
+        Locations of events, and of events that are kept only until the summary includes them.
+    cells, blocks : list of SummaryPart
+        Locations of the summary.
     pending : int
-        Events that are on their way into the summary, and nowhere else.
+        Number of events in `scratch` that the summary does not include yet.
     has_events : bool
-        It tells of calls.
+        Whether the record contains calls.
     notes : list of str
-        What is damaged, in plain sentences.
+        Sentences about damage.
     unknown : int
-        Windows and texts of kinds that are not known.
+        Number of windows and texts of unknown kinds.
     job_path : str
-        The job file that was read; "": the spool itself.
+        Path of the job file that was read; "": the spool was read.
     coded : list of Coded
-        Events in the job file.
+        Locations of events in the job file.
     pieces : list of Piece
-        What else is in the job file.
+        Locations of other contents in the job file.
     job_summary : JobSummary or None
-        The summary of a job file in which the calls of this process are, but for those in `cells`.
+        Summary of a job file that includes the calls of this process, except those in `cells`.
     call_rows : ndarray of JOB_CALL.dtype, or None
-        What those calls add up to, by function.
+        Sums of the calls in `job_summary` by function.
     own_losses : Losses
-        What the first window of a spool says about what is missing.
+        Losses recorded in the first window of a spool.
     """
 
     path: str
@@ -151,44 +172,45 @@ class Spool:
 
     @property
     def losses(self) -> Losses:
-        """What it did not keep, and why."""
+        """Counts of calls that the process did not keep, and the reasons."""
         return losses_in_job_file(self.properties) if self.job_path else self.own_losses
 
     @property
     def name(self) -> str:
-        """Name of the spool's file."""
+        """File name of the spool."""
         return os.path.basename(self.path)
 
     @property
     def ended(self) -> bool:
-        """Its process ended in order, or went on as another: nothing more will come."""
+        """Whether the process ended in order or was replaced by exec, so that the spool is final."""
         return self.head.state != CONSTANTS["ENSIO_STATE_RUNNING"]
 
     @property
     def slots(self) -> int:
-        """Places for events: at least as many as there are events."""
+        """Number of slots: an upper bound on the number of events."""
         return sum(window.slots for window in self.windows) + sum(block.events for block in self.coded)
 
     @property
     def threads(self) -> int:
-        """Threads that recorded."""
+        """Number of threads that recorded."""
         parts: list[Window | Coded] = [*self.windows, *self.scratch, *self.coded]
         with_events = max((part.thread + 1 for part in parts), default=0)
         return max(with_events, self.head.threads) if self.marks else with_events
 
     @property
     def is_summarised(self) -> bool:
-        """Whether the recorder kept a summary of it that can be read."""
+        """Whether the recorder kept a readable summary of the process."""
         return bool(self.cells) or self.job_summary is not None
 
     def leave_to(self, collected: Spool) -> None:
-        """Leave what a job file's summary has of this process to that.
+        """Use the summary of a job file for the calls that it includes.
+
+        Only the cells of later calls remain in this record; they are in windows that were added later.
 
         Parameters
         ----------
         collected : Spool
-            The same process in the job file. Cells of calls that came later lie in windows that were made
-            later.
+            The same process in the job file.
         """
         if collected.job_summary is None:
             return
@@ -197,20 +219,28 @@ class Spool:
 
     @property
     def contents(self) -> Contents:
-        """What lies in its windows."""
+        """Reader of the contents of the windows."""
         return Contents(self.path, self.job_path, self.pieces)
 
 
 def read_spool(path: str) -> Spool:
-    """Read a spool's head and texts, and find its windows.
+    """Read the head and the texts of a spool, and locate its windows.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    Spool
 
     Raises
     ------
     EnsioError
-        The file cannot be read, is no spool, or its head makes no sense.
+        The file cannot be read, is not a spool, or its head is implausible.
     """
     try:
-        # A pipe in place of a spool must not keep us waiting.
+        # O_NONBLOCK: a pipe in place of a spool must not block.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             return _read(path, descriptor)
@@ -233,19 +263,31 @@ def _read(path: str, descriptor: int) -> Spool:
 
 
 def checked_head(path: str, beginning: bytes) -> Any:
-    """The members of a spool's head.
+    """Unpack and check the head of a spool.
+
+    Parameters
+    ----------
+    path : str
+        Name of the spool, for messages.
+    beginning : bytes
+        First bytes of the spool.
+
+    Returns
+    -------
+    namedtuple
+        The members of ``struct ensio_spool``, with the later one of the two last clock readings.
 
     Raises
     ------
     EnsioError
-        They make no sense.
+        This is not the head of a spool, or of another version, or it is implausible.
     """
     if beginning[:8] == MAGIC[::-1]:
-        raise EnsioError(f"{path} was recorded on a machine of another byte order: read it on such a machine")
+        raise EnsioError(f"{path} was recorded with another byte order: read it on a machine of that order")
     if beginning[:8] == bytes(8):
         raise EnsioError(f"{path} holds no calls: its process was killed before it began to record")
     if beginning[:8] != MAGIC:
-        raise EnsioError(f"{path} is not a spool of ensio: its first bytes are others")
+        raise EnsioError(f"{path} is not a spool of ensio (bad magic number): name a run directory or trace")
     if len(beginning) < SPOOL.size:
         raise EnsioError(f"{path} is cut short: it ends within its head, nothing can be read from it")
     head = SPOOL.unpack(beginning)
@@ -273,18 +315,25 @@ def checked_head(path: str, beginning: bytes) -> Any:
         and max(head.dropped_events, head.excluded_calls, head.lost_calls) < 1 << 62
     )
     if not plausible:
-        raise EnsioError(f"{path} is damaged: the numbers in its head make no sense")
+        raise EnsioError(f"{path} is damaged: the numbers in its head are implausible")
     return head
 
 
 def read_texts(spool: Spool, text: bytes) -> None:
-    """Take the text entries of one window."""
+    """Parse the text entries of one window into a spool.
+
+    Parameters
+    ----------
+    spool : Spool
+        Receives the texts; a note if an entry is incomplete.
+    text : bytes
+    """
     position = 0
     while position + TEXT.size <= len(text):
         kind, _, number, length, _ = TEXT.unpack(text, position)
         end = position + TEXT.size + length
         if kind == 0 or end > len(text):
-            spool.notes.append(f"{spool.name} is damaged: a text in it is not whole, names may be missing")
+            spool.notes.append(f"{spool.name} is damaged: a text in it is incomplete, names may be missing")
             return
         body = text[position + TEXT.size : end]
         if kind == _FILE:
@@ -308,7 +357,7 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
     if size < spool.head.allocated_bytes:
         spool.notes.append(
             f"{spool.name} is cut short: it has {size} of {spool.head.allocated_bytes} bytes, "
-            "calls recorded in the others are missing"
+            "calls recorded in the missing bytes are lost"
         )
     position, damaged_at = HEAD_BYTES, -1
     while position + HEADER_BYTES <= end:
@@ -338,7 +387,7 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
         position += length
     if damaged_at >= 0:
         spool.notes.append(
-            f"{spool.name} is damaged: no sound window begins at byte {damaged_at}, calls there are missing"
+            f"{spool.name} is damaged: no valid window begins at byte {damaged_at}, calls there are missing"
         )
     spool.pending = sum(_count_events(descriptor, window.rest) for window in spool.scratch)
     spool.has_events |= spool.pending > 0
@@ -348,12 +397,21 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
 
 
 def add_window(spool: Spool, window: Any, first: int, room: int) -> bool:
-    """Take note of a window of neither events nor texts: `room` bytes from byte `first` of the spool on.
+    """Add the location of a window that contains neither events nor texts.
+
+    Parameters
+    ----------
+    spool : Spool
+        Receives the location.
+    window : namedtuple
+        Head of the window.
+    first, room : int
+        Offset and length of its contents in the spool, bytes.
 
     Returns
     -------
     bool
-        Whether it is of a kind that is known.
+        Whether the kind of the window is known.
     """
     if window.kind == CONSTANTS["ENSIO_WINDOW_SCRATCH"]:
         spool.scratch.append(_window(window, first, room))
@@ -376,7 +434,7 @@ def _window(window: Any, first: int, room: int) -> Window:
 
 
 def _next_data(descriptor: int, position: int) -> int:
-    """The first unit from `position` on that may hold data: holes are not worth a walk through them."""
+    """Return the first unit from `position` on that may contain data; holes in the file are skipped."""
     try:
         found = os.lseek(descriptor, position, os.SEEK_DATA)
     except OSError as error:
@@ -385,7 +443,7 @@ def _next_data(descriptor: int, position: int) -> int:
 
 
 def _count_events(descriptor: int, window: Window) -> int:
-    """How many places of a window hold an event; one that was never completed leaves its place empty."""
+    """Count the completed events of a window; a call that did not return leaves its slot empty."""
     import numpy as np
 
     raw = os.pread(descriptor, min(window.slots, _MOST_SCRATCH_SLOTS) * EVENT.size, window.position)

@@ -1,4 +1,4 @@
-"""Reads the bytes of a spool, from the spool itself or from what a job file has of it."""
+"""Read the bytes of a spool from the spool itself or from a job file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from ensembles.readers.native.job_file_codec import decode_text
 
 
 class Piece(NamedTuple):
-    """`length` bytes from byte `position` of a spool on: coded, `coded` bytes at `place` in the job file."""
+    """Location of a part of a spool in a job file.
+
+    Attributes
+    ----------
+    position, length : int
+        Offset in the spool and length, bytes.
+    place, coded : int
+        Offset in the job file and length of the coded part, bytes.
+    """
 
     position: int
     length: int
@@ -20,18 +28,18 @@ class Piece(NamedTuple):
 
 
 class Contents:
-    """The bytes of a spool by their positions in it, within a ``with`` statement.
+    """The bytes of a spool by their offsets in it; a context manager.
 
-    Of a job file, only those that are neither events nor texts.
+    A job file provides only the parts that are neither events nor texts.
 
     Parameters
     ----------
     path : str
-        The spool.
+        Path of the spool.
     job_path : str
-        The job file that holds it; "": the spool itself is read.
+        Path of the job file to read; "": the spool is read.
     pieces : sequence of Piece
-        What the job file has.
+        Parts in the job file.
     """
 
     def __init__(self, path: str, job_path: str = "", pieces: Sequence[Piece] = ()) -> None:
@@ -53,12 +61,22 @@ class Contents:
         os.close(self._descriptor)
 
     def read(self, length: int, position: int) -> bytes:
-        """Bytes of the spool, fewer where it ends before.
+        """Read bytes of the spool.
+
+        Parameters
+        ----------
+        length, position : int
+            Number of bytes, and offset in the spool.
+
+        Returns
+        -------
+        bytes
+            Fewer at the end of the spool.
 
         Raises
         ------
         EnsioError
-            They cannot be read.
+            The file cannot be read or is damaged.
         """
         try:
             if not self._job_path:
@@ -68,7 +86,7 @@ class Contents:
             raise EnsioError(f"{self._job_path or self.path} cannot be read: {error.strerror}") from error
         except ValueError as error:
             raise EnsioError(
-                f"{self._job_path} is damaged: what it has of {os.path.basename(self.path)} cannot be read"
+                f"{self._job_path} is damaged: its part of {os.path.basename(self.path)} cannot be decoded"
             ) from error
         return found
 

@@ -1,4 +1,4 @@
-"""The events and metadata of a run that lie in spools, and in job files that spools were put into."""
+"""Events and metadata of a run in spools and job files."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ from ensembles.summaries.ranktable import RankTable
 
 
 class SpoolSource:
-    """The spools of a run.
+    """The events and metadata of the processes of a run; an `EventSource`.
 
     Parameters
     ----------
     spools : sequence of Spool
         At least one.
     notes : sequence of str
-        What is already known to be missing.
+        Sentences about data that are known to be missing.
 
     Attributes
     ----------
     metadata : RunMetadata
-    is_complete : bool
-        Every process has ended: its spool will not change any more.
-    capacity : int
-        Places for events: at least as many as there are events.
+    complete : bool
+        Whether every process has ended, so that the spools are final.
+    slots : int
+        Upper bound on the number of events.
     spools : dict of str to (int, int)
-        Name of each spool and job file that was read → its size in bytes and time of change in ns.
+        By name of each spool and job file that was read: size in bytes and modification time in ns.
     has_summary : bool
-        The recorder kept summaries.
+        Whether the recorder kept summaries.
     """
 
     def __init__(self, spools: Sequence[Spool], notes: Sequence[str] = ()) -> None:
@@ -98,7 +98,7 @@ class SpoolSource:
         }
         processes = [describe_process(member, alignment) for member in members]
         self.metadata = described(spools, processes, origin_ns)
-        # Processes of which all events are in a job file have no summary there: it follows from the events.
+        # If all events of a process are in a job file, its summary is not: it is computed from the events.
         bare = any(spool.coded and not spool.is_summarised for spool in spools)
         kept = any(spool.is_summarised for spool in spools)
         self.has_summary = kept and not (bare and self.metadata.has_all_events)
@@ -120,8 +120,19 @@ class SpoolSource:
             self.metadata.note(sentence)
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
-        """At most `max_events` at a time, in the order of ranks, those of a thread in order of completion;
-        with these columns and those that are read anyway (`Events.partly`), or with all."""
+        """Yield all events in chunks, ordered by rank, and by completion within each thread.
+
+        Parameters
+        ----------
+        max_events : int
+            Maximum length of a chunk.
+        names : sequence of str, optional
+            Names of the wanted columns (`Events.partly`). Default: all columns.
+
+        Yields
+        ------
+        Events
+        """
         reader = BlockReader(self._decodings)
         yield from self._chunks_of(reader, max_events, names)
         self.note_damage(reader.flaws)
@@ -129,7 +140,19 @@ class SpoolSource:
     def parts(
         self, most_parts: int, max_events: int, names: Sequence[str] | None = None
     ) -> list[Iterator[Events]]:
-        """The same in up to `most_parts` parts, about equally long, which threads may read side by side."""
+        """Split the events into parts of about equal length that threads can read concurrently.
+
+        Parameters
+        ----------
+        most_parts : int
+            Maximum number of parts.
+        max_events, names
+            As for `chunks`.
+
+        Returns
+        -------
+        list of iterator of Events
+        """
         sizes = [_slots_of(decoding) for decoding in self._decodings]
         part_of = np.cumsum(sizes) * most_parts // (sum(sizes) + 1)
         places = [np.flatnonzero(part_of == part) for part in np.unique(part_of)]
@@ -149,8 +172,18 @@ class SpoolSource:
         return [part(reader) for reader in readers]
 
     def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
-        """Up to so many spans of ranks with about equally many events, which together are all: the first and
-        the last rank of each."""
+        """Split the ranks into contiguous spans with about equal numbers of events.
+
+        Parameters
+        ----------
+        most_parts : int
+            Maximum number of spans.
+
+        Returns
+        -------
+        list of (int, int)
+            First and last rank of each span.
+        """
         events: Counter[int] = Counter()
         for decoding in self._decodings:
             events[decoding.rank] += _slots_of(decoding)
@@ -159,7 +192,21 @@ class SpoolSource:
     def chunks_of_ranks(
         self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
     ) -> Iterator[Events]:
-        """As `chunks`, of the ranks of a span; what is wrong with them is added to `flaws`."""
+        """Yield the events of a span of ranks in chunks, as `chunks`.
+
+        Parameters
+        ----------
+        span : (int, int)
+            First and last rank.
+        max_events, names
+            As for `chunks`.
+        flaws : DamageReport
+            Receives the damage found.
+
+        Yields
+        ------
+        Events
+        """
         low, high = span
         reader = BlockReader([decoding for decoding in self._decodings if low <= decoding.rank <= high])
         yield from self._chunks_of(reader, max_events, names)
@@ -182,8 +229,19 @@ class SpoolSource:
                 break
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
-        """All events of some ranks, evenly spaced among all, by rank and start: about `most_events`, of
-        `least_ranks` ranks at least."""
+        """Return all events of evenly spaced ranks, sorted by rank and start.
+
+        Parameters
+        ----------
+        most_events : int
+            Approximate number of events.
+        least_ranks : int
+            Minimum number of ranks.
+
+        Returns
+        -------
+        Events
+        """
         ranks = sorted({decoding.rank for decoding in self._decodings})
         wanted = max(least_ranks, int(len(ranks) * most_events / max(self.capacity, 1)))
         places = np.linspace(0, len(ranks) - 1, min(wanted, len(ranks))).astype(int)
@@ -198,7 +256,13 @@ class SpoolSource:
             parts.append(self._events(columns, count))
 
     def events(self) -> Events:
-        """All events, by rank and start."""
+        """Return all events, sorted by rank and start.
+
+        Raises
+        ------
+        EnsioError
+            They do not fit into memory, or a file cannot be read.
+        """
         reader = BlockReader(self._decodings)
         try:
             columns = empty_columns(self.capacity)
@@ -218,12 +282,16 @@ class SpoolSource:
         return events
 
     def regions(self) -> RegionTable:
-        """The phases and regions that the program named; read when they are asked for."""
+        """Read the phases and regions that the program named."""
         return read_regions(self._marked)
 
     def summary(self) -> CellSummary | None:
-        """What all calls add up to, those included that are not among the events; None: the recorder kept no
-        summary.
+        """Read the summary of all calls, including those without an event.
+
+        Returns
+        -------
+        CellSummary or None
+            None: the recorder kept no summary.
 
         Raises
         ------
@@ -233,7 +301,12 @@ class SpoolSource:
         return self._summaries[0] if self.has_summary else None
 
     def ranks(self) -> RankTable | None:
-        """The same by rank and function, without sizes and ordinals; None: the recorder kept no summary.
+        """Read the summary of all calls by rank and function, without sizes and ordinals.
+
+        Returns
+        -------
+        RankTable or None
+            None: the recorder kept no summary.
 
         Raises
         ------
@@ -252,11 +325,11 @@ class SpoolSource:
         return make(columns, self.metadata.calls, self.metadata.files)
 
     def note_damage(self, flaws: DamageReport) -> None:
-        """Say in the notes what a pass over all events found."""
+        """Add the damage found by a pass over all events to the notes."""
         for sentence in flaws.sentences:
             self.metadata.note(sentence)
 
 
 def _slots_of(decoding: Decoding) -> int:
-    """How many events there are at most."""
+    """Return an upper bound on the number of events."""
     return sum(window.slots for window in decoding.windows) + sum(block.events for block in decoding.coded)

@@ -1,5 +1,8 @@
-"""Turns events as they lie in spools into columns: by compiled code where there is some, else by NumPy, with
-equal results. ``NATIVE`` tells whether the compiled version is in use."""
+"""Decode the events of spools into columns.
+
+A C extension decodes; without it, NumPy does, with equal results. ``NATIVE`` is true if the extension is in
+use.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ if not hasattr(_columns, "read_window"):  # built from older sources
 NATIVE = _columns is not None
 
 LARGEST_TICKS = 1 << 55
-"""Times beyond this many ticks from a process's start (more than 100 days) are damage."""
+"""Largest plausible time since the start of a process, ticks (more than 100 days)."""
 
 _MOST_ERRNO = 0xFFFF
 
@@ -35,27 +38,30 @@ _AS_STORED = ("depth", "offset", "requested", "moved")
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How the events of one spool become columns.
+    """Locations of the events of one spool, and their translation to columns of the run.
 
     Attributes
     ----------
     path : str
-        Of the spool.
+        Path of the spool.
     job_path : str
-        Of the job file that is read in its place, or "".
+        Path of the job file that is read in its place, or "".
     windows : list of Window
-        In a spool.
+        Locations of events in the spool.
     coded : list of Coded
-        In a job file.
+        Locations of events in the job file.
     rank : int
+        Task of the process.
     first_thread : int
-        Added to the thread numbers of the windows.
-    call_numbers, file_numbers : ndarray
-        Number in the spool → number in the run's dictionaries. The last entry stands for all larger numbers.
+        Offset added to the thread numbers.
+    call_numbers, file_numbers : ndarray of int
+        Index: number in the spool. Value: number in the run. The last entry is for all larger numbers.
     first_ticks : int
+        First clock reading, ticks.
     ns_per_tick : float
+        Length of a tick, ns.
     start_ns : int
-        Since the origin of the run, when the clock stood at `first_ticks`.
+        Time of `first_ticks`, ns since the origin of the run.
     """
 
     path: str
@@ -72,13 +78,20 @@ class Decoding:
 
     @property
     def most_ticks(self) -> int:
-        """Times from `first_ticks` and durations beyond this are damage."""
+        """Largest plausible duration, and time since `first_ticks`, ticks."""
         return min(LARGEST_TICKS, int(LARGEST_NS / self.ns_per_tick))
 
 
 class Found(NamedTuple):
-    """What was odd about events: how many calls and files have no name, and whether a time or an amount of
-    data is impossible."""
+    """Damage among decoded events.
+
+    Attributes
+    ----------
+    unknown_calls, unknown_files : int
+        Number of events whose function or file has no name.
+    damaged : bool
+        Whether a time or a number of bytes is impossible.
+    """
 
     unknown_calls: int
     unknown_files: int
@@ -86,8 +99,19 @@ class Found(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What `read_window` did: how many slots were read, and how many events came from them; how many that
-    were not decoded, as one of them is damaged, are in the buffer; and as `Found` has it."""
+    """Result of `read_window`.
+
+    Attributes
+    ----------
+    slots : int
+        Number of slots that were read; 0: end of the file.
+    events : int
+        Number of events that were decoded.
+    left : int
+        Number of events in the buffer that were not decoded, because one of them is damaged.
+    unknown_calls, unknown_files : int
+        As for `Found`.
+    """
 
     slots: int
     events: int
@@ -103,15 +127,15 @@ def decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.n
     ----------
     decoding : Decoding
     thread : int
-        That made them.
+        Thread that made the calls.
     raw : ndarray of EVENT.dtype, shape (n,), C-contiguous
     out : dict of str to ndarray, shape (n,)
-        The columns that are wanted, ``call``, ``start`` and ``duration`` among them.
+        Receives the events; ``call``, ``start`` and ``duration`` are required.
 
     Returns
     -------
     Found
-        Where something is damaged, times are cut to what 64 bits hold.
+        If an event is damaged, times are clipped to plausible values.
     """
     if _columns is None:
         return numpy_decode(decoding, thread, raw, out)
@@ -131,27 +155,27 @@ def read_window(
     out: dict[str, np.ndarray],
     place: range,
 ) -> Read:
-    """Read events of a window and decode them, as far as there is room for them.
+    """Read and decode events of a window until the columns are full.
 
     Parameters
     ----------
     descriptor : int
-        Of the spool.
+        Descriptor of the spool.
     decoding, thread
         As for `decode`.
     window : Window
-        The slots that are to be read.
+        The slots to read.
     raw : ndarray of EVENT.dtype, shape (n,), C-contiguous
-        A buffer.
+        Buffer.
     out : dict of str to ndarray
         As for `decode`.
     place : range
-        Where in these columns the events go; one at least.
+        Rows of the columns to fill; at least one.
 
     Returns
     -------
     Read
-        No slots: the file has no more. It ends early behind slots that are empty, or damaged.
+        It may return early after empty or damaged slots.
 
     Raises
     ------
@@ -168,7 +192,7 @@ _Told = tuple[np.ndarray, np.ndarray, tuple[np.ndarray | None, ...], tuple[int |
 
 
 def _told(decoding: Decoding, thread: int, out: dict[str, np.ndarray]) -> _Told:
-    """What the compiled functions have to know."""
+    """Make the arguments that the compiled functions share."""
     return (
         decoding.call_numbers,
         decoding.file_numbers,
@@ -194,7 +218,7 @@ def numpy_read_window(
     out: dict[str, np.ndarray],
     place: range,
 ) -> Read:
-    """`read_window` without compiled code: a buffer at a time."""
+    """Read and decode events as `read_window`, in NumPy, one buffer at a time."""
     wanted = min(len(raw), window.slots, len(place))
     present = os.preadv(descriptor, [raw[:wanted].view("u1").data], window.position) // EVENT.size
     events = compact(raw[:present])
@@ -206,7 +230,7 @@ def numpy_read_window(
 
 
 def numpy_decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.ndarray]) -> Found:
-    """`decode` without compiled code."""
+    """Decode completed events as `decode`, in NumPy."""
     for name, stored in (*zip(_AS_STORED, _AS_STORED, strict=True), ("carried", "flags")):
         if name in out:
             out[name][:] = raw[stored]
@@ -228,10 +252,10 @@ def numpy_decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str
 
 
 def _decode_times(decoding: Decoding, raw: np.ndarray, out: dict[str, np.ndarray]) -> bool:
-    """Ticks to nanoseconds; whether any of them is impossible.
+    """Convert ticks to nanoseconds, and return whether a time is impossible.
 
-    The base is subtracted in integers: what is left is below 2**55 ticks, so that a float64 holds it exactly
-    within the first weeks of a run, and to a few ticks ever after.
+    The first clock reading is subtracted in integers. The difference is below 2**55 ticks: a float64
+    represents it exactly in the first weeks of a run, and to a few ticks later.
     """
     start, duration = out["start"], out["duration"]
     if not len(raw):
@@ -241,7 +265,7 @@ def _decode_times(decoding: Decoding, raw: np.ndarray, out: dict[str, np.ndarray
     most = decoding.most_ticks
     damaged = start.max() > most or start.min() < -most or duration.max() > most or duration.min() < 0
     if damaged:
-        # They are left out later, but must not leave the range of integers here.
+        # Damaged events are left out later; here they must not overflow.
         for times in (start, duration):
             np.clip(times, -most, most, out=times)
     if decoding.ns_per_tick != 1.0:
@@ -252,7 +276,7 @@ def _decode_times(decoding: Decoding, raw: np.ndarray, out: dict[str, np.ndarray
 
 
 def _decode_failures(moved: np.ndarray, error: np.ndarray) -> None:
-    """Split the record's `moved`, which is minus the errno of a failed call, into the two columns."""
+    """Split the recorded `moved`, which is minus the errno of a failed call, into two columns."""
     error[:] = 0
     if len(moved) and moved.min() < 0:
         failed = moved < 0
@@ -261,7 +285,17 @@ def _decode_failures(moved: np.ndarray, error: np.ndarray) -> None:
 
 
 def sound(decoding: Decoding, raw: np.ndarray) -> np.ndarray:
-    """Which events have possible times and amounts of data: bool, shape (n,)."""
+    """Test which events have possible times and numbers of bytes.
+
+    Parameters
+    ----------
+    decoding : Decoding
+    raw : ndarray of EVENT.dtype, shape (n,)
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
     since_first = (raw["start"] - np.uint64(decoding.first_ticks)).view("i8")
     most = decoding.most_ticks
     kept = (since_first >= -most) & (since_first <= most)
@@ -271,23 +305,23 @@ def sound(decoding: Decoding, raw: np.ndarray) -> np.ndarray:
 
 
 def compact(raw: np.ndarray) -> int:
-    """Move completed events to the front, in their order.
+    """Move completed events to the front of an array, in their order.
 
     Parameters
     ----------
     raw : ndarray of EVENT.dtype, shape (n,), C-contiguous
-        Slots of a window, those of calls that were never completed among them.
+        Slots of a window; calls that did not return left empty slots.
 
     Returns
     -------
     int
-        How many there are.
+        Number of completed events.
     """
     return numpy_compact(raw) if _columns is None else _columns.compact(raw.view("u1"))
 
 
 def numpy_compact(raw: np.ndarray) -> int:
-    """`compact` without compiled code."""
+    """Move completed events to the front as `compact`, in NumPy."""
     call = raw["call"]
     completed = int(np.count_nonzero(call))
     if completed < len(raw) and np.count_nonzero(call[:completed]) < completed:

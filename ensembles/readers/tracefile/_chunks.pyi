@@ -1,4 +1,4 @@
-"""Chunks of the columns of trace files (C); `trace_chunks` is its caller."""
+"""Decompression of chunks of trace files in C, called by `chunks`."""
 
 class _Workspace: ...
 

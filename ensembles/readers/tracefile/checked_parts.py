@@ -1,12 +1,12 @@
-"""Groups and columns of a ``trace.h5``, checked before HDF5 reads them.
+"""Check groups and columns of a ``trace.h5`` before HDF5 reads them.
 
-HDF5 would follow links into other files, take a column's data from them, give zeros for what was never
-written, and unpack a few bytes into any number. Here a part must lie in the file itself, and reading a whole
-part takes memory in proportion to the file.
+HDF5 follows links into other files, reads the data of a column from other files, returns zeros for data that
+were never written, and decompresses a few bytes to any length. Here every part must lie in the file itself,
+and the memory to read a part is proportional to the file.
 
-The HDF5 library does not survive every damage either: an empty text of variable length that lost its number
-makes it loop. So it gets only structures with checksums, and no such texts: they lie in the global heap,
-which has no checksum.
+Some damage makes the HDF5 library crash or loop, for example a damaged text of variable length. Therefore
+only structures with checksums are accepted, and no texts of variable length, since the global heap that holds
+them has no checksum.
 """
 
 from __future__ import annotations
@@ -19,23 +19,27 @@ import h5py
 import numpy as np
 
 _HEADER = b"OHDR"
-"""How a header of an object with a checksum begins; those without one begin with their version, 1."""
+"""Signature of an object header with a checksum; headers without one begin with their version, 1."""
 
 _SUPERBLOCK = struct.Struct("<8xBB2xQ16xQ")
-"""Version, bytes of a place, the place from which others count, that of the header of the root group."""
+"""Superblock: version, size of an address, base address, address of the header of the root group."""
 
 _MOST_PLACE = (1 << 63) - 8
 
 
 def check_superblock(path: str) -> None:
-    """See that a file begins with headers that have checksums.
+    """Check that a file begins with a superblock and a header that have checksums.
+
+    Parameters
+    ----------
+    path : str
 
     Raises
     ------
     ValueError
         It does not.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     with open(path, "rb") as file:
         first = file.read(_SUPERBLOCK.size)
@@ -49,60 +53,78 @@ def check_superblock(path: str) -> None:
 
 
 def is_header(descriptor: int, place: int) -> bool:
-    """Whether a header of an object with a checksum begins at this place of a file."""
+    """Test whether an object header with a checksum begins at an address of a file.
+
+    Parameters
+    ----------
+    descriptor : int
+        Descriptor of the file.
+    place : int
+        Offset in the file, bytes.
+
+    Returns
+    -------
+    bool
+    """
     return os.pread(descriptor, len(_HEADER), min(place, _MOST_PLACE)) == _HEADER
 
 
 _DEFLATE_RATIO = 1032
-"""No deflated data become longer than this many times their length."""
+"""Upper bound on the compression ratio of deflate."""
 
 _MOST_CHUNK_BYTES = 1 << 27
 
 _ALWAYS_READ_BYTES = 1 << 26
 _MOST_RATIO = 64
-"""A column that is read as a whole has at most so many bytes, or so many times those that are stored."""
+"""A column that is read at once has at most `_ALWAYS_READ_BYTES`, or this many times its stored bytes."""
 
 _MOST_TEXT_RATIO = 256
-"""The same of texts, each of which is counted once; their lengths are not, which are those of the longest."""
+"""The same for columns of texts. Equal texts count once, with their own lengths."""
 
 _MOST_ATTRIBUTE_BYTES = 1 << 24
 
 
 def has_part(parent: h5py.Group, name: str) -> bool:
-    """Whether a group has a part of this name; `name in parent` would open the file that a link leads to."""
+    """Test whether a group has a part of this name; ``name in parent`` would follow external links."""
     return bool(parent.id.links.exists(name.encode()))
 
 
 def lies_here(parent: h5py.Group, name: str) -> bool:
-    """Whether a part is no link to another place, or another file."""
+    """Test whether a part exists and is a hard link, not a link to another path or file."""
     return has_part(parent, name) and parent.id.links.get_info(name.encode()).type == h5py.h5l.TYPE_HARD
 
 
 def open_group(parent: h5py.Group, name: str) -> h5py.Group:
-    """A group of the same file.
+    """Open a group of the same file.
 
     Raises
     ------
+    KeyError
+        It is missing.
     ValueError
-        It is no group, or lies elsewhere.
+        It is not a group, or lies elsewhere.
     """
     group = _own(parent, name)
     if not isinstance(group, h5py.Group):
-        raise ValueError(f"{name} in it is no group")
+        raise ValueError(f"{name} in it is not a group")
     return group
 
 
 def open_column(group: h5py.Group, name: str) -> h5py.Dataset:
-    """A column that is there in full: HDF5 gives zeros for what was never written, at any length.
+    """Open a column of the same file that is stored completely.
+
+    HDF5 returns zeros for data that were never written, whatever their length.
 
     Raises
     ------
+    KeyError
+        It is missing.
     ValueError
-        It is not, or no column, or lies elsewhere.
+        It is not a column, is incomplete, or lies elsewhere.
     """
     dataset = _own(group, name)
     if not isinstance(dataset, h5py.Dataset) or len(dataset.shape or ()) != 1:
-        raise ValueError(f"{name} in it is no column")
+        raise ValueError(f"{name} in it is not a column")
     if dataset.external is not None or dataset.is_virtual:
         raise ValueError(f"its column {name} lies in other files")
     (length,), stored_bytes = dataset.shape, dataset.id.get_storage_size()
@@ -120,7 +142,13 @@ def open_column(group: h5py.Group, name: str) -> h5py.Dataset:
 
 
 def whole_column(group: h5py.Group, name: str) -> np.ndarray:
-    """All of a column."""
+    """Read a whole column.
+
+    Raises
+    ------
+    KeyError, ValueError
+        As for `open_column`, or it decompresses to much more than its stored size.
+    """
     dataset = open_column(group, name)
     if dataset.dtype.hasobject:
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
@@ -129,14 +157,20 @@ def whole_column(group: h5py.Group, name: str) -> np.ndarray:
 
 
 def read_texts(group: h5py.Group, name: str) -> list[str]:
-    """A column of texts of a fixed length."""
+    """Read a column of texts of a fixed length.
+
+    Raises
+    ------
+    KeyError, ValueError
+        As for `open_column`, or it has another type, or decompresses to much more than its stored size.
+    """
     dataset = open_column(group, name)
     kind = h5py.check_string_dtype(dataset.dtype)
     if kind is None or kind.length is None:
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
     most_bytes = max(_ALWAYS_READ_BYTES, _MOST_TEXT_RATIO * dataset.id.get_storage_size())
     at_a_time = dataset.chunks[0] if dataset.chunks else max(_MOST_CHUNK_BYTES // kind.length, 1)
-    known: dict[bytes, str] = {}  # one of a million tasks has the command of all others
+    known: dict[bytes, str] = {}  # a million tasks may have one command
     texts: list[str] = []
     for first in range(0, len(dataset), at_a_time):
         for text in dataset[first : first + at_a_time].tolist():
@@ -145,17 +179,17 @@ def read_texts(group: h5py.Group, name: str) -> list[str]:
                 most_bytes -= len(text)
             texts.append(known[text])
         if most_bytes < 8 * len(texts):
-            raise ValueError(f"its column {name} unpacks to much more than is stored of it")
+            raise ValueError(f"its column {name} decompresses to much more than its stored size")
     return texts
 
 
 def read_rows(group: h5py.Group, *names: str) -> list[tuple[str, ...]]:
-    """Several columns of texts, row by row."""
+    """Read several columns of texts, and return a tuple per row."""
     return list(zip(*(read_texts(group, name) for name in names), strict=True))
 
 
 def read_numbers(group: h5py.Group, name: str) -> Any:
-    """A column of whole numbers: an array."""
+    """Read a column of integers."""
     dataset = open_column(group, name)
     if dataset.dtype.kind not in "iu":
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
@@ -163,14 +197,14 @@ def read_numbers(group: h5py.Group, name: str) -> Any:
 
 
 def read_attribute(parent: h5py.Group, name: str) -> Any:
-    """An attribute that is one number or one text (bytes).
+    """Read an attribute that is one number or one text of a fixed length (bytes).
 
     Raises
     ------
     KeyError
-        There is none.
+        It is missing.
     ValueError
-        It is something else.
+        It has another type.
     """
     attribute = h5py.h5a.open(parent.id, name.encode())
     kind = attribute.get_type()
@@ -195,9 +229,9 @@ def _own(parent: h5py.Group, name: str) -> Any:
 def _check_size(dataset: h5py.Dataset, name: str) -> None:
     size, stored_bytes = len(dataset) * dataset.dtype.itemsize, dataset.id.get_storage_size()
     if size > max(_ALWAYS_READ_BYTES, _MOST_RATIO * stored_bytes):
-        raise ValueError(f"its column {name} unpacks to {size:,} bytes from {stored_bytes:,}")
+        raise ValueError(f"its column {name} decompresses to {size:,} bytes from {stored_bytes:,}")
 
 
 def open_descriptor(part: h5py.Group | h5py.Dataset) -> int:
-    """Of the open file in which it lies."""
+    """Return the descriptor of the open file of a part."""
     return int(part.file.id.get_vfd_handle())

@@ -1,8 +1,8 @@
-"""From chunks of a ``trace.h5`` as they lie in the file to columns.
+"""Decode chunks of columns of a ``trace.h5``.
 
-HDF5 deflates a chunk whose bytes it has shuffled before. Compiled code (with libdeflate) reads, inflates,
-puts together and checks several chunks without Python's lock; where there is none, ISA-L or zlib and NumPy do
-the same, with equal results. ``NATIVE`` tells which is in use.
+HDF5 shuffles the bytes of a chunk and then deflates them. A C extension (with libdeflate) reads, inflates,
+unshuffles and checks several chunks without the GIL. Without it, ISA-L or zlib and NumPy do the same, with
+equal results. ``NATIVE`` is true if the extension is in use.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DAMAGE: tuple[type[Exception], ...] = (  # type: ignore[assignment] # isal decla
     zlib.error,
     _inflate.error,
 )
-"""What HDF5, zlib and a missing part raise."""
+"""Exceptions of HDF5, zlib and the checks for damaged and missing parts."""
 
 Limits = Mapping[str, tuple[int, int]]
 
@@ -46,22 +46,22 @@ _NUMBERS = {name: number for number, name in enumerate(COLUMNS)}
 
 
 class ChunkRows(NamedTuple):
-    """Some rows of a chunk.
+    """Wanted rows of a chunk, and their destination.
 
     Attributes
     ----------
     name : str
-        Of the column.
+        Name of the column.
     position, stored_bytes : int
-        Where the chunk lies in the file.
+        Offset and length of the chunk in the file, bytes.
     rows : int
-        Of the whole chunk.
+        Number of rows of the whole chunk.
     first : int
-        The first row that is wanted.
+        First wanted row within the chunk.
     out : ndarray, shape (n,), C-contiguous
-        Gets the rows; one at least.
+        Receives n rows; n is at least 1.
     zeroed : bool
-        It is all zeros, of memory that was never touched, perhaps: zeros need not be written into it.
+        Whether `out` is all zeros. Zeros are not written then, so that untouched pages stay untouched.
     """
 
     name: str
@@ -74,14 +74,14 @@ class ChunkRows(NamedTuple):
 
 
 class ChunkReader:
-    """Reads chunks of columns; several threads may at once.
+    """A thread-safe reader of chunks of columns.
 
-    Most columns hold one value in chunk after chunk. Chunks that are alike to the last bit are inflated once.
+    Many columns have the same value in successive chunks. Identical compressed chunks are inflated once.
 
     Parameters
     ----------
     limits : dict of str to (int, int)
-        Least and largest value of columns; others are damage.
+        Smallest and largest plausible value of each column; other values are damage.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -89,12 +89,18 @@ class ChunkReader:
         self._workspaces: list[Any] = []
 
     def read(self, descriptor: int, parts: Sequence[ChunkRows]) -> None:
-        """Read parts of an open file.
+        """Read chunks of an open file.
+
+        Parameters
+        ----------
+        descriptor : int
+            Descriptor of the file.
+        parts : sequence of ChunkRows
 
         Raises
         ------
         ValueError, zlib.error
-            They are damaged.
+            A chunk is damaged.
         OSError
             The file cannot be read.
         """
@@ -118,7 +124,7 @@ class ChunkReader:
 
 
 def numpy_read(descriptor: int, parts: Sequence[ChunkRows], limits: Limits) -> None:
-    """`ChunkReader.read` without compiled code."""
+    """Read chunks as `ChunkReader.read`, in Python and NumPy."""
     for part in parts:
         raw = os.pread(descriptor, part.stored_bytes, part.position)
         if len(raw) != part.stored_bytes:
@@ -129,26 +135,34 @@ def numpy_read(descriptor: int, parts: Sequence[ChunkRows], limits: Limits) -> N
 
 
 def _inflated(raw: bytes, length: int) -> bytes:
-    # Asked for one byte more than there is, it goes on to the checksum; the limit keeps bombs small.
+    # One byte more than expected makes zlib check the checksum; the limit stops decompression bombs.
     decompressor = _inflate.decompressobj()
     data = decompressor.decompress(raw, length + 1)
     if len(data) > length or (decompressor.eof and len(data) < length):
-        raise ValueError("its compressed data have another length than they are said to have")
+        raise ValueError("the length of its compressed data differs from the number of rows")
     if not decompressor.eof:
         raise ValueError("its compressed data are damaged")
     return data
 
 
 def check_limits(name: str, values: np.ndarray, limits: tuple[int, int] | None) -> None:
-    """See that the values of a column are within its limits.
+    """Check that the values of a column are plausible.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column, for messages.
+    values : ndarray, shape (n,)
+    limits : (int, int) or None
+        Smallest and largest plausible value; None: all values are plausible.
 
     Raises
     ------
     ValueError
-        They are not.
+        A value is outside of the limits.
     """
     if limits is None or not len(values):
         return
     least, most = limits
     if values.max() > most or values.min() < least:
-        raise ValueError(f"its column {name} has values beyond {least} to {most}")
+        raise ValueError(f"its column {name} has values outside of {least} to {most}")

@@ -1,4 +1,4 @@
-"""The columns of a ``trace.h5``, chunks of which several threads decompress and check."""
+"""Read columns of a ``trace.h5`` with several threads that decompress and check chunks."""
 
 from __future__ import annotations
 
@@ -15,27 +15,34 @@ from ensembles.readers.tracefile.chunks import ChunkReader, ChunkRows, Limits, c
 from ensembles.readers.tracefile.index import TraceIndex
 
 THREADS = min(4, len(os.sched_getaffinity(0)))
-"""Threads that compress and decompress; both let them run side by side."""
+"""Number of threads that compress or decompress. Both release the GIL."""
 
 _ORDER = ("rank", "start", "duration")
-"""Columns that the index is about."""
+"""Columns that the index describes."""
 
 
 class TraceColumns:
-    """Columns of events.
+    """Columns of the events of an open ``trace.h5``.
 
     Parameters
     ----------
     group : h5py.Group
+        The group ``events``.
     names : sequence of str
+        Names of the wanted columns.
     limits : dict of str to (int, int)
-        Least and largest value of columns; others are damage.
+        Smallest and largest plausible value of each column; other values are damage.
 
     Attributes
     ----------
     names : tuple of str
     length : int
         Number of rows.
+
+    Raises
+    ------
+    KeyError, ValueError
+        A column is missing or damaged.
     """
 
     def __init__(self, group: h5py.Group, names: Sequence[str], limits: Limits) -> None:
@@ -50,7 +57,7 @@ class TraceColumns:
             if dataset.dtype != COLUMNS[name]:
                 raise ValueError(f"its column {name} has the type {dataset.dtype}")
         self._ordering = [name for name in _ORDER if name in self._datasets]
-        # Of those that are stored as ours are, the rows of a chunk: h5py takes a while to tell.
+        # Rows per chunk of the columns with ensio's filters; cached, because h5py is slow to return them.
         self._plain_gzip = {
             name: dataset.chunks[0] for name, dataset in self._datasets.items() if _is_plain_gzip(dataset)
         }
@@ -66,9 +73,27 @@ class TraceColumns:
         index: TraceIndex | None = None,
         out: dict[str, np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:
-        """Rows `low` to `high`; with an index, of whose chunks they must be, they are checked against it.
+        """Read rows of all columns.
 
-        With `out` they come in its columns, which must be as long."""
+        Parameters
+        ----------
+        low, high : int
+            Rows; `high` is excluded.
+        pool : ThreadPoolExecutor
+        index : TraceIndex, optional
+            The rows, which must be whole chunks of the index, are checked against it.
+        out : dict of str to ndarray, shape (high - low,), optional
+            Receives the rows. Default: new arrays.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (high - low,)
+
+        Raises
+        ------
+        ValueError, OSError, zlib.error
+            The file is damaged or cannot be read.
+        """
         zeroed = out is None
         if out is None:
             out = {name: np.zeros(high - low, COLUMNS[name]) for name in self._datasets}
@@ -97,8 +122,11 @@ class TraceColumns:
     def _work(
         self, low: int, high: int, out: dict[str, np.ndarray], zeroed: bool
     ) -> Iterator[tuple[int, list[ChunkRows]]]:
-        """What threads may read side by side, and its first row: the same rows of all columns, or single
-        columns, where there are not enough of these."""
+        """Yield units of work for threads: first row, and chunks.
+
+        A unit is the same rows of all columns, so that they are checked while they are in the cache. If there
+        are too few such units, a unit is one chunk of one column.
+        """
         by_row: dict[int, list[ChunkRows]] = {}
         for name, rows in self._plain_gzip.items():
             if name not in self._places:
@@ -118,35 +146,37 @@ class TraceColumns:
         return ((first, [part]) for first, part in each)
 
     def _chunk_in(self, index: TraceIndex, first: int, parts: list[ChunkRows]) -> int | None:
-        """The chunk of the index that these parts are, with all columns that it is about."""
+        """Return the chunk of the index that these parts form with all its columns, or None."""
         if not self._ordering or first % index.rows:
             return None
         whole = {part.name for part in parts if part.rows == index.rows and part.first == 0}
         return first // index.rows if whole.issuperset(self._ordering) else None
 
     def _read_checked(self, parts: list[ChunkRows], index: TraceIndex, chunk: int) -> None:
-        """Parts that are a chunk of the index, whose order is looked at while they are in the cache."""
+        """Read a chunk of the index, and check its order while it is in the cache."""
         self._reader.read(self._descriptor, parts)
         index.check(chunk, {part.name: part.out for part in parts if part.name in self._ordering})
 
 
 def _is_plain_gzip(dataset: h5py.Dataset) -> bool:
-    """Whether a column is stored as ours are; another program may have repacked it."""
+    """Test whether a column has ensio's filters; another program may have repacked it."""
     return (
         dataset.chunks is not None
         and dataset.compression == "gzip"
         and dataset.shuffle
         and not dataset.fletcher32
         and dataset.scaleoffset is None
-        # Not every HDF5 tells where chunks lie, nor counts from the beginning of the file.
+        # Old HDF5 cannot list chunks; with a user block, offsets do not count from the start of the file.
         and hasattr(dataset.id, "chunk_iter")
         and dataset.file.userblock_size == 0
     )
 
 
 def _places(dataset: h5py.Dataset) -> list[tuple[int, int, int]]:
-    """Of each chunk its filter mask, its position in the file and its length there; to ask for a single one
-    takes as long as to ask for all."""
+    """Return filter mask, offset in the file and stored length of each chunk of a column.
+
+    HDF5 takes as long for a single chunk as for all.
+    """
     rows = dataset.chunks[0]
     places = [(0, 0, 0)] * dataset.id.get_num_chunks()
 

@@ -1,4 +1,4 @@
-"""Filters of HDF5 that are not part of it."""
+"""HDF5 filters that are not part of the HDF5 library."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ from ensembles.readers.tracefile.checked_parts import lies_here
 
 
 def find_plugins(group: h5py.Group, path: str) -> None:
-    """See that the filters of the columns in a group are there; those of hdf5plugin are brought in.
+    """Check that the filters of all columns of a group are available; load those of hdf5plugin if needed.
+
+    Parameters
+    ----------
+    group : h5py.Group
+    path : str
+        Path of the file, for messages.
 
     Raises
     ------
     EnsioError
-        One is missing.
+        A filter is missing.
     """
     for name in COLUMNS:
         if not lies_here(group, name):
-            continue  # which is told later
+            continue  # the reader of the column reports it
         dataset = group[name]
         if not isinstance(dataset, h5py.Dataset):
             continue
@@ -31,7 +37,7 @@ def find_plugins(group: h5py.Group, path: str) -> None:
             if h5py.h5z.filter_avail(code):
                 continue
             with suppress(ImportError):
-                import hdf5plugin  # noqa: F401 # importing it brings its filters in
+                import hdf5plugin  # noqa: F401 # the import registers its filters
             if not h5py.h5z.filter_avail(code):
                 known = label.decode("ascii", "replace") or "without a name"
                 raise EnsioError(

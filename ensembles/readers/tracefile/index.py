@@ -1,8 +1,8 @@
-"""The index of a ``trace.h5``: where ranks and times lie among its events, which are sorted by both.
+"""The index of a ``trace.h5``: locations of ranks and times among the events, which are sorted by both.
 
-An index may be damaged or forged, so what it says is checked by the rows that are read. It chooses chunks in
-such a way that these are enough: of each run of chunks that are passed over, the rows before and after it are
-read, and as rows are sorted, nothing that is wanted can lie between them.
+An index may be damaged or forged, so that rows are checked against it when they are read. The choice of
+chunks makes this check sufficient. For each sequence of skipped chunks, the rows before and after it are
+read. Since rows are sorted, no wanted row can lie between them.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _LIMITS = np.iinfo(np.int64)
 
 @dataclass(frozen=True)
 class TraceIndex:
-    """Where ranks and times lie among sorted events.
+    """Locations of ranks and times among sorted events.
 
     Attributes
     ----------
     length : int
         Number of events.
     rows : int
-        Events of a chunk; the last one may have fewer.
+        Events per chunk; the last chunk may have fewer.
     rank, row : ndarray of int64, shape (ranks,)
         Ranks with events, ascending, and the first row of each.
     first_start, last_start, max_end : ndarray of int64, shape (chunks,)
-        Start of the first and of the last event of each chunk, and the last end of all in it, ns.
+        Start of the first and of the last event of each chunk, and the latest end in the chunk, ns.
 
     Raises
     ------
     ValueError
-        Its parts contradict each other.
+        The parts contradict each other.
     """
 
     length: int
@@ -77,31 +77,54 @@ class TraceIndex:
 
     @cached_property
     def first_rank(self) -> np.ndarray:
-        """Rank of the first event of each chunk."""
+        """Rank of the first event of each chunk. Shape (chunks,)."""
         return self.rank_of_row(np.arange(self.chunks) * self.rows)
 
     @cached_property
     def last_rank(self) -> np.ndarray:
-        """Rank of the last event of each chunk."""
+        """Rank of the last event of each chunk. Shape (chunks,)."""
         return self.rank_of_row(np.minimum((np.arange(self.chunks) + 1) * self.rows, self.length) - 1)
 
     def order_key(self, chunk: int) -> tuple[int, int]:
-        """Rank and start of the first event of a chunk."""
+        """Return rank and start (ns) of the first event of a chunk."""
         return int(self.first_rank[chunk]), int(self.first_start[chunk])
 
     def rank_of_row(self, row: np.ndarray) -> np.ndarray:
-        """Ranks of the events in these rows."""
+        """Return the ranks of the events in some rows."""
         return self.rank[np.searchsorted(self.row, row, "right") - 1]
 
     def chunks_with(self, ranks: Ranges | None, times_ns: Ranges | None) -> np.ndarray:
-        """Which chunks are to be read for calls of these ranks that start in these times: bool, shape
-        (chunks,). Ranges include both ends; None: all. Chunks whose rows prove that the others hold none
-        are among them."""
+        """Select the chunks to read for calls of some ranks that start in some ranges of time.
+
+        Parameters
+        ----------
+        ranks : sequence of (int, int) or None
+            First and last rank of each range; None: all ranks.
+        times_ns : sequence of (int, int) or None
+            First and last start of each range, ns; None: all times.
+
+        Returns
+        -------
+        ndarray of bool, shape (chunks,)
+            Includes the chunks whose rows prove that the other chunks contain no such call.
+
+        Examples
+        --------
+        Four chunks of two events each, all of rank 0, which start at 0, 10, ..., 70 ns.
+
+        >>> import numpy as np
+        >>> from ensembles.readers.tracefile.index import IndexBuilder
+        >>> builder = IndexBuilder(2)
+        >>> for start in ([0, 10], [20, 30], [40, 50], [60, 70]):
+        ...     builder.add({"rank": np.zeros(2, int), "start": np.array(start), "duration": np.ones(2, int)})
+        >>> builder.index().chunks_with([(0, 0)], [(45, 55)])
+        array([False, False,  True,  True])
+        """
         n = self.chunks
         if n == 0:
             return np.zeros(0, bool)
-        # A chunk is passed over if nothing that is wanted lies from the end of the one before it to the
-        # beginning of the one after it.
+        # A chunk is skipped if no wanted row can lie between the end of the chunk before it and the beginning
+        # of the chunk after it.
         before_rank, before = np.full(n, _LIMITS.min), np.full(n, _LIMITS.min)
         after_rank, after = np.full(n, _LIMITS.max), np.full(n, _LIMITS.max)
         before_rank[1:], before[1:] = self.last_rank[:-1], self.last_start[:-1]
@@ -121,8 +144,21 @@ class TraceIndex:
         return wanted
 
     def runs_of_ranks(self, wanted: np.ndarray, most_chunks: int) -> Iterator[tuple[int, int, bool]]:
-        """Rows from and to of successive chunks, at most so many at a time; and whether the next rows go on
-        with the one after them."""
+        """Yield the rows of sequences of selected chunks.
+
+        Parameters
+        ----------
+        wanted : ndarray of bool, shape (chunks,)
+        most_chunks : int
+            Maximum length of a sequence, chunks.
+
+        Yields
+        ------
+        low, high : int
+            Rows; `high` is excluded.
+        goes_on : bool
+            Whether the next sequence follows directly.
+        """
         numbers = np.flatnonzero(wanted)
         for run in np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1):
             for place in range(0, len(run), most_chunks):
@@ -131,13 +167,18 @@ class TraceIndex:
                 yield low * self.rows, end, place + most_chunks < len(run)
 
     def check(self, chunk: int, columns: Mapping[str, np.ndarray]) -> None:
-        """See that the rows of a chunk are sorted, and are where the index says: of the columns ``rank``,
-        ``start`` and ``duration`` those that are there.
+        """Check that the rows of a chunk are sorted and agree with the index.
+
+        Parameters
+        ----------
+        chunk : int
+        columns : mapping of str to ndarray
+            Those of the columns ``rank``, ``start`` and ``duration`` that were read.
 
         Raises
         ------
         ValueError
-            They are not.
+            They are not sorted, or do not agree.
         """
         low, length = chunk * self.rows, min(self.rows, self.length - chunk * self.rows)
         rank, start = columns.get("rank"), columns.get("start")
@@ -158,15 +199,20 @@ def is_sorted(
     ranks: np.ndarray,
     max_end: int,
 ) -> bool:
-    """Whether rows are sorted as an index says, as far as columns are given.
+    """Test whether rows are sorted as an index states.
 
     Parameters
     ----------
     rank, start, duration : ndarray, shape (n,), or None
+        Columns that are None are not tested.
     begins, ranks : ndarray of int64, shape (groups,)
-        The first row of each rank, from 0 on, and the rank.
+        First row of each rank, from 0, and the rank.
     max_end : int
-        The largest sum of a start and a duration.
+        Latest end: the maximum of start + duration, ns.
+
+    Returns
+    -------
+    bool
     """
     if _sorted is None:
         return numpy_is_sorted(rank, start, duration, begins, ranks, max_end)
@@ -181,7 +227,7 @@ def numpy_is_sorted(
     ranks: np.ndarray,
     max_end: int,
 ) -> bool:
-    """`is_sorted` without compiled code."""
+    """Test the order of rows as `is_sorted`, in NumPy."""
     if rank is not None:
         steps = np.flatnonzero(rank[1:] != rank[:-1]) + 1
         if not np.array_equal(steps, begins[1:]) or not np.array_equal(rank[begins].astype(np.int64), ranks):
@@ -194,7 +240,13 @@ def numpy_is_sorted(
 
 
 class IndexBuilder:
-    """Makes the index of sorted events that come in chunks of `rows`."""
+    """Builder of the index of sorted events.
+
+    Parameters
+    ----------
+    rows : int
+        Events per chunk.
+    """
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -204,7 +256,7 @@ class IndexBuilder:
         self._chunks: list[tuple[int, int, int]] = []
 
     def add(self, columns: Mapping[str, np.ndarray]) -> None:
-        """Add the next chunk; only the last one may be shorter."""
+        """Add the next chunk; only the last chunk may be shorter."""
         rank, start = columns["rank"], columns["start"]
         first = np.append(0, np.flatnonzero(rank[1:] != rank[:-1]) + 1)
         if int(rank[0]) == self._last_rank:
@@ -216,7 +268,7 @@ class IndexBuilder:
         self._length += len(rank)
 
     def index(self) -> TraceIndex:
-        """The index of all."""
+        """Return the index of all chunks."""
         rank, row = np.concatenate(self._ranks or [np.empty((2, 0), np.int64)], axis=1)
         times = np.array(self._chunks, np.int64).reshape(-1, 3).T
         return TraceIndex(self._length, self._rows, rank, row, *times)

@@ -1,4 +1,4 @@
-"""What a ``trace.h5`` tells about its run beside the events."""
+"""Read the metadata of a run from a ``trace.h5``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_THREADS = 1 << 40
 
 
 def read_number(file: h5py.File, name: str, most: int) -> int:
-    """An attribute that is a whole number from 0 to `most`."""
+    """Read an attribute that is an integer from 0 to `most`; raise ValueError for another value."""
     number = operator.index(read_attribute(file, name))
     if not 0 <= number <= most:
         raise ValueError(f"its attribute {name} is {number}")
@@ -39,7 +39,21 @@ def read_number(file: h5py.File, name: str, most: int) -> int:
 
 
 def read_metadata(file: h5py.File) -> RunMetadata:
-    """The metadata of a run, as `ensembles.writers.tracefile.run_metadata` writes them."""
+    """Read the metadata that `ensembles.writers.tracefile.run_metadata` writes.
+
+    Parameters
+    ----------
+    file : h5py.File
+
+    Returns
+    -------
+    RunMetadata
+
+    Raises
+    ------
+    KeyError, ValueError
+        A part is missing or damaged.
+    """
     calls = open_group(file, "calls")
     names, layers, ops = (read_texts(calls, part) for part in ("name", "layer", "op"))
     if not set(ops) <= set(OPS):
@@ -78,13 +92,13 @@ def read_metadata(file: h5py.File) -> RunMetadata:
 
 
 def _read_losses(file: h5py.File) -> tuple[dict[str, int], int]:
-    """Dropped events by reason, and calls on other paths; files that were written before have neither."""
+    """Read dropped events by reason, and calls on other paths; older files have neither."""
     if not has_part(file, "losses"):
         return {}, 0
     group = open_group(file, "losses")
     counts = read_numbers(group, "events").tolist()
     if min(counts, default=0) < 0:
-        raise ValueError("it lost less than nothing")
+        raise ValueError("a number of lost calls is negative")
     found = dict(zip(read_texts(group, "reason"), counts, strict=True))
     return found, read_number(group, "calls_on_other_paths", _MOST_CALLS)
 

@@ -1,4 +1,4 @@
-"""Reads ``trace.h5``: a whole run in one HDF5 file, as `ensembles.writers.tracefile.tracefile` writes it."""
+"""Read a ``trace.h5``: a whole run in one HDF5 file, written by `ensembles.writers.tracefile.tracefile`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.regions import COLUMNS as REGION_COLUMNS
 from ensembles.model.regions import KINDS, RegionTable
+from ensembles.model.units import count_text
 from ensembles.passes.damage import DamageReport
 from ensembles.readers.common.column_buffers import ReusedColumns
 from ensembles.readers.common.completion_order import NEEDED, CompletionOrder
@@ -47,7 +48,7 @@ _MOST_CHUNK_ROWS = 1 << 24
 
 @contextmanager
 def _opened(path: str) -> Iterator[h5py.File]:
-    """The file; whatever HDF5, zlib or a missing part complains about is told in one sentence."""
+    """Open a file, and turn errors of HDF5, zlib and the checks into an `EnsioError` of one sentence."""
     try:
         check_superblock(path)
         with h5py.File(path, "r") as file:
@@ -56,25 +57,25 @@ def _opened(path: str) -> Iterator[h5py.File]:
         told = str(error.args[0] if isinstance(error, KeyError) and error.args else error).strip()
         reason = told.splitlines()[0] if told else type(error).__name__
         raise EnsioError(
-            f"{path} is not a whole trace.h5 of ensio ({reason}): make it again with ensio collect"
+            f"{path} is not a complete trace.h5 of ensio ({reason}): make it again with ensio collect"
         ) from error
 
 
 class _Open(NamedTuple):
-    """A file that is being read."""
+    """An open file with its index."""
 
     columns: TraceColumns
     ranks: TraceIndex
     pool: ThreadPoolExecutor
 
     def read(self, low: int, high: int, out: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
-        """Rows of whole chunks of the index, checked; with `out` in its columns."""
+        """Read rows of whole chunks of the index, and check them."""
         return self.columns.read(low, high, self.pool, self.ranks, out)
 
     def runs(
         self, wanted: np.ndarray, max_events: int, sorting: CompletionOrder | None
     ) -> Iterator[dict[str, np.ndarray]]:
-        """The chunks of the index that are wanted, about `max_events` at a time."""
+        """Yield the wanted chunks of the index, about `max_events` rows at a time."""
         index, names = self.ranks, self.columns.names
         most_chunks = max(max_events // index.rows, 1)
         reused = ReusedColumns(min(most_chunks * index.rows, index.length), names)
@@ -84,32 +85,36 @@ class _Open(NamedTuple):
             if sorting is not None:
                 columns = sorting.put(columns, index.order_key(high // index.rows) if goes_on else None)
             yield columns
-            del columns  # so that their memory can take the next ones
+            del columns  # ReusedColumns can reuse their memory
 
 
 class TraceFileSource:
-    """A run in a ``trace.h5``.
+    """A run in a ``trace.h5``; an `EventSource`.
+
+    Parameters
+    ----------
+    path : str
 
     Attributes
     ----------
     path : str
     metadata : RunMetadata
-    is_complete : bool
-        Every process had ended when it was written.
+    complete : bool
+        Whether every process had ended when the file was written.
     spools : dict of str to (int, int)
-        What it was made from: name of each spool → its size in bytes and time of change in ns.
+        By name of each spool that the file was made from: size in bytes and modification time in ns.
 
     Raises
     ------
     EnsioError
-        The file cannot be read, is cut short, or is another kind of file.
+        The file cannot be read, is truncated, or is of another kind.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         with _opened(path) as file:
             if "format" not in file.attrs or read_attribute(file, "format") != FORMAT.encode():
-                raise ValueError("it is an HDF5 file of something else")
+                raise ValueError("it is an HDF5 file of another program")
             version = read_number(file, "version", 1 << 31)
             if version != VERSION:
                 raise ValueError(f"its version is {version}, and this ensio reads {VERSION}")
@@ -118,7 +123,8 @@ class TraceFileSource:
             unknown = _unknown_parts(file, _PARTS) + _unknown_parts(open_group(file, "events"), COLUMNS)
             if unknown:
                 self.metadata.note(
-                    f"{path} has {unknown:,} parts that this ensio does not know, which were passed over"
+                    f"skipped {count_text(unknown, 'part')} of {path} that this ensio does not know: use the "
+                    "ensio that wrote it"
                 )
             spools = open_group(file, "spools")
             sizes, changes = (read_numbers(spools, name).tolist() for name in ("bytes", "mtime_ns"))
@@ -132,10 +138,21 @@ class TraceFileSource:
             return TraceColumns(open_group(file, "events"), ("duration",), {}).length
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
-        """At most `max_events` at a time, in the order of ranks.
+        """Yield all events in chunks, ordered by rank.
 
-        With all columns, or all that tell it, those of a thread are in order of completion; else by start.
-        With `names` the events have these columns only (`Events.partly`).
+        Within a thread, events are in the order of completion if the columns include those of `NEEDED`, else
+        in the order of start.
+
+        Parameters
+        ----------
+        max_events : int
+            Maximum length of a chunk.
+        names : sequence of str, optional
+            Names of the wanted columns (`Events.partly`). Default: all columns.
+
+        Returns
+        -------
+        iterator of Events
         """
         return self.chunks_within(None, None, max_events, names)
 
@@ -146,8 +163,22 @@ class TraceFileSource:
         max_events: int,
         names: Sequence[str] | None = None,
     ) -> Iterator[Events]:
-        """The same, but only what lies in the file beside the calls of these ranks that start in these times
-        (ranges include both ends; None: all). Other calls that lie there come along.
+        """Yield the chunks of the file that may contain calls of some ranks in some ranges of time.
+
+        The chunks include other calls too.
+
+        Parameters
+        ----------
+        ranks : sequence of (int, int) or None
+            First and last rank of each range; None: all ranks.
+        times_ns : sequence of (int, int) or None
+            First and last start of each range, ns; None: all times.
+        max_events, names
+            As for `chunks`.
+
+        Yields
+        ------
+        Events
         """
         with self._opened(names) as trace:
             wanted = trace.ranks.chunks_with(ranks, times_ns)
@@ -157,8 +188,21 @@ class TraceFileSource:
     def parts(
         self, most_parts: int, max_events: int, names: Sequence[str] | None = None
     ) -> list[Iterator[Events]]:
-        """The same in up to `most_parts` parts, about equally long, which threads may read side by side; in
-        one, if it is in order of completion, which goes on from chunk to chunk."""
+        """Split the events into parts of about equal length that threads can read concurrently.
+
+        There is only one part if the events are in the order of completion, which depends on earlier chunks.
+
+        Parameters
+        ----------
+        most_parts : int
+            Maximum number of parts.
+        max_events, names
+            As for `chunks`.
+
+        Returns
+        -------
+        list of iterator of Events
+        """
         if _tell_order(names):
             return [self.chunks(max_events, names)]
         with self._opened(("duration",)) as trace:
@@ -175,7 +219,7 @@ class TraceFileSource:
     def _cut_all(self, runs: Iterator[dict[str, np.ndarray]], max_events: int) -> Iterator[Events]:
         for columns in runs:
             yield from self._cut(columns, max_events)
-            del columns  # so that their memory can take the next ones
+            del columns  # ReusedColumns can reuse their memory
 
     def _cut(self, columns: dict[str, np.ndarray], max_events: int) -> Iterator[Events]:
         length = len(next(iter(columns.values())))
@@ -183,8 +227,18 @@ class TraceFileSource:
             yield self._events({name: column[begin : begin + max_events] for name, column in columns.items()})
 
     def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
-        """Up to so many spans of ranks with about equally many events, which together are all: the first and
-        the last rank of each."""
+        """Split the ranks into contiguous spans with about equal numbers of events.
+
+        Parameters
+        ----------
+        most_parts : int
+            Maximum number of spans.
+
+        Returns
+        -------
+        list of (int, int)
+            First and last rank of each span.
+        """
         with self._opened(("duration",)) as trace:
             length = trace.ranks.length
             rows = np.linspace(0, length, most_parts, endpoint=False).astype(int)[:length]
@@ -195,7 +249,21 @@ class TraceFileSource:
     def chunks_of_ranks(
         self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
     ) -> Iterator[Events]:
-        """As `chunks`, of the ranks of a span."""
+        """Yield the events of a span of ranks in chunks, as `chunks`.
+
+        Parameters
+        ----------
+        span : (int, int)
+            First and last rank.
+        max_events, names
+            As for `chunks`.
+        flaws : DamageReport
+            Not used: damage raises an error.
+
+        Yields
+        ------
+        Events
+        """
         asked = tuple(COLUMNS) if names is None else tuple(names)
         sorting = CompletionOrder() if _tell_order(asked) else None
         with self._opened({*asked, "rank"}) as trace:
@@ -205,11 +273,22 @@ class TraceFileSource:
                 del columns
 
     def note_damage(self, flaws: DamageReport) -> None:
-        """There are none: what was damaged was left out, and noted, when the file was made."""
+        """Do nothing: damaged events were left out, with a note, when the file was written."""
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
-        """All events of some ranks, evenly spaced among all, by rank and start: about `most_events`, of
-        `least_ranks` ranks at least."""
+        """Return all events of evenly spaced ranks, sorted by rank and start.
+
+        Parameters
+        ----------
+        most_events : int
+            Approximate number of events.
+        least_ranks : int
+            Minimum number of ranks.
+
+        Returns
+        -------
+        Events
+        """
         tasks = self.metadata.tasks
         wanted = max(least_ranks, int(tasks * most_events / max(self.capacity, 1)))
         ranks = np.unique(np.linspace(0, tasks - 1, min(wanted, tasks)).astype(int))
@@ -219,7 +298,13 @@ class TraceFileSource:
         return Events.concatenate(parts).sorted()
 
     def events(self) -> Events:
-        """All events, by rank and start."""
+        """Return all events, sorted by rank and start.
+
+        Raises
+        ------
+        EnsioError
+            They do not fit into memory, or the file is damaged.
+        """
         with self._opened() as trace:
             try:
                 return self._events(trace.read(0, trace.columns.length))
@@ -230,9 +315,9 @@ class TraceFileSource:
                 ) from error
 
     def regions(self) -> RegionTable:
-        """The phases and regions that the program named."""
+        """Read the phases and regions that the program named."""
         with _opened(self.path) as file:
-            if not has_part(file, "regions"):  # written before there were any
+            if not has_part(file, "regions"):  # a file of an older version
                 return RegionTable.empty()
             group = open_group(file, "regions")
             columns = {
@@ -242,11 +327,11 @@ class TraceFileSource:
             if len(table) and (table.name.max() >= len(table.names) or table.kind.max() >= len(KINDS)):
                 raise ValueError("its regions have numbers without a name")
             if unsound(columns) is not None:
-                raise ValueError("its regions have times that no clock shows")
+                raise ValueError("its regions have impossible times")
             return table
 
     def summary(self) -> CellSummary | None:
-        """What all calls add up to; None: the recorder kept no summary."""
+        """Read the summary of all calls; None: the recorder kept no summary."""
         with _opened(self.path) as file:
             if not has_part(file, "summary"):
                 return None
@@ -255,7 +340,7 @@ class TraceFileSource:
             return CellSummary.from_arrays(arrays, self.metadata.calls, self.metadata.files)
 
     def ranks(self) -> RankTable | None:
-        """What the calls of each rank add up to; None: the recorder kept no summary, or none by ranks."""
+        """Read the summary by rank and function; None: the recorder kept no summary, or none by rank."""
         with _opened(self.path) as file:
             if not has_part(file, "ranks"):
                 return None
@@ -267,7 +352,7 @@ class TraceFileSource:
             if len(call) and not (0 <= call.min() <= call.max() < len(self.metadata.calls)):
                 raise ValueError("its ranks made calls without a name")
             if len(rank) and not (0 <= rank.min() <= rank.max() < self.metadata.tasks):
-                raise ValueError("it tells of ranks that are none")
+                raise ValueError("its columns about ranks have ranks beyond the number of tasks")
             table = RankTable(self.metadata.calls)
             table.add_rows(self.metadata.calls, rows)
             return table
@@ -296,12 +381,12 @@ class TraceFileSource:
 
 
 def _unknown_parts(group: h5py.Group, known: Iterable[str]) -> int:
-    """How many parts a group has beside those that are known."""
+    """Count the parts of a group with unknown names."""
     return len(group) - sum(has_part(group, name) for name in known)
 
 
 def _tell_order(names: Iterable[str] | None) -> bool:
-    """Whether these columns tell the order of completion."""
+    """Test whether these columns determine the order of completion."""
     return names is None or set(names) >= NEEDED
 
 

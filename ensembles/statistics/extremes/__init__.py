@@ -1,1 +1,1 @@
-"""The slowest of N calls, by the assumptions that the data allow (docs/reference/methods/tail.md)."""
+"""Extremes: the slowest of N calls, and the coverage of predictions of it."""

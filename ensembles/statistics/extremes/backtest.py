@@ -1,5 +1,7 @@
-"""How often predictions of the slowest call came true on the data themselves: leave some out, predict them,
-count."""
+"""Coverage of predictions of the slowest call, on the data themselves.
+
+Parts of the data are left out and predicted from the rest.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +21,20 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 
 @dataclass(frozen=True)
 class Coverage:
-    """What became of the predictions of one way of leaving out.
+    """Coverage of the predictions for one kind of parts that were left out.
 
     Attributes
     ----------
     kind : str
         What was left out: ``phases`` (some at a time, at random), ``later phases`` (the second half),
-        ``ranks`` (a random half), or ``calls`` (at random; where phases are not known).
+        ``ranks`` (a random half), or ``calls`` (at random, if phases are unknown).
     coverage : float or None
-        Share of the trials in which the slowest call left out lay within its interval; None: no trial.
+        Share of the trials whose slowest call lay within its prediction interval; None: no trial.
     below, above : float or None
         Shares below and above the interval.
     trials, refused : int
-        Left-out phases with a prediction, and without: predictions that were refused. Phases with less than
-        half of the usual number of calls are not predicted.
+        Number of phases left out with a prediction, and with a refusal. Phases with less than half of the
+        usual number of calls are not predicted.
     width : float or None
         Median of high / low.
     reason : str or None
@@ -51,17 +53,18 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Backtest:
-    """Coverage of the intervals for the slowest of N on the data themselves.
+    """Coverage of the prediction intervals for the slowest of N calls.
 
     Attributes
     ----------
     coverage, trials, refused, width
-        Those of the first way of leaving out.
+        Those of the first of `kinds`.
     level : float
+        Level of the prediction intervals.
     tasks : int or None
-        As asked for; None: as many as each phase had.
+        Number N of calls; None: as many as each phase has.
     kinds : tuple of Coverage
-        All ways of leaving out.
+        One for each kind of parts that were left out.
     """
 
     coverage: float | None
@@ -73,27 +76,27 @@ class Backtest:
     kinds: tuple[Coverage, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
+        """Return the object that ``ensio tail --backtest --json`` prints."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         found["kinds"] = [{one.name: getattr(kind, one.name) for one in fields(kind)} for kind in self.kinds]
         return found
 
     def __str__(self) -> str:
-        lines = [f"intervals meant to hold in {100 * self.level:g} % of cases"]
+        lines = [f"coverage of {100 * self.level:g} % prediction intervals"]
         for kind in self.kinds:
             if kind.coverage is None:
                 lines.append(f"  {kind.kind} left out: no trial, {kind.reason}")
                 continue
             lines.append(
-                f"  {kind.kind} left out: held in {100 * kind.coverage:.0f} % of "
-                f"{count_text(kind.trials, 'trial')}, median width a factor of {kind.width:.3g}"
+                f"  {kind.kind} left out: {100 * kind.coverage:.0f} % of "
+                f"{count_text(kind.trials, 'trial')}, median ratio of the ends {kind.width:.3g}"
                 + (f"; {kind.refused:,} refused" if kind.refused else "")
             )
         return "\n".join(lines)
 
 
 MOST_FITS = 40
-"""Predictions that are made for a way of leaving out; each may have many trials."""
+"""Predictions for one kind of parts; each may have many trials."""
 
 _FEWEST_PHASES = 10
 _RANK_SPLITS = 10
@@ -108,28 +111,42 @@ def run_backtest(
     calls: CallAttributes | None = None,
     seed: int = 0,
 ) -> Backtest:
-    """Leave parts of an ensemble out, predict their slowest calls from the rest, and count.
+    """Measure coverage by predicting parts of an ensemble that are left out.
 
     Parameters
     ----------
-    sample : Sample
+    sample : CountedDurations
     tasks : int, optional
-        For fewer than the calls of a phase, so many of the left-out phase are drawn; for more, the phases
-        that are predicted from are thinned instead, so that the step from their calls to those predicted is
-        as large as it would be from all of them to ``tasks``.
+        Number N of calls. If it is less than the calls of a phase, N calls of the phase left out are drawn.
+        If it is greater, the phases that the prediction is based on are thinned instead, so that the ratio of
+        N to their calls is that of ``tasks`` to the calls of a whole phase. Default: as many as each phase
+        has.
     level : float
-    calls : Calls, optional
-        With their ranks, ranks are left out too; with their times, calls without phases are left out in time.
+        Level of the prediction intervals.
+    calls : CallAttributes, optional
+        With ranks, ranks are left out too; with times, calls without phases are left out by blocks of time.
     seed : int
-        Of what is left out.
+        Seed of the choice of what is left out.
+
+    Returns
+    -------
+    Backtest
 
     Raises
     ------
     EnsioError
-        ``tasks`` makes no sense.
+        ``tasks`` is less than 1.
+
+    Examples
+    --------
+    >>> phase = np.repeat(np.arange(40), 100)
+    >>> durations_s = np.random.default_rng(1).lognormal(0.0, 0.1, 4000)
+    >>> backtest = run_backtest(CountedDurations.from_durations(durations_s, phase))
+    >>> [kind.kind for kind in backtest.kinds], backtest.coverage > 0.75
+    (['phases', 'later phases'], True)
     """
     if tasks is not None and tasks < 1:
-        raise EnsioError(f"there is no slowest of {tasks} tasks: give a whole number from 1 on")
+        raise EnsioError(f"{tasks} tasks have no slowest one: give a whole number from 1 on")
     rng = np.random.default_rng(seed)
     sample = in_phases(sample)
     if sample.phases_known and len(sample.n) > 1:
@@ -137,7 +154,7 @@ def run_backtest(
             blocks = time_blocks(calls, tasks or _block_of(sample.total), sample.resolution_s)
             sample, calls = (sample, calls) if blocks is None else (blocks, None)
         if sample.total > len(sample.n) and np.median(sample.n) < 2:
-            reason = "most phases have a single call: there is no slowest of several in them"
+            reason = "most phases have a single call, so that they have no maximum of several"
             nothing = Coverage("phases", None, None, None, 0, len(sample.n), None, reason)
             return Backtest(None, level, 0, tasks, len(sample.n), None, (nothing,))
         kinds = [
@@ -153,8 +170,7 @@ def run_backtest(
 
 
 def _block_of(calls: int) -> int:
-    """Calls of which the slowest is predicted, where phases are none: the square root of them all, so that
-    stretches are many and their calls are, too."""
+    """Return the number of calls of a block if phases are unknown: the square root of their number."""
     return max(round(calls**0.5), 1)
 
 
@@ -201,8 +217,11 @@ def _counted(
     whole: CountedDurations | None,
     coming: bool = False,
 ) -> Coverage:
-    """Predict what was left out, and count. ``coming``: it is what came next, of which a run that has not
-    settled says nothing."""
+    """Predict the parts that were left out, and count what the intervals contain.
+
+    ``coming``: the parts follow those that the prediction is based on, and a prediction for a run that has
+    not settled counts as refused.
+    """
     typical = None if whole is None else float(np.median(whole.n))
     least = 0.0 if typical is None else 0.5 * typical
     inside: list[np.ndarray] = []
@@ -217,7 +236,7 @@ def _counted(
             if tasks > typical:
                 seen = _thinned(seen, tasks / typical, rng)
                 if not len(seen.n) or np.median(seen.n) < _LEAST_THINNED:
-                    reason = f"phases of {typical:,.0f} calls are too small to be thinned for {tasks:,} tasks"
+                    reason = f"phases of {typical:,.0f} calls are too small to thin for {tasks:,} tasks"
                     refused += len(sizes)
                     continue
             else:
@@ -250,13 +269,13 @@ def _counted(
 
 
 def _sizes(sizes: np.ndarray) -> np.ndarray:
-    """The different sizes of phases that are predicted: the commonest ones, so that predictions stay few."""
+    """Return the four commonest sizes of phases, so that there are few predictions."""
     values, count = np.unique(sizes, return_counts=True)
     return values[np.argsort(-count, kind="stable")[:4]]
 
 
 def _place(slowest_s: np.ndarray, found: Tail, resolution_s: float) -> np.ndarray:
-    """Whether durations lie below, within and above an interval: float64, shape (3, k)."""
+    """Return whether durations lie below, within and above an interval: float64, shape (3, k)."""
     slack = 1e-9 + 1e-6 * resolution_s
     below = slowest_s < (found.low_s or 0.0) - slack
     above = slowest_s > (found.high_s or 0.0) + slack
@@ -264,7 +283,7 @@ def _place(slowest_s: np.ndarray, found: Tail, resolution_s: float) -> np.ndarra
 
 
 def _drawn(left: CountedDurations, tasks: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """The slowest of ``tasks`` calls drawn from each phase that has so many."""
+    """Draw the slowest of ``tasks`` calls from each phase that has as many."""
     from ensembles.statistics.extremes.phase_maxima import longest_log_s
 
     left = left.chosen(left.n >= tasks)
@@ -277,7 +296,7 @@ def _drawn(left: CountedDurations, tasks: int, rng: np.random.Generator) -> tupl
 
 
 def _thinned(sample: CountedDurations, by: float, rng: np.random.Generator) -> CountedDurations:
-    """Each call is kept with the chance 1 / by."""
+    """Keep each call with the probability 1 / by."""
     from dataclasses import replace
 
     from ensembles.summaries.bins import bin_edges_s
@@ -288,7 +307,7 @@ def _thinned(sample: CountedDurations, by: float, rng: np.random.Generator) -> C
     edges = bin_edges_s()
     used = kept > 0
     low_s, high_s = np.full(len(size), np.inf), np.zeros(len(size))
-    # Within a bin it is not known which call was kept: any of them is as likely.
+    # Each call of a bin is equally likely to be kept.
     share = rng.random(len(kept)) ** (1.0 / np.maximum(kept, 1))
     value_s = edges[sample.bin] + share * (edges[sample.bin + 1] - edges[sample.bin])
     value_s = np.minimum(value_s, sample.max_s[group])
@@ -311,14 +330,14 @@ def _thinned(sample: CountedDurations, by: float, rng: np.random.Generator) -> C
 def _calls_left_out(
     sample: CountedDurations, tasks: int | None, level: float, rng: np.random.Generator
 ) -> Coverage:
-    """Calls of no known phases: so many are left out at random that the step to them is as large as to
-    ``tasks``."""
+    """Leave out calls at random, if phases are unknown.
+
+    The ratio of the calls left out to the others is that of ``tasks`` to all calls.
+    """
     kind = "calls"
     reason: str | None
     if tasks is None or sample.total < 100:
-        reason = (
-            "without phases the number of tasks must be told" if tasks is None else "fewer than 100 calls"
-        )
+        reason = "without phases the number of tasks is needed" if tasks is None else "fewer than 100 calls"
         return Coverage(kind, None, None, None, 0, 0, None, reason)
     ratio = tasks / sample.total
     tested = check_exchangeability(sample.pooled())

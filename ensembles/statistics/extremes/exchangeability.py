@@ -1,8 +1,9 @@
-"""Are calls exchangeable: does it matter which phase, task, node or moment a call belongs to?
+"""Test exchangeability: whether phase, task, node or time of a call matter.
 
-Statements about new calls that take the old ones as draws of one distribution hold only if it does not. For
-each of these a rank test says whether it matters, and a variance component how much: the share of the
-variance of log duration that lies between the groups."""
+A prediction that takes past and future calls as draws from one distribution is valid only if they do not. For
+each factor a rank test gives a p-value, and a variance component the size of the effect: the share of the
+variance of log duration between groups.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 SIGNIFICANT = 0.01
-"""Chance of a false alarm of each test."""
+"""Level of each test."""
 
 MATTERS = 0.005
-"""Share of the variance below which a difference makes none, however sure it is."""
+"""Share of the variance below which a dependence is irrelevant, however significant."""
 
 _MOST_CALLS = 50_000
 _MOST_IN_TIME = 500_000
@@ -29,7 +30,15 @@ _TAIL_SHARE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class CallAttributes:
-    """What is known of each call besides its duration; arrays of shape (n,), or None."""
+    """Attributes of each call besides its duration.
+
+    Attributes
+    ----------
+    durations_s : ndarray of float64, shape (n,)
+        Seconds.
+    phase, rank, ordinal, node, start_ns : ndarray of int64, shape (n,), or None
+        None: unknown.
+    """
 
     durations_s: np.ndarray
     phase: np.ndarray | None = None
@@ -39,7 +48,7 @@ class CallAttributes:
     start_ns: np.ndarray | None = None
 
     def chosen(self, which: np.ndarray) -> CallAttributes:
-        """Some of the calls."""
+        """Return the calls of a mask or of an array of positions."""
         columns = (self.phase, self.rank, self.ordinal, self.node, self.start_ns)
         return CallAttributes(
             self.durations_s[which], *(None if column is None else column[which] for column in columns)
@@ -48,17 +57,18 @@ class CallAttributes:
 
 @dataclass(frozen=True)
 class Factor:
-    """Whether durations depend on what a call belongs to.
+    """Test of the dependence of durations on one attribute.
 
     Attributes
     ----------
     name : str
         ``phase``, ``slow calls of a phase``, ``rank``, ``node``, ``ordinal`` or ``time``.
     groups : int
+        Number of groups.
     p_value : float
-        Chance of differences as large as these among groups that do not differ.
+        Probability of differences of this size if groups do not differ.
     share : float
-        Share of the variance of log duration that lies between groups (intraclass correlation).
+        Share of the variance of log duration between groups (intraclass correlation).
     """
 
     name: str
@@ -68,23 +78,22 @@ class Factor:
 
     @property
     def breaks(self) -> bool:
-        """It matters."""
+        """Whether the dependence is significant and large enough to matter."""
         return self.p_value < SIGNIFICANT and self.share > MATTERS
 
 
 @dataclass(frozen=True)
 class Exchangeability:
-    """What the calls of an ensemble depend on.
+    """Factors on which the calls of an ensemble depend.
 
     Attributes
     ----------
     factors : tuple of Factor
-        All that could be tested.
+        All factors that could be tested.
     effective_n : float
-        How many independent calls they are worth for an average: ``n / (1 + (m - 1) share)`` with m calls in
-        a phase.
+        Effective sample size for a mean: ``n / (1 + (m - 1) share)`` with m calls in a phase.
     extremal_index : float or None
-        One over the mean size of the clusters, in time, in which slow calls come; None: no times are known.
+        One over the mean size of the clusters in time of slow calls; None: times are unknown.
     """
 
     factors: tuple[Factor, ...]
@@ -93,20 +102,20 @@ class Exchangeability:
 
     @property
     def broken_by(self) -> tuple[Factor, ...]:
-        """What matters, the most first."""
+        """Factors that matter, the strongest first."""
         return tuple(sorted((one for one in self.factors if one.breaks), key=lambda one: -one.share))
 
     @property
     def exchangeable(self) -> bool | None:
-        """False: something matters; None: there was nothing to test."""
+        """Whether no factor matters; None: there was nothing to test."""
         return not self.broken_by if self.factors else None
 
     def breaks(self, *names: str) -> bool:
-        """One of these matters."""
+        """Return whether one of the named factors matters."""
         return any(one.name in names for one in self.broken_by)
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The factors that matter."""
+        """Return the factors that matter, for JSON."""
         return [
             {"by": one.name, "p_value": one.p_value, "share": one.share, "groups": one.groups}
             for one in self.broken_by
@@ -116,14 +125,30 @@ class Exchangeability:
 def check_exchangeability(
     sample: CountedDurations, calls: CallAttributes | None = None, seed: int = 0
 ) -> Exchangeability:
-    """Test a sample along its phases, and calls along all that is known of them.
+    """Test a sample for its phases, and calls for all known attributes.
 
     Parameters
     ----------
-    sample : Sample
-    calls : Calls, optional
-        Of more than 50,000 calls, so many that are drawn at random are looked at; for the extremal index,
-        of more than 500,000 those in the middle of the time.
+    sample : CountedDurations
+    calls : CallAttributes, optional
+        Of more than 50,000 calls, as many are drawn at random; the extremal index uses the middle of the time
+        of more than 500,000.
+    seed : int
+        Seed of draws and permutations.
+
+    Returns
+    -------
+    Exchangeability
+
+    Examples
+    --------
+    Calls of odd phases are slower:
+
+    >>> phase = np.repeat(np.arange(20), 50)
+    >>> durations_s = np.random.default_rng(1).lognormal(0.0, 0.1, 1000) * (1 + phase % 2)
+    >>> tested = check_exchangeability(CountedDurations.from_durations(durations_s, phase))
+    >>> tested.exchangeable, tested.broken_by[0].name
+    (False, 'phase')
     """
     rng = np.random.default_rng(seed)
     factors: list[Factor] = []
@@ -144,7 +169,7 @@ def check_exchangeability(
 
 
 def _in_the_middle(start_ns: np.ndarray, rng: np.random.Generator) -> np.ndarray | slice:
-    """Calls that follow one another in time: all of them, or of very many some in the middle."""
+    """Return all calls or, of very many, consecutive ones in the middle of the time."""
     if len(start_ns) <= _MOST_IN_TIME:
         return slice(None)
     part = np.sort(start_ns[rng.integers(0, len(start_ns), 10_000)])
@@ -177,8 +202,10 @@ def _along_columns(calls: CallAttributes, resolution_s: float, rng: np.random.Ge
 
 
 def _rank_test(scores: np.ndarray, group: np.ndarray, rng: np.random.Generator) -> float:
-    """Chance of the spread of mean ranks under exchangeability (Kruskal and Wallis 1952): by their law for
-    large groups, by permutation for small ones."""
+    """Return the p-value of the Kruskal-Wallis test (1952).
+
+    It is asymptotic, or by permutation for small groups.
+    """
     size = np.bincount(group)
     centred = scores - scores.mean()
     variance = float((centred**2).sum()) / (len(scores) - 1)
@@ -209,7 +236,7 @@ def _share(log_s: np.ndarray, group: np.ndarray) -> float:
 
 
 def _component(size: np.ndarray, between: float, squares: float) -> float:
-    """Intraclass correlation of a one-way layout (Fisher 1925) from sums of squares."""
+    """Return the intraclass correlation of a one-way layout (Fisher 1925) from sums of squares."""
     groups, n = len(size), size.sum()
     if groups < 2 or n <= groups or squares <= 0:
         return 0.0
@@ -221,7 +248,7 @@ def _component(size: np.ndarray, between: float, squares: float) -> float:
 
 
 def by_phase(sample: CountedDurations, rng: np.random.Generator) -> Factor:
-    """Whether calls of different phases differ, from their bins."""
+    """Test whether calls of different phases differ, from their bins."""
     counts = sample.counts
     group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
     midrank = np.cumsum(counts) - 0.5 * (counts - 1)
@@ -250,8 +277,11 @@ def by_phase(sample: CountedDurations, rng: np.random.Generator) -> Factor:
 
 
 def slow_calls_by_phase(sample: CountedDurations, rng: np.random.Generator) -> Factor:
-    """Whether the slowest twentieth of the calls gathers in some phases: the spread of their number over
-    phases, against draws without replacement. The share is that of the variance of "is one of them"."""
+    """Test whether the slowest 5 % of the calls concentrate in some phases.
+
+    The statistic is the variation of their number over phases, compared with draws without replacement. The
+    share is that of the variance of the indicator of a slow call.
+    """
     longer = np.cumsum(sample.counts[::-1])[::-1]
     wanted = max(_TAIL_SHARE * sample.total, 1.0)
     first = int(np.argmin(np.abs(longer - wanted)))
@@ -270,7 +300,7 @@ def slow_calls_by_phase(sample: CountedDurations, rng: np.random.Generator) -> F
         sample.n[part], int(slow[part].sum()), size=_PERMUTATIONS, method="marginals"
     )
     chance = ((drawn - expected) ** 2 / expected).sum(1)
-    # The tail of the permutations is continued by a scaled chi-square with their mean and variance.
+    # A scaled chi-square with the mean and variance of the permutations extrapolates their tail.
     scale = chance.var() / (2 * chance.mean())
     p_value = _chi_square_exceeds(found / scale, chance.mean() / scale) if scale > 0 else 1.0
     rate = total / sample.total
@@ -280,19 +310,31 @@ def slow_calls_by_phase(sample: CountedDurations, rng: np.random.Generator) -> F
 
 
 def extremal_index(durations_s: np.ndarray, share: float = 0.05) -> float | None:
-    """The extremal index by the times between slow calls (Ferro and Segers 2003).
+    """Estimate the extremal index from the distances between slow calls.
 
     Parameters
     ----------
     durations_s : ndarray of float64, shape (n,)
         In the order of time.
     share : float
-        What share of the calls is taken as slow.
+        Share of the calls that counts as slow.
 
     Returns
     -------
     float or None
-        1: slow calls come one by one; 0.1: in clusters of ten. None: fewer than 20 slow calls.
+        1: slow calls are isolated; 0.1: they occur in clusters of ten. None: fewer than 20 slow calls.
+
+    References
+    ----------
+    C. A. T. Ferro and J. Segers, "Inference for clusters of extreme values", Journal of the Royal Statistical
+    Society B 65, 2003.
+
+    Examples
+    --------
+    >>> slow = np.zeros(4000)
+    >>> slow[::40] = 1.0
+    >>> extremal_index(slow + np.linspace(0.0, 0.1, 4000), share=0.02)
+    1.0
     """
     longest = np.quantile(durations_s, 1.0 - share)
     place = np.flatnonzero(durations_s > longest)

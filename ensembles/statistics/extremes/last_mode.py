@@ -1,13 +1,13 @@
-"""Where the last mode of an ensemble begins, and how many of the slowest calls form its tail.
+"""Lower end of the last mode of an ensemble, and the number of calls in its tail.
 
-The last antimode is the lowest valley between the last two modes. A second kind of slow calls can also show
-as a shoulder, without a valley. The density of log duration of one kind of calls is nearly always
+The last antimode is the lowest point between the last two modes. A second kind of slow calls can also show as
+a shoulder, without an antimode. The density of log duration of one kind of calls is nearly always
 log-concave: that of log-normal, gamma, Weibull, Pareto, beta and uniform durations is. Then the counts of
 three classes of equal width on a logarithmic axis, at places x_a < x_b < x_c, obey::
 
     log p_b >= u log p_a + (1 - u) log p_c,    u = (x_c - x_b) / (x_c - x_a)
 
-Two kinds of calls violate this long before there is a valley: the density falls steeply to the left of the
+Two kinds of calls violate this before there is an antimode: the density falls steeply to the left of the
 shoulder, and does not continue to fall to its right.
 """
 
@@ -19,19 +19,22 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 MOST_CALLS = 100
-"""Calls that a tail is fitted to, at most. With more, what log-normal and Weibull tails have in curvature
-exceeds what the fit takes for its own uncertainty when it is carried to a hundred times the calls."""
+"""Most calls to which a tail is fitted. With more calls, the curvature of log-normal and Weibull tails
+exceeds the uncertainty of the fit when it is extrapolated to a hundred times the calls.
+"""
 
 SHARE = 0.07
-"""Share of the last mode's calls that is called its tail, at most; where that is fewer than ``FEWEST_CALLS``,
-up to half of them are."""
+"""Largest share of the last mode's calls in its tail. If that is fewer than ``FEWEST_CALLS``, the tail has up
+to half of them.
+"""
 
 FEWEST_CALLS = 20
 
 SIGNIFICANT = 2.8
-"""Standard deviations by which a valley must lie below the hills on both sides. Several widths and all places
-are looked at, so that some are found where there are none. A valley that is not there makes an interval
-wider; one that is there and not seen makes it wrong."""
+"""Standard errors by which an antimode must lie below the maxima on both sides. Because several widths and
+all places are tested, some are found where there are none. A false antimode makes an interval wider; a missed
+one makes it wrong.
+"""
 
 _FEWEST_ABOVE = 10
 
@@ -39,12 +42,29 @@ _OCTAVES = (0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0)
 
 
 def last_antimode_s(sample: CountedDurations, significant: float = SIGNIFICANT) -> float:
-    """The last valley between two modes of log duration above the median, in seconds; 0.0: there is none.
+    """Find the last antimode of log duration above the median.
 
-    Calls are counted in classes of log duration, of several widths. A class is in a valley if its count is
-    lower than one on its left and one on its right, by ``significant`` standard deviations of the difference
-    of their square roots (which for Poisson counts plus 3/8 is 1 / sqrt(2) whatever they are: Anscombe 1948),
-    and if at least ten calls are longer.
+    Parameters
+    ----------
+    sample : CountedDurations
+    significant : float
+        Standard errors by which the count must be lower.
+
+    Returns
+    -------
+    float
+        Seconds; 0.0: there is none.
+
+    Notes
+    -----
+    Calls are counted in classes of log duration, of several widths. A class is in an antimode if its count is
+    lower than one on its left and one on its right, and if at least ten calls are longer. Counts are compared
+    by their square roots: the standard deviation of the difference for Poisson counts plus 3/8 is 1 /
+    sqrt(2).
+
+    References
+    ----------
+    F. J. Anscombe, "The transformation of Poisson, binomial and negative-binomial data", Biometrika 35, 1948.
     """
     counts = sample.counts
     used = np.flatnonzero(counts)
@@ -52,8 +72,7 @@ def last_antimode_s(sample: CountedDurations, significant: float = SIGNIFICANT) 
         return 0.0
     edges = bin_edges_s()
     used = used[edges[used] > 0]
-    # Calls are taken as spread evenly over the logarithm of their bin, so that classes need not agree with
-    # bins.
+    # Calls are spread evenly over the logarithm of their bin, so that classes need not agree with bins.
     low, high, count = np.log2(edges[used]), np.log2(edges[used + 1]), counts[used].astype(np.float64)
     knots = np.ravel(np.column_stack([low, high]))
     below = np.ravel(np.column_stack([np.cumsum(count) - count, np.cumsum(count)]))
@@ -64,7 +83,7 @@ def last_antimode_s(sample: CountedDurations, significant: float = SIGNIFICANT) 
         for shift in (0.0, 0.33, 0.67):
             grid = np.arange(low[0] - (1 + shift) * width, high[-1] + 2 * width, width)
             root = np.sqrt(np.diff(np.interp(grid, knots, below)) + 0.375)
-            if sample.resolution_s > 0:  # classes that hold less than some three ticks are no witnesses
+            if sample.resolution_s > 0:  # classes narrower than about three ticks are not used
                 root = root[2.0 ** grid[:-1] * (2.0**width - 1.0) >= 3 * sample.resolution_s]
                 if len(root) < 3:
                     continue
@@ -81,32 +100,46 @@ def last_antimode_s(sample: CountedDurations, significant: float = SIGNIFICANT) 
 
 
 def _lowest_s(grid: np.ndarray, root: np.ndarray, last: int) -> float:
-    """Where the valley ends in which the class ``last`` lies: right of it the last mode rises."""
+    """Return the upper end of the class ``last``, from which on the last mode rises."""
     return float(2.0 ** grid[last + 1])
 
 
 def tail_calls(calls: int) -> int:
-    """How many of the slowest calls of a mode are its tail."""
+    """Return how many of the slowest calls of a mode form its tail."""
     return int(min(MOST_CALLS, max(SHARE * calls, min(FEWEST_CALLS, calls // 2))))
 
 
 SHOULDER_SIGNIFICANT = 3.6
-"""Signed root of the likelihood ratio from which on a class holds too few calls for one kind. All places,
-several widths and distances are looked at: of 1,000 to 100,000 calls of one kind, some 1 % show it."""
+"""Signed root of the likelihood ratio at which a class holds significantly too few calls. All places, several
+widths and distances are tested: about 1 % of samples of 1,000 to 100,000 calls of one kind reach it.
+"""
 
 MATTERS = 0.25
-"""Logarithm of the ratio by which calls must be too few; less is not told from the rounding to bins."""
+"""Logarithm of the least ratio by which calls must be too few; smaller ratios may be due to rounding to bins.
+"""
 
 FEWEST_ABOVE = 10
 
 _SHOULDER_OCTAVES = (0.125, 0.25, 0.5, 0.7, 1.0)
 _SHIFTS = (0.0, 0.33, 0.67)
 _APART = (1, 2, 4)
-"""Classes from the first to the middle one, and from there to the last."""
+"""Distances from the first to the middle class, and from the middle to the last, in classes."""
 
 
 def last_shoulder_s(sample: CountedDurations, significant: float = SHOULDER_SIGNIFICANT) -> float:
-    """Where the last kind of calls begins, above the median, in seconds; 0.0: there is one kind only."""
+    """Find the lower end of the last kind of calls above the median.
+
+    Parameters
+    ----------
+    sample : CountedDurations
+    significant : float
+        Root of the likelihood ratio from which on a class has too few calls.
+
+    Returns
+    -------
+    float
+        Seconds; 0.0: there is only one kind of calls.
+    """
     triples = _triples(sample)
     if not triples.shape[1]:
         return 0.0
@@ -115,22 +148,25 @@ def last_shoulder_s(sample: CountedDurations, significant: float = SHOULDER_SIGN
     sure = root > significant
     if not sure.any():
         return 0.0
-    # Of all that see the last lack of calls, the one that is surest tells where it ends.
+    # Of all triples that contain the last lack of calls, the most significant one gives its upper end.
     farthest = end[sure].max()
     same = sure & (begin < farthest) & (last >= farthest)
     return float(2.0 ** end[same][np.argmax(root[same])])
 
 
 def _triples(sample: CountedDurations) -> np.ndarray:
-    """All triples of classes that hold too few calls in the middle, shape (7, m): calls of the three, u, and
-    (log2 seconds) where the first begins, the middle one ends and the last ends."""
+    """Return all triples of classes with too few calls in the middle, shape (7, m).
+
+    The rows are the calls of the three classes, u, and (in log2 seconds) the lower end of the first, the
+    upper end of the middle one and that of the last.
+    """
     counts, edges = sample.counts, bin_edges_s()
     used = np.flatnonzero(counts)
     used = used[edges[used] > 0]
     if len(used) < 3:
         return np.zeros((7, 0))
     low, high, count = edges[used], edges[used + 1], counts[used].astype(np.float64)
-    if sample.resolution_s > 0:  # a tick stands for all that is nearer to it than to others
+    if sample.resolution_s > 0:  # a tick represents all durations that are nearest to it
         low, high = between_ticks_s(low, sample.resolution_s), between_ticks_s(high, sample.resolution_s)
         apart = (high > low) & (low > 0)
         low, high, count = low[apart], high[apart], count[apart]
@@ -146,7 +182,7 @@ def _triples(sample: CountedDurations) -> np.ndarray:
         for shift in _SHIFTS:
             grid = np.arange(middle - (_APART[-1] + shift) * width, high[-1] + width, width)
             calls = np.diff(np.interp(grid, knots, below))
-            if sample.resolution_s > 0:  # classes that hold less than some three ticks are no witnesses
+            if sample.resolution_s > 0:  # classes narrower than about three ticks are not used
                 coarse = int((2.0 ** grid[:-1] * (2.0**width - 1.0) < 3 * sample.resolution_s).sum())
                 calls, grid = calls[coarse:], grid[coarse:]
             for left in _APART:
@@ -169,13 +205,15 @@ def _triples(sample: CountedDurations) -> np.ndarray:
 
 
 def between_ticks_s(edge_s: np.ndarray, step_s: float) -> np.ndarray:
-    """Edges of bins moved to the middle between two ticks, as all durations of a bin are ticks in it."""
+    """Move edges of bins to the middle between two ticks of the clock, because all durations are ticks."""
     return (np.ceil(edge_s / step_s - 1e-6) - 0.5) * step_s
 
 
 def too_few(a: np.ndarray, b: np.ndarray, c: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Root of the likelihood ratio of three counts with ``b < a**u c**(1 - u)``, against Poisson means that
-    obey log-concavity."""
+    """Return the root of the likelihood ratio of counts with ``b < a**u c**(1 - u)``.
+
+    The alternative are Poisson means that obey log-concavity.
+    """
     low, high = np.zeros(len(a)), np.minimum(a / u, c / (1 - u)) * (1 - 1e-12)
     for _ in range(24):  # the likeliest means are b + s, a - u s, c - (1 - u) s
         s = 0.5 * (low + high)

@@ -1,4 +1,4 @@
-"""The maximum of N calls: choose the method that the data allow, and report which it was."""
+"""Predict the maximum of N calls by the method that the data allow."""
 
 from __future__ import annotations
 
@@ -29,51 +29,51 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 METHODS = {
-    "within-reach": "the calls seen, with no assumption on their distribution",
-    "beyond": "a tail above the last mode, with its uncertainty",
-    "phases": "the slowest calls of the phases seen",
-    "phases-carried": "the slowest calls of the phases seen, each carried up the tail of its phase",
-    "blocks": "the slowest calls of stretches of time, as phases are not known or have a single call",
+    "within-reach": "order statistics of the calls, for any distribution",
+    "beyond": "a tail fitted above the last mode, with its uncertainty",
+    "phases": "the slowest calls of past phases",
+    "phases-carried": "the slowest calls of past phases, extrapolated along the tails of their phases",
+    "blocks": "the slowest calls of blocks of time, because phases are unknown or have a single call",
 }
-"""What an answer can stand on."""
+"""Methods of a prediction: what it is based on."""
 
 
 @dataclass(frozen=True)
 class Tail:
-    """The slowest of N calls to come.
+    """Prediction of the slowest of N new calls.
 
     Attributes
     ----------
     n, tasks : int
-        Calls that were seen; calls, one a task, of which the slowest is asked for.
+        Number of calls of the ensemble, and number N of new calls, one for each task.
     median_s, mean_s, low_s, high_s : float or None
-        Of its predictive distribution: the next one lies between low and high with the chance ``level``, what
-        the data leave uncertain included. None: refused, or (the mean) not finite as far as the data say.
+        Median, mean and ends of the prediction interval, in seconds. The interval includes the uncertainty of
+        the fitted distribution. None: refused; a mean may also be infinite for all that the data show.
     level : float
+        Probability of the interval.
     method : str
-        What it stands on, a key of `METHODS`; ``refused``.
+        Method, a key of `METHODS`; ``refused``.
     observed_max_s : float or None
-        The slowest call seen.
+        The slowest call of the ensemble, in seconds.
     exchangeable : bool or None
-        No test found that it matters which phase, task or time a call belongs to; None: nothing could be
-        tested.
+        Whether no test found a dependence on phase, task or time; None: no test was possible.
     broken_by : tuple of Factor
-        What matters, the most first.
+        Factors on which durations depend, the strongest first.
     phases : int or None
-        Phases that were seen; None: not known.
+        Number of phases of the ensemble; None: unknown.
     effective_phases : float or None
-        Independent phases that they are worth, as neighbours in time resemble each other.
+        Effective number of independent phases: neighbours in time resemble each other.
     effective_n : float
-        Independent calls that the calls are worth.
+        Effective sample size: number of independent calls.
     extremal_index : float or None
-        One over the mean number of slow calls that come together in time; None: times are not known.
+        One over the mean size of the clusters in time of slow calls; None: times are unknown.
     equation1 : Equation1 or None
-        The paper's answer; None: there are no calls.
+        Result of the paper's Equation 1; None: there are no calls.
     refused : str or None
-        Why there is no answer.
+        Reason of a refusal.
     unsettled : str or None
-        Why the answer holds for phases from all over such a run, and not for those that come next: the run
-        drifts, or has just changed. None: nothing says so.
+        Reason why the prediction holds for phases from the whole run, but not for the next ones: the run
+        drifts, or has just changed. None: there is no sign of that.
     """
 
     n: int
@@ -96,7 +96,7 @@ class Tail:
     unsettled: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes, as ``ensio tail --json`` prints it."""
+        """Return the object that ``ensio tail --json`` prints."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         found["equation1"] = None if self.equation1 is None else self.equation1.to_json()
         found["broken_by"] = [
@@ -108,34 +108,35 @@ class Tail:
     def __str__(self) -> str:
         what = f"the slowest of {count_text(self.tasks, 'call')}"
         if self.refused or self.low_s is None or self.high_s is None or self.median_s is None:
-            lines = [f"{what}: no answer, {self.refused}"]
+            lines = [f"{what}: no prediction, {self.refused}"]
         else:
             lines = [
-                f"{what}: {seconds_text(self.low_s)} to {seconds_text(self.high_s)} with a chance of "
+                f"{what}: {seconds_text(self.low_s)} to {seconds_text(self.high_s)} with probability "
                 f"{100 * self.level:g} %, median {seconds_text(self.median_s)}",
-                f"  stands on {METHODS[self.method]}",
+                f"  based on {METHODS[self.method]}",
             ]
             if self.unsettled:
                 lines.append(f"  {self.unsettled}")
         if self.equation1 is not None:
             lines.append(
-                f"  Equation 1 (all calls independent and alike): {seconds_text(self.equation1.low_s)} to "
-                f"{seconds_text(self.equation1.high_s)}"
+                "  Equation 1 (independent calls of one distribution): "
+                f"{seconds_text(self.equation1.low_s)} to {seconds_text(self.equation1.high_s)}"
             )
         return "\n".join(lines)
 
 
 LARGEST = 1000
-"""Longest calls that are used exactly, where the calls are there."""
+"""Number of longest calls whose exact durations are used, if they are known."""
 
 FEWEST_PHASES = 5
 FEWEST_EFFECTIVE = 8
-"""Independent phases that many phases must be worth. An estimate of so few is more often too high than too
-low."""
+"""Least effective number of phases, if there are many phases. Estimates of a smaller number are more often
+too high than too low.
+"""
 
 FEWEST_CALLS = 20
 MOST_STEP = 1024
-"""A phase's tail is carried up to so many times its calls."""
+"""Largest ratio of N to the calls of a phase to which the tail of a phase is extrapolated."""
 
 
 def predict_maximum(
@@ -146,31 +147,50 @@ def predict_maximum(
     calls: CallAttributes | None = None,
     seed: int = 0,
 ) -> Tail:
-    """The distribution of the slowest of ``tasks`` new calls.
+    """Predict the slowest of ``tasks`` new calls.
 
     Parameters
     ----------
-    sample : Sample
-        Calls by phase and bin. Calls of phase -1 are in none, and are left out where there are phases.
+    sample : CountedDurations
+        Calls by phase and bin. Calls of phase -1 are in no phase, and are left out if there are phases.
     tasks : int
-        Calls of which the slowest is asked for: all those of a phase, one for each task.
+        Number N of new calls: all those of a phase, one for each task.
     level : float
-        Chance with which it shall lie between low and high, as often below as above.
-    calls : Calls, optional
-        What is known of each call: with it exchangeability is tested along ranks, nodes, ordinals and time,
-        and the longest calls are known exactly.
+        Probability of the prediction interval; the probabilities below and above it are equal.
+    calls : CallAttributes, optional
+        Attributes of each call. With them, exchangeability is also tested for ranks, nodes, ordinals and
+        time, and the exact durations of the longest calls are used.
     seed : int
-        Of the permutations in tests of exchangeability.
+        Seed of the permutation tests of exchangeability.
+
+    Returns
+    -------
+    Tail
 
     Raises
     ------
     EnsioError
-        ``tasks`` or ``level`` makes no sense.
+        ``tasks`` or ``level`` is out of range.
+
+    Notes
+    -----
+    Exchangeable calls: order statistics of the calls as far as they reach (`order_statistics.max_tasks`),
+    beyond that a tail fitted above the last mode (`pareto_tail`). If phases differ, each phase is one
+    observation (`phase_maxima`). Without phases, or with phases of one call, blocks of time replace them.
+    docs/reference/methods/tail.md has the calibration.
+
+    Examples
+    --------
+    >>> sample = CountedDurations.from_durations(np.random.default_rng(1).lognormal(0.0, 0.1, 20_000))
+    >>> predict_maximum(sample, tasks=100).method, predict_maximum(sample, tasks=100_000).method
+    ('within-reach', 'beyond')
+    >>> bool(predict_maximum(sample, tasks=100_000).median_s > sample.max_s.max())
+    True
     """
     if isinstance(tasks, bool) or not tasks >= 1 or tasks != int(tasks) or tasks > 2**53:
-        raise EnsioError(f"there is no slowest of {tasks} tasks: give a whole number from 1 on")
+        raise EnsioError(f"{tasks} tasks have no slowest one: give a whole number from 1 on")
     if not 0 < level < 1:
-        raise EnsioError(f"a level of {level} is no chance: give one between 0 and 1, as 0.9")
+        raise EnsioError(f"the level {level} is not between 0 and 1: give for example 0.9")
     sample = in_phases(sample)
     if calls is not None and len(calls.durations_s) > sample.total and calls.phase is not None:
         calls = calls.chosen(calls.phase >= 0)
@@ -179,7 +199,7 @@ def predict_maximum(
 
 
 def in_phases(sample: CountedDurations) -> CountedDurations:
-    """The calls that are in a phase; all of them, if none is."""
+    """Return the calls that are in a phase; if none is, all calls as one phase."""
     inside = sample.phase >= 0
     if not sample.phases_known or inside.all():
         return sample
@@ -193,7 +213,25 @@ def answer(
     tested: Exchangeability,
     calls: CallAttributes | None = None,
 ) -> Tail:
-    """As `predict_maximum`, when exchangeability has been tested."""
+    """Predict the maximum, with exchangeability already tested.
+
+    Parameters
+    ----------
+    sample : CountedDurations
+        From `in_phases`.
+    tasks : int
+        Number N of new calls.
+    level : float
+        Probability of the prediction interval.
+    tested : Exchangeability
+        Of the same calls.
+    calls : CallAttributes, optional
+        Attributes of each call.
+
+    Returns
+    -------
+    Tail
+    """
     side = (1.0 - level) / 2.0
     levels = np.array([side, 0.5, 1.0 - side])
     found = _Found(refused=_no_answer(sample))
@@ -227,7 +265,7 @@ def answer(
 
 
 def _largest(sample: CountedDurations, durations_s: np.ndarray) -> np.ndarray:
-    """The longest calls: no more than are needed are sorted."""
+    """Return the longest calls, without sorting all calls."""
     longer = sample.counts[::-1].cumsum()[::-1]
     enough = np.flatnonzero(longer >= min(LARGEST, sample.total))[-1]
     some = durations_s[durations_s >= bin_edges_s()[enough] * (1 - 1e-9)]
@@ -245,19 +283,19 @@ class _Found:
 
 
 def _no_answer(sample: CountedDurations) -> str | None:
-    """Why a sample says nothing about its slowest call, whatever is asked."""
+    """Return why a sample cannot support any prediction; None: it can."""
     if sample.total == 0:
         return "there are no calls"
     if sample.total < FEWEST_CALLS:
         some = count_text(sample.total, "call")
-        return f"{some} say too little about slow ones: at least {FEWEST_CALLS} are needed"
+        return f"{some}: too few for a tail, which needs at least {FEWEST_CALLS}"
     low_s, high_s = float(sample.min_s.min()), float(sample.max_s.max())
     if low_s == high_s:
-        return f"all {sample.total:,} calls took {seconds_text(high_s)}, which says nothing about slower ones"
+        return f"all {sample.total:,} calls took {seconds_text(high_s)}, so that there is no tail"
     if sample.resolution_s > 0 and high_s - low_s < 2.5 * sample.resolution_s:
         return (
-            f"the clock's step of {seconds_text(sample.resolution_s)} is nearly as long as what durations "
-            f"differ by ({seconds_text(high_s - low_s)})"
+            f"the step of the clock ({seconds_text(sample.resolution_s)}) is nearly the range of the "
+            f"durations ({seconds_text(high_s - low_s)})"
         )
     return None
 
@@ -278,7 +316,7 @@ def _found(
         if single or tested.breaks("phase", "slow calls of a phase") or len(sample.n) * 1.5 > sample.total:
             return _of_phases(sample, tasks, levels)
     elif tested.breaks("time") and calls is not None and calls.start_ns is not None:
-        why = "durations change with time and phases are not known"
+        why = "durations change with time and phases are unknown"
         return _of_blocks(sample, tasks, levels, calls, why)
     return _of_exchangeable(sample, tasks, level, levels, largest_s)
 
@@ -289,7 +327,7 @@ def _of_blocks(
     blocks = time_blocks(calls, tasks, sample.resolution_s)
     if blocks is None:
         most = f"fewer than {sample.total:,} tasks"
-        return _Found(refused=f"{why}: tell the phases in which tasks act together, or ask for {most}")
+        return _Found(refused=f"{why}: give the phases in which tasks act together, or ask for {most}")
     found = _of_phases(blocks, tasks, levels)
     return found if found.refused else replace(found, method="blocks")
 
@@ -303,8 +341,8 @@ def _of_exchangeable(
         return _Found(quantiles_s, tail.mean_s(tasks) if tail else None, "within-reach")
     if tail is None:
         return _Found(
-            refused=f"the slowest of the {sample.total:,} calls differ too little, or are too few, to say "
-            "what a slower one would be"
+            refused=f"the slowest of the {sample.total:,} calls are too few, or too similar, for a fit of "
+            "their tail"
         )
     return _Found(tail.quantiles_s(tasks, levels), tail.mean_s(tasks), "beyond")
 
@@ -312,26 +350,26 @@ def _of_exchangeable(
 def _of_phases(sample: CountedDurations, tasks: int, levels: np.ndarray) -> _Found:
     if len(sample.n) < FEWEST_PHASES:
         return _Found(
-            refused=f"phases differ, and {count_text(len(sample.n), 'phase')} say too little about how much: "
-            f"at least {FEWEST_PHASES} are needed"
+            refused=f"phases differ, and {count_text(len(sample.n), 'phase')} are too few to estimate how "
+            f"much: at least {FEWEST_PHASES} are needed"
         )
     most = int(sample.n.max())
     if np.median(sample.n) < 2:
         return _Found(
-            refused=f"phases differ, and most of the {len(sample.n):,} have a single call: there is no "
-            "slowest of several in them"
+            refused=f"phases differ, and most of the {len(sample.n):,} have a single call, so that they "
+            "have no maximum of several"
         )
     if tasks > most * MOST_STEP:
         return _Found(
-            refused=f"phases differ, and none has more than {count_text(most, 'call')}, which says too "
-            f"little about {tasks:,}"
+            refused=f"phases differ, and none has more than {count_text(most, 'call')}, too few to "
+            f"extrapolate to {tasks:,}"
         )
     maxima: PhaseMaxima = phase_maxima(sample, tasks)
     if maxima.effective < min(FEWEST_EFFECTIVE, len(sample.n)):
         return _Found(
             effective=maxima.effective,
-            refused=f"neighbouring phases resemble each other so much that {len(sample.n):,} are worth "
-            f"{maxima.effective:.1f}: at least {FEWEST_EFFECTIVE} independent ones are needed",
+            refused=f"neighbouring phases are so similar that the effective number of {len(sample.n):,} "
+            f"phases is {maxima.effective:.1f}: at least {FEWEST_EFFECTIVE} are needed",
         )
     low, median, high = maxima.quantiles_s(levels)
     mean_s = maxima.mean_s()
@@ -345,15 +383,15 @@ def _of_phases(sample: CountedDurations, tasks: int, levels: np.ndarray) -> _Fou
 
 
 def _honest_about_the_clock(found: _Found, resolution_s: float) -> _Found:
-    """Durations are known to half a step of the clock, and so are the ends of an interval."""
+    """Widen the interval by half a step of the clock on each side, which is the error of a duration."""
     if found.refused is not None or resolution_s <= 0:
         return found
     low, median, high = found.quantiles_s
     if high - low < 1.5 * resolution_s:
         return _Found(
             effective=found.effective,
-            refused=f"the answer ({seconds_text(float(median))}) is known to the clock's step of "
-            f"{seconds_text(resolution_s)} only",
+            refused=f"the prediction ({seconds_text(float(median))}) is uncertain only by the step of the "
+            f"clock ({seconds_text(resolution_s)})",
         )
     half = 0.5 * resolution_s
     return replace(found, quantiles_s=(max(low - half, 0.0), median, high + half))

@@ -1,16 +1,16 @@
-"""The maximum of N calls within reach of the data: order statistics, and Equation 1 of the paper.
+"""The maximum of N calls within reach of the data, and Equation 1 of the paper.
 
 Equation 1 gives the distribution of the maximum of N independent calls, ``f_N(t) = N F(t)**(N - 1) f(t)``.
 
-`max_tasks` gives bands that hold for any distribution. If the calls seen and the calls to come are
-exchangeable, each of the ``n + N`` is equally likely to be the longest. The probability that none of N new
-calls is longer than the c-th longest of n is exactly::
+`max_tasks` limits intervals that hold for any distribution. If past and new calls are exchangeable, each of
+the ``n + N`` is equally likely to be the longest. The probability that none of N new calls is longer than the
+c-th longest of n is exactly::
 
     P = n! (n + N - c)! / ((n - c)! (n + N)!)
 
-This is the beta-binomial law with parameters c and n - c + 1. For c = 1 it is ``n / (n + N)``, so that a band
-with probability 1 - a on either side ends at the longest call seen for ``N = n a / (1 - a)``: with a = 5 %,
-``N = n / 19``.
+This is the beta-binomial law with parameters c and n - c + 1. For c = 1 it is ``n / (n + N)``: an interval
+with probability a on either side ends at the longest call for ``N = n a / (1 - a)``; with a = 5 %, ``N = n /
+19``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from ensembles.summaries.bins import bin_edges_s
 
 @dataclass(frozen=True)
 class Equation1:
-    """The slowest of N by Equation 1, seconds; the central interval holds it with the chance ``level``."""
+    """The slowest of N calls by Equation 1, in seconds.
+
+    The central interval from `low_s` to `high_s` has the probability ``level``.
+    """
 
     median_s: float
     mean_s: float
@@ -33,16 +36,40 @@ class Equation1:
     high_s: float
 
     def to_json(self) -> dict[str, float]:
-        """A dict of its numbers."""
+        """Return the numbers by name."""
         return asdict(self)
 
 
 def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) -> Equation1:
-    """Equation 1 with the empirical distribution of a sample that has calls."""
+    """Evaluate Equation 1 with the empirical distribution of a sample.
+
+    Parameters
+    ----------
+    sample : CountedDurations
+        At least one call.
+    tasks : int
+        Number N of calls.
+    level : float
+        Probability of the central interval.
+
+    Returns
+    -------
+    Equation1
+
+    References
+    ----------
+    A. Uselton et al., "Parallel I/O performance: From events to ensembles", IPDPS 2010, Equation 1.
+
+    Examples
+    --------
+    >>> sample = CountedDurations.from_durations(np.arange(1.0, 1001.0))
+    >>> 990 < compute_equation1(sample, tasks=100).median_s < 996
+    True
+    """
     side = (1.0 - level) / 2.0
     chance = np.array([side, 0.5, 1.0 - side]) ** (1.0 / tasks)
     curve = UpperOrderStatistics.from_sample(sample)
-    # The quantile of an empirical distribution is a call: the one that so many others are longer than.
+    # The quantile of an empirical distribution is a call; its rank counts the calls that are as long.
     rank = np.floor(sample.total * -np.expm1(np.log(chance))) + 1.0
     low, median, high = np.interp(rank, curve.rank, curve.duration_s)
     _, below = maximum_distribution(sample, tasks)
@@ -53,14 +80,42 @@ def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) 
 
 
 def maximum_distribution(sample: CountedDurations, tasks: int) -> tuple[np.ndarray, np.ndarray]:
-    """F_N over the edges of the bins: both float64, shape (BIN_COUNT + 1,)."""
+    """Return F_N at the edges of the bins.
+
+    Parameters
+    ----------
+    sample : CountedDurations
+        At least one call.
+    tasks : int
+        Number N of calls.
+
+    Returns
+    -------
+    edges_s, probability : ndarray of float64, shape (BIN_COUNT + 1,)
+    """
     total = np.concatenate([[0], np.cumsum(sample.counts)]) / sample.total
     return bin_edges_s(), total ** float(tasks)
 
 
 def chance_below_longest(calls: float, tasks: float, rank: np.ndarray) -> np.ndarray:
-    """The chance that none of ``tasks`` new calls is longer than the ``rank``-th longest of ``calls``; ranks
-    between whole numbers are interpolated by the gamma function."""
+    """Return the probability that no new call exceeds the ``rank``-th longest call.
+
+    Parameters
+    ----------
+    calls, tasks : float
+        Number of calls, and of new calls.
+    rank : ndarray
+        From 1; values between integers are interpolated by the gamma function.
+
+    Returns
+    -------
+    ndarray of float64
+
+    Examples
+    --------
+    >>> chance_below_longest(19, 1, np.array([1.0])).round(3).tolist()
+    [0.95]
+    """
     from scipy.special import gammaln
 
     rank = np.minimum(np.asarray(rank, dtype=np.float64), calls)
@@ -74,23 +129,40 @@ def chance_below_longest(calls: float, tasks: float, rank: np.ndarray) -> np.nda
 
 
 def max_tasks(calls: int, level: float) -> int:
-    """The most tasks for which a central band at ``level`` lies within what ``calls`` calls have seen."""
+    """Return the most tasks for which a central interval is within reach of the calls.
+
+    Parameters
+    ----------
+    calls : int
+        Number of calls.
+    level : float
+        Probability of the interval.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> max_tasks(1900, level=0.9)
+    100
+    """
     side = (1.0 - level) / 2.0
     return int(calls * side / (1.0 - side) + 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
 class UpperOrderStatistics:
-    """How many calls are as long as a duration, or longer: a falling curve through what is known of them.
+    """Number of calls that are at least as long as a duration: a decreasing curve.
 
     Attributes
     ----------
     duration_s, rank : ndarray of float64, shape (m,)
-        Durations, falling, and the number of calls that are at least as long, rising from 1.
+        Durations in decreasing order, and the number of calls that are at least as long, from 1.
     calls : int
-        All of them.
+        Number of all calls.
     known : int
-        So many of the durations are those of calls, and the others edges of bins.
+        Number of durations that belong to calls; the others are edges of bins.
     """
 
     duration_s: np.ndarray
@@ -102,7 +174,19 @@ class UpperOrderStatistics:
     def from_sample(
         cls, sample: CountedDurations, largest_s: np.ndarray | None = None
     ) -> UpperOrderStatistics:
-        """From the bins, the longest call, and the longest calls where they are given."""
+        """Make the curve of a sample.
+
+        Parameters
+        ----------
+        sample : CountedDurations
+            At least one call.
+        largest_s : ndarray of float64, optional
+            Exact durations of the longest calls.
+
+        Returns
+        -------
+        UpperOrderStatistics
+        """
         edges = bin_edges_s()
         used = np.flatnonzero(sample.counts)[::-1]
         rank = np.cumsum(sample.counts[used]).astype(np.float64)
@@ -123,16 +207,28 @@ class UpperOrderStatistics:
         return cls(duration_s, rank, sample.total, known)
 
     def longest_s(self, number: int) -> np.ndarray:
-        """The longest calls, falling; those of which the bin is known are spread evenly over it."""
+        """Return the `number` longest calls in decreasing order, with each bin spread evenly."""
         places = self.rank - 0.5 * (np.arange(len(self.rank)) < self.known)
         log_s = np.log(np.maximum(self.duration_s, 1e-12))
         return np.exp(np.interp(np.arange(number) + 0.5, places, log_s))
 
     def quantiles_s(self, tasks: float, levels: np.ndarray) -> np.ndarray:
-        """Quantiles of the slowest of ``tasks`` new calls, seconds; nan where they lie above the longest one
-        seen."""
+        """Return quantiles of the slowest of ``tasks`` new calls.
+
+        Parameters
+        ----------
+        tasks : float
+            Number of new calls.
+        levels : ndarray
+            Probabilities, 0 to 1.
+
+        Returns
+        -------
+        ndarray of float64
+            Seconds; nan: above the longest call.
+        """
         levels = np.asarray(levels, dtype=np.float64)
-        # Ranks from 1 to all of them, denser where the chance falls by some percent with each.
+        # Ranks from 1 to all, denser where the probability falls by some percent with each.
         ranks = np.minimum(np.geomspace(1.0, self.calls, 2000), self.calls)
         chance = chance_below_longest(self.calls, tasks, ranks)
         wanted = np.interp(-levels, -chance, ranks)

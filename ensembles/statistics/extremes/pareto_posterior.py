@@ -1,14 +1,13 @@
-"""What a few hundred of the slowest calls say about the tail they come from: the posterior of a generalised
-Pareto distribution, on a grid.
+"""Posterior distribution of a generalised Pareto tail, from the slowest calls.
 
-Above a high threshold the excess of almost every distribution is close to a generalised Pareto one (Balkema
-and de Haan 1974; Pickands 1975), ``P(excess > x) = (1 + xi x / sigma)**(-1 / xi)``: bounded for ``xi < 0``,
-exponential for 0, a power law above. It is fitted twice, to the excess of the duration and to that of its
-logarithm, which comes closer to a log-normal or Weibull tail; the data weigh the two.
+Above a high threshold the excess of nearly every distribution is close to a generalised Pareto distribution
+(Balkema and de Haan 1974; Pickands 1975), ``P(excess > x) = (1 + xi x / sigma)**(-1 / xi)``: bounded for ``xi
+< 0``, exponential for 0, a power law above. It is fitted to the excess of the duration, and to that of its
+logarithm, which is closer to a log-normal or Weibull tail. The data determine the weights of both.
 
-Calls enter as exact values or as counts of intervals. The integral over (xi, sigma) is a sum over a grid that
-follows the posterior, so that an answer takes milliseconds, is the same each time, and needs no
-convergence diagnosis."""
+Calls are exact values or counts of intervals. The integral over (xi, sigma) is a sum over a grid that follows
+the posterior: it takes milliseconds, is reproducible, and needs no convergence diagnosis.
+"""
 
 from __future__ import annotations
 
@@ -17,30 +16,30 @@ from dataclasses import dataclass
 import numpy as np
 
 SHAPE_LOW, SHAPE_HIGH = -1.5, 1.0
-"""Shapes that are thought possible. From -1 on the density rises towards its end; at 1 the mean ceases to
-exist."""
+"""Range of the shape. Below -1 the density rises towards its end; from 1 on there is no mean."""
 
 LOGARITHM_WEIGHT, LOGARITHM_HIGH = 0.3, 0.1
-"""Prior weight of tails of the logarithm, and their largest shape: 0 is a power law, and what is above has a
-tail heavier than any."""
+"""Prior weight of tails of the logarithm, and their largest shape. Shape 0 is a power law of the duration;
+greater shapes are heavier than any power law.
+"""
 
 _SHAPE_STEP = 0.1
 _SHAPES = np.arange(SHAPE_LOW + _SHAPE_STEP / 2, SHAPE_HIGH, _SHAPE_STEP)
 _DROP = 14.0
-"""Logarithm of the density, below the highest, from which on the posterior is cut off."""
+"""The posterior is truncated where its log density is lower than the maximum by this."""
 _COARSE, _FINE = 30, 20
 
 
 @dataclass(frozen=True)
 class Excesses:
-    """The calls above a threshold, in units of it: ``t / threshold - 1``.
+    """Calls above a threshold, in units of it: ``t / threshold - 1``.
 
     Attributes
     ----------
     exact : ndarray of float64
-        Excesses known exactly.
+        Exactly known excesses.
     low, high, count : ndarray
-        Intervals of excess, and the calls in them.
+        Intervals of excess, and the number of calls in each.
     """
 
     exact: np.ndarray
@@ -55,11 +54,11 @@ class Excesses:
 
     @property
     def largest(self) -> float:
-        """What the longest call reached at least."""
+        """Lower bound of the longest call."""
         return max(self.exact.max(initial=0.0), self.low.max(initial=0.0))
 
     def in_logarithm(self) -> Excesses:
-        """Excesses of the logarithm: ``log(t / threshold)``."""
+        """Return the excesses of the logarithm: ``log(t / threshold)``."""
         return Excesses(np.log1p(self.exact), np.log1p(self.low), np.log1p(self.high), self.count)
 
 
@@ -70,9 +69,9 @@ class Nodes:
     Attributes
     ----------
     shape, scale, weight : ndarray of float64, shape (m,)
-        xi, sigma (in units of the threshold), and their posterior probability.
+        xi, sigma (in units of the threshold), and posterior probability.
     logarithmic : ndarray of bool, shape (m,)
-        The tail is one of the logarithm.
+        Whether the tail is one of the logarithm.
     """
 
     shape: np.ndarray
@@ -81,7 +80,7 @@ class Nodes:
     logarithmic: np.ndarray
 
     def log_survival(self, ratio: np.ndarray) -> np.ndarray:
-        """Logarithm of the chance to be longer, given that the threshold is exceeded.
+        """Return the log probability to be longer, given that the threshold is exceeded.
 
         Parameters
         ----------
@@ -98,7 +97,7 @@ class Nodes:
         )
 
     def exceeded_with(self, log_chance: np.ndarray | float) -> np.ndarray:
-        """What is exceeded with a chance: durations over the threshold, shape (..., m)."""
+        """Return what is exceeded with a probability: durations over the threshold, shape (..., m)."""
         log_chance = np.asarray(log_chance, dtype=np.float64)[..., None]
         straight = np.abs(self.shape) < 1e-9
         with np.errstate(over="ignore"):
@@ -110,13 +109,16 @@ class Nodes:
             return np.where(self.logarithmic, np.exp(excess), 1.0 + excess)
 
     def only(self, place: int) -> Nodes:
-        """One of the tails."""
+        """Return one of the tails, with weight 1."""
         one = slice(place, place + 1)
         return Nodes(self.shape[one], self.scale[one], np.ones(1), self.logarithmic[one])
 
     def thinned(self, number: int) -> Nodes:
-        """A few tails of equal weight that stand for all: at even steps of the cumulated weight, in the order
-        of what they exceed once in a million."""
+        """Return a few tails of equal weight that represent all.
+
+        They lie at even steps of the cumulated weight, in the order of what they exceed with probability
+        1e-6.
+        """
         order = np.argsort(self.exceeded_with(np.log(1e-6)))
         steps = (np.arange(number) + 0.5) / number
         chosen = order[np.searchsorted(np.cumsum(self.weight[order]), steps * (1 - 1e-9))]
@@ -126,17 +128,42 @@ class Nodes:
 
 
 def compute_posterior(excesses: Excesses) -> Nodes:
-    """The tails that the excesses allow, with their weights.
+    """Compute the posterior of the tail from excesses.
 
-    The prior is ``1 / sigma``, and flat in xi on (-1.5, 1); for the tail of the logarithm on (-1.5, 0.1), and
-    that kind has a weight of 0.3.
+    Parameters
+    ----------
+    excesses : Excesses
+
+    Returns
+    -------
+    Nodes
+
+    Raises
+    ------
+    ValueError
+        The excesses are impossible for every shape and scale.
+
+    Notes
+    -----
+    The prior is ``1 / sigma``, and flat in xi on (-1.5, 1). For tails of the logarithm it is flat on (-1.5,
+    0.1), and their weight is 0.3.
+
+    Examples
+    --------
+    Excesses of an exponential distribution have a shape near 0:
+
+    >>> empty = np.zeros(0)
+    >>> exact = np.random.default_rng(1).exponential(1.0, 500)
+    >>> nodes = compute_posterior(Excesses(exact, empty, empty, empty))
+    >>> abs(float(nodes.shape @ nodes.weight)) < 0.2
+    True
     """
     # A density of the logarithm is one of the excess over (1 + excess).
     return kinds_posterior(excesses, excesses.in_logarithm(), float(np.log1p(excesses.exact).sum()))
 
 
 def kinds_posterior(plain: Excesses, of_logarithm: Excesses, log_jacobian: float) -> Nodes:
-    """As `compute_posterior`, of the same calls given as excesses of both kinds."""
+    """Compute the posterior from excesses of both kinds, of the same calls."""
     kinds = [
         _weighted(plain, -np.log(1.0 - LOGARITHM_WEIGHT)),
         _weighted(of_logarithm, log_jacobian - np.log(LOGARITHM_WEIGHT), LOGARITHM_HIGH),
@@ -151,7 +178,7 @@ def kinds_posterior(plain: Excesses, of_logarithm: Excesses, log_jacobian: float
 def _weighted(
     excesses: Excesses, log_jacobian: float, highest: float = SHAPE_HIGH
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Shapes, scales and logarithms of their posterior weights, of one kind of tail."""
+    """Return shapes, scales and log posterior weights of one kind of tail."""
     shapes = _SHAPES[highest > _SHAPES]
     log_prior = -np.log(len(shapes))
     largest = max(excesses.largest, 1e-12)
@@ -159,7 +186,7 @@ def _weighted(
     def density(shape: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         scale = np.where(shape < 0, -shape * (1.0 + np.exp(place)), np.exp(place)) * largest
         # d log sigma / d place: the place of a bounded tail is log(end / largest - 1), so that the
-        # grid is fine where the end comes close to the largest.
+        # grid is fine where the end is close to the largest.
         jacobian = np.where(shape < 0, -np.log1p(np.exp(-place)), 0.0)
         return _log_likelihood(excesses, shape, scale) + jacobian, scale
 
@@ -171,11 +198,11 @@ def _weighted(
     value = density(shape, place)[0]
     best = value.max(1)
     if not np.isfinite(best).any():
-        raise ValueError("no generalised Pareto distribution could have made these excesses")
+        raise ValueError("these excesses are impossible for a generalised Pareto distribution")
     near = np.flatnonzero(best > best.max() - _DROP)
     chosen = slice(max(near[0] - 1, 0), near[-1] + 2)
     shape, place, value = shape[chosen], place[chosen], value[chosen]
-    # A posterior narrower than the coarse grid has its top between two places: their neighbours count too.
+    # The maximum of a narrow posterior lies between two places of the coarse grid: include neighbours.
     near = value > value.max(1, keepdims=True) - _DROP
     step = place[:, 1] - place[:, 0]
     for _ in range(2):
@@ -193,7 +220,7 @@ def _weighted(
 
 
 def _log_likelihood(excesses: Excesses, shape: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Of tails with shapes (a, 1) and scales (a, b): shape (a, b); impossible ones have -inf."""
+    """Return log likelihoods, shape (a, b), for shapes (a, 1) and scales (a, b)."""
     inverse = 1.0 / scale[..., None]
     shape_ = shape[..., None]
     value = np.zeros(scale.shape)

@@ -1,4 +1,4 @@
-"""The slowest of N beyond the data: a tail above the last mode, with all that is uncertain about it."""
+"""The slowest of N calls beyond the data: a tail above the last mode, with its uncertainty."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 FEWEST_ABOVE = 5
-"""Calls that a tail can be fitted to, at least."""
+"""Least number of calls to which a tail is fitted."""
 
 _ANDERSON_DARLING = 0.7
 
 
 @dataclass(frozen=True, eq=False)
 class ParetoTail:
-    """The distribution of the slowest of N new calls of a fitted tail.
+    """Distribution of the slowest of N new calls from a fitted tail.
 
     Attributes
     ----------
     threshold_s : float
-        Where the tail begins.
+        Lower end of the tail, in seconds.
     calls, above : int
-        Calls that it was fitted on, and those of them above the threshold.
+        Number of calls of the sample, and of those above the threshold.
     nodes : Nodes
-        The tails that are possible, with their weights.
+        Tails with their posterior weights.
     antimode_s : float
-        Where the last kind of calls begins; 0.0: there is only one kind.
-    longest : Longest
-        The calls themselves, which say what lies below the threshold.
+        Lower end of the last kind of calls, in seconds; 0.0: there is only one kind.
+    longest : UpperOrderStatistics
+        The calls themselves, for quantiles below the threshold.
     """
 
     threshold_s: float
@@ -44,18 +44,28 @@ class ParetoTail:
     longest: UpperOrderStatistics
 
     def chance_below(self, tasks: float, duration_s: np.ndarray) -> np.ndarray:
-        """F_N: the chance that none of ``tasks`` new calls takes longer; durations below the threshold are
-        not to be asked for.
+        """Return F_N, the probability that none of ``tasks`` new calls takes longer.
 
-        The number of new calls above the threshold is Poisson with a mean of which ``above`` calls among
-        ``calls`` are the only witnesses (a gamma posterior): ``P = E[(1 + N S(t) / n)**-above]``.
+        The number of new calls above the threshold is Poisson. Its mean has a gamma posterior from ``above``
+        calls among ``calls``: ``P = E[(1 + N S(t) / n)**-above]``.
+
+        Parameters
+        ----------
+        tasks : float
+            Number N of new calls.
+        duration_s : ndarray
+            Seconds, not below the threshold.
+
+        Returns
+        -------
+        ndarray of float64
         """
         ratio = np.maximum(np.asarray(duration_s, dtype=np.float64) / self.threshold_s, 1.0)
         expected = np.exp(self.nodes.log_survival(ratio)) * (tasks / self.calls)
         return (1.0 + expected) ** -float(self.above) @ self.nodes.weight
 
     def quantiles_s(self, tasks: float, levels: np.ndarray) -> np.ndarray:
-        """Quantiles of the slowest of ``tasks`` new calls, seconds."""
+        """Return quantiles of the slowest of ``tasks`` new calls, in seconds."""
         levels = np.asarray(levels, dtype=np.float64)
         expected = self.above * tasks / self.calls
         low, high = np.log(
@@ -78,8 +88,10 @@ class ParetoTail:
         return found
 
     def mean_s(self, tasks: float) -> float | None:
-        """Mean of the slowest of ``tasks`` new calls, seconds; None: it rests on chances below a hundred
-        thousandth, so that the data cannot say it."""
+        """Return the mean of the slowest of ``tasks`` new calls, in seconds.
+
+        None: a tenth of it comes from probabilities below 1e-5, which the data do not determine.
+        """
         rest = np.geomspace(1.0, 1e-9, 145)
         slowest = self.quantiles_s(tasks, 1.0 - np.sqrt(rest[1:] * rest[:-1]))
         parts = slowest * -np.diff(rest)
@@ -88,21 +100,20 @@ class ParetoTail:
 
 
 def fit_pareto_tail(sample: CountedDurations, largest_s: np.ndarray | None = None) -> ParetoTail | None:
-    """Fit a tail to calls that are exchangeable.
+    """Fit a tail to exchangeable calls.
 
     Parameters
     ----------
-    sample : Sample
-        Which call belongs to which phase makes no difference, except that the slowest of each is known
-        exactly.
+    sample : CountedDurations
+        Phases do not matter, except that the slowest call of each is known exactly.
     largest_s : ndarray of float64, optional
-        The longest calls, exactly (all that are longer than the shortest of them, which may be left out); of
-        the others the bin is known, and of the slowest of a phase all.
+        Exact durations of all calls longer than the shortest of these. Of other calls the bin is known, and
+        the exact duration of the slowest of each phase.
 
     Returns
     -------
-    Beyond or None
-        None: there are too few different durations for a tail.
+    ParetoTail or None
+        None: there are too few distinct durations.
     """
     antimode_s = last_shoulder_s(sample)
     at_least = sample.counts[::-1].cumsum()[::-1]
@@ -124,7 +135,7 @@ def fit_pareto_tail(sample: CountedDurations, largest_s: np.ndarray | None = Non
         wanted, refuted = wanted * 2 // 3, True
         if wanted < FEWEST_ABOVE:
             return tail
-    if refuted:  # calls of the mode below that are too few to be noticed are still too many
+    if refuted:  # the rest may still contain calls of the mode below, too few for the test
         one = _with_calls(
             sample, exact, max(wanted * 4 // 9, FEWEST_ABOVE), first, antimode_s, longest, at_least
         )
@@ -132,9 +143,15 @@ def fit_pareto_tail(sample: CountedDurations, largest_s: np.ndarray | None = Non
 
 
 def goodness_of_fit(tail: ParetoTail, longest: UpperOrderStatistics) -> bool:
-    """Whether the calls above the threshold look like drawn from the likeliest tail: Anderson and Darling's
-    statistic is not among the largest sixth or so of what it is if they are (Choulakian and Stephens 2001
-    tabulate it for a fitted generalised Pareto distribution; simulated here, 0.7 is exceeded by 10 to 20 %).
+    """Return whether the calls above the threshold agree with the likeliest tail.
+
+    The Anderson-Darling statistic must be below 0.7, which 10 to 20 % of simulated samples of a fitted
+    generalised Pareto distribution exceed.
+
+    References
+    ----------
+    V. Choulakian and M. A. Stephens, "Goodness-of-fit tests for the generalized Pareto distribution",
+    Technometrics 43, 2001.
     """
     nodes = tail.nodes
     rank = np.arange(tail.above) + 1.0
@@ -164,7 +181,7 @@ def _with_calls(
         used = np.zeros(0, np.int64)
     else:
         begin = int(np.flatnonzero(at_least >= wanted)[-1])
-        # A whole bin on: the threshold is an edge, with the number of calls nearer to what is wanted.
+        # The next edge as threshold gives a number of calls nearer to the wanted one.
         if at_least[begin + 1] >= max(wanted // 2, FEWEST_ABOVE) and at_least[begin] > 2 * wanted:
             begin += 1
         begin = max(begin, first)
@@ -185,7 +202,7 @@ def _fitted(
     longest: UpperOrderStatistics,
 ) -> ParetoTail | None:
     edges, count = bin_edges_s(), sample.counts.copy()
-    if len(used) and len(exact_s):  # what is known exactly is not counted again in its bin
+    if len(used) and len(exact_s):  # exactly known calls are not counted again in their bins
         inside = np.searchsorted(edges, exact_s, side="right") - 1
         inside = np.clip(inside, used[0], used[-1])
         np.subtract.at(count, inside, 1)

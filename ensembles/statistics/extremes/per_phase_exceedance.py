@@ -1,10 +1,9 @@
-"""Phases in which some calls are slow: the slowest of more calls than a phase had, where calls have two
-modes.
+"""The slowest of N calls if slow calls form a mode whose share varies by phase.
 
-A tail must not be carried across the gap between two modes. Where durations over the median of their phase
-show a last mode of their own, a phase is described by the share of its calls in that mode, which all phases
-together help to know (a beta distribution over phases), and the slow calls of all phases by one distribution
-with one tail."""
+A tail must not be extrapolated across the antimode between two modes. If durations relative to the median of
+their phase show a last mode, a phase is described by the share of its calls in that mode. All phases together
+determine the distribution of this share (a beta distribution), and that of the slow calls, with one tail.
+"""
 
 from __future__ import annotations
 
@@ -18,28 +17,30 @@ from ensembles.summaries.bins import BIN_COUNT, bin_edges_s, bin_index
 
 FEWEST_SLOW = 20
 _SURE = 5.0
-"""Standard deviations of a valley here: with all phases together calls are many, and what is lost by seeing a
-mode that is none is that phases have spreads of their own."""
+"""Standard errors of an antimode here. All phases together have many calls, and a false mode would hide that
+the variances of phases differ.
+"""
 
 _PARTS = 24
 _UNIT_S = 1e-3
-"""Durations over a median are counted in bins as if the median were a millisecond."""
+"""Durations relative to a median are counted in bins as if the median were a millisecond."""
 
 
 def maximum_by_share(sample: CountedDurations, log_median: np.ndarray, tasks: int) -> np.ndarray | None:
-    """The slowest of ``tasks`` in each phase of a sample, in equally probable cases.
+    """Predict the slowest of ``tasks`` calls in each phase, as equally probable cases.
 
     Parameters
     ----------
-    sample : Sample
+    sample : CountedDurations
     log_median : ndarray of float64, shape (p,)
-        Logarithm of the median of each phase, seconds.
+        Logarithm of the median of each phase, in seconds.
     tasks : int
+        Number N of calls.
 
     Returns
     -------
     ndarray of float64, shape (p, parts), or None
-        Logarithms of seconds. None: calls of a phase show no last mode of their own.
+        Logarithms of seconds. None: the calls of a phase show no separate last mode.
     """
     edges = bin_edges_s()
     middle = np.log(np.maximum(0.5 * (edges[:-1] + edges[1:]), 1e-10))[sample.bin]
@@ -52,7 +53,7 @@ def maximum_by_share(sample: CountedDurations, log_median: np.ndarray, tasks: in
     number = np.bincount(group, sample.count * slow, minlength=len(sample.n))
     if number.sum() < FEWEST_SLOW:
         return None
-    # Slow calls take a time of their own (a timeout), or one that goes with the phase: whichever varies less.
+    # Slow calls take a fixed time (a timeout), or one in proportion to the phase: whichever varies less.
     weight = sample.count[slow].astype(np.float64)
     own = _variance(middle[slow], weight) < _variance(over[slow], weight)
     location = np.full(len(sample.n), np.log(_UNIT_S)) if own else log_median
@@ -74,7 +75,7 @@ def maximum_by_share(sample: CountedDurations, log_median: np.ndarray, tasks: in
 
 
 def _counted(log_value: np.ndarray, count: np.ndarray) -> CountedDurations:
-    """A sample of values over a unit, counted in bins."""
+    """Return a sample of values over a unit, counted in bins."""
     value_s = _UNIT_S * np.exp(np.clip(log_value, -13.0, 20.0))
     counts = np.zeros(BIN_COUNT, np.int64)
     np.add.at(counts, bin_index(np.rint(value_s * 1e9).astype(np.int64)), count)
@@ -87,8 +88,10 @@ def _variance(value: np.ndarray, weight: np.ndarray) -> float:
 
 
 def _shares(number: np.ndarray, calls: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draws of the share of slow calls of each phase, shape (p, parts), from its beta posterior; the prior is
-    fitted to all phases by moments (empirical Bayes)."""
+    """Draw each phase's share of slow calls, shape (p, parts), from its posterior.
+
+    The prior is fitted to all phases by moments (empirical Bayes).
+    """
     n = calls.astype(np.float64)
     mean = float(number.sum() / n.sum())
     excess = float(((number - n * mean) ** 2).sum() - n.sum() * mean * (1 - mean))
@@ -99,8 +102,10 @@ def _shares(number: np.ndarray, calls: np.ndarray, rng: np.random.Generator) -> 
 
 
 def _log_quantile(mode: CountedDurations, tail: ParetoTail, chance: np.ndarray) -> np.ndarray:
-    """Log of what a slow call exceeds with a chance: from the calls, and above the threshold from the tails,
-    one a column."""
+    """Return the log of what a slow call exceeds with a probability.
+
+    Below the threshold it follows from the calls, above it from the tails, one for each column.
+    """
     curve = UpperOrderStatistics.from_sample(mode)
     found = np.log(np.interp(chance * mode.total + 0.5, curve.rank, curve.duration_s))
     nodes = tail.nodes.thinned(chance.shape[1])

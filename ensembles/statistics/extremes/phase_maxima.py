@@ -1,11 +1,12 @@
-"""The slowest of N in a new phase, from the slowest of the phases that were seen.
+"""The slowest of N calls in a new phase, from the slowest calls of past phases.
 
-Calls of one phase share its fate, so that a phase is one observation, however many calls it has. The slowest
-call of each is one draw of ``F_phase(t)**n``, and draws of different phases are exchangeable. For as many
-tasks as before nothing else is needed. For more, the slowest of each phase is carried up its own tail to
-where it would be with N calls: from the exceedance chance q to q n / N. For fewer it is replaced by the
-slowest of N of the phase's calls, drawn without replacement. What comes out is a sample of the slowest of N
-in phases, of which a new phase will be one more."""
+Calls of a phase are dependent, so that a phase is one observation, however many calls it has. Its slowest
+call is a draw from ``F_phase(t)**n``, and draws of different phases are exchangeable. If N is the number of
+calls of a phase, nothing else is needed. For greater N, the slowest call of each phase is extrapolated along
+the tail of the phase: from the exceedance probability q to q n / N. For smaller N, it is replaced by the
+slowest of N calls drawn from the phase without replacement. The result is a sample of the slowest of N calls
+in phases; a new phase is one more observation of it.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +20,16 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 MOST_PHASES = 2000
-"""Phases that are looked at; of more, evenly spaced ones."""
+"""Most phases that are used; of more, evenly spaced ones."""
 
 _ENOUGH = 19
-"""Independent phases from which on a central interval at 90 % lies within what was seen. Phases that are so
-many, and resemble their neighbours so much that they are worth fewer, are taken for so many: the interval
-then leaves out a fortieth on each side instead of a twentieth, and no more."""
+"""Number of independent phases from which on a central 90 % interval lies within their range. If there are
+this many phases, but fewer effective ones, the interval is computed for this number: it then misses at most a
+fortieth instead of a twentieth on each side.
+"""
 
 _MORE = 0.05
-"""Logarithm of a number of calls over that of a phase, up to which the slowest call is taken as it is."""
+"""Log ratio of N to the calls of a phase up to which the slowest call is used without extrapolation."""
 
 _PARTS = 16
 _NODES = 24
@@ -38,17 +40,16 @@ _TINY_S = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class PhaseMaxima:
-    """The slowest of N in the phases that were seen.
+    """The slowest of N calls in each past phase.
 
     Attributes
     ----------
     log_s : ndarray of float64, shape (p, a)
-        Logarithms of durations: what the slowest of N would be in each phase, in ``a`` equally probable
-        cases.
+        Log durations of the slowest of N calls in each phase, in ``a`` equally probable cases.
     effective : float
-        Phases that the sample is worth: fewer than p where neighbours in time resemble each other.
+        Effective number of phases: fewer than p if neighbours in time resemble each other.
     carried : bool
-        Some of them were carried up the tails of their phases by a tenth of their calls, or more.
+        Whether some were extrapolated along the tails of their phases, by at least a tenth of their calls.
     log_median_s : ndarray of float64, shape (p,)
         Logarithms of the medians of phases.
     """
@@ -59,12 +60,13 @@ class PhaseMaxima:
     log_median_s: np.ndarray
 
     def quantiles_s(self, levels: np.ndarray) -> np.ndarray:
-        """Quantiles for a new phase, seconds.
+        """Return quantiles for a new phase, in seconds.
 
-        The level q of a prediction from p phases lies at the place q (p + 1) of the sorted phases, which is
-        exact whatever the distribution is (Wilks 1941). Where that is outside of 1 to p, a normal
-        distribution of the logarithm with its own uncertainty (Student's t with p - 1 degrees of freedom)
-        goes on.
+        The quantile q of a prediction from p phases is at the position q (p + 1) of the sorted phases, which
+        is exact for any distribution (S. S. Wilks, "Determination of sample sizes for setting tolerance
+        limits", Annals of Mathematical Statistics 12, 1941). Beyond the positions 1 and p, a normal
+        distribution of the logarithm with estimated parameters (Student's t with p - 1 degrees of freedom) is
+        used.
         """
         levels = np.asarray(levels, dtype=np.float64)
         values = np.sort(self.log_s, axis=None)
@@ -82,12 +84,23 @@ class PhaseMaxima:
         return np.exp(found)
 
     def mean_s(self) -> float:
-        """Mean over phases, seconds."""
+        """Return the mean over phases, in seconds."""
         return float(np.exp(self.log_s).mean())
 
 
 def phase_maxima(sample: CountedDurations, tasks: int) -> PhaseMaxima:
-    """The slowest of ``tasks`` in each phase of a sample."""
+    """Compute the slowest of ``tasks`` calls in each phase.
+
+    Parameters
+    ----------
+    sample : CountedDurations
+    tasks : int
+        Number N of calls.
+
+    Returns
+    -------
+    PhaseMaxima
+    """
     sample = of_similar_size(sample, tasks)
     parts = []
     fewer = sample.n > tasks
@@ -108,8 +121,10 @@ def phase_maxima(sample: CountedDurations, tasks: int) -> PhaseMaxima:
 
 
 def of_similar_size(sample: CountedDurations, tasks: int) -> CountedDurations:
-    """Without the phases that have less than a sixteenth of the calls asked for, as long as the others are
-    many; and not more than ``MOST_PHASES``."""
+    """Return at most ``MOST_PHASES`` phases, without very small ones.
+
+    Phases with less than a sixteenth of the calls asked for are dropped, if enough others remain.
+    """
     large = sample.n * 16 >= min(tasks, int(sample.n.max()))
     if not large.all() and large.sum() >= min(20, len(large) // 2):
         sample = sample.chosen(large)
@@ -119,9 +134,31 @@ def of_similar_size(sample: CountedDurations, tasks: int) -> CountedDurations:
 
 
 def effective_number(values: np.ndarray) -> float:
-    """How many independent values a series is worth: ``p / (1 + 2 sum of autocorrelations)`` of its normal
-    scores, with the autocorrelations summed as long as pairs of them are positive (Geyer 1992). Series that a
-    test of the first one finds no fault with (|r| < 2 / sqrt(p)) are taken as independent."""
+    """Return the effective number of independent values of a series.
+
+    It is ``p / (1 + 2 sum of autocorrelations)`` of normal scores; the sum ends with the first pair of
+    autocorrelations whose sum is not positive. Series whose first autocorrelation is not significant
+    (|r| < 2 / sqrt(p)) count as independent.
+
+    Parameters
+    ----------
+    values : ndarray, shape (p,)
+        In the order of time.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    C. J. Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992.
+
+    Examples
+    --------
+    >>> values = np.random.default_rng(1).normal(size=200)
+    >>> effective_number(values), effective_number(np.cumsum(values)) < 20
+    (200.0, True)
+    """
     p = len(values)
     if p < 8 or np.ptp(values) == 0:
         return float(p)
@@ -142,15 +179,15 @@ def effective_number(values: np.ndarray) -> float:
 
 
 def _of_fewer(sample: CountedDurations, tasks: int) -> np.ndarray:
-    """Slowest of ``tasks`` calls out of those of each phase: log seconds, shape (p, parts)."""
+    """Return the slowest of ``tasks`` calls drawn from each phase: log seconds, shape (p, parts)."""
     levels = (np.arange(_PARTS) + 0.5) / _PARTS
     left_out = np.log(levels)[None] / np.log1p(-tasks / sample.n.astype(np.float64))[:, None]
-    # A call of rank 1 is the longest: with a chance of N / n it is among the N.
+    # A call of rank 1 is the longest: it is among the N with probability N / n.
     return longest_log_s(sample, np.minimum(np.floor(left_out), sample.n[:, None] - 1.0) + 1.0)
 
 
 def longest_log_s(sample: CountedDurations, rank: np.ndarray) -> np.ndarray:
-    """Log of the rank-th longest call of each phase, shape (p, a), spreading calls evenly over their bins."""
+    """Return the log of the rank-th longest call of each phase, shape (p, a), with bins spread evenly."""
     edges = np.log(np.maximum(bin_edges_s(), _TINY_S))
     phase = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))
     total = np.cumsum(sample.count)
@@ -178,7 +215,7 @@ def _keys(rank: np.ndarray, stride: float) -> np.ndarray:
 
 
 def _of_more(sample: CountedDurations, tasks: int) -> np.ndarray:
-    """The slowest of each phase, carried up its tail: log seconds, shape (p, nodes)."""
+    """Return the slowest call of each phase, extrapolated along its tail: log seconds, shape (p, nodes)."""
     longest = np.log(np.maximum(sample.max_s, _TINY_S))
     log_more = np.log(tasks / sample.n.astype(np.float64))
     if not (log_more > _MORE).any():
@@ -193,17 +230,18 @@ def _of_more(sample: CountedDurations, tasks: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class PhaseTails:
-    """Tails of phases: each has its own threshold and scale, and all have one shape.
+    """Tails of phases, which have different thresholds and scales, and one shape.
 
     Attributes
     ----------
     log_threshold : ndarray of float64, shape (p,)
+        Logarithms of seconds.
     scale : ndarray of float64, shape (p,)
-        Mean excess of log duration of each phase over that of all.
+        Mean excess of log duration of each phase, relative to that of all phases.
     doubt : ndarray of float64, shape (p,)
         Standard deviation of its logarithm.
     nodes : Nodes
-        The tails of the scaled excesses.
+        Tails of the scaled excesses.
     """
 
     log_threshold: np.ndarray
@@ -213,13 +251,13 @@ class PhaseTails:
 
     @classmethod
     def from_sample(cls, sample: CountedDurations) -> PhaseTails | None:
-        """Fit. None: the longest calls of phases do not differ."""
+        """Fit the tails of phases; None: the longest calls of phases do not differ."""
         above = np.minimum(np.clip(np.rint(_TAIL_SHARE * sample.n), _TAIL_LEAST, _TAIL_MOST), sample.n - 1)
         some = above >= 2
         if not some.any():
             return None
         most = int(above.max())
-        # The longest calls of each phase, (p, most + 1); those beyond a phase's own tail are not looked at.
+        # The longest calls of each phase, (p, most + 1); those beyond the tail of a phase are not used.
         ranks = np.minimum(np.arange(1.0, most + 2)[None], above[:, None] + 1)
         log_s = longest_log_s(sample, np.repeat(ranks, 1, axis=0))
         log_threshold = log_s[np.arange(len(above)), np.maximum(above, 0).astype(int)]
@@ -234,15 +272,15 @@ class PhaseTails:
         return cls(log_threshold, scale, doubt, _shape_of(values[values > 0]))
 
     def carried(self, log_s: np.ndarray, log_more: np.ndarray) -> np.ndarray:
-        """Log durations whose chance to be exceeded is lower by exp(log_more), shape (p, nodes)."""
-        # Means of posteriors differ less among phases than what they estimate: draws do not.
+        """Return log durations whose exceedance probability is lower by exp(log_more), shape (p, nodes)."""
+        # Posterior means vary less among phases than the scales that they estimate; draws do not.
         draws = np.random.default_rng(0).standard_normal((len(log_s), len(self.nodes.weight)))
         out = np.empty(draws.shape)
         for place in range(len(self.nodes.weight)):
             one = self.nodes.only(place)
             scale = self.scale * np.exp(self.doubt * draws[:, place])
             start = np.maximum(log_s - self.log_threshold, 0.0) / scale
-            # Where a bounded tail ends below what was seen, hardly anything is gained.
+            # A bounded tail may end below the slowest call; then hardly anything is added.
             log_chance = np.maximum(one.log_survival(np.exp(np.minimum(start, 600.0)))[:, 0], -30.0)
             end = np.log(one.exceeded_with(log_chance - log_more)[:, 0])
             out[:, place] = log_s + np.maximum(end - start, 0.0) * scale
@@ -250,9 +288,11 @@ class PhaseTails:
 
 
 def _pooled_scale(mean: np.ndarray, above: np.ndarray, variation: float) -> tuple[np.ndarray, np.ndarray]:
-    """Scales of phases, drawn towards that of all as far as their number of calls leaves them uncertain
-    (empirical Bayes on the logarithm, whose variance is about the squared coefficient of variation of the
-    excesses, over their number), relative to the common one; and their remaining doubt."""
+    """Shrink the scales of phases towards the common one, with their uncertainty.
+
+    Empirical Bayes on the logarithm, whose variance is about the squared coefficient of variation of the
+    excesses over their number. The scales are relative to the common one.
+    """
     least = mean[mean > 0].min()
     log_mean = np.log(np.maximum(mean, 0.1 * least))
     noise = max(variation, 1e-6) / np.maximum(above, 1)
@@ -263,7 +303,7 @@ def _pooled_scale(mean: np.ndarray, above: np.ndarray, variation: float) -> tupl
 
 
 def _shape_of(log_excess: np.ndarray) -> Nodes:
-    """The common tail, from scaled excesses of all phases, counted in classes."""
+    """Compute the posterior of the common tail from scaled excesses of all phases, counted in classes."""
     places = np.unique(np.quantile(log_excess, np.linspace(0, 1, _CLASSES)))
     places[0], places[-1] = 0.0, places[-1] * (1 + 1e-9)
     count = np.histogram(log_excess, places)[0]

@@ -1,4 +1,4 @@
-"""The distribution of the slowest of N calls as a curve: the ends of intervals of several levels."""
+"""Distribution function of the slowest of N calls, from prediction intervals of several levels."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.95, 0.98)
-"""Levels of the intervals whose ends make the curve, beside that of the answer."""
+"""Levels of the intervals whose ends form the curve, in addition to the requested level."""
 
 
 @dataclass(frozen=True, eq=False)
 class PredictiveCdf:
-    """How likely the slowest of N calls is faster than a duration.
+    """Probability that the slowest of N calls is faster than a duration.
 
     Attributes
     ----------
     answer : Tail
-        What is said about it at the level that was asked for.
+        Prediction at the requested level.
     duration_s, chance : ndarray of float64, shape (k,)
-        Both rising; empty where the answer is refused.
+        Durations in seconds and probabilities, both increasing; empty if the prediction is refused.
     """
 
     answer: Tail
@@ -37,22 +37,26 @@ class PredictiveCdf:
     def from_ensemble(
         cls, ensemble: Ensemble, tasks: int, level: float = 0.9, seed: int = 0
     ) -> PredictiveCdf:
-        """The curve of an ensemble, on which all points stand on what the answer stands on.
+        """Compute the curve of an ensemble, with one method for all points.
 
         Parameters
         ----------
         ensemble : Ensemble
         tasks : int
-            Calls of which the slowest is asked for.
+            Number N of calls.
         level : float
-            That of the answer.
+            Level of `answer`.
         seed : int
             As for `predict_maximum`.
+
+        Returns
+        -------
+        PredictiveCdf
 
         Raises
         ------
         EnsioError
-            ``tasks`` or ``level`` makes no sense.
+            ``tasks`` or ``level`` is out of range.
         """
         found = predict_maximum(ensemble.sample, tasks, level, calls=ensemble.calls, seed=seed)
         if found.refused or found.median_s is None:
@@ -67,5 +71,5 @@ class PredictiveCdf:
             if more.method == found.method and more.low_s is not None and more.high_s is not None:
                 points[(1 - each) / 2], points[(1 + each) / 2] = more.low_s, more.high_s
         chance = np.array(sorted(points))
-        # Quantiles of several levels are reckoned apart, and may differ by their rounding.
+        # Quantiles of several levels are computed separately, and may decrease by rounding.
         return cls(found, np.maximum.accumulate([points[each] for each in chance.tolist()]), chance)

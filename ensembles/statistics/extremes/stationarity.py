@@ -1,8 +1,8 @@
-"""Stationarity: whether the last phases of a run resemble those before, and blocks of time without phases.
+"""Stationarity: whether the last phases of a run resemble the earlier ones.
 
-Phases may differ and depend on their neighbours and still be a sample of the phases to come. Where the run
-drifts, or has just changed, they are not: then a prediction holds for phases from the whole run, and not for
-the next ones.
+Phases may differ and depend on their neighbours, and still represent the phases to come. If the run drifts,
+or has just changed, they do not: a prediction then holds for phases from the whole run, but not for the next
+ones.
 """
 
 from __future__ import annotations
@@ -18,10 +18,23 @@ _LEAST = 16
 
 
 def time_blocks(calls: CallAttributes, tasks: int, resolution_s: float = 0.0) -> CountedDurations | None:
-    """Calls in blocks that follow one another in time, of as many calls as are asked for.
+    """Divide calls into consecutive blocks of time with ``tasks`` calls each.
 
-    Where that makes fewer than 20 blocks, they are shorter, down to a sixteenth; None: there are too few
-    calls for that.
+    If that gives fewer than 20 blocks, blocks are shorter, down to a sixteenth.
+
+    Parameters
+    ----------
+    calls : CallAttributes
+        With times.
+    tasks : int
+        Number of calls of a block.
+    resolution_s : float
+        Step of the clock in seconds.
+
+    Returns
+    -------
+    CountedDurations or None
+        Its phases are the blocks. None: there are too few calls, or times are unknown.
     """
     n = len(calls.durations_s)
     if calls.start_ns is None:
@@ -38,8 +51,9 @@ def time_blocks(calls: CallAttributes, tasks: int, resolution_s: float = 0.0) ->
 
 
 SIGNIFICANT = 0.05
-"""Chance that a run of independent phases is called unsettled. A false alarm costs a sentence, and a change
-that is not seen a wrong prediction, so that it is not one in a hundred."""
+"""Level of the test. A false alarm costs a sentence, and a missed change a wrong prediction; therefore it is
+higher than 1 %.
+"""
 
 FEWEST_PHASES = 16
 
@@ -48,19 +62,30 @@ _LAST = (1, 2, 4, 8)
 
 
 def unsettled(*series: np.ndarray) -> str | None:
-    """Why a run has not settled, in one sentence; None: nothing says so.
+    """Test whether a run has settled.
 
     Parameters
     ----------
     *series : ndarray of float64, shape (p,)
-        What phases were like, in the order of time: their slowest calls, their medians.
+        Properties of the phases in the order of time: their slowest calls, their medians.
+
+    Returns
+    -------
+    str or None
+        Why it has not settled, in one sentence; None: it has, as far as the test shows.
 
     Notes
     -----
-    Normal scores of the phases are averaged in 16 stretches of time, so that what neighbours have in common
-    averages out. The last 1, 2, 4 and 8 stretches are compared with those before them by Student's t with a
-    common variance, and all are tested for a trend; with two series these are ten tests, whose level is
-    divided by ten (Bonferroni). Fewer than 16 phases are too few to see a change in them.
+    Normal scores of the phases are averaged in 16 consecutive stretches, so that correlations between
+    neighbours average out. The last 1, 2, 4 and 8 stretches are compared with those before them by Student's
+    t test, and all are tested for a trend. With two series these are ten tests, whose level is divided by ten
+    (Bonferroni). Fewer than 16 phases are not tested.
+
+    Examples
+    --------
+    >>> steady = np.random.default_rng(1).normal(size=64)
+    >>> unsettled(steady) is None, unsettled(steady + np.linspace(0.0, 4.0, 64))
+    (True, 'the run has not settled: ...')
     """
     tested = [one for one in series if len(one) >= FEWEST_PHASES and np.ptp(one) > 0]
     chances = np.array([_chances(_means(one)) for one in tested]).reshape(-1, len(_LAST) + 1)
@@ -68,16 +93,16 @@ def unsettled(*series: np.ndarray) -> str | None:
         return None
     place = int(chances.min(0).argmin())
     if place == len(_LAST):
-        return "the run has not settled: its phases drift, so that those to come may be unlike those seen"
+        return "the run has not settled: its phases drift, so that the next phases may differ"
     share = f"{_LAST[place]} of {_STRETCHES}"
     return (
-        f"the run has not settled: its last phases ({share} stretches of time) differ from those before "
-        "them, so that those to come may be unlike those seen"
+        f"the run has not settled: its last phases ({share} stretches of time) differ from the earlier "
+        "ones, so that the next phases may differ too"
     )
 
 
 def _means(values: np.ndarray) -> np.ndarray:
-    """Normal scores, averaged in stretches with equally many phases."""
+    """Return normal scores, averaged in stretches with equal numbers of phases."""
     from scipy.special import ndtri
 
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
@@ -86,7 +111,7 @@ def _means(values: np.ndarray) -> np.ndarray:
 
 
 def _chances(means: np.ndarray) -> np.ndarray:
-    """p-values: the last stretches against those before them, and a trend."""
+    """Return p-values: the last stretches compared with those before them, and a trend."""
     from scipy.special import stdtr
 
     n = len(means)

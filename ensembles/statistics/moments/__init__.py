@@ -1,1 +1,1 @@
-"""Moments, L-moments, quantiles and robust statistics, each with an interval."""
+"""Moments, L-moments and quantiles, with intervals."""

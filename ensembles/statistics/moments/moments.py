@@ -1,8 +1,9 @@
-"""Moments of durations and of log durations, each with an interval.
+"""Moments of durations and of log durations, with confidence intervals.
 
-Phases are the units of the intervals where they are known, else calls (`studentised.py`,
-docs/reference/methods/moments.md). Where one unit governs the third or the fourth moment, the interval is
-open on that side."""
+The units of the bootstrap are phases if these are known, otherwise calls (`bootstrap_t`,
+docs/reference/methods/moments.md). If one unit dominates the third or fourth moment, the interval is
+unbounded on that side.
+"""
 
 from __future__ import annotations
 
@@ -19,26 +20,36 @@ L_MOMENTS = ("l_location_s", "l_scale_s", "l_cv", "l_skewness", "l_kurtosis")
 
 
 def l_moments(value: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Sample L-moments and their ratios.
+    """Compute sample L-moments and their ratios.
 
     Parameters
     ----------
     value : ndarray of float64, shape (m,)
-        Rising.
+        Increasing.
     count : ndarray of float64, shape (..., m)
-        How often each value occurs, in one ensemble or in several.
+        Multiplicity of each value, in one ensemble or in several.
 
     Returns
     -------
     ndarray of float64, shape (..., 5)
-        First and second L-moment, their ratio (L-CV), L-skewness and L-kurtosis; NaN where there are too few
+        First and second L-moment, their ratio (L-CV), L-skewness and L-kurtosis; NaN if there are too few
         values, or all are equal.
 
     Notes
     -----
-    With the unbiased probability-weighted moments ``b_r = mean of x_(j) (j-1)...(j-r) / ((n-1)...(n-r))``
-    (Hosking 1990, section 3), in which the terms of equal values are added up in closed form: the sum of
-    ``(j-1)...(j-r)`` from j = 1 to k is ``k (k-1) ... (k-r) / (r+1)``.
+    The unbiased probability-weighted moments are ``b_r = mean of x_(j) (j-1)...(j-r) / ((n-1)...(n-r))``. The
+    terms of equal values are added up in closed form: the sum of ``(j-1)...(j-r)`` from j = 1 to k is ``k
+    (k-1) ... (k-r) / (r+1)``.
+
+    References
+    ----------
+    J. R. M. Hosking, "L-moments: Analysis and estimation of distributions using linear combinations of order
+    statistics", Journal of the Royal Statistical Society B 52, 1990, section 3.
+
+    Examples
+    --------
+    >>> l_moments(np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4)).round(3).tolist()
+    [2.5, 0.833, 0.333, 0.0, 0.0]
     """
     after = np.cumsum(count, axis=-1)
     n = after[..., -1:]
@@ -68,17 +79,18 @@ def l_moments(value: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 
 LARGEST_PART = 0.2
-"""Where one unit makes a larger part of the variance of skewness or kurtosis, what other units may do
-cannot be said from those that were seen: the interval has no end on that side."""
+"""If one unit contributes a larger part of the variance of skewness or kurtosis, the units do not show what
+other units may contribute: the interval is unbounded on that side.
+"""
 
 LEAST_LOG_S = 0.5e-9
-"""What calls of no duration count as, where logarithms are taken."""
+"""Value of durations of zero where logarithms are taken, in seconds."""
 
 CALLS_ALONE = (
-    "which calls belong to one phase is not known: intervals take calls as independent, and are too narrow "
-    "where those of one phase are alike"
+    "phases are unknown: intervals assume independent calls, and are too narrow if calls of a phase are "
+    "correlated"
 )
-ONE_PHASE = "there is one phase: intervals hold for calls of this phase, and not for another one"
+ONE_PHASE = "there is one phase: intervals hold for calls of this phase, but not of others"
 
 
 @dataclass(frozen=True)
@@ -88,21 +100,22 @@ class Moments:
     Attributes
     ----------
     n, phases : int
-        Calls, and phases; 0: phases are not known.
+        Number of calls and of phases; 0: phases are unknown.
     level : float
-        Of the intervals.
+        Confidence level of the intervals.
     mean_s, sd_s, cv : Estimate
-        Mean and standard deviation (divisor n - 1), seconds; the deviation over the mean.
+        Mean and standard deviation (divisor n - 1) in seconds, and their ratio, the coefficient of variation.
     skewness, excess_kurtosis : Estimate
-        ``m3 / m2**1.5`` and ``m4 / m2**2 - 3`` with divisor n. An infinite end: one unit governs it, so
-        that the data do not bound it on that side.
+        ``m3 / m2**1.5`` and ``m4 / m2**2 - 3`` with divisor n. An infinite end: one unit dominates, so that
+        the data give no bound on that side.
     log_mean, log_sd, log_skewness, log_excess_kurtosis : Estimate
-        Those of the natural logarithm of the durations in seconds.
+        The same of the natural logarithm of the durations in seconds.
     min_s, max_s : float
-        Shortest and longest call.
+        Shortest and longest call, in seconds.
     method : str
-        What was resampled: ``phases`` or ``calls``.
+        Units of the bootstrap: ``phases`` or ``calls``.
     notes : tuple of str
+        Caveats, one sentence each.
     """
 
     n: int
@@ -123,11 +136,11 @@ class Moments:
     notes: tuple[str, ...] = ()
 
     def estimates(self) -> dict[str, Estimate]:
-        """The estimates by name."""
+        """Return the estimates by name."""
         return {name: value for name, value in vars(self).items() if isinstance(value, Estimate)}
 
     def to_json(self) -> dict[str, object]:
-        """Numbers and texts under the names of the attributes; each estimate as value, low and high."""
+        """Return the object that ``--json`` prints; each estimate has value, low and high."""
         plain = {"n": self.n, "phases": self.phases, "level": self.level, "method": self.method}
         ends = {"min_s": finite(self.min_s), "max_s": finite(self.max_s)}
         estimates = {name: value.to_json() for name, value in self.estimates().items()}
@@ -137,26 +150,40 @@ class Moments:
         if not self.n:
             return "moments: no calls"
         of = f"{self.phases:,} phases" if self.method == "phases" else "calls"
-        lines = [f"moments of {self.n:,} calls, with {self.level:.0%} intervals by resampling {of}"]
+        lines = [
+            f"moments of {self.n:,} calls, with {self.level:.0%} confidence intervals by resampling {of}"
+        ]
         notes = (f"  note: {note}" for note in self.notes)
         return "\n".join([*lines, *estimates_lines(self.estimates()), *notes])
 
 
 def compute_moments(data: CountedDurations | WeightedValues, level: float = 0.9, seed: int = 0) -> Moments:
-    """The moments of an ensemble.
+    """Compute the moments of an ensemble.
 
     Parameters
     ----------
-    data : Sample or Atoms
+    data : CountedDurations or WeightedValues
     level : float
-        Of the intervals, above 0 and below 1.
+        Confidence level of the intervals, between 0 and 1.
     seed : int
-        Of the random numbers by which is resampled.
+        Seed of the bootstrap.
 
     Returns
     -------
     Moments
-        NaN where there are too few calls.
+        NaN if there are too few calls.
+
+    See Also
+    --------
+    ensembles.statistics.resampling.bootstrap_t : the intervals, with sources.
+
+    Examples
+    --------
+    >>> from ensembles.statistics.samples.counted_durations import CountedDurations
+    >>> sample = CountedDurations.from_durations(np.random.default_rng(1).normal(10.0, 1.0, 5000))
+    >>> moments = compute_moments(sample)
+    >>> bool(moments.mean_s.low < 10.0 < moments.mean_s.high)
+    True
     """
     atoms = WeightedValues.from_sample(data)
     linear, of_linear = _estimates(atoms, atoms.value_s, level, seed)
@@ -182,11 +209,11 @@ def _note_of_one_sided(names: list[str], atoms: WeightedValues) -> tuple[str, ..
     plain = ", ".join(name.replace("_", " ") for name in names)
     unit = "phase" if atoms.by_phases else "call"
     them = "them" if len(names) > 1 else "it"
-    return (f"{plain}: so much hangs on one {unit} that the data bound {them} on one side only",)
+    return (f"{plain}: one {unit} dominates, so that the data bound {them} on one side only",)
 
 
 def moment_notes(atoms: WeightedValues) -> tuple[str, ...]:
-    """What the intervals do not take into account."""
+    """Return what the intervals do not take into account, one sentence each."""
     if atoms.n < 2 or atoms.phases > 1:
         return ()
     return (ONE_PHASE,) if atoms.phases else (CALLS_ALONE,)
@@ -195,7 +222,7 @@ def moment_notes(atoms: WeightedValues) -> tuple[str, ...]:
 def _estimates(
     atoms: WeightedValues, value: np.ndarray, level: float, seed: int, log: bool = False
 ) -> tuple[dict[str, Estimate], list[str]]:
-    """The moments of values that atoms have, and which of them are bounded on one side only."""
+    """Return the moments of the values, and the names of those bounded on one side only."""
     n = atoms.n
     if n == 0:
         return dict.fromkeys(NAMES, Estimate(np.nan)), []
@@ -212,7 +239,7 @@ def _estimates(
     values, low, high = units.found, *units.interval(level, seed)
     with np.errstate(over="ignore", invalid="ignore"):
         values, low, high = (original(found, log) for found in (values, low, high))
-    # An end beyond the estimate itself would contradict it.
+    # The interval must contain the estimate.
     low, high = np.minimum(low, values), np.maximum(high, values)
     one_sided = []
     for i in (3, 4):

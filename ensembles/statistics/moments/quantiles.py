@@ -1,7 +1,8 @@
-"""Quantiles of durations, each with an interval that takes no distribution for granted.
+"""Quantiles of durations, with intervals that hold for any distribution.
 
-Calls that are independent: exact intervals between order statistics. Phases that are known: the uncertainty
-of the share of calls below the quantile is measured between phases, and carried over to durations."""
+Independent calls give exact intervals between order statistics. If phases are known, the uncertainty of the
+share of calls below the quantile is estimated between phases, and converted to durations.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +29,17 @@ class Quantiles:
     Attributes
     ----------
     n, phases : int
-        Calls, and phases; 0: phases are not known.
+        Number of calls and of phases; 0: phases are unknown.
     level : float
-        Of the intervals.
+        Confidence level of the intervals.
     quantiles : tuple of float
-        Which quantiles, 0 to 1.
+        Probabilities, 0 to 1.
     estimates : tuple of Estimate
-        Seconds. A low end of 0 or an infinite high end: there are too few calls (phases) to bound it.
+        Seconds. A low end of 0 or an infinite high end: too few calls (phases) to bound the quantile.
     method : str
         ``calls`` (independent calls, exact) or ``phases``.
     notes : tuple of str
+        Caveats, one sentence each.
     """
 
     n: int
@@ -49,11 +51,11 @@ class Quantiles:
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, quantile: float) -> Estimate:
-        """The estimate of one of the quantiles."""
+        """Return the estimate for one of the probabilities."""
         return self.estimates[self.quantiles.index(quantile)]
 
     def to_json(self) -> dict[str, object]:
-        """Numbers and texts under the names of the attributes; ``quantiles`` is a list of objects."""
+        """Return the object that ``--json`` prints; ``quantiles`` is a list of objects."""
         rows = [
             {"quantile": q, "t_s": finite(e.value), "low_s": finite(e.low), "high_s": finite(e.high)}
             for q, e in zip(self.quantiles, self.estimates, strict=True)
@@ -65,7 +67,7 @@ class Quantiles:
         if not self.n:
             return "quantiles: no calls"
         of = f"of {self.phases:,} phases" if self.method == "phases" else "of independent calls"
-        lines = [f"quantiles of {self.n:,} calls, with {self.level:.0%} intervals as {of}"]
+        lines = [f"quantiles of {self.n:,} calls, with {self.level:.0%} confidence intervals {of}"]
         for quantile, found in zip(self.quantiles, self.estimates, strict=True):
             high = f"to {seconds_text(found.high)}" if np.isfinite(found.high) else "or more"
             text = f"{seconds_text(found.value)}  ({seconds_text(found.low)} {high})"
@@ -76,34 +78,58 @@ class Quantiles:
 def compute_quantiles(
     data: CountedDurations | WeightedValues, quantiles: Sequence[float] = LEVELS, level: float = 0.9
 ) -> Quantiles:
-    """Quantiles of an ensemble, with intervals.
+    """Compute quantiles of an ensemble, with intervals.
 
     Parameters
     ----------
-    data : Sample or Atoms
+    data : CountedDurations or WeightedValues
     quantiles : sequence of float
-        0 to 1.
+        Probabilities, 0 to 1.
     level : float
-        Of the intervals, above 0 and below 1.
+        Confidence level of the intervals, between 0 and 1.
+
+    Returns
+    -------
+    Quantiles
 
     Raises
     ------
     EnsioError
-        A quantile is not from 0 to 1.
+        A probability is not between 0 and 1.
 
     Notes
     -----
-    Estimates are those of `numpy.quantile` (type 7 of R. J. Hyndman and Y. Fan, 1996), within the width of
-    a bin. Independent calls: the l-th and the u-th call enclose the quantile q with the probability that l
-    to u - 1 of n calls lie below it, which is binomial whatever the distribution (H. A. David and
-    H. N. Nagaraja, Order Statistics, 2003, section 7.1). Phases: the interval of the share of calls below
-    the quantile is that of E. L. Korn and B. I. Graubard (1998), and R. S. Woodruff's (1952) way leads back
-    to durations.
+    Estimates are those of `numpy.quantile` (type 7 of Hyndman and Fan), within the width of a bin. For
+    independent calls, the l-th and the u-th call enclose the quantile q with the probability that l to u - 1
+    of n calls lie below it, which is binomial for any distribution (David and Nagaraja). With phases, the
+    interval of the share of calls below the quantile is that of Korn and Graubard, and Woodruff's method
+    converts it to durations.
+
+    References
+    ----------
+    R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996.
+
+    H. A. David and H. N. Nagaraja, Order Statistics, 2003, section 7.1.
+
+    E. L. Korn and B. I. Graubard, "Confidence intervals for proportions with small expected number of
+    positive counts estimated from survey data", Survey Methodology 24, 1998.
+
+    R. S. Woodruff, "Confidence intervals for medians and other position measures", Journal of the American
+    Statistical Association 47, 1952.
+
+    Examples
+    --------
+    >>> from ensembles.statistics.samples.distinct_values import WeightedValues
+    >>> durations_s = np.arange(1.0, 102.0)
+    >>> atoms = WeightedValues.from_durations(durations_s, None, CountedDurations.from_durations(durations_s))
+    >>> median = compute_quantiles(atoms, [0.5])[0.5]
+    >>> median.value, median.low, median.high
+    (51.0, 42.0, 60.0)
     """
     quantiles = tuple(float(q) for q in quantiles)
     for q in quantiles:
         if not 0 <= q <= 1:
-            raise EnsioError(f"there is no quantile {q}: quantiles are from 0 to 1")
+            raise EnsioError(f"the quantile {q} is not between 0 and 1: give for example 0.5 for the median")
     atoms = WeightedValues.from_sample(data)
     value_s = quantile_s(atoms, quantiles)
     ends = [_ends(atoms, q, level, t) for q, t in zip(quantiles, value_s, strict=True)]
@@ -119,14 +145,17 @@ def compute_quantiles(
 
 
 def quantile_s(atoms: WeightedValues, quantiles: ArrayLike, total: np.ndarray | None = None) -> np.ndarray:
-    """Quantiles, between order statistics as `numpy.quantile` does it; calls of an atom are spread evenly.
+    """Compute quantiles between order statistics, as `numpy.quantile` does.
+
+    Each atom is spread evenly over its range.
 
     Parameters
     ----------
-    atoms : Atoms
-    quantiles : array of float, shape (k,)
+    atoms : WeightedValues
+    quantiles : array_like of float, shape (k,)
+        Probabilities, 0 to 1.
     total : ndarray of float64, shape (m,), optional
-        Calls of each atom, default those of all phases.
+        Number of calls of each atom. Default: those of all phases.
 
     Returns
     -------
@@ -146,7 +175,10 @@ def quantile_s(atoms: WeightedValues, quantiles: ArrayLike, total: np.ndarray | 
 def _order_statistic(
     atoms: WeightedValues, total: np.ndarray, after: np.ndarray, place: np.ndarray
 ) -> np.ndarray:
-    """The duration of the call at a place, from 0. The first and the last are the ends of their atoms."""
+    """Return the duration of the call at a position, from 0.
+
+    The first and the last call are at the ends of their atoms.
+    """
     atom = np.minimum(np.searchsorted(after, place, side="right"), len(after) - 1)
     within = place - (after[atom] - total[atom])
     part = (within + 0.5) / np.maximum(total[atom], 1)
@@ -168,7 +200,7 @@ def _ends(atoms: WeightedValues, q: float, level: float, value_s: float) -> tupl
 
 
 def _between_calls(atoms: WeightedValues, q: float, level: float, value_s: float) -> tuple[int, int]:
-    """Which order statistics, from 1, enclose the quantile; 0 and n + 1 stand for none."""
+    """Return the order statistics, from 1, that enclose the quantile; 0 and n + 1 stand for none."""
     from scipy.stats import binom
 
     tail = (1 - level) / 2
@@ -179,7 +211,7 @@ def _between_calls(atoms: WeightedValues, q: float, level: float, value_s: float
 
 
 def _between_phases(atoms: WeightedValues, q: float, level: float, value_s: float) -> tuple[float, float]:
-    """The same for phases that differ, by how much the share of calls below the quantile varies."""
+    """Return the same for dependent calls, from the variation of the share of calls below the quantile."""
     from scipy.stats import beta, t
 
     width = atoms.high_s - atoms.low_s

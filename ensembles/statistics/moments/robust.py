@@ -1,4 +1,4 @@
-"""What describes an ensemble and is not governed by few slow calls: median, MAD and L-moments."""
+"""Robust statistics, which few slow calls do not dominate: median, MAD and L-moments."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ class Robust:
     Attributes
     ----------
     n, phases : int
-        Calls, and phases; 0: phases are not known.
+        Number of calls and of phases; 0: phases are unknown.
     level : float
-        Of the intervals.
+        Confidence level of the intervals.
     median_s : Estimate
+        Seconds.
     mad_s : Estimate
-        Median of the distances to the median, seconds, as it is: times 1.4826 it estimates the standard
-        deviation of normal durations.
+        Median absolute deviation from the median in seconds, not scaled: for normal durations, 1.4826 times
+        this is the standard deviation.
     l_location_s, l_scale_s : Estimate
-        First (the mean) and second L-moment (half the mean distance of two calls), seconds.
+        First L-moment (the mean) and second (half the mean distance of two calls), in seconds.
     l_cv, l_skewness, l_kurtosis : Estimate
-        Their ratio; third and fourth L-moment over the second, within -1 and 1.
+        Their ratio; third and fourth L-moment over the second, between -1 and 1.
     method : str
-        What was resampled: ``phases`` or ``calls``.
+        Units of the bootstrap: ``phases`` or ``calls``.
     notes : tuple of str
+        Caveats, one sentence each.
     """
 
     n: int
@@ -56,11 +58,11 @@ class Robust:
     notes: tuple[str, ...] = ()
 
     def estimates(self) -> dict[str, Estimate]:
-        """The estimates by name."""
+        """Return the estimates by name."""
         return {name: value for name, value in vars(self).items() if isinstance(value, Estimate)}
 
     def to_json(self) -> dict[str, object]:
-        """Numbers and texts under the names of the attributes; each estimate as value, low and high."""
+        """Return the object that ``--json`` prints; each estimate has value, low and high."""
         plain = {"n": self.n, "phases": self.phases, "level": self.level, "method": self.method}
         estimates = {name: value.to_json() for name, value in self.estimates().items()}
         return plain | estimates | {"notes": list(self.notes)}
@@ -69,30 +71,46 @@ class Robust:
         if not self.n:
             return "robust: no calls"
         of = f"{self.phases:,} phases" if self.method == "phases" else "calls"
-        by = f"{self.level:.0%} intervals by resampling {of}"
-        lines = [f"robust description of {self.n:,} calls, with {by}"]
+        by = f"{self.level:.0%} confidence intervals by resampling {of}"
+        lines = [f"robust statistics of {self.n:,} calls, with {by}"]
         notes = (f"  note: {note}" for note in self.notes)
         return "\n".join([*lines, *estimates_lines(self.estimates()), *notes])
 
 
 def compute_robust(data: CountedDurations | WeightedValues, level: float = 0.9, seed: int = 0) -> Robust:
-    """Median, median absolute deviation and L-moments.
+    """Compute median, median absolute deviation (MAD) and L-moments.
 
     Parameters
     ----------
-    data : Sample or Atoms
+    data : CountedDurations or WeightedValues
     level : float
-        Of the intervals, above 0 and below 1.
+        Confidence level of the intervals, between 0 and 1.
     seed : int
-        Of the random numbers by which is resampled.
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    Robust
 
     Notes
     -----
-    The interval of the median is that of `compute_quantiles`, those of L-moments are of
-    `bootstrap_t_l_moments`; that
-    of the MAD are percentiles of resampled ensembles, with corrections for bias and acceleration (B. Efron,
-    Journal of the American Statistical Association 82, 1987) and for few phases (T. C. Hesterberg, The
-    American Statistician 69, 2015).
+    The interval of the median is that of `compute_quantiles`; those of L-moments are bootstrap-t intervals
+    (`bootstrap_t_l_moments`). The interval of the MAD consists of bootstrap percentiles, corrected for bias
+    and acceleration (Efron) and for few phases (Hesterberg).
+
+    References
+    ----------
+    B. Efron, "Better bootstrap confidence intervals", Journal of the American Statistical Association 82,
+    1987.
+
+    T. C. Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69, 2015.
+
+    Examples
+    --------
+    >>> from ensembles.statistics.samples.counted_durations import CountedDurations
+    >>> robust = compute_robust(CountedDurations.from_durations(np.random.default_rng(1).normal(10.0, 1.0, 5000)))
+    >>> bool(robust.mad_s.low < 0.6745 < robust.mad_s.high)
+    True
     """
     atoms = WeightedValues.from_sample(data)
     (median,) = compute_quantiles(atoms, [0.5], level).estimates
@@ -103,7 +121,7 @@ def compute_robust(data: CountedDurations | WeightedValues, level: float = 0.9, 
         low[5], high[5] = _mad_ends(atoms, level, seed)
         flat = values[1] <= 1e-12 * values[0]
         low[:5], high[:5] = (values[:5], values[:5]) if flat else l_moment_ends(atoms, level, seed)
-    # An end beyond the estimate itself would contradict it.
+    # The interval must contain the estimate.
     low, high = np.minimum(low, values), np.maximum(high, values)
     estimates = [Estimate(float(v), float(a), float(b)) for v, a, b in zip(values, low, high, strict=True)]
     return Robust(
@@ -119,7 +137,7 @@ def compute_robust(data: CountedDurations | WeightedValues, level: float = 0.9, 
 
 
 def _mad_ends(atoms: WeightedValues, level: float, seed: int) -> tuple[float, float]:
-    """Ends of the interval of the MAD."""
+    """Return the ends of the interval of the MAD."""
     from scipy.stats import norm, t
 
     drawn = _mads_s(atoms, atoms.resampled(SIZE, seed))
@@ -134,8 +152,10 @@ def _mad_ends(atoms: WeightedValues, level: float, seed: int) -> tuple[float, fl
 
 
 def _acceleration(atoms: WeightedValues) -> float:
-    """How fast the spread of the MAD changes with it, by leaving out one phase after the other. Of single
-    calls, which are many, it is taken for 0."""
+    """Estimate the acceleration of the MAD by the jackknife over phases.
+
+    It is 0 for single calls, which are many.
+    """
     if not atoms.by_phases:
         return 0.0
     left = _mads_s(atoms, np.maximum(atoms.total - atoms.table.toarray(), 0))
@@ -146,7 +166,7 @@ def _acceleration(atoms: WeightedValues) -> float:
 
 
 def _mad_s(atoms: WeightedValues) -> float:
-    """Median of the distances to the median, seconds."""
+    """Return the median distance to the median, in seconds."""
     (median_s,) = quantile_s(atoms, [0.5])
     if (atoms.high_s > atoms.low_s).any():
         return float(_mads_s(atoms, atoms.total[None])[0])
@@ -158,7 +178,7 @@ def _mad_s(atoms: WeightedValues) -> float:
 
 
 def _mads_s(atoms: WeightedValues, counts: np.ndarray) -> np.ndarray:
-    """The same for several ensembles of these atoms, by bisection: counts (b, m), seconds (b,)."""
+    """Return the MAD of several ensembles of these atoms by bisection: counts (b, m), seconds (b,)."""
     before = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
     n, rows = before[:, -1], np.arange(len(counts))
     width = atoms.high_s - atoms.low_s

@@ -1,1 +1,1 @@
-"""Bootstrap and dependence: how much the calls of one phase say."""
+"""Bootstrap methods, and the dependence between calls."""

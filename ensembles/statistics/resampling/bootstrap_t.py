@@ -1,4 +1,4 @@
-"""Moments on scales on which they are nearly normal, and their bootstrap-t intervals, from sums of powers."""
+"""Bootstrap-t intervals of moments on scales on which they are nearly normal."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from ensembles.statistics.resampling.smoothed_bootstrap import bandwidth, nodes
 NAMES = ("mean", "sd", "cv", "skewness", "excess_kurtosis")
 
 SIZE = 599
-"""Resampled ensembles."""
+"""Number of bootstrap samples."""
 
 LEAST_UNITS = 8
-"""Of fewer phases (or calls), the distribution of the studentised estimate is taken to be Student's t."""
+"""With fewer phases (or calls), the studentised estimate is assumed to follow Student's t."""
 
 _MOST_LEFT_OUT = 100_000
 
 
 @dataclass(frozen=True, eq=False)
 class ResamplingUnits:
-    """What is independent, phases or calls, as sums of powers of their durations.
+    """Independent units, phases or calls, as sums of powers of their durations.
 
     Attributes
     ----------
     sums : ndarray of float64, shape (k, 5)
-        Of each unit the sums of the powers 0 to 4 of (value - middle) / scale.
+        Sums of the powers 0 to 4 of (value - middle) / scale, for each unit.
     often : ndarray of float64, shape (k,)
-        How many units are like that.
+        Multiplicity of each unit.
     middle, scale : float
+        Location and scale of the values.
     log : bool
-        Values are logarithms; else durations, which have a coefficient of variation.
+        True: values are logarithms. False: durations, which have a coefficient of variation.
     """
 
     sums: np.ndarray
@@ -44,37 +45,54 @@ class ResamplingUnits:
 
     @cached_property
     def found(self) -> np.ndarray:
-        """The estimates on the scales of `original`: shape (5,)."""
+        """Estimates on the scales of `original`: shape (5,)."""
         return self._found(self.often @ self.sums)
 
     @property
     def units(self) -> float:
-        """How many there are."""
+        """Number of units."""
         return float(self.often.sum())
 
     @cached_property
     def parts(self) -> np.ndarray:
-        """What each unit adds to the estimates, to first order: shape (k, 5)."""
+        """First-order contribution of each unit to the estimates: shape (k, 5)."""
         return self.sums @ self._gradients(self.often @ self.sums).T
 
     def is_governed(self, number: int, part: float) -> bool:
-        """Whether one unit makes a larger part than `part` of the variance of an estimate."""
+        """Return whether one unit contributes more than `part` of the variance of an estimate."""
         squares = self.parts[:, number] ** 2
         return bool(squares.max() > part * (self.often @ squares))
 
     @property
     def longer_side(self) -> int:
-        """Where the unit with the largest third moment lies: 1 above the mean, -1 below."""
+        """Side of the unit with the largest third moment: 1 above the mean, -1 below."""
         third = self.sums[:, 3]
         return int(np.sign(third[np.argmax(np.abs(third))]))
 
     def interval(self, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Ends of the intervals on the scales of `original`, NaN where they cannot be told: shape (5,) both.
+        """Compute the ends of the intervals on the scales of `original`.
 
-        The standard error is that of leaving out one unit after the other, which is not too small (B. Efron
-        and C. Stein, *The jackknife estimate of variance*, Annals of Statistics 9, 1981), where the
-        linearised one is if few units decide. Quantiles of (g* - g) / se* are those of the smoothed
-        bootstrap.
+        Parameters
+        ----------
+        level : float
+            Confidence level.
+        seed : int
+            Seed of the bootstrap.
+
+        Returns
+        -------
+        low, high : ndarray of float64, shape (5,)
+            NaN: undetermined.
+
+        Notes
+        -----
+        The standard error is that of the jackknife over units, which is biased upwards (Efron and Stein),
+        whereas the linearised one is too small if few units dominate. Quantiles of (g* - g) / se* are those
+        of the smoothed bootstrap.
+
+        References
+        ----------
+        B. Efron and C. Stein, "The jackknife estimate of variance", Annals of Statistics 9, 1981.
         """
         error = self._error()
         if self.units < LEAST_UNITS:
@@ -86,7 +104,7 @@ class ResamplingUnits:
         return self.found - high * error, self.found - low * error
 
     def _error(self) -> np.ndarray:
-        """Standard errors: shape (5,). Of very many units one is lost in rounding, and decides nothing."""
+        """Return standard errors, shape (5,); they are linearised for very many units."""
         units, share = self.units, self.often / self.units
         if units > _MOST_LEFT_OUT:
             return np.sqrt(units**2 / (units - 1) * (share @ self.parts**2))
@@ -95,7 +113,7 @@ class ResamplingUnits:
             return np.sqrt((units - 1) * (share @ (left - share @ left) ** 2))
 
     def _smoothed(self) -> ResamplingUnits:
-        """The population from which is drawn; `often` are shares of it."""
+        """Return the smoothed population; its `often` are shares."""
         share = self.often / self.units
         mean = self.middle + self.scale * self.sums[:, 1] / self.sums[:, 0]
         place = mean if self.log else np.log(np.maximum(mean, 1e-12 * abs(self.middle)))
@@ -107,7 +125,7 @@ class ResamplingUnits:
         return ResamplingUnits(moved, np.outer(weights, share).ravel(), self.middle, self.scale, self.log)
 
     def _moved(self, step: float) -> np.ndarray:
-        """The sums of units all of whose durations are longer by the factor exp(step): shape (k, 5)."""
+        """Return the sums of units with all durations longer by the factor exp(step): shape (k, 5)."""
         factor = 1.0 if self.log else float(np.exp(step))
         shift = (step if self.log else (factor - 1) * self.middle) / self.scale
         return np.stack(
@@ -119,7 +137,7 @@ class ResamplingUnits:
         )
 
     def _quantiles(self, level: float, seed: int, units: int) -> tuple[np.ndarray, np.ndarray]:
-        """Quantiles of the studentised estimates of `units` drawn units."""
+        """Return quantiles of the studentised estimates of `units` drawn units."""
         drawn = np.random.default_rng(seed).multinomial(units, self.often, SIZE).astype(np.float64)
         pair = np.triu_indices(5)
         sums = drawn @ self.sums
@@ -138,8 +156,11 @@ class ResamplingUnits:
         return ends[0], ends[1]
 
     def _found(self, sums: np.ndarray) -> np.ndarray:
-        """Mean, deviation, coefficient of variation, skewness and kurtosis on the scales of `original`:
-        shape (..., 5) from (..., 5). Of logarithms there is no variation."""
+        """Return the estimates, shape (..., 5), on the scales of `original`.
+
+        They are mean, standard deviation, coefficient of variation (undefined for logarithms), skewness and
+        kurtosis.
+        """
         total = sums[..., 0]
         first, second, third, fourth = (sums[..., i] / total for i in range(1, 5))
         m2 = second - first**2
@@ -152,8 +173,11 @@ class ResamplingUnits:
         return np.stack([log_mean, log_sd, log_cv, np.arcsinh(m3 / m2**1.5), np.log(m4 / m2**2)], axis=-1)
 
     def _gradients(self, sums: np.ndarray) -> np.ndarray:
-        """Derivatives of `_found` by the sums, exactly, by a step along the imaginary axis (W. Squire and
-        G. Trapp, SIAM Review 40, 1998): shape (..., 5 estimates, 5 sums)."""
+        """Return exact derivatives of `_found`: shape (..., 5 estimates, 5 sums).
+
+        They come from a step along the imaginary axis (W. Squire and G. Trapp, "Using complex variables to
+        estimate derivatives of real functions", SIAM Review 40, 1998).
+        """
         step = 1e-30
         columns = []
         for i in range(5):
@@ -164,8 +188,11 @@ class ResamplingUnits:
 
 
 def original(found: np.ndarray, log: bool) -> np.ndarray:
-    """From the scales on which the estimates are nearly normal (logarithm of mean, deviation, variation and
-    kurtosis, inverse hyperbolic sine of the skewness) to their own: shape (..., 5)."""
+    """Convert estimates from nearly normal to original scales: shape (..., 5).
+
+    The scales are the logarithm of mean, standard deviation, coefficient of variation and kurtosis, and the
+    inverse hyperbolic sine of the skewness.
+    """
     out = np.exp(found)
     if log:
         out[..., 0] = found[..., 0]

@@ -1,4 +1,4 @@
-"""Bootstrap-t intervals of L-moments: of phases where they are known, else of calls."""
+"""Bootstrap-t intervals of L-moments, with phases as units if these are known, otherwise calls."""
 
 from __future__ import annotations
 
@@ -15,32 +15,34 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _CELLS = 256
-"""Values are put together to so many for the resampling, which asks only how estimates scatter."""
+"""Values are merged to this number for the bootstrap, which needs only the variance of estimates."""
 _GROUPS = 100
-"""More phases are put together at random."""
+"""More phases are put into this number of random groups."""
 _CHUNK = 64
 
 
 def l_moment_ends(atoms: WeightedValues, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the intervals of the L-moments.
+    """Compute the ends of the intervals of the L-moments.
 
     Parameters
     ----------
-    atoms : Atoms
-        Of two units at least.
+    atoms : WeightedValues
+        With at least two units.
     level : float
+        Confidence level.
     seed : int
+        Seed of the bootstrap.
 
     Returns
     -------
     low, high : ndarray of float64, shape (5,)
-        As `lmoments.l_moments` has them; NaN where they cannot be told.
+        In the order of `l_moments`; NaN: undetermined.
 
     Notes
     -----
-    As `studentised.Units.interval`: the estimates on the scales of `_on_scale`, quantiles of (g* - g) / se*
-    from the smoothed bootstrap, and the standard error from leaving out phases; that of calls, which are
-    many, is linearised.
+    As `ResamplingUnits.interval`: estimates on the scales of `_on_scale`, quantiles of (g* - g) / se* from
+    the smoothed bootstrap, and standard errors from the jackknife over phases. Those of calls, which are
+    many, are linearised.
     """
     drawn_from = _Population.from_values(atoms)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -62,12 +64,13 @@ class _Population:
     Attributes
     ----------
     value : ndarray of float64, shape (m,)
-        Rising.
+        Increasing.
     table : csr_array, shape (k, m)
-        How often units took them.
+        Multiplicity of each value in each unit.
     often : ndarray of float64, shape (k,)
-        How many units are like that, adding up to `units`.
+        Multiplicity of each unit; adds up to `units`.
     units : int
+        Number of units.
     """
 
     value: np.ndarray
@@ -77,7 +80,7 @@ class _Population:
 
     @classmethod
     def from_values(cls, atoms: WeightedValues) -> _Population:
-        """The units of an ensemble, its values in cells of equally many calls."""
+        """Make the units of an ensemble, with values merged to cells of equal numbers of calls."""
         from scipy.sparse import coo_array, csr_array
 
         m = len(atoms.value_s)
@@ -97,18 +100,18 @@ class _Population:
         return cls(value, table, np.ones(groups), groups)
 
     def found(self) -> np.ndarray:
-        """The estimates on their scales: shape (5,)."""
+        """Return the estimates on their scales: shape (5,)."""
         return _on_scale(self.value, (self.often @ self.table)[None])[0][0]
 
     def error(self) -> np.ndarray:
-        """Standard errors: shape (5,)."""
+        """Return standard errors: shape (5,)."""
         if self.units == len(self.often):
             left = _on_scale(self.value, self.often @ self.table - self.table.toarray())[0]
             return np.sqrt((self.units - 1) * np.mean((left - left.mean(axis=0)) ** 2, axis=0))
         return self._linearised(self.often[None])[1][0]
 
     def smoothed(self) -> _Population:
-        """The population from which is drawn."""
+        """Return the smoothed population."""
         from scipy.sparse import vstack
 
         mean = (self.table @ self.value) / self.table.sum(axis=1)
@@ -130,7 +133,7 @@ class _Population:
         )
 
     def quantiles(self, level: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Quantiles of the studentised estimates of ensembles that are drawn from it: shape (5,) both."""
+        """Return quantiles of the studentised estimates of drawn ensembles: shape (5,) both."""
         share = self.often / self.often.sum()
         drawn = np.random.default_rng(seed).multinomial(self.units, share, SIZE).astype(np.float64)
         truth = self.found()
@@ -146,8 +149,7 @@ class _Population:
         return ends[0], ends[1]
 
     def _linearised(self, often: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Estimates and standard errors of ensembles with so many of each unit: shape (b, 5) both from (b,
-        k)."""
+        """Return estimates and linearised standard errors, shape (b, 5), of multiplicities, shape (b, k)."""
         counts = often @ self.table
         found, influence = _on_scale(self.value, counts)
         b, m = counts.shape
@@ -159,12 +161,11 @@ class _Population:
 
 
 def _on_scale(value: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """L-moments on scales on which they are nearly normal, and the influence of a call of each value.
+    """Compute L-moments on nearly normal scales, and influences of values.
 
-    Of location and scale the logarithm, of ratios the inverse hyperbolic tangent. With p the shares of the
-    calls and F the shares below, b_r = Σ p x F^r; a call at x adds x F^r + r Σ_{y > x} p y F^(r-1) - (r +
-    1) b_r to it (R. J. Serfling, *Approximation Theorems of Mathematical Statistics*, 1980, chapter 8:
-    L-estimates).
+    The scales are the logarithm for location and scale, and the inverse hyperbolic tangent for ratios. With p
+    the shares of the calls and F the shares below, b_r = Σ p x F^r; the influence of a call at x on b_r is x
+    F^r + r Σ_{y > x} p y F^(r-1) - (r + 1) b_r.
 
     Parameters
     ----------
@@ -174,6 +175,10 @@ def _on_scale(value: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.nda
     Returns
     -------
     ndarray of float64, shapes (b, 5) and (b, 5, m)
+
+    References
+    ----------
+    R. J. Serfling, Approximation Theorems of Mathematical Statistics, 1980, chapter 8: L-estimates.
     """
     share = counts / counts.sum(axis=1, keepdims=True)
     below = np.cumsum(share, axis=1) - share / 2
@@ -199,7 +204,7 @@ def _on_scale(value: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _l_moments_of(b: list[np.ndarray]) -> list[np.ndarray]:
-    """From b_0 to b_3, or what a call adds to them (Hosking 1990, section 3)."""
+    """Compute L-moments from b_0 to b_3, or influences from influences (Hosking 1990, section 3)."""
     return [
         b[0],
         2 * b[1] - b[0],

@@ -1,7 +1,7 @@
-"""How alike the calls of one phase, and successive calls of one task, are.
+"""Correlation between calls of a phase, and between consecutive calls of a task.
 
-Correlations are those of normal scores: each duration is replaced by the standard normal quantile of its
-place among all, so that a heavy tail does not decide, and the numbers are those of a Gaussian copula (R. B.
+Correlations are those of normal scores: each duration is replaced by the standard normal quantile of its rank
+among all, so that a heavy tail does not dominate. The results are parameters of a Gaussian copula (R. B.
 Nelsen, An Introduction to Copulas, 2006).
 """
 
@@ -13,11 +13,11 @@ import numpy as np
 from scipy.special import ndtri
 
 LEAST_PAIRS = 50
-"""With fewer pairs of calls a correlation is not told."""
+"""With fewer pairs of calls, correlations are unknown."""
 
 LAGS = 64
-"""Successive calls are compared up to this distance; beyond, the correlation is that of the largest
-distances."""
+"""Largest distance of consecutive calls whose correlation is estimated; beyond, it is that of this distance.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,18 +27,18 @@ class Dependence:
     Attributes
     ----------
     phase : float or None
-        Between calls of different tasks in the same phase; None: there are too few phases to tell.
+        Between calls of different tasks in the same phase; None: too few phases.
     phase_error : float or None
-        Its standard error, by leaving out phases.
+        Its standard error over phases.
     lags : ndarray of float64, shape (l,)
-        Between calls of the same task that are 1, 2, ... calls apart, beyond what their phases have in
-        common; empty: cannot be told.
+        Between calls of one task at the distances 1, 2, ..., without the correlation by phase; empty:
+        unknown.
     lags_error : float or None
         Standard error of the first of them.
     within_phases : bool
-        Whether `lags` stems from calls of one phase (else from calls of successive phases).
+        Whether `lags` is from calls of one phase (else from calls of successive phases).
     phases : int
-        Phases from which it was measured.
+        Number of phases of the estimate.
     """
 
     phase: float | None
@@ -50,13 +50,24 @@ class Dependence:
 
     @property
     def of_phase(self) -> float:
-        """Correlation by the phase, 0 where it is not known or negative."""
+        """Correlation by phase; 0 if it is unknown or negative."""
         return float(np.clip(self.phase or 0.0, 0, 0.98))
 
     def of_task(self, k: int) -> float:
-        """Mean correlation between two of k successive calls of a task, beyond the phase's: -1/(k-1) to 0.98.
+        """Return the mean correlation between two of k consecutive calls of a task.
 
-        It is what makes the variance of their sum 1 + (k - 1) times this, instead of 1, per call.
+        The correlation by phase is excluded. The variance of their sum is 1 + (k - 1) times this, relative to
+        that of independent calls.
+
+        Parameters
+        ----------
+        k : int
+            Number of calls.
+
+        Returns
+        -------
+        float
+            Between -1/(k-1) and 0.98.
         """
         if k < 2 or not len(self.lags):
             return 0.0
@@ -67,21 +78,36 @@ class Dependence:
 
 
 INDEPENDENT = Dependence(0.0, None, np.zeros(0), None, False)
-"""Calls that have nothing in common."""
+"""Independent calls."""
 
 
 def estimate_dependence(
     durations_s: np.ndarray, rank: np.ndarray, phase: np.ndarray | None = None
 ) -> Dependence:
-    """Measure how alike calls are.
+    """Estimate correlations between calls.
 
     Parameters
     ----------
     durations_s : ndarray of float, shape (n,)
-        In the order of start within each task.
+        Seconds, in the order of start within each task.
     rank : ndarray of integers, shape (n,)
+        Task of each call.
     phase : ndarray of integers, shape (n,), optional
-        None: not known.
+        None: unknown.
+
+    Returns
+    -------
+    Dependence
+
+    Examples
+    --------
+    Each task has a rate that does not change:
+
+    >>> random = np.random.default_rng(1)
+    >>> rate, noise = random.normal(size=(400, 1)), random.normal(size=(400, 20))
+    >>> found = estimate_dependence(np.exp(rate + noise).ravel(), np.repeat(np.arange(400), 20))
+    >>> round(float(found.lags[0]), 1)
+    0.5
     """
     order = np.argsort(rank, kind="stable")
     rank = np.asarray(rank)[order]
@@ -98,7 +124,7 @@ def estimate_dependence(
 
 
 def _normal_scores(values: np.ndarray) -> np.ndarray:
-    """Scores of variance 1; all zero where all values are equal."""
+    """Return scores of variance 1; all zero if all values are equal."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     middle = np.cumsum(count) - count / 2  # calls below, and half of those that are equal
     scores = ndtri(middle / max(len(values), 1))[place.reshape(-1)]
@@ -109,7 +135,10 @@ def _normal_scores(values: np.ndarray) -> np.ndarray:
 def _phase_correlation(
     scores: np.ndarray, rank: np.ndarray, group: np.ndarray, groups: int
 ) -> tuple[float | None, float | None]:
-    """Mean product of the scores of two tasks in a phase, every phase weighing the same, and its error."""
+    """Return the mean product of scores of two tasks in a phase, and its error.
+
+    All phases have equal weights.
+    """
     _, pair = np.unique(rank * np.int64(groups) + group, return_inverse=True)
     pair = pair.reshape(-1)
     sums, calls = np.bincount(pair, scores), np.bincount(pair)
@@ -126,7 +155,7 @@ def _phase_correlation(
 
 
 def _lags(rest: np.ndarray, rank: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, float | None, bool]:
-    """Correlations of successive calls of a task, within phases where there are enough."""
+    """Return correlations of consecutive calls of a task, within phases if there are enough pairs."""
     variance = float(np.mean(rest**2)) if len(rest) else 0.0
     if variance <= 0:
         return np.zeros(0), None, False
@@ -144,7 +173,7 @@ def _lags(rest: np.ndarray, rank: np.ndarray, group: np.ndarray) -> tuple[np.nda
 
 
 def _pairs(rest: np.ndarray, rank: np.ndarray, group: np.ndarray, lag: int, inside: bool) -> np.ndarray:
-    """Products of calls of one task that are `lag` calls apart."""
+    """Return products of scores of one task that are `lag` calls apart."""
     chosen = rank[lag:] == rank[:-lag]
     if inside:
         chosen &= group[lag:] == group[:-lag]

@@ -1,38 +1,42 @@
-"""The smoothed bootstrap: what is resampled is not the few units that were seen, but units that might have
-been.
+"""The smoothed bootstrap: draw also units that are similar to those that occurred.
 
-Few phases never show how slow the slowest phases are, so that an interval made of them alone is too short on
-that side. Here each unit stands for some that are alike and somewhat faster or slower (B. W. Silverman and
-G. A. Young, "The bootstrap: to smooth or not to smooth?", Biometrika 74, 1987)."""
+Few phases do not show how slow the slowest phases are, so that an interval from them alone is too short on
+that side. Here each unit represents several units that are slightly faster or slower (B. W. Silverman and G.
+A. Young, "The bootstrap: To smooth or not to smooth?", Biometrika 74, 1987).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 MOST_SMOOTHED = 4096
-"""More units than these fill their distribution without smoothing."""
+"""More units than these represent their distribution without smoothing."""
 
 _MANY = 512
 _OF_NORMAL = 1.349
-"""Distance of the quartiles of a normal distribution, in standard deviations."""
+"""Interquartile range of a normal distribution in standard deviations."""
 
 
 def bandwidth(place: np.ndarray, often: np.ndarray) -> float:
-    """How far units are moved: a normal kernel by the rule of thumb, 1.06 n^(-1/5) times the smaller of
-    standard deviation and quartile distance over 1.349 (B. W. Silverman, *Density Estimation*, 1986,
-    section 3.4).
+    """Choose the bandwidth of a normal kernel by the rule of thumb.
+
+    It is 1.06 n^(-1/5) times the smaller of the standard deviation and the interquartile range over 1.349.
 
     Parameters
     ----------
     place : ndarray of float64, shape (k,)
-        Places of units, mostly the logarithm of their mean.
+        Locations of units, mostly the logarithm of their mean.
     often : ndarray of float64, shape (k,)
-        How many units lie there.
+        Multiplicity of each unit.
 
     Returns
     -------
     float
-        0 where there are more units than `MOST_SMOOTHED`, or most are alike.
+        0 with more than `MOST_SMOOTHED` units, or if most are equal.
+
+    References
+    ----------
+    B. W. Silverman, Density Estimation, 1986, section 3.4.
     """
     units = often.sum()
     if units > MOST_SMOOTHED:
@@ -46,12 +50,24 @@ def bandwidth(place: np.ndarray, often: np.ndarray) -> float:
 
 
 def nodes(units: float) -> tuple[np.ndarray, np.ndarray]:
-    """Steps of a standard normal kernel and their weights, by Gauss's quadrature: moments up to the ninth are
-    those of the kernel, of many units up to the fifth.
+    """Return nodes and weights of a standard normal kernel, by Gauss quadrature.
+
+    Moments are exact up to the ninth, for many units up to the fifth.
+
+    Parameters
+    ----------
+    units : float
+        Number of units.
 
     Returns
     -------
     steps, weights : ndarray of float64, shape (5,) or (3,)
+
+    Examples
+    --------
+    >>> steps, weights = nodes(10)
+    >>> float((weights @ steps**2).round(6)), float((weights @ steps**4).round(6))
+    (1.0, 3.0)
     """
     steps, weights = np.polynomial.hermite_e.hermegauss(5 if units <= _MANY else 3)
     return steps, weights / weights.sum()

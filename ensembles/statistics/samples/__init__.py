@@ -1,1 +1,1 @@
-"""Samples of durations: counted, as distinct values, as histograms, with the step of their clock."""
+"""Samples of durations: counts, distinct values, histograms and the step of their clock."""

@@ -1,9 +1,10 @@
-"""The step of the clock, as durations show it.
+"""Estimate the step of the clock from durations.
 
-A clock that ticks in steps of a microsecond makes durations gather at whole microseconds. That is no property
-of the calls, and must not look like one. The step is found from the durations themselves: the longest period
-on whose multiples they gather. It need not be exact: times that went through a floating-point number, or were
-printed with few digits, lie near the multiples and not on them."""
+With a clock that advances in steps of a microsecond, durations concentrate at multiples of a microsecond.
+This is not a property of the calls, and must not count as modes. The step is the longest period at whose
+multiples durations concentrate. It need not be exact: times that were converted to floating point, or printed
+with few digits, lie near the multiples.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import numpy as np
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
 
 LEAST_STEP_NS = 4.0
-"""Shorter steps cannot be told from the rounding to whole ns."""
+"""Shorter steps cannot be distinguished from the rounding to whole ns."""
 
 _MOST_MULTIPLE = 24
 _LEAST_MULTIPLES = 6
@@ -28,25 +29,34 @@ _MOST_MULTIPLES_IN_A_BIN = 24
 
 
 def clock_step_s(durations_s: np.ndarray) -> float:
-    """The step of the clock by which durations were taken.
+    """Estimate the step of the clock from durations.
 
     Parameters
     ----------
-    durations_s : array of float, shape (n,)
-        Seconds; what is not finite or not positive is not looked at. Of many, an evenly spread part is.
+    durations_s : array_like of float, shape (n,)
+        Seconds; values that are not finite and positive are ignored. Of many, an evenly spaced part is used.
 
     Returns
     -------
     float
-        Seconds; 0.0 where no step shows (a fine clock, a single value, calls much longer than the step).
+        Seconds; 0.0: no step (a fine clock, a single value, or calls much longer than the step).
 
     Notes
     -----
-    The greatest common divisor of the durations in whole ns, where it is too large to be chance; and with it
-    the longest period s about whose multiples they gather: a duration v has the phase 2 pi v / s, and the
-    mean cosine of the phases is large (the test of uniformity against a known direction; Mardia and Jupp,
-    Directional Statistics, 2000). Multiples must be many and in a row, so that three modes at t, 2t and 4t
-    are no clock.
+    Two candidates: the greatest common divisor of the durations in whole ns, if it is too large to be random;
+    and the longest period s around whose multiples they concentrate. For the latter, a duration v has the
+    angle 2 pi v / s, and the mean cosine of the angles is large (the test of uniformity against a known
+    direction). Multiples must be many and consecutive, so that three modes at t, 2t and 4t are not a clock.
+
+    References
+    ----------
+    K. V. Mardia and P. E. Jupp, Directional Statistics, 2000.
+
+    Examples
+    --------
+    >>> durations_s = np.round(np.random.default_rng(1).lognormal(-12.0, 0.5, 5000), 6)
+    >>> round(clock_step_s(durations_s) * 1e6, 3)
+    1.0
     """
     durations_s = np.asarray(durations_s, dtype=np.float64).reshape(-1)
     part = durations_s[:: max(1, len(durations_s) // _MOST_CALLS)]
@@ -55,7 +65,7 @@ def clock_step_s(durations_s: np.ndarray) -> float:
     if not len(values):
         return 0.0
     exact_ns = _common_divisor(values, zeros=bool((part == 0).any()))
-    if len(values) > _MOST_VALUES:  # the short ones show the step best, and those that are hit often
+    if len(values) > _MOST_VALUES:  # short durations and frequent ones show the step best
         often = np.argsort(-counts, kind="stable")[: _MOST_VALUES // 2]
         chosen = np.union1d(np.arange(_MOST_VALUES // 2), often)
         values, counts = values[chosen], counts[chosen]
@@ -64,27 +74,27 @@ def clock_step_s(durations_s: np.ndarray) -> float:
 
 
 def clock_step_of_counts_s(counts: np.ndarray) -> float:
-    """The step of the clock, from durations of which only the bins are known.
+    """Estimate the step of the clock from a histogram under the bin law.
 
-    It shows in bins that hold fewer or more whole steps than their neighbours, or none. Steps are looked for
-    that clocks are known to have.
+    A step shows in bins that hold fewer or more multiples of it than their neighbours, or none. Only steps of
+    known clocks are tested.
 
     Parameters
     ----------
     counts : ndarray of integers, shape (BIN_COUNT,)
-        Calls in each bin of the law.
+        Number of calls in each bin.
 
     Returns
     -------
     float
-        Seconds; 0.0 where none shows.
+        Seconds; 0.0: none.
 
     Notes
     -----
-    Of the calls in three neighbouring bins, a share falls into the middle one that is its share of their
-    width under a fine clock, and its share of their multiples of the step under a coarse one; with three
-    bins, a slope of the density cancels. The step with the largest log-likelihood ratio is taken, if that is
-    at least half of what it would be if the step were true.
+    Of the calls in three neighbouring bins, the expected share of the middle one is its share of their width
+    for a fine clock, and its share of the multiples for a coarse clock. With three bins, a slope of the
+    density cancels. The step with the largest log-likelihood ratio is taken, if that is at least half of its
+    expectation for this step.
     """
     low_ns = bin_low_ns().astype(np.float64)
     width_ns = np.diff(low_ns, append=2.0**64)
@@ -93,7 +103,7 @@ def clock_step_of_counts_s(counts: np.ndarray) -> float:
         return 0.0
     if counts[0] > _ZEROS * counts.sum():
         found = clock_step_of_counts_s(np.where(np.arange(BIN_COUNT) > 0, counts, 0))
-        return found or float(bin_low_ns()[used[0]]) * 1e-9  # what a zero is less than
+        return found or float(bin_low_ns()[used[0]]) * 1e-9  # zeros are shorter than this
     near = np.unique(np.clip(np.add.outer(used, [-1, 0, 1]).reshape(-1), 1, BIN_COUNT - 3))
     calls, sides = counts[near], counts[near - 1] + counts[near + 1]
     fine = width_ns[near] / (width_ns[near - 1] + width_ns[near] + width_ns[near + 1])
@@ -109,12 +119,12 @@ def clock_step_of_counts_s(counts: np.ndarray) -> float:
         gain, loss = np.log(share / fine[told]), np.log((1 - share) / (1 - fine[told]))
         terms = calls[told] * gain + sides[told] * loss
         expected = (calls[told] + sides[told]) * (share * gain + (1 - share) * loss)
-        order = np.argsort(-expected, kind="stable")[3:]  # one mode is no clock
+        order = np.argsort(-expected, kind="stable")[3:]  # a single mode is not a clock
         evidence = terms[order].sum()
         if (
             evidence > most
             and evidence > 0.5 * expected[order].sum()
-            and _mostly(terms[order][expected[order] > 0.5] > 0)  # nor are a few
+            and _mostly(terms[order][expected[order] > 0.5] > 0)  # nor are few modes
             and _many(counts, multiples)
         ):
             best_ns, most = step_ns, evidence
@@ -122,7 +132,7 @@ def clock_step_of_counts_s(counts: np.ndarray) -> float:
 
 
 def _is_comb(counts: np.ndarray, used: np.ndarray, first: np.ndarray, multiples: np.ndarray) -> bool:
-    """Whether calls are only in bins that hold one multiple, four or more in a row, and none beside."""
+    """Return whether calls occur only in four or more consecutive bins with one multiple each."""
     calls = counts[used]
     main = used[calls >= 1e-3 * calls.sum()]
     if not _LEAST_IF_EXACT <= len(main) <= _MOST_MULTIPLE or (multiples[main] != 1).any():
@@ -136,12 +146,16 @@ def _mostly(true: np.ndarray) -> bool:
 
 
 def multiples_in_bins(step_ns: float) -> tuple[np.ndarray, np.ndarray]:
-    """Which multiples of a step, rounded to whole ns, fall into each bin of the law.
+    """Return which multiples of a step, rounded to whole ns, each bin contains.
+
+    Parameters
+    ----------
+    step_ns : float
 
     Returns
     -------
     first, last : ndarray of float64, shape (BIN_COUNT,)
-        Whole numbers; a bin with first > last has none.
+        Integers; a bin with first > last contains none.
     """
     edges_ns = np.append(bin_low_ns().astype(np.float64), 2.0**64)
     first = np.ceil((edges_ns - 0.5) / step_ns)
@@ -150,14 +164,16 @@ def multiples_in_bins(step_ns: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _many(counts: np.ndarray, multiples: np.ndarray) -> bool:
-    """Whether many bins that hold multiples are used, and most of them have neighbours that are."""
+    """Return whether many bins with multiples have calls, and most of them have neighbours with calls."""
     calls = counts[1:][multiples[1:] > 0]
     return _in_rows(np.arange(len(calls)), calls, _LEAST_MULTIPLES)
 
 
 def _in_rows(number: np.ndarray, weight: np.ndarray, least: int) -> bool:
-    """Whether nine tenths of the weight lie on many numbers, most of which have a neighbour among them: so
-    does what a clock makes, and not a few modes that are multiples of each other."""
+    """Return whether 90 % of the weight lie on many numbers, mostly with a neighbour.
+
+    A clock has this property; a few modes that are multiples of each other do not.
+    """
     order = np.argsort(-weight, kind="stable")
     some = int(np.searchsorted(np.cumsum(weight[order]), 0.9 * weight.sum())) + 1
     main = order[: max(least, some)]
@@ -167,8 +183,11 @@ def _in_rows(number: np.ndarray, weight: np.ndarray, least: int) -> bool:
 
 
 def _known_steps(least_ns: float, largest_ns: float) -> np.ndarray:
-    """Steps of clocks, ns: round numbers, and fractions of a second that are powers of two (times in
-    floating-point numbers); further those of counters at 14.3, 19.2, 24 and 3.58 MHz."""
+    """Return steps of known clocks in ns.
+
+    These are round numbers, fractions of a second that are powers of two (times in floating point), and the
+    periods of counters at 14.3, 19.2, 24 and 3.58 MHz.
+    """
     decimal = np.outer(10.0 ** np.arange(0, 11), [1, 2, 2.5, 4, 5, 8]).reshape(-1)
     steps = np.concatenate(
         [decimal, 1e9 * 2.0 ** -np.arange(0, 29), 1e3 / np.array([14.31818, 19.2, 24, 3.579545])]
@@ -177,15 +196,17 @@ def _known_steps(least_ns: float, largest_ns: float) -> np.ndarray:
 
 
 def _common_divisor(values: np.ndarray, zeros: bool) -> float:
-    """The greatest common divisor of different whole numbers of ns; 0.0 if it may be chance. Durations of
-    zero are multiples too."""
+    """Return the greatest common divisor of distinct whole ns; 0.0: it may be random.
+
+    Durations of zero are multiples too.
+    """
     step = float(np.gcd.reduce(values.astype(np.int64)))
     chance = step ** (1.0 - min(len(values) + zeros, 100))
     return step if step >= LEAST_STEP_NS and chance < _CHANCE else 0.0
 
 
 def _period(values: np.ndarray, counts: np.ndarray, least: int) -> float:
-    """The longest period on whose multiples values gather, ns; 0.0: none. Values are sorted."""
+    """Return the longest period in ns at whose multiples sorted values concentrate; 0.0: none."""
     median = values[np.searchsorted(np.cumsum(counts), 0.5 * counts.sum())]
     shortest = max(LEAST_STEP_NS, values[0] / _MOST_MULTIPLE)
     if median <= shortest:
@@ -208,7 +229,7 @@ def _within(values: np.ndarray, step: float) -> slice:
 
 
 def _gathering(values: np.ndarray, counts: np.ndarray, step: float, least: int) -> float:
-    """Mean cosine of the phases, without the multiple that most calls are near to; −1: too little to see."""
+    """Return the mean cosine of the angles, without the commonest multiple; −1: too few values."""
     seen = _within(values, step)
     if seen.stop - seen.start < least:
         return -1.0
@@ -227,7 +248,7 @@ def _gathering(values: np.ndarray, counts: np.ndarray, step: float, least: int) 
 
 
 def _refined(values: np.ndarray, counts: np.ndarray, step: float) -> float:
-    """The period that fits best, by least squares."""
+    """Refine the period by least squares."""
     for _ in range(4):
         seen = _within(values, step)
         multiple = np.rint(values[seen] / step)

@@ -1,7 +1,7 @@
 """Durations of an ensemble, counted by bin and by phase.
 
-A sample holds as many numbers as there are different durations in a phase, not as many as there were calls.
-Statistics take the same time for a thousand calls and for a thousand million.
+The size of a sample is the number of distinct bins in each phase, not the number of calls. Statistics take
+the same time for a thousand calls and for a billion.
 """
 
 from __future__ import annotations
@@ -22,11 +22,25 @@ if TYPE_CHECKING:
 
 
 MOST_DENSE = 1024
-"""Up to so many phases, all their bins are held at once while calls are counted."""
+"""Up to this number of phases, the counts of all bins are held at once while calls are counted."""
 
 
 def bin_phase_index(group: np.ndarray, groups: int, duration_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Group times BIN_COUNT plus bin, of those that hold calls, and how many each."""
+    """Count calls by group and bin.
+
+    Parameters
+    ----------
+    group : ndarray of int64, shape (n,)
+        Group of each call.
+    groups : int
+        Number of groups.
+    duration_ns : ndarray of int64, shape (n,)
+
+    Returns
+    -------
+    place, count : ndarray of int64
+        Group times BIN_COUNT plus bin, of those with calls, increasing; and the number of calls.
+    """
     if groups > MOST_DENSE:
         return np.unique(group * BIN_COUNT + bin_index(duration_ns), return_counts=True)
     found = PhaseCounts(np.arange(1, groups))
@@ -37,7 +51,7 @@ def bin_phase_index(group: np.ndarray, groups: int, duration_ns: np.ndarray) -> 
 
 
 def numbered(number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different numbers, rising, and the place of each entry's number among them."""
+    """Return the distinct numbers, increasing, and the index of each entry among them."""
     low, high = (int(number.min()), int(number.max())) if len(number) else (0, 0)
     if high - low > 4 * len(number) + 1024:
         ids, place = np.unique(number, return_inverse=True)
@@ -47,7 +61,7 @@ def numbered(number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 LARGEST_S = 2.0**62 * 1e-9
-"""Longest duration that is counted, seconds."""
+"""Longest duration that is counted, in seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,23 +71,29 @@ class CountedDurations:
     Attributes
     ----------
     phase : ndarray of int64, shape (p,)
-        Numbers of the phases, in the order of time. An ensemble of which no phases are known is one phase.
+        Numbers of the phases, in the order of time. If phases are unknown, all calls are in one phase.
     n : ndarray of int64, shape (p,)
-        Calls of each phase, at least one.
+        Number of calls of each phase, at least one.
     min_s, max_s : ndarray of float64, shape (p,)
-        Shortest and longest call of each phase, exactly.
+        Exact duration of the shortest and the longest call of each phase, in seconds.
     begin : ndarray of int64, shape (p + 1,)
-        Where the entries of a phase begin among those that follow.
+        Index of the first entry of each phase in `bin` and `count`; the last element is m.
     bin : ndarray of int64, shape (m,)
-        Bins of the bin law that hold calls of a phase, rising within it.
+        Bins of the bin law that hold calls of a phase, increasing within it.
     count : ndarray of int64, shape (m,)
-        Calls in them.
+        Number of calls in each.
     resolution_s : float
-        Step of the clock, as far as it shows in the durations; 0.0: finer than the bins.
+        Step of the clock in seconds, if it is visible; 0.0: finer than the bins.
     phases_known : bool
-        False: nobody told which calls belong to a phase, and all are taken for one.
+        False: phases are unknown, and all calls are in one phase.
     mean_s, variance_s2 : ndarray of float64, shape (p,), or None
-        Mean and variance (divisor n) of each phase, exactly; None: known from the bins alone.
+        Exact mean and variance (divisor n) of each phase; None: known from the bins only.
+
+    Examples
+    --------
+    >>> sample = CountedDurations.from_durations(np.array([0.1, 0.2, 0.4]), np.array([1, 1, 2]))
+    >>> sample.n.tolist(), sample.max_s.tolist()
+    ([2, 1], [0.2, 0.4])
     """
 
     phase: np.ndarray
@@ -96,12 +116,16 @@ class CountedDurations:
 
         Parameters
         ----------
-        durations_s : array of float, shape (n,)
+        durations_s : array_like of float, shape (n,)
             Seconds, or seconds per MiB; rounded to whole ns.
-        phase : array of integers, shape (n,), optional
-            Phase of each call; phases are numbered in the order of time.
+        phase : array_like of int, shape (n,), optional
+            Phase of each call, numbered in the order of time.
         resolution_s : float
-            Step of the clock.
+            Step of the clock in seconds.
+
+        Returns
+        -------
+        CountedDurations
 
         Raises
         ------
@@ -150,15 +174,19 @@ class CountedDurations:
     def from_phase_counts(
         cls, found: PhaseCounts, phase: np.ndarray | None, resolution_s: float = 0.0
     ) -> CountedDurations:
-        """The sample that was counted in one pass over a run.
+        """Make a sample of the counts of one pass over a run.
 
         Parameters
         ----------
         found : PhaseCounts
         phase : ndarray of int64, shape (g,), or None
-            Number of the phase of each group; None: phases are not known.
+            Phase of each group of the counts; None: unknown.
         resolution_s : float
-            Step of the clock.
+            Step of the clock in seconds.
+
+        Returns
+        -------
+        CountedDurations
         """
         arrays = found.arrays
         n = arrays["counts"].sum(axis=1)
@@ -195,23 +223,27 @@ class CountedDurations:
         variance_s2: float | None = None,
         resolution_s: float = 0.0,
     ) -> CountedDurations:
-        """The sample of which a histogram is known, and no phases.
+        """Make a sample of a histogram, without phases.
 
         Parameters
         ----------
         counts : ndarray of integers, shape (BIN_COUNT,)
-            Calls in each bin of the law.
+            Number of calls in each bin of the bin law.
         min_s, max_s : float
-            Shortest and longest call.
+            Shortest and longest call, in seconds.
         mean_s, variance_s2 : float, optional
-            Mean and variance (divisor n), where they are known exactly.
+            Exact mean and variance (divisor n), if they are known.
         resolution_s : float
-            Step of the clock.
+            Step of the clock in seconds.
+
+        Returns
+        -------
+        CountedDurations
 
         Raises
         ------
         ValueError
-            There are not as many counts as bins, or one is negative.
+            The number of counts is not that of the bins, or one is negative.
         """
         counts = np.asarray(counts, dtype=np.int64)
         if counts.shape != (BIN_COUNT,) or counts.min() < 0:
@@ -238,7 +270,7 @@ class CountedDurations:
 
     @cached_property
     def mean_and_variance(self) -> tuple[float, float] | None:
-        """Mean (s) and variance (s², divisor n) of all calls; None: known from the bins alone."""
+        """Mean (s) and variance (s², divisor n) of all calls; None: known from the bins only."""
         if self.mean_s is None or self.variance_s2 is None or not self.total:
             return None
         weight = self.n / self.total
@@ -252,21 +284,21 @@ class CountedDurations:
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """Calls in each bin of the law, of all phases together: int64, shape (BIN_COUNT,)."""
+        """Number of calls in each bin of the bin law, in all phases: int64, shape (BIN_COUNT,)."""
         counts = np.zeros(BIN_COUNT, np.int64)
         np.add.at(counts, self.bin, self.count)
         return counts
 
     def quantile_s(self, levels: ArrayLike) -> np.ndarray:
-        """Quantiles of the durations of all phases together.
+        """Compute quantiles of the durations of all phases together.
 
-        Within a bin durations are taken to be spread evenly over its whole ns: off by less than 3.1 %, the
-        width of a bin, and exact below 64 ns, at level 0 and at level 1.
+        Durations are assumed to be spread evenly over the whole ns of a bin. The error is less than 3.1 %,
+        the width of a bin; quantiles are exact below 64 ns, at level 0 and at level 1.
 
         Parameters
         ----------
-        levels : array of float, shape (k,)
-            0 to 1.
+        levels : array_like of float, shape (k,)
+            Probabilities, 0 to 1.
 
         Returns
         -------
@@ -286,11 +318,15 @@ class CountedDurations:
         return np.clip((low + part * (high - low)) * 1e-9, self.min_s.min(), self.max_s.max())
 
     def chosen(self, phases: np.ndarray) -> CountedDurations:
-        """The sample of some phases alone.
+        """Return the sample of some phases.
 
         Parameters
         ----------
         phases : ndarray of bool, shape (p,), or of positions
+
+        Returns
+        -------
+        CountedDurations
         """
         positions = np.arange(len(self.phase))[phases]
         lengths = np.diff(self.begin)[positions]
@@ -312,7 +348,7 @@ class CountedDurations:
         )
 
     def pooled(self) -> CountedDurations:
-        """The same calls as if they were of one phase."""
+        """Return the same calls as one phase."""
         mean_s, variance_s2 = self.mean_and_variance or (None, None)
         if not self.total:
             return replace(self, phases_known=False)

@@ -1,4 +1,4 @@
-"""Atoms: the values that an ensemble took, and how often in each phase: what resampling draws from."""
+"""Distinct values of an ensemble with their multiplicities by phase, for resampling."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 MOST_EXACT = 2048
-"""Up to so many different durations each is an atom of its own."""
+"""Up to this number of distinct durations, each is an atom."""
 
 MOST_GROUPS = 1024
-"""More phases than these are put together at random before they are resampled."""
+"""More phases are put into this number of random groups before resampling."""
 
 _NARROW_BINS = 48
-"""Durations within so few bins are told apart by cells of their own, where they are known one by one."""
+"""Durations within fewer bins are divided into finer cells, if single durations are known."""
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedValues:
-    """Values with multiplicities.
+    """Values (atoms) with multiplicities.
 
     Attributes
     ----------
     value_s : ndarray of float64, shape (m,)
-        Rising.
+        Seconds, increasing.
     low_s, high_s : ndarray of float64, shape (m,)
-        Between which the durations lie that an atom stands for; both are ``value_s`` where it is exact.
+        Range of the durations that an atom represents; both are ``value_s`` if it is exact.
     group, atom, count : ndarray of int64, shape (k,)
-        Calls of an atom in a group, which is a phase or (where there are many) several phases.
+        Number of calls of an atom in a group: a phase or, if there are many, several phases.
     groups : int
+        Number of groups.
     phases : int
-        Number of phases; 0: not known.
+        Number of phases; 0: unknown.
     """
 
     value_s: np.ndarray
@@ -52,8 +53,18 @@ class WeightedValues:
 
     @classmethod
     def from_sample(cls, data: CountedDurations | WeightedValues) -> WeightedValues:
-        """Atoms of a sample: one for each bin. Mean and variance are those of the calls, where these are
-        known."""
+        """Make one atom for each bin of a sample.
+
+        The atoms have the exact mean and variance of the sample, if these are known.
+
+        Parameters
+        ----------
+        data : CountedDurations or WeightedValues
+
+        Returns
+        -------
+        WeightedValues
+        """
         if isinstance(data, WeightedValues):
             return data
         used = np.unique(data.bin)
@@ -75,15 +86,22 @@ class WeightedValues:
     def from_durations(
         cls, durations_s: np.ndarray, phase: np.ndarray | None, sample: CountedDurations
     ) -> WeightedValues:
-        """Atoms of durations that are known one by one: exact ones if they are few, finer ones than bins if
-        these hardly tell them apart.
+        """Make atoms of known single durations.
+
+        Atoms are exact if durations are few, and finer than bins if the durations fill only a few bins.
 
         Parameters
         ----------
         durations_s : ndarray of float64, shape (n,)
+            Seconds.
         phase : ndarray of int64, shape (n,), or None
-        sample : Sample
+            Phase of each call; None: unknown.
+        sample : CountedDurations
             Of the same durations.
+
+        Returns
+        -------
+        WeightedValues
         """
         few = len(durations_s) <= MOST_EXACT
         if few or np.ptp(sample.bin) >= _NARROW_BINS:
@@ -109,12 +127,12 @@ class WeightedValues:
 
     @property
     def by_phases(self) -> bool:
-        """Whether phases are resampled; else, of one phase or of none that are known, calls are."""
+        """Whether phases are resampled; with one phase, or unknown ones, calls are."""
         return self.phases > 1
 
     @cached_property
     def total(self) -> np.ndarray:
-        """Calls of each atom: float64, shape (m,)."""
+        """Number of calls of each atom: float64, shape (m,)."""
         return np.bincount(self.atom, self.count, len(self.value_s))
 
     @property
@@ -124,7 +142,7 @@ class WeightedValues:
 
     @cached_property
     def table(self) -> csr_array:
-        """Calls by group and atom: float64, shape (groups, m)."""
+        """Number of calls by group and atom: float64, shape (groups, m)."""
         from scipy.sparse import csr_array
 
         shape = (self.groups, len(self.value_s))
@@ -132,17 +150,28 @@ class WeightedValues:
 
     @property
     def units(self) -> int:
-        """How many independent things there are: groups of phases, or calls."""
+        """Number of independent units: groups of phases, or calls."""
         return self.groups if self.by_phases else self.n
 
     def resampled(self, size: int, seed: int) -> np.ndarray:
-        """Calls of each atom in ensembles that are drawn from this one with replacement, phase by phase where
-        phases are known, else call by call: float64, shape (size, m)."""
+        """Draw ensembles with replacement, phase by phase or else call by call.
+
+        Parameters
+        ----------
+        size : int
+            Number of ensembles.
+        seed : int
+
+        Returns
+        -------
+        ndarray of float64, shape (size, m)
+            Number of calls of each atom.
+        """
         weights = self.weights(size, seed)
         return weights @ self.table if self.by_phases else weights
 
     def weights(self, size: int, seed: int) -> np.ndarray:
-        """How often each unit is drawn: float64, shape (size, groups), or of atoms (size, m)."""
+        """Draw how often each unit occurs: float64, shape (size, groups), or (size, m) for atoms."""
         random = np.random.default_rng(seed)
         if self.by_phases:
             drawn = random.multinomial(self.groups, np.full(self.groups, 1 / self.groups), size)
@@ -152,7 +181,7 @@ class WeightedValues:
 
 
 def _matched(value_s: np.ndarray, weight: np.ndarray, mean_s: float, variance_s2: float) -> np.ndarray:
-    """Values moved and stretched such that they have this mean and this variance, where they vary at all."""
+    """Shift and scale values to a given mean and variance."""
     total = weight.sum()
     middle = weight @ value_s / total
     variance = weight @ (value_s - middle) ** 2 / total
@@ -161,7 +190,10 @@ def _matched(value_s: np.ndarray, weight: np.ndarray, mean_s: float, variance_s2
 
 
 def _grouped(phase: np.ndarray, phases: int) -> tuple[np.ndarray, int]:
-    """The group of each entry's phase. Groups of independent phases are as independent as these."""
+    """Return the group of each entry's phase, and the number of groups.
+
+    Random groups of independent phases are independent too.
+    """
     if phases <= MOST_GROUPS:
         return phase, phases
     group_of = np.random.default_rng(0).permutation(phases) % MOST_GROUPS

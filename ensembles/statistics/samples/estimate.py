@@ -1,4 +1,4 @@
-"""Estimate: a number and the interval in which the true one lies."""
+"""Estimate: a number with its confidence interval."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from ensembles.model.units import seconds_text
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval.
+    """A value with its confidence interval.
 
     Attributes
     ----------
     value : float
-        NaN: the data cannot say it.
+        NaN: the data do not determine it.
     low, high : float
-        Ends of the interval; infinite where the data bound it on one side only, NaN where not at all.
+        Ends of the interval; infinite if the data give no bound on that side, NaN if on neither.
+
+    Examples
+    --------
+    >>> print(Estimate(1.0, 0.9, 1.2))
+    1 (0.9 to 1.2)
     """
 
     value: float
@@ -26,7 +31,7 @@ class Estimate:
     high: float = math.nan
 
     def to_json(self) -> dict[str, float | None]:
-        """``value``, ``low`` and ``high``, each a finite number or None."""
+        """Return ``value``, ``low`` and ``high``, each a finite number or None."""
         return {name: finite(getattr(self, name)) for name in ("value", "low", "high")}
 
     def __str__(self) -> str:
@@ -34,12 +39,12 @@ class Estimate:
 
 
 def finite(value: float) -> float | None:
-    """A number for JSON: None where it is not finite."""
+    """Return a number for JSON; None if it is not finite."""
     return float(value) if math.isfinite(value) else None
 
 
 def estimates_lines(estimates: Mapping[str, Estimate]) -> list[str]:
-    """A line for people of each estimate by its name; those that end in ``_s`` are seconds."""
+    """Format each estimate as a line with its name; names that end in ``_s`` are in seconds."""
     lines = []
     for name, found in estimates.items():
         in_s = name.endswith("_s")

@@ -1,4 +1,4 @@
-"""The histogram of an ensemble: calls, or the time they took, by duration."""
+"""The histogram of an ensemble: number of calls, or their time, by duration."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ WEIGHTS = ("calls", "time")
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """How often durations lie between edges.
+    """Number of calls, or their time, in intervals of duration.
 
     Attributes
     ----------
     edges_s : ndarray of float64, shape (k + 1,)
         Seconds, or seconds per MiB.
     amounts : ndarray of float64, shape (k,)
-        Calls in each bin, or the seconds they took together. Where bins of the law are cut, a share of them.
+        Number of calls in each bin, or their total time in seconds. Bins of the bin law that are divided
+        contribute a share.
     scale : {"log", "linear"}
         Bins of nearly equal ratio, or of equal width.
     weight : {"calls", "time"}
+        What `amounts` contains.
     """
 
     edges_s: np.ndarray
@@ -39,14 +41,16 @@ class Histogram:
 
     @property
     def rate_edges(self) -> np.ndarray:
-        """The edges as rates: 1 / s; of an ensemble per MiB, MiB/s. Falling; infinite where an edge is 0."""
+        """The edges as rates: 1/s, or MiB/s of an ensemble per MiB. Decreasing; infinite for an edge of 0."""
         with np.errstate(divide="ignore"):
             return 1 / self.edges_s
 
     @property
     def density(self) -> np.ndarray:
-        """Share of the whole per unit of duration, on the log scale per unit of its natural logarithm: shape
-        (k,); 0 on the log scale for a bin that begins with 0."""
+        """Share of the whole per unit of duration, shape (k,).
+
+        On the log scale, per unit of the natural logarithm of duration, and 0 for a bin that begins at 0.
+        """
         total = self.amounts.sum()
         if self.scale == "linear":
             width = np.diff(self.edges_s)
@@ -56,7 +60,7 @@ class Histogram:
         return self.amounts / (width * total) if total > 0 else np.zeros(len(self.amounts))
 
     def to_json(self) -> dict[str, object]:
-        """The attributes, as lists and texts."""
+        """Return the attributes as lists and texts."""
         return {
             "edges_s": self.edges_s.tolist(),
             "amounts": self.amounts.tolist(),
@@ -71,30 +75,43 @@ def compute_histogram(
     bins: int | None = None,
     weight: Literal["calls", "time"] = "calls",
 ) -> Histogram:
-    """The histogram of an ensemble.
+    """Compute the histogram of an ensemble.
 
     Parameters
     ----------
-    data : Sample or Atoms
+    data : CountedDurations or WeightedValues
     scale : {"log", "linear"}
+        Spacing of the bins.
     bins : int, optional
-        On the log scale bins per octave, 1 to 32 (default 8); on the linear one all bins (default: as many as
-        the calls can fill, up to 120).
+        On the log scale bins per octave, 1 to 32 (default 8). On the linear scale the number of bins
+        (default: in proportion to the root of the number of calls, 24 to 120).
     weight : {"calls", "time"}
         What is counted.
+
+    Returns
+    -------
+    Histogram
 
     Raises
     ------
     EnsioError
-        An argument makes no sense.
+        An argument is out of range.
+
+    Examples
+    --------
+    >>> sample = CountedDurations.from_durations(np.array([1.0, 1.0, 4.0]))
+    >>> histogram = compute_histogram(sample, bins=1)
+    >>> histogram.amounts.tolist()
+    [2.0, 0.0, 1.0]
     """
     if scale not in SCALES or weight not in WEIGHTS:
         raise EnsioError(
-            f'there is no histogram of "{weight}" on a "{scale}" scale: scales are {", ".join(SCALES)}, '
+            f'a histogram of "{weight}" on a "{scale}" scale does not exist: scales are {", ".join(SCALES)}, '
             f"weights {', '.join(WEIGHTS)}"
         )
     if bins is not None and not (1 <= bins <= (32 if scale == "log" else 100_000)):
-        raise EnsioError(f"a histogram of {bins} bins makes no sense: give 1 to 32 (an octave) or 100,000")
+        most = "32 per octave" if scale == "log" else "100,000"
+        raise EnsioError(f"a histogram of {bins} bins is not possible: give 1 to {most}")
     atoms = WeightedValues.from_sample(data)
     if not atoms.n:
         return Histogram(np.array([0.0, 1.0]), np.zeros(1), scale, weight)
@@ -105,13 +122,13 @@ def compute_histogram(
         count = bins or int(np.clip(3 * atoms.n**0.5, 24, 120))
         edges_s = np.linspace(0, atoms.high_s[-1] or 1e-9, count + 1)
     amount = atoms.total * (atoms.value_s if weight == "time" else 1.0)
-    # Edges of the law are whole ns, as most durations are: neither's rounding may decide.
+    # Edges of the bin law are whole ns, as are most durations: the margin keeps rounding from deciding.
     amounts = _spread(atoms, amount, edges_s, 0.5e-9 if scale == "log" else 0.0)
     return Histogram(*_trimmed(edges_s, amounts, scale), scale, weight)
 
 
 def _spread(atoms: WeightedValues, amount: np.ndarray, edges_s: np.ndarray, margin_s: float) -> np.ndarray:
-    """Amounts of atoms between edges; those of an atom that is wide are spread evenly over it."""
+    """Return the amounts of atoms between edges, with each atom spread evenly over its range."""
     below = np.zeros(len(edges_s))
     width = atoms.high_s - atoms.low_s
     exact = width <= 0
@@ -128,7 +145,7 @@ def _spread(atoms: WeightedValues, amount: np.ndarray, edges_s: np.ndarray, marg
 
 
 def _trimmed(edges_s: np.ndarray, amounts: np.ndarray, scale: str) -> tuple[np.ndarray, np.ndarray]:
-    """On the log scale, from the first bin that holds something to the last."""
+    """Drop empty bins at both ends of a log scale."""
     if scale == "linear":
         return edges_s, amounts
     used = np.flatnonzero(amounts > 1e-12 * amounts.sum())

@@ -1,1 +1,1 @@
-"""Sums of successive calls, and what splitting calls would gain."""
+"""Sums of consecutive calls, and the gain by splitting calls."""

@@ -1,10 +1,9 @@
-"""The time of k successive calls: the distribution of a sum, by convolution.
+"""Distribution of the time of k consecutive calls, by convolution.
 
-A sum of k independent durations has the k-fold convolution of their distribution. It is computed on a grid of
-equal steps by FFT, where a duration's probability goes to the two grid points around it in such a way that
-its mean is kept. The sum of k durations that are moved down to the grid is never larger than the true sum,
-and never smaller by more than k steps: `Sums.error_s` is that bound, and the caller refines the grid until
-it is small enough.
+A sum of k independent durations has the k-fold convolution of their distribution. It is computed by FFT on a
+grid of equal steps. The probability of a duration is divided between the two adjacent grid points such that
+its mean is kept. The sum of k durations that are rounded down to the grid is at most the true sum, and less
+by at most k steps: `Sums.error_s` is that bound. Callers refine the grid until it is small enough.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from ensembles.summaries.bins import bin_edges_s
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """A distribution of durations as pieces of even density, rising and apart.
+    """A distribution of durations as increasing, disjoint intervals of even density.
 
     Attributes
     ----------
     low_s, high_s : ndarray of float64, shape (m,)
-        Ends of each piece; equal where it is a single value.
+        Ends of each interval in seconds; equal for a single value.
     probability : ndarray of float64, shape (m,)
         Adds up to 1.
     """
@@ -35,13 +34,18 @@ class Pieces:
 
     @classmethod
     def from_counts(cls, counts: np.ndarray, min_s: float, max_s: float) -> Pieces:
-        """The distribution that counts under the bin law stand for; no calls beyond the extremes.
+        """Make the distribution of counts, without calls beyond the extremes.
 
         Parameters
         ----------
         counts : ndarray of integers, shape (BIN_COUNT,)
+            Number of calls in each bin.
         min_s, max_s : float
-            Shortest and longest call.
+            Shortest and longest call, in seconds.
+
+        Returns
+        -------
+        Pieces
         """
         used = np.flatnonzero(counts)
         edges_s = bin_edges_s()
@@ -52,33 +56,33 @@ class Pieces:
         )
 
     def scaled(self, factor: float) -> Pieces:
-        """The distribution of the durations times a factor."""
+        """Return the distribution of the durations times a factor."""
         return Pieces(self.low_s * factor, self.high_s * factor, self.probability)
 
     @property
     def mean_s(self) -> float:
-        """Mean duration, seconds."""
+        """Mean duration in seconds."""
         return float(self.probability @ (self.low_s + self.high_s)) / 2
 
 
 def on_grid(pieces: Pieces, step_s: float, size: int) -> np.ndarray:
-    """How the probability of each piece lies on the points 0, step, 2 step, ...
+    """Divide the probability of each interval among the points 0, step, 2 step, ...
 
-    A duration t between two points gives them the shares that keep its mean. For a piece of even density from
-    a to b that is the second difference of the integral of its distribution function.
+    A duration between two points gives them the shares that keep its mean. For an interval of constant
+    density the shares are second differences of the integral of its distribution function.
 
     Parameters
     ----------
     pieces : Pieces
     step_s : float
-        Step of the grid, seconds.
+        Step of the grid in seconds.
     size : int
-        Number of points; the last lies at or above the longest duration.
+        Number of points; the last one is at least the longest duration.
 
     Returns
     -------
     scipy.sparse.csr_array of float64, shape (m, size)
-        Row i adds up to 1.
+        Each row adds up to 1.
     """
     from scipy.sparse import csr_array
 
@@ -95,13 +99,15 @@ def on_grid(pieces: Pieces, step_s: float, size: int) -> np.ndarray:
 
 
 def _hat_integral(at: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Mean of max(T - at, 0) for T spread evenly from low to high: its second difference in `at` is the mean
-    of the hat function around a point."""
+    """Return the mean of max(T - at, 0) for T uniform between low and high.
+
+    Its second difference in `at` is the mean of the hat function around a point.
+    """
     width = high - low
     spread = (np.maximum(high - at, 0) ** 2 - np.maximum(low - at, 0) ** 2) / (
         2 * np.where(width > 0, width, 1)
     )
-    # Of a piece much narrower than a step the difference of squares keeps too few digits: take its middle.
+    # For an interval much narrower than a step the difference of squares is inaccurate: take its middle.
     return np.where(width > 1e-4, spread, np.maximum((low + high) / 2 - at, 0))
 
 
@@ -112,11 +118,11 @@ class Sums:
     Attributes
     ----------
     step_s : float
-        Step of the grid, seconds.
+        Step of the grid in seconds.
     cumulative : ndarray of float64, shape (families, size)
         Probability that the sum is at most 0, step, 2 step, ...; one row for each distribution of durations.
     error_s : float
-        No quantile is off by more, seconds.
+        Largest error of a quantile, in seconds.
     """
 
     step_s: float
@@ -125,22 +131,34 @@ class Sums:
 
 
 def convolve_sums(on_points: np.ndarray, step_s: float, k: int) -> Sums:
-    """Distribution of the sum of k independent durations of each of some distributions.
+    """Compute the distribution of the sum of k independent durations.
 
     Parameters
     ----------
     on_points : ndarray of float64, shape (families, size)
-        Probabilities on a grid that reaches up to the largest sum.
+        Probabilities on a grid that contains the largest sum; one row for each distribution.
     step_s : float
-        Step of the grid, seconds.
+        Step of the grid in seconds.
     k : int
         Number of durations, at least 1.
 
+    Returns
+    -------
+    Sums
+
     Notes
     -----
-    The transform of a k-fold convolution is the k-th power of the transform. The grid is padded so that no
-    sum comes round to its beginning. Rounding errors of the transform are some 1e-16 of a probability of 1,
-    so that probabilities below about 1e-13 are not to be relied on.
+    The transform of a k-fold convolution is the k-th power of the transform. The grid is padded so that sums
+    do not wrap around. Rounding errors of the transform are about 1e-16; probabilities below 1e-13 are
+    unreliable.
+
+    Examples
+    --------
+    The sum of two dice:
+
+    >>> dice = np.array([[0.0, *[1 / 6] * 6, *[0.0] * 6]])
+    >>> float(convolve_sums(dice, 1.0, 2).cumulative[0, 7].round(6))
+    0.583333
     """
     size = on_points.shape[1]
     length = scipy.fft.next_fast_len(2 * size, real=True)

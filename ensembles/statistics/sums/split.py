@@ -1,12 +1,12 @@
-"""Splitting: what k calls before a barrier take where one call was measured.
+"""Splitting: predict the time of k calls before a barrier from single calls.
 
-One call of a task that moves S bytes is replaced by k calls of S/k each, one after the other, and then
-comes the barrier. Each of the k calls is taken to last a k-th of what a whole call lasts; then the sum of
-the k narrows as k grows (law of large numbers), and the slowest of N tasks comes nearer to the mean.
+One call of a task that moves S bytes is replaced by k calls of S/k bytes, followed by the barrier. Each of
+the k calls is assumed to last a k-th of a whole call. By the law of large numbers the sum of the k varies
+less as k grows, and the slowest of N tasks approaches the mean.
 
-Calls of one phase and of one task are correlated, and the common part does not average out. It is measured
-(`ensembles.statistics.resampling.dependence`) and modelled by a Gaussian copula with two factors, one that
-all tasks of a phase share and one that the k calls of a task share:
+Calls of one phase and of one task are correlated, and the common part does not average out. The correlation
+is measured (`ensembles.statistics.resampling.dependence`) and modelled by a Gaussian copula with two factors,
+one that all tasks of a phase share and one that the k calls of a task share:
 
     F_k(t | p) = E_r[ G_k(t | p, r) ],    F_N,k(t) = E_p[ F_k(t | p)^N ]
 
@@ -30,23 +30,24 @@ from ensembles.statistics.sums.convolution import Pieces, convolve_sums, on_grid
 
 @dataclass(frozen=True)
 class SplitTime:
-    """The time of the slowest of N tasks that make `calls` calls each before the barrier.
+    """Time of the slowest of N tasks that make `calls` calls each before the barrier.
 
     Attributes
     ----------
     calls : int
+        Number k of calls.
     median_s, low_s, high_s : float
-        Median and central interval of the time until the last task is done, seconds.
+        Median and central interval of the time until the last task is done, in seconds.
     mean_s : float
-        Its mean over many phases.
+        Mean over many phases, in seconds.
     speedup : float
-        Mean of one call over this mean: how much less time many such phases take together.
+        Mean for one call over this mean.
     independent_speedup : float
-        The same if calls had nothing in common: more than that is not to be expected.
+        Speedup if calls were independent, an upper bound.
     spread : float
         Coefficient of variation of a single task's sum.
     error_s : float
-        What the grid may add to or take from the times, seconds.
+        Largest error of the times by the grid, in seconds.
     """
 
     calls: int
@@ -62,22 +63,24 @@ class SplitTime:
 
 @dataclass(frozen=True)
 class Split:
-    """What splitting calls would do.
+    """Predicted gain by splitting calls.
 
     Attributes
     ----------
     tasks : int
-        N.
+        Number N of tasks.
     n : int
-        Calls from which it is predicted.
+        Number of calls from which it is predicted.
     level : float
-        Of the intervals.
+        Probability of the intervals.
     splits : tuple of SplitTime
+        One for each k.
     dependence : Dependence
+        Correlations that were assumed.
     notes : tuple of str
-        What the prediction does not know, in plain sentences.
+        Caveats, one sentence each.
     refused : str or None
-        Why nothing can be said; then `splits` is empty.
+        Reason of a refusal; then `splits` is empty.
     """
 
     tasks: int
@@ -92,9 +95,19 @@ class Split:
         return self.text()
 
     def text(self, per: str = "") -> str:
-        """A table for people; `per` goes behind the units of time."""
+        """Return a table.
+
+        Parameters
+        ----------
+        per : str
+            Appended to the units of time, such as ``/MiB``.
+
+        Returns
+        -------
+        str
+        """
         if self.refused:
-            return f"cannot say: {self.refused}"
+            return f"no prediction: {self.refused}"
         from tabulate import tabulate
 
         def told(seconds: float) -> str:
@@ -117,21 +130,21 @@ class Split:
         head = ("calls", "median", interval, "to", "mean", "speedup", "at most", "spread")
         lags = self.dependence.lags
         by_phase = self.dependence.of_phase
-        alike = f"{by_phase:.2f} by their phase, {lags[0]:.2f} by their task" if len(lags) else "not known"
+        alike = f"{by_phase:.2f} by phase, {lags[0]:.2f} by task" if len(lags) else "unknown"
         return "\n".join(
             [
-                f"The slowest of {self.tasks:,} tasks, each of {self.n:,} calls being split into smaller "
+                f"The slowest of {self.tasks:,} tasks, if each of {self.n:,} calls is split into smaller "
                 "ones:",
                 "",
                 tabulate(rows, head, stralign="right", disable_numparse=True),
                 "",
-                '"at most" is the speedup if calls had nothing in common; spread is standard deviation over',
-                f"mean of one task's time. Correlation of calls: {alike}.",
+                '"at most" is the speedup if calls were independent; spread is the coefficient of variation',
+                f"of one task's time. Correlation of calls: {alike}.",
             ]
         )
 
     def to_json(self) -> dict[str, object]:
-        """The object of ``ensio split --json``."""
+        """Return the object that ``ensio split --json`` prints."""
         return {
             "tasks": self.tasks,
             "n": self.n,
@@ -154,7 +167,7 @@ _NO_CORRELATION = 1e-6
 
 @dataclass(frozen=True)
 class _Slowest:
-    """The slowest of N tasks: its quantiles and mean, the spread of one task's sum, the error of the grid."""
+    """The slowest of N tasks: quantiles, mean, coefficient of variation of one sum, and error of the grid."""
 
     low_s: float
     median_s: float
@@ -175,24 +188,43 @@ def predict_split(
 
     Parameters
     ----------
-    sample : Sample
+    sample : CountedDurations
         Durations of whole calls.
     calls : sequence of int
-        The k to predict for.
+        Numbers k of calls to predict for.
     tasks : int
-        N, the tasks that wait for each other.
+        Number N of tasks that wait for each other.
     dependence : Dependence, optional
-        As measured; None: not known, and then all is taken for independent, and called so.
+        Measured correlations. None: unknown; calls are then assumed to be independent, and a note says so.
     level : float
-        Of the central intervals, in (0, 1).
+        Probability of the central intervals, between 0 and 1.
+
+    Returns
+    -------
+    Split
 
     Raises
     ------
     EnsioError
-        A number of calls or tasks, or the level, makes no sense.
+        A number of calls or tasks, or the level, is out of range.
+
+    References
+    ----------
+    A. Uselton et al., "Parallel I/O performance: From events to ensembles", IPDPS 2010.
+
+    R. B. Nelsen, An Introduction to Copulas, 2006.
+
+    Examples
+    --------
+    Independent exponential durations: the slowest of 64 gains most.
+
+    >>> sample = CountedDurations.from_durations(np.random.default_rng(1).exponential(1.0, 20_000))
+    >>> split = predict_split(sample, calls=[1, 4, 16], tasks=64)
+    >>> [round(one.speedup, 1) for one in split.splits]
+    [1.0, 1.9, 2.8]
     """
     if tasks < 1 or not calls or min(calls) < 1 or not 0 < level < 1:
-        raise EnsioError("a split needs at least one task, calls of at least 1, and a level between 0 and 1")
+        raise EnsioError("a split needs at least one task, one call per task, and a level between 0 and 1")
     known = INDEPENDENT if dependence is None else dependence
     refused = _refusal(sample)
     if refused:
@@ -216,7 +248,7 @@ def _ratio(one: _Slowest, found: _Slowest) -> float:
 
 def _refusal(sample: CountedDurations) -> str | None:
     if sample.total < 30:
-        return f"{sample.total} calls are too few to say what a sum of them takes: 30 are the least"
+        return f"{sample.total} calls are too few for the distribution of a sum: at least 30 are needed"
     return None
 
 
@@ -224,18 +256,18 @@ def _notes(sample: CountedDurations, tasks: int, dependence: Dependence | None) 
     notes = []
     if dependence is None or not len(dependence.lags):
         notes.append(
-            "how alike successive calls of a task are cannot be told here: they are taken for independent, "
+            "the correlation of consecutive calls of a task is unknown: they are assumed to be independent, "
             "so the speedup is an upper bound"
         )
     if dependence is None or dependence.phase is None:
         notes.append(
-            "what the calls of a phase have in common cannot be told here: the prediction holds for phases "
-            "like those that were measured"
+            "the correlation of calls by phase is unknown: the prediction holds for phases like the measured "
+            "ones"
         )
     if tasks > sample.total:
         notes.append(
-            f"{tasks:,} tasks reach beyond the {sample.total:,} calls that were measured: the longest of "
-            "these stands for all longer ones, so that times are lower bounds (see ensio tail)"
+            f"{tasks:,} tasks reach beyond the {sample.total:,} measured calls: the longest of these "
+            "represents all longer ones, so that times are lower bounds (see ensio tail)"
         )
     return tuple(notes)
 
@@ -243,7 +275,7 @@ def _notes(sample: CountedDurations, tasks: int, dependence: Dependence | None) 
 def _slowest(
     marginal: Pieces, k: int, tasks: int, dependence: Dependence, levels: tuple[float, float, float]
 ) -> _Slowest:
-    """The slowest of the tasks, on a grid that is fine enough."""
+    """Compute the slowest of the tasks on a grid that is fine enough."""
     calls = marginal.scaled(1 / k)
     size = _FIRST_GRID
     while True:
@@ -290,8 +322,12 @@ def _mean(cumulative: np.ndarray, values: np.ndarray) -> float:
 def _slowest_cumulative(
     cumulative: np.ndarray, tasks: int, share: float, dependence: Dependence
 ) -> np.ndarray:
-    """E over the phase's factor of (E over the task's factor of F)^N; `share` is the phase's part of the
-    variance that calls have in common."""
+    """Return the distribution function of the slowest of N tasks.
+
+    It is the expectation over the phase's factor of (expectation over the task's factor of F)^N.
+
+    `share` is the phase's part of the common variance of calls.
+    """
     if len(cumulative) == 1:
         return cumulative[0] ** tasks
     if share <= 0:
@@ -304,10 +340,10 @@ def _slowest_cumulative(
 
 
 def _phase_weights(phases: int) -> np.ndarray:
-    """Probabilities of a new phase's factor, of which mean and spread are known from p phases only.
+    """Return the probabilities of a new phase's factor, estimated from p phases.
 
-    It is Student's t with p - 1 degrees of freedom, wider by sqrt(1 + 1/p): the predictive distribution of
-    one more normal value.
+    They follow Student's t with p - 1 degrees of freedom, wider by sqrt(1 + 1/p): the predictive distribution
+    of one more normal value.
     """
     return _cells(lambda x: stdtr(phases - 1, x / np.sqrt(1 + 1 / phases)), _FACTOR[None, :])[0]
 
@@ -317,14 +353,14 @@ def _normal_weights() -> np.ndarray:
 
 
 def _cells(distribution: Callable[[np.ndarray], np.ndarray], position: np.ndarray) -> np.ndarray:
-    """Probability of the cell around each point of a row of points, rows adding up to 1."""
+    """Return the probability of the cell around each point of a row of points; rows add up to 1."""
     middle = (position[:, 1:] + position[:, :-1]) / 2
     ends = [np.zeros((len(position), 1)), distribution(middle), np.ones((len(position), 1))]
     return np.diff(np.concatenate(ends, axis=1), axis=1)
 
 
 def _given(probability: np.ndarray, shift: np.ndarray, shared: float) -> np.ndarray:
-    """Probability of each piece, given the common factors' part of the normal score.
+    """Return the probability of each interval, given the common factors.
 
     Returns
     -------
@@ -339,7 +375,7 @@ def _given(probability: np.ndarray, shift: np.ndarray, shared: float) -> np.ndar
 
 
 def _quantile(cumulative: np.ndarray, step_s: float, level: float) -> float:
-    """Where a distribution function on the grid reaches a level."""
+    """Return where a distribution function on the grid reaches a level."""
     after = min(int(np.searchsorted(cumulative, level)), len(cumulative) - 1)
     if after == 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""The ensembles of the ordinals of a run, in one pass; before that, which operation is meant."""
+"""Summaries for the ordinals of a run: its operations, and their ensembles."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _MIB = float(1 << 20)
 
 
 class Operations(Summary):
-    """Time, layers and nesting of the calls of each operation.
+    """A mergeable summary: time, layers and nesting of the calls of each operation.
 
     Attributes
     ----------
     time_ns : Counter of str
-        By operation: time in its calls.
+        By operation: sum of durations.
     layers : dict of str to set of str
-        The layers that have any.
+        By operation: layers with calls.
     nested : Counter of str
-        How many are inside others.
+        By operation: number of calls inside other calls.
     """
 
     columns = ("call", "depth", "duration")
@@ -53,14 +53,14 @@ class Operations(Summary):
             self.nested[call.op] += int(inside[number])
 
     def merge(self, other: Operations) -> None:
-        """Add those of other ranks."""
+        """Add the operations of other ranks."""
         self.time_ns.update(other.time_ns)
         self.nested.update(other.nested)
         for op, layers in other.layers.items():
             self.layers.setdefault(op, set()).update(layers)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``op``, and of each ``time_ns`` and ``nested``."""
+        """Return ``op``, ``time_ns`` and ``nested``."""
         ops = list(self.time_ns)
         return {
             "op": np.array(ops, str),
@@ -70,21 +70,24 @@ class Operations(Summary):
 
 
 class OrdinalSummary(Summary):
-    """Counts the calls of one operation, and puts those that are chosen into ensembles.
+    """A mergeable summary: the calls of one operation by ordinal.
+
+    All calls of the operation are counted; those that are selected are added to ensembles.
 
     Parameters
     ----------
     op : str
+        The operation.
     chosen : Selection
-        Of the run, without phases and ordinals.
+        Selection of the run without phases and ordinals.
     selection : Selection
-        The same with them.
+        The same with phases and ordinals.
     nested : bool
-        Calls inside others do not count.
+        Count outermost calls only.
     phases : Phases or None
-        Needed where phases are chosen, or calls are counted within them.
+        Phases of the run; needed if phases are selected or calls are counted within phases.
     within_phases : bool
-        Count the calls of a rank in each phase, whatever their file.
+        Count the calls of a rank within each phase, whatever their file.
 
     Attributes
     ----------
@@ -106,7 +109,7 @@ class OrdinalSummary(Summary):
         self._phases, self._within_phases = phases, within_phases
 
     def prepare_chunks(self, chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Events]:
-        """The calls that count, which know their ordinals."""
+        """Reduce chunks to the calls that count, with ordinals."""
         counted = (chunk[self._counts(chunk)] for chunk in chunks)
         phase = self._phases.phase_index if self._within_phases and self._phases is not None else None
         return with_ordinals(counted, budget.held_events, path, phase)
@@ -118,7 +121,7 @@ class OrdinalSummary(Summary):
         return counts & (chunk.depth == 0) if self._nested else counts
 
     def add(self, events: Events) -> None:
-        """Add calls that know their ordinals."""
+        """Add calls with ordinals."""
         ordinal = events.ordinal
         phase = None if self._phases is None else self._phases.phase_index(events)
         mine = self._chosen.mask(events)
@@ -127,7 +130,7 @@ class OrdinalSummary(Summary):
         for numbers, ranges in ((phase, self._selection.phases), (ordinal, self._selection.ordinals)):
             if ranges is not None and numbers is not None:
                 mine &= np.logical_or.reduce([(low <= numbers) & (numbers <= high) for low, high in ranges])
-        assert ordinal is not None  # `prepared` counted them
+        assert ordinal is not None  # `prepare_chunks` counted them
         events, ordinal = events[mine], ordinal[mine]
         duration = events.duration
         if self._selection.per_byte:
@@ -135,9 +138,9 @@ class OrdinalSummary(Summary):
         self.ensembles.add(ordinal, duration, events.rank)
 
     def merge(self, other: OrdinalSummary) -> None:
-        """Add those of other ranks."""
+        """Add the calls of other ranks."""
         self.ensembles.merge(other.ensembles)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """As `OrdinalEnsembles.to_arrays`."""
+        """Return the arrays of `OrdinalEnsembles.to_arrays`."""
         return self.ensembles.to_arrays()

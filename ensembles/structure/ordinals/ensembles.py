@@ -1,4 +1,4 @@
-"""The ensemble of each ordinal: the durations of the first, second, ... call of a rank on a file."""
+"""Ensembles by ordinal: durations of the first, second, ... call on a file."""
 
 from __future__ import annotations
 
@@ -13,11 +13,31 @@ from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.classes import ALL_ORDINALS, UNKNOWN_ORDINAL, ordinal_range
 
 APART = 1024
-"""Ordinals up to this one have an ensemble each, those beyond one for 32 to an octave."""
+"""Ordinals up to this one have separate ensembles; larger ones have 32 ensembles an octave."""
 
 
 def ordinal_class_index(ordinal: np.ndarray) -> np.ndarray:
-    """The class of each ordinal, from 0: int64, shape (n,)."""
+    """Compute the class of each ordinal.
+
+    Parameters
+    ----------
+    ordinal : ndarray of integers, shape (n,)
+        From 1.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        Classes, from 0.
+
+    Examples
+    --------
+    >>> from ensembles.structure.ordinals.ensembles import class_ranges, ordinal_class_index
+    >>> ordinal_class_index(np.array([1, 1024, 1025, 1056, 1057]))
+    array([   0, 1023, 1024, 1024, 1025])
+    >>> low, high = class_ranges(1025)
+    >>> int(low[-1]), int(high[-1])
+    (1025, 1056)
+    """
     ordinal = np.asarray(ordinal, np.int64)
     octave = np.maximum(np.floor(np.log2(np.maximum(ordinal - 1, 1))).astype(np.int64) - 10, 0)
     beyond = APART + 32 * octave + ((ordinal - 1 - (APART << octave)) >> (5 + octave))
@@ -25,7 +45,18 @@ def ordinal_class_index(ordinal: np.ndarray) -> np.ndarray:
 
 
 def class_ranges(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first and the last ordinal of the first `size` classes: int64, shape (size,) each."""
+    """Compute the ordinals of the first classes.
+
+    Parameters
+    ----------
+    size : int
+        Number of classes.
+
+    Returns
+    -------
+    low, high : ndarray of int64, shape (size,)
+        First and last ordinal of each class.
+    """
     number = np.arange(size, dtype=np.int64)
     octave = np.maximum(number - APART, 0) // 32
     width = np.where(number < APART, 1, np.int64(32) << octave)
@@ -37,17 +68,18 @@ def class_ranges(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class OrdinalTotals:
-    """The calls of one ordinal, or of a range of them.
+    """Statistics of the calls of one ordinal, or of a range of ordinals.
 
     Attributes
     ----------
     ordinal, to : int
-        The first and the last ordinal; mostly they are the same.
+        First and last ordinal; they are equal up to `APART`.
     n : int
-        Calls.
+        Number of calls.
     tasks : int or None
-        Tasks that made them; None: not known.
+        Number of tasks that made them; None: not known.
     median_s, p90_s, min_s, max_s, mean_s : float
+        Median, 90 % quantile, extremes and mean of the durations in seconds.
     """
 
     ordinal: int
@@ -68,23 +100,41 @@ class OrdinalTotals:
 __all__ = ["APART", "KEPT", "OrdinalEnsembles", "OrdinalTotals", "class_ranges", "ordinal_class_index"]
 
 KEPT = 1 << 22
-"""As many calls are held, for exact quantiles; with more the quantiles come from bins that are 3.1 % wide."""
+"""Largest number of calls that are held for exact quantiles. Others come from bins that are 3.1 % wide."""
 
 LEAST_TASKS = 0.5
-"""Ordinals that fewer than this share of the tasks reach are left out of the trend: those tasks are
-others."""
+"""Ordinals that fewer than this share of the tasks reach are left out of the trend, as these tasks may
+differ."""
 
 _JOIN_FROM = 1 << 20
-"""Sums of a rank and ordinal from as many of which on those of one rank and ordinal are put together."""
+"""Number of sums from which on those of the same rank and ordinal are merged."""
 
 
 class OrdinalEnsembles:
-    """The durations of calls by ordinal: a mergeable summary.
+    """The durations of calls by ordinal; mergeable.
 
     Parameters
     ----------
     kept : int
-        Calls that are held one by one.
+        Largest number of calls that are held one by one, for exact quantiles.
+
+    Attributes
+    ----------
+    n_unknown : int
+        Number of calls whose ordinal is not known.
+
+    Examples
+    --------
+    Two ranks make three calls each, the third of which is slow:
+
+    >>> from ensembles.structure.ordinals.ensembles import OrdinalEnsembles
+    >>> ensembles = OrdinalEnsembles()
+    >>> ordinal, rank = np.array([1, 2, 3, 1, 2, 3]), np.array([0, 0, 0, 1, 1, 1])
+    >>> ensembles.add(ordinal, np.array([5, 5, 9, 5, 7, 9]) * 10**9, rank)
+    >>> [(totals.ordinal, totals.n, round(totals.median_s, 6)) for totals in ensembles.totals()]
+    [(1, 2, 5.0), (2, 2, 6.0), (3, 2, 9.0)]
+    >>> ensembles.curve(2)
+    (array([5., 7.]), array([0.5, 1. ]))
     """
 
     def __init__(self, kept: int = KEPT) -> None:
@@ -97,7 +147,7 @@ class OrdinalEnsembles:
         self._sum: np.ndarray = np.empty(0, np.float64)
         self._min = np.empty(0, np.int64)
         self._max = np.empty(0, np.int64)
-        # Of each rank and class: calls, and the sum of the logarithms of their durations.
+        # By rank and class: number of calls, and sum of the logarithms of their durations.
         self._by_rank: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._joined_size = _JOIN_FROM
         self.n_unknown = 0
@@ -108,7 +158,7 @@ class OrdinalEnsembles:
         Parameters
         ----------
         ordinal, duration_ns, rank : ndarray of integers, shape (n,)
-            Ordinals count from 1.
+            Ordinal (from 1), duration and rank of each call.
         """
         if not len(ordinal):
             return
@@ -133,7 +183,7 @@ class OrdinalEnsembles:
             self._forget_if_many()
 
     def merge(self, other: OrdinalEnsembles) -> None:
-        """Add what another summary holds."""
+        """Add the calls of other ensembles."""
         self._grow(len(other._n))
         size = len(other._n)
         self._n[:size] += other._n
@@ -151,8 +201,14 @@ class OrdinalEnsembles:
             self._parts = None
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``low`` and ``high``, ordinals of each class; ``n``, ``sum_ns``, ``min_ns``, ``max_ns``;
-        ``bin_class``, ``bin`` and ``bin_count``."""
+        """Return the contents as arrays.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Of each class ``low`` and ``high`` (ordinals), ``n``, ``sum_ns``, ``min_ns`` and ``max_ns``; and
+            the histogram: ``bin_class``, ``bin`` and ``bin_count``.
+        """
         place = self._bins["place"]
         return {
             "low": self._low,
@@ -168,12 +224,20 @@ class OrdinalEnsembles:
 
     @classmethod
     def from_cells(cls, summary: CellSummary, chosen: np.ndarray) -> OrdinalEnsembles:
-        """From the summary that the recorder kept: it tells the first 16 ordinals apart, then octaves.
+        """Make ensembles from a recorded summary.
+
+        It distinguishes the first 16 ordinals, and octaves beyond.
 
         Parameters
         ----------
         summary : CellSummary
+            The recorded summary.
         chosen : ndarray of bool, shape (cells,)
+            Cells to use.
+
+        Returns
+        -------
+        OrdinalEnsembles
         """
         found = cls()
         found._parts = None
@@ -206,23 +270,34 @@ class OrdinalEnsembles:
 
     @property
     def exact(self) -> bool:
-        """Whether quantiles are those of the durations themselves, and not of their bins."""
+        """Whether quantiles are exact, and not those of bins."""
         return self._parts is not None
 
     def curve(self, ordinal: int) -> tuple[np.ndarray, np.ndarray]:
-        """F_p(t): the fraction of the calls of an ordinal that were done within a time.
+        """Compute the progress curve F_p(t) of an ordinal.
+
+        It is the fraction of the calls of the ordinal that took no longer than t.
+
+        Parameters
+        ----------
+        ordinal : int
+            The ordinal, from 1.
 
         Returns
         -------
         t_s : ndarray of float, shape (m,)
-            Rising, seconds.
+            Durations in seconds, rising.
         fraction : ndarray of float, shape (m,)
-            Rising, the last is 1.
+            Fractions, rising to 1.
 
         Raises
         ------
         KeyError
             There are no calls of this ordinal.
+
+        References
+        ----------
+        Uselton et al., "Parallel I/O Performance: From Events to Ensembles", IPDPS 2010, Fig. 5a.
         """
         at = np.flatnonzero((self._low <= ordinal) & (ordinal <= self._high) & (self._n > 0))
         if not len(at):
@@ -235,7 +310,12 @@ class OrdinalEnsembles:
         return t_s, np.cumsum(count) / count.sum()
 
     def totals(self) -> list[OrdinalTotals]:
-        """The ordinals that occurred, rising."""
+        """Compute the statistics of the ordinals that occurred, rising.
+
+        Returns
+        -------
+        list of OrdinalTotals
+        """
         tasks = self._tasks()
         quantiles = self._quantiles((0.5, 0.9))
         return [
@@ -254,9 +334,18 @@ class OrdinalEnsembles:
         ]
 
     def trend(self, seed: int = 0) -> Trend:
-        """Whether they get slower: see `fit_trend`.
+        """Test whether calls become slower with their ordinal (`fit_trend`).
 
-        The typical duration of an ordinal is the median over tasks of their (geometric) mean duration.
+        The typical duration of an ordinal is the median over tasks of their geometric mean duration.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of the permutation test.
+
+        Returns
+        -------
+        Trend
         """
         used = np.flatnonzero(self._n)
         if not self._by_rank:
@@ -266,7 +355,7 @@ class OrdinalEnsembles:
         tasks = self._tasks()
         assert tasks is not None
         used = used[tasks[used] >= LEAST_TASKS * tasks[used].max(initial=0)]
-        # What comes after an ordinal that few tasks reached is not its successor.
+        # Ordinals after one that was left out are not its successors.
         used = used[: int(np.argmin(np.append(np.diff(used) == 1, False))) + 1] if len(used) else used
         key, calls, logs = self._joined()
         ranks, row = np.unique(key >> 16, return_inverse=True)
@@ -312,7 +401,7 @@ class OrdinalEnsembles:
         return self._parts[0]
 
     def _joined(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rank and class as one number, calls, sum of logarithms; each key once."""
+        """Merge the sums, so that each key (rank and class) occurs once."""
         key, calls, logs = (np.concatenate(column) for column in zip(*self._by_rank, strict=True))
         keys, where = np.unique(key, return_inverse=True)
         where = where.reshape(-1)
@@ -320,20 +409,23 @@ class OrdinalEnsembles:
         return self._by_rank[0]
 
     def _tasks(self) -> np.ndarray | None:
-        """Tasks of each class."""
+        """Count the tasks of each class; None: not known."""
         if not self._by_rank:
             return None
         return np.bincount(self._joined()[0] & 0xFFFF, minlength=len(self._n))
 
     def _of_bins(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Upper ends of the bins of a class, seconds, within its extremes, and their counts."""
+        """Return the upper ends of the bins of a class in seconds, and their counts.
+
+        The ends lie within the extremes of the class.
+        """
         low, high = np.searchsorted(self._bins["place"], [number * BIN_COUNT, (number + 1) * BIN_COUNT])
         bins, count = self._bins["place"][low:high] - number * BIN_COUNT, self._bins["count"][low:high]
         edges = np.append(bin_low_ns().astype(np.float64), 2.0**64)
         return np.minimum(edges[bins + 1] - 1, self._max[number]) * 1e-9, count
 
     def _quantiles(self, levels: tuple[float, ...]) -> np.ndarray:
-        """Quantiles of each class in seconds, shape (classes, levels)."""
+        """Compute quantiles of each class in seconds: shape (classes, levels)."""
         found = np.full((len(self._n), len(levels)), np.nan)
         if self._parts is not None:
             number, duration = self._whole()

@@ -1,9 +1,9 @@
-"""Ordinals: how many-th call of its rank, operation and file a call is.
+"""Ordinals: the index of a call among those of its rank, operation and file.
 
-`Ordinals` of `ensembles.summaries.classes` counts as the recorder does while it runs, in the order of
-completion, for the two must agree. Here calls count in the order in which they start, as a program makes
-them; the two differ only where calls of the same operation on the same file overlap in time within a rank: a
-call inside another, or calls of several threads.
+Here calls are counted in the order in which they start, as a program makes them.
+`ensembles.summaries.classes.Ordinals` counts them in the order of completion, as the recorder does. The two
+differ only if calls of the same operation on the same file overlap within a rank: a call inside another, or
+calls of several threads.
 """
 
 from __future__ import annotations
@@ -21,24 +21,34 @@ Phase = Callable[[Events], np.ndarray]
 
 
 def compute_ordinals(events: Events, phase: np.ndarray | None = None) -> np.ndarray:
-    """The how many-th call of its rank, operation and file each call is, in the order of start.
+    """Compute the ordinal of each call, in the order of start.
 
     Parameters
     ----------
     events : Events
-        All calls of their ranks, in any order; of those that start at once the outer one comes first.
+        All calls of their ranks, in any order. Of calls that start at the same time, the outer one comes
+        first.
     phase : ndarray of integers, shape (n,), optional
-        Count the calls of a rank and an operation within each of these phases, whatever their file.
+        Phase of each call. If given, calls of a rank and operation are counted within each phase, whatever
+        their file.
 
     Returns
     -------
     ndarray of int64, shape (n,)
-        From 1.
+        Ordinals, from 1.
 
     Raises
     ------
     ValueError
-        There are not as many phases as events.
+        The number of phases differs from that of events.
+
+    Examples
+    --------
+    >>> from ensembles.structure.ordinals.numbering import compute_ordinals
+    >>> run = en.open("ensio-ior")
+    >>> compute_ordinals(run.select(op="write", rank=3))
+    array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, 17,
+           18, 19, 20])
     """
     n = len(events)
     if phase is not None and len(phase) != n:
@@ -53,14 +63,15 @@ def compute_ordinals(events: Events, phase: np.ndarray | None = None) -> np.ndar
 
 
 class OrdinalCounter:
-    """The same for a run that comes in chunks.
+    """A counter of ordinals over the chunks of a run.
 
-    Ordinals are those of `compute_ordinals` as long as no call of a chunk starts before one of the same rank,
-    operation and file in an earlier chunk; `out_of_order` says how many did, and are counted too high.
+    Ordinals equal those of `compute_ordinals` if no call of a chunk starts before a call of the same rank,
+    operation and file in an earlier chunk.
 
     Attributes
     ----------
     out_of_order : int
+        Number of calls that did; their ordinals are too high.
     """
 
     def __init__(self) -> None:
@@ -71,9 +82,18 @@ class OrdinalCounter:
         self._forgotten = -1  # the highest rank whose counts are given up
 
     def count(self, chunk: Events, phase: np.ndarray | None = None) -> np.ndarray:
-        """Ordinals of the calls of a chunk: int64, shape (n,).
+        """Compute the ordinals of the calls of a chunk.
 
-        ``phase`` is that of `compute_ordinals`, for all chunks or for none.
+        Parameters
+        ----------
+        chunk : Events
+            The next events of the run.
+        phase : ndarray of integers, shape (n,), optional
+            As for `compute_ordinals`; given for all chunks or for none.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
         """
         n = len(chunk)
         if not n:
@@ -94,9 +114,9 @@ class OrdinalCounter:
         return ordinal
 
     def _known(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Calls so far, and start of the last of them, of each key (rising)."""
+        """Return the number of calls so far, and the last start, of each key (rising)."""
         calls, last_ns = np.zeros(len(keys), np.int64), np.full(len(keys), np.iinfo(np.int64).min)
-        # Chunks come by rank: what is known of lower ranks is of no use any more.
+        # Chunks come by rank: counts of lower ranks are not needed any more.
         mine = self._keys[:, 0] >= keys[:, 0].min()
         self._forgotten = max(
             self._forgotten, int(self._keys[~mine, 0].max(initial=0)) if (~mine).any() else -1
@@ -123,43 +143,48 @@ class OrdinalCounter:
 def with_ordinals(
     chunks: Iterator[Events], most_events: int, path: str, phase: Phase | None = None
 ) -> Iterator[Events]:
-    """The same events, which know their ordinals from now on.
+    """Add ordinals to the events of chunks.
 
     Parameters
     ----------
     chunks : iterator of Events
         In the order of ranks.
     most_events : int
-        So many events of a rank are held at once; of a rank with more, ordinals are counted as chunks come.
+        Largest number of events of a rank that are held at once. In a rank with more events, ordinals are
+        counted chunk by chunk.
     path : str
-        Of the run.
+        Path of the run, for messages.
     phase : callable, optional
-        Events → phase of each: calls are counted within phases, whatever their file.
+        Gives the phase of each event: calls are counted within phases, whatever their file.
+
+    Yields
+    ------
+    Events
+        With ordinals.
 
     Raises
     ------
     EnsioError
-        A rank has more events, and its calls come in another order than they began.
+        A rank has more events than `most_events`, and its calls do not come in the order of start.
     """
     return chunks_by_rank(chunks, most_events, partial(_numbered, phase), partial(_counting, path, phase))
 
 
 def _numbered(phase: Phase | None, events: Events) -> Events:
-    """All events of some ranks."""
+    """Add ordinals to all events of some ranks."""
     return _knowing(events, compute_ordinals(events, None if phase is None else phase(events)))
 
 
 def _counting(path: str, phase: Phase | None) -> Compute:
-    """Numbers the events of one rank, chunk by chunk."""
+    """Make a function that adds ordinals to the events of one rank, chunk by chunk."""
     counter = OrdinalCounter()
 
     def counted(events: Events) -> Events:
         ordinal = counter.count(events, None if phase is None else phase(events))
         if counter.out_of_order:
             raise EnsioError(
-                f"{path}: rank {events.rank[0]} made too many calls to be held at once, and some of them "
-                "overlap others, so that their ordinals cannot be counted on the way: give more memory "
-                "(--memory)"
+                f"{path}: rank {events.rank[0]} made more calls than fit into memory, and some of them "
+                "overlap, so that ordinals cannot be counted chunk by chunk: give more memory (--memory)"
             )
         return _knowing(events, ordinal)
 
@@ -171,14 +196,14 @@ def _knowing(events: Events, ordinal: np.ndarray) -> Events:
 
 
 def _low_key(events: Events, phase: np.ndarray | None) -> np.ndarray:
-    """Operation and file (or phase) as one number: uint64, shape (n,)."""
+    """Encode operation and file (or phase) as one number: uint64, shape (n,)."""
     op = op_of_calls(events.calls)[events.call].astype(np.uint64)
     group = events.file.astype(np.uint64) if phase is None else (np.asarray(phase) + 1).astype(np.uint64)
     return group << np.uint64(3) | op
 
 
 def _in_order(events: Events, phase: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the calls by rank, key and start, and where each rank and key begins among them."""
+    """Sort calls by rank, key and start: positions, and firsts of each key."""
     low = _low_key(events, phase)
     order = np.lexsort((events.depth, events.start, low, events.rank))
     rank, low = events.rank[order], low[order]

@@ -1,4 +1,4 @@
-"""Whether calls get slower and slower from ordinal to ordinal, and between which."""
+"""Trend test: whether calls become slower from ordinal to ordinal."""
 
 from __future__ import annotations
 
@@ -9,42 +9,44 @@ from typing import Any
 import numpy as np
 
 LEAST_RISE = 1.1
-"""A worsening by less than this factor is none."""
+"""Least ratio of durations that counts as a worsening."""
 
 LEVEL = 0.05
-"""Of the test."""
+"""Significance level of the test."""
 
 MOST_POINTS = 64
-"""Ordinals that are looked at one by one; of more, neighbours are taken together."""
+"""Largest number of points of the test; of more ordinals, neighbours are averaged."""
 
 _PERMUTATIONS = 1999
 _MORE_PERMUTATIONS = 9999
 _SHORT = 24
-"""Of so few points the statistic has few values, and which of them the level allows must be known well."""
+"""Up to this number of points, more permutations are drawn: the statistic has few values, and the critical
+one must be known well."""
 _LONG = 12
 _JUMP = 1.5
 
 
 @dataclass(frozen=True)
 class Trend:
-    """Whether the calls of successive ordinals get slower.
+    """Result of the test whether calls become slower with their ordinal.
 
     Attributes
     ----------
     worsening : bool
+        Whether there is a significant worsening by `LEAST_RISE` or more.
     from_, to : int or None
-        Ordinals between which they do; None where they do not. In JSON ``from`` and ``to``.
+        First and last ordinal of the worsening; None: there is no worsening. In JSON ``from`` and ``to``.
     rise : float or None
-        How many times longer a typical call of the last is than one before the worsening.
+        Ratio of the typical duration of the last ordinal to that before the worsening.
     p : float or None
-        How often an order of the ordinals by chance would rise as much anywhere (permutation test).
+        p-value of the permutation test: probability of such a rise if the order of ordinals were random.
     p_by_rank : float or None
-        The same if the ranks were independent of each other (Page's test, ranks as blocks); None: less than
-        two ranks made all of these calls.
+        p-value of Page's test with ranks as blocks, which assumes independent ranks. None: fewer than two
+        ranks made all of these calls.
     ranks_rising : float or None
-        Share of these ranks in which it rises.
+        Share of these ranks in which durations rise.
     sentence : str
-        In plain words.
+        The result in plain words.
     """
 
     worsening: bool
@@ -67,34 +69,48 @@ class Trend:
 def fit_trend(
     low: np.ndarray, high: np.ndarray, level: np.ndarray, by_rank: np.ndarray | None = None, seed: int = 0
 ) -> Trend:
-    """Look for a stretch of ordinals along which calls get slower.
+    """Test for a stretch of ordinals along which calls become slower.
 
-    Ranks that make their k-th calls at the same time share what befalls them, so that thousands of ranks are
-    not thousands of witnesses: the test takes the ordinals as its only sample. Under the hypothesis of no
-    trend every order of their typical durations is as likely as any other. The statistic is the largest, over
-    all stretches of three or more successive ordinals, of Kendall's score S (pairs that rise less pairs that
-    fall) in units of its standard deviation; its distribution is that over random orders.
+    Ranks that make their k-th calls at the same time share disturbances, so that ranks are not independent
+    observations. The test therefore takes the ordinals as its only sample. Under the null hypothesis every
+    order of their typical durations is equally likely. The statistic is Kendall's score S (rising minus
+    falling pairs) in units of its standard deviation, maximised over all stretches of three or more
+    successive ordinals. Its null distribution is that over random orders.
 
     Parameters
     ----------
     low, high : ndarray of integers, shape (p,)
-        Ordinals of each class, rising: mostly one each.
+        First and last ordinal of each class, rising.
     level : ndarray of float, shape (p,)
         Logarithm of the typical duration.
     by_rank : ndarray of float, shape (r, p), optional
-        The same of each rank; NaN where it made no such call.
+        The same of each rank; NaN: the rank made no such call.
     seed : int
-        Of the random orders.
+        Seed of the random orders.
+
+    Returns
+    -------
+    Trend
 
     References
     ----------
     H. B. Mann, "Nonparametric tests against trend", 1945; M. G. Kendall, "Rank Correlation Methods", 1948 (S
     and its variance); E. B. Page, "Ordered hypotheses for multiple treatments", 1963.
+
+    Examples
+    --------
+    Eight ordinals, of which the last five become slower:
+
+    >>> from ensembles.structure.ordinals.trend import fit_trend
+    >>> ordinal = np.arange(1, 9)
+    >>> trend = fit_trend(ordinal, ordinal, np.log([1, 1.01, 1, 1.5, 2, 3, 4, 6]))
+    >>> trend.worsening, trend.from_, trend.to, round(trend.rise, 6)
+    (True, 4, 8, 6.0)
     """
     n = len(level)
     if n < 4:
         few = f"there are {n} ordinals" if n != 1 else "there is one ordinal"
-        return Trend(False, None, None, None, None, None, None, f"{few}: too few to tell a trend from chance")
+        return Trend(False, None, None, None, None, None, None, f"{few}: too few for a trend test")
     groups = np.minimum(np.arange(n) * MOST_POINTS // max(n, MOST_POINTS), MOST_POINTS - 1)
     begin = np.flatnonzero(np.diff(groups, prepend=-1)) if n > MOST_POINTS else np.arange(n)
     points = level if n <= MOST_POINTS else np.add.reduceat(level, begin) / np.diff(np.append(begin, n))
@@ -110,15 +126,17 @@ def fit_trend(
     from_, to = int(low[before]), int(high[behind])
     p_by_rank, rising = _by_rank(by_rank, before, behind)
     share = "" if rising is None else f", in {rising:.0%} of the tasks"
-    how_much = f"{rise:.3g} times as long in the end{share}"
-    sentence = f"gets slower from ordinal {from_:,} to {to:,}: {how_much} (p = {p:.2g} if by chance)"
+    how_much = f"{rise:.3g} times as long at the end{share}"
+    sentence = f"gets slower from ordinal {from_:,} to {to:,}: {how_much} (p = {p:.2g})"
     return Trend(True, from_, to, rise, p, p_by_rank, rising, sentence)
 
 
 @lru_cache(maxsize=64)
 def _by_chance(ranks: tuple[int, ...], seed: int) -> np.ndarray:
-    """The statistic over random orders of points with these ranks, equal ones being ties: the same for all
-    series of one length without ties, whatever their values."""
+    """Compute the statistic for random orders of these ranks; equal ones are ties.
+
+    The distribution is the same for all series of one length without ties.
+    """
     count = _MORE_PERMUTATIONS if len(ranks) <= _SHORT else _PERMUTATIONS
     orders = np.random.default_rng(seed).permuted(np.broadcast_to(ranks, (count, len(ranks))), axis=1)
     return np.concatenate([_best_rise(part)[0] for part in np.array_split(orders, count // 100)])
@@ -126,19 +144,19 @@ def _by_chance(ranks: tuple[int, ...], seed: int) -> np.ndarray:
 
 def _no_trend(p: float, rise: float) -> str:
     if p > LEVEL:
-        return f"no worsening that could not be chance (p = {p:.2g})"
-    return f"no worsening by {LEAST_RISE - 1:.0%} or more (it rises by {rise - 1:.1%})"
+        return f"no significant worsening (p = {p:.2g})"
+    return f"no worsening by {LEAST_RISE - 1:.0%} or more (the rise is {rise - 1:.1%})"
 
 
 def _best_rise(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each row the largest standardised S of a stretch, its first and its last position."""
+    """Find the largest standardised S of a stretch in each row, and its ends."""
     count, n = rows.shape
     score = np.zeros((count, n, n))
     sign = np.zeros((count, n, n))
     for step in range(1, n):
         at = np.arange(n - step)
         sign[:, at, at + step] = np.sign(rows[:, step:] - rows[:, :-step])
-        # S of a to b: that of a to b - 1 and of a + 1 to b, less what both hold, and the pair (a, b).
+        # S(a, b) = S(a, b - 1) + S(a + 1, b) - S(a + 1, b - 1) + sign of the pair (a, b).
         before, behind = score[:, at, at + step - 1], score[:, at + 1, at + step]
         score[:, at, at + step] = before + behind + sign[:, at, at + step]
         if step > 1:
@@ -151,12 +169,12 @@ def _best_rise(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _ends(points: np.ndarray, first: int, last: int) -> tuple[int, int, float]:
-    """Where the worsening of a stretch begins and ends, and the level before it.
+    """Find where the worsening of a stretch begins and ends, and the level before it.
 
-    It ends where the highest level is reached. It begins behind two or more ordinals that are alike, if there
-    are such and all that follow are slower: at a step that is larger than those behind it, else behind the
-    bend of a flat and then straight line, else at a fair step; or with the first of the stretch. Ordinals
-    are alike if they differ by less than half the step to those that follow.
+    It ends where the highest level is reached. If the stretch starts with two or more equal ordinals, and
+    all that follow are slower, the worsening begins after them: at a step that is larger than the steps that
+    follow, else after the bend of a flat and then straight line, else at a clear step. Otherwise it begins
+    with the stretch. Ordinals are equal here if they differ by less than half the step to those that follow.
     """
     tolerance = np.log(LEAST_RISE) / 2
     end = first + int(np.argmax(points[first : last + 1] >= points[first : last + 1].max() - tolerance))
@@ -170,8 +188,10 @@ def _ends(points: np.ndarray, first: int, last: int) -> tuple[int, int, float]:
 
 
 def _step(points: np.ndarray, first: int, end: int, tolerance: float) -> tuple[int, bool]:
-    """The first point behind a fair step that follows two or more points that are alike, and whether it is
-    a jump, larger than the steps that follow; `first` where there is none."""
+    """Find the first point after a clear step that follows two or more equal points.
+
+    Returns the point, or `first` if there is no step, and whether it is a jump: larger than later steps.
+    """
     for begin in range(first + 2, end + 1):
         before = points[first:begin]
         step = float(points[begin : end + 1].min() - before.max())
@@ -182,8 +202,11 @@ def _step(points: np.ndarray, first: int, end: int, tolerance: float) -> tuple[i
 
 
 def _bend(points: np.ndarray) -> int:
-    """Where a smooth rise begins: behind the bend of the flat and then straight line that fits best; 0: at
-    once, or a straight line fits as well (F test with 4 as limit, which is some 5 %)."""
+    """Find where a smooth rise begins: after the bend of the best fitting line.
+
+    The line is flat and then straight. 0: the rise begins at once, or a straight line fits as well (F test
+    with the limit 4, a level of about 5 %).
+    """
     n = len(points)
     if n < 5:
         return 0
@@ -198,7 +221,7 @@ def _bend(points: np.ndarray) -> int:
 
 
 def _by_rank(by_rank: np.ndarray | None, first: int, last: int) -> tuple[float | None, float | None]:
-    """Page's test with ranks as blocks, and the share of the ranks that rise."""
+    """Apply Page's test with ranks as blocks, and compute the share of rising ranks."""
     if by_rank is None or last - first < 2:
         return None, None
     part = by_rank[:, first : last + 1]

@@ -1,1 +1,1 @@
-"""Phases: what a run does between two moments at which its ranks wait for each other."""
+"""Phases: parts of a run between moments at which its ranks wait for each other."""

@@ -1,4 +1,4 @@
-"""Gaps between calls (C); `gaps_of_all.GapsOfAll` is its caller, `numpy_mark` names the arrays."""
+"""Gaps between calls (C), called by `gap_occupancy.GapOccupancy`; `numpy_mark` names the arrays."""
 
 import numpy as np
 

@@ -1,8 +1,8 @@
-"""Moments at which all ranks wait for each other, from the collective calls that were recorded.
+"""Barriers: moments at which all ranks wait for each other.
 
-Events do not say which communicator a call is about. But whoever leaves a synchronising collective call has
-waited for the last one to enter it: the latest entry comes before the earliest exit. So ranks that all meet
-in a call are all in it at one moment, and those of a smaller communicator are so by chance only.
+Events do not record the communicator of a call. But no rank leaves a synchronising collective call before the
+last rank has entered it: the latest entry comes before the earliest exit. Ranks that all meet in a call are
+therefore all in it at one moment. Ranks of smaller communicators are so only at random.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from ensembles.model.events import Call, Events
 from ensembles.passes.summary import ANY_ORDER, Summary
 
 NEARLY_ALL = 0.9
-"""Share of the ranks that stands for all of them: some may have been killed, or not recorded."""
+"""Share of the ranks that counts as all of them: some may have been killed, or not recorded."""
 
 _DATA = {"MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "MPI_Reduce_scatter_block"}
 _UNEQUAL = {"MPI_Allgatherv", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Reduce_scatter"}
 _ENDS = {"MPI_Init", "MPI_Init_thread", "MPI_Finalize"}
-"""They bound the I/O of a run, and part nothing within it."""
+"""Calls that bound the I/O of a run, and do not divide it."""
 
 SYNCHRONISING = frozenset({"MPI_Barrier"} | _DATA | _UNEQUAL | _ENDS)
-"""Calls that nobody leaves before the last has come. Of others (``MPI_Bcast``, ``MPI_Reduce``) some ranks may
-leave earlier."""
+"""Calls that no rank leaves before the last rank has entered. Other collective calls (``MPI_Bcast``,
+``MPI_Reduce``) may release some ranks earlier."""
 
 
 NO_BARRIERS = (
-    "no collective call of all ranks is among the events: record the layer mpisync (ENSIO_LAYERS), or leave "
-    "the rule out"
+    "there is no collective call of all ranks among the events: record the layer mpisync (ENSIO_LAYERS), or "
+    "leave the rule out"
 )
 
 
 class Barriers(Summary):
-    """The synchronising calls of a run, collected chunk by chunk: 32 bytes a call."""
+    """A mergeable summary: the synchronising calls of a run, 32 bytes each."""
 
     columns = ("call", "duration", "rank", "requested", "start")
     requires = ANY_ORDER
@@ -51,12 +51,12 @@ class Barriers(Summary):
             self._parts.append(tuple(column[mine] for column in part))
 
     def merge(self, other: Barriers) -> None:
-        """Add what another one of the same run holds."""
+        """Add the calls of another part of the run."""
         self._calls = self._calls or other._calls
         self._parts += other._parts
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``rank``, ``start``, ``end``, ``call`` and ``requested`` of each."""
+        """Return ``rank``, ``start``, ``end``, ``call`` and ``requested`` of each call."""
         names = ("rank", "start", "end", "call", "requested")
         if not self._parts:
             return {name: np.empty(0, np.int64) for name in names}
@@ -64,25 +64,25 @@ class Barriers(Summary):
         return {name: np.concatenate(parts) for name, parts in zip(names, columns, strict=True)}
 
     def __bool__(self) -> bool:
-        """Whether there are any but those at the beginning and the end of MPI."""
+        """Whether there are any calls but those at the beginning and the end of MPI."""
         at_ends = np.array([call.name in _ENDS for call in self._calls], bool)
         return any(not at_ends[part[3]].all() for part in self._parts)
 
     def moments_ns(self, ranks: int, clock_error_ns: int = 0) -> np.ndarray:
-        """Moments at which (nearly) all ranks were in one collective call.
+        """Find the moments at which (nearly) all ranks were in one collective call.
 
         Parameters
         ----------
         ranks : int
-            How many there are that do I/O.
+            Number of ranks that do I/O.
         clock_error_ns : int
-            By how much times of different nodes may be off.
+            Largest error between the clocks of different nodes.
 
         Returns
         -------
         ndarray of int64, shape (m,)
-            Rising, ns since the origin. Empty where the calls of too few ranks were recorded, or none of the
-            calls but those at the beginning and the end of MPI was of all ranks.
+            Moments in ns since the origin, rising. It is empty if the calls of too few ranks were recorded,
+            or if only the calls at the beginning and the end of MPI were calls of all ranks.
         """
         if not self._parts:
             return np.empty(0, np.int64)
@@ -109,10 +109,10 @@ class Barriers(Summary):
 def _common_moments(
     place: np.ndarray, start: np.ndarray, end: np.ndarray, ranks: int, clock_error_ns: int
 ) -> np.ndarray:
-    """Moments at which nearly all ranks were in a call of one kind.
+    """Find the moments at which nearly all ranks were in a call of one kind.
 
-    Where (nearly) all ranks make equally many such calls, the n-th calls of all belong together. Else, or
-    where some of these do not overlap, there are smaller communicators among them.
+    If (nearly) all ranks make equally many such calls, the n-th calls of all belong together. Otherwise, or
+    if some of these do not overlap, some of the calls are of smaller communicators.
     """
     need = int(np.ceil(NEARLY_ALL * ranks))
     of_rank = np.bincount(place, minlength=ranks)
@@ -126,7 +126,7 @@ def _common_moments(
         if (entries <= exits + 2 * clock_error_ns).all():
             return (entries + exits) // 2
     start, end = start - clock_error_ns, end + clock_error_ns
-    # All before nearly all: where each half of the ranks waits for its last one, nearly all are waiting too.
+    # First all, then nearly all: while each half of the ranks waits for its last one, nearly all wait too.
     moments = _moments_of_overlap(start, end, ranks)
     if not len(moments):
         moments = _moments_of_overlap(start, end, need)
@@ -134,7 +134,7 @@ def _common_moments(
 
 
 def _moments_of_overlap(start: np.ndarray, end: np.ndarray, need: int) -> np.ndarray:
-    """Moments at which `need` calls overlap, of which none was under way at the one before."""
+    """Find the moments at which `need` calls overlap, all new since the one before."""
     n = len(start)
     time = np.concatenate([start, end])
     change = np.repeat([1, -1], n)
@@ -144,7 +144,7 @@ def _moments_of_overlap(start: np.ndarray, end: np.ndarray, need: int) -> np.nda
     first = np.flatnonzero(enough & ~np.concatenate([[False], enough[:-1]]))
     if not len(first):
         return np.empty(0, np.int64)
-    # The latest of the entries that make most be inside: a rank may still be there since the meeting before.
+    # The latest entry with most ranks inside: a rank may still be inside since the meeting before.
     among = np.flatnonzero(enough)
     stretch = np.searchsorted(first, among, side="right") - 1
     order = np.lexsort((-among, -inside[among], stretch))
@@ -153,11 +153,11 @@ def _moments_of_overlap(start: np.ndarray, end: np.ndarray, need: int) -> np.nda
 
 
 def _left_before_the_next(moments: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Which moments are those of one meeting: bool, shape (m,).
+    """Compute which moments are true meetings: bool, shape (m,).
 
-    Some may wait in the call of all ranks while others are still in one of a few; or a rank may be late to
-    leave while the others are already in their next call. Then those who wait are also there at the next
-    moment, which is the true one; after a true one, (nearly) all leave.
+    Some ranks may wait in the call of all ranks while others are still in a call of a few. Or a rank may
+    leave late while the others are already in their next call. Then the waiting ranks are still there at the
+    next moment, which is the true one. After a true meeting (nearly) all ranks leave.
     """
     keep = np.ones(len(moments), bool)
     from_moment = np.searchsorted(moments, start, side="left")

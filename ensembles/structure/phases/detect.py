@@ -1,12 +1,12 @@
-"""Phases: what a run does between two moments at which its ranks wait for each other.
+"""Detection of the phases of a run.
 
-Where they come from, the first that there is:
+Phases are found by the first of these rules that applies:
 
-``named``     the phases that the program named itself (``ensio_phase``);
-``barriers``  collective calls in which (nearly) all ranks met (`ensembles.structure.phases.barriers`);
-``steps``     gaps in the I/O of all ranks by which all have made equally many calls,
-``gaps``      or the widest gaps (both: `ensembles.structure.phases.gap_rule`);
-``none``      the whole run is one phase.
+``named``     phases that the program named (``ensio_phase``)
+``barriers``  collective calls in which (nearly) all ranks met (`ensembles.structure.phases.barriers`)
+``steps``     gaps in the I/O of all ranks by which all have made equally many calls
+``gaps``      the widest gaps in the I/O (`ensembles.structure.phases.gap_rule`, as ``steps``)
+``none``      the whole run is one phase
 """
 
 from __future__ import annotations
@@ -32,27 +32,33 @@ if TYPE_CHECKING:
 __all__ = ["MOST_EVENTS", "RULES", "Phases", "detect_phases", "find_phases", "phase_index"]
 
 MOST_EVENTS = 1 << 21
-"""Above this, phases are detected in some ranks (`ensembles.structure.phases.sampled_ranks`)."""
+"""Phases of runs with more events are detected in some ranks (`ensembles.structure.phases.sampled_ranks`)."""
 
 _BYTES_PER_CALL = 1 << 9
-"""What it takes to look for steps in a call, all that is made on the way included."""
+"""Memory that the search for steps takes for a call, temporary arrays included."""
 
 
 def phase_index(events: Events, regions: RegionTable | None = None) -> np.ndarray:
-    """The phase of each call, from the calls themselves and from the phases that the program named.
+    """Compute the phase of each call of a run.
 
     Parameters
     ----------
     events : Events
-        All calls of a run, waiting in MPI included: `find_phases` and `Phases.of` tell the phases of some of
-        them.
+        All calls of a run, including waiting in MPI. For the phases of some calls, use `find_phases` and
+        `Phases.phase_index`.
     regions : RegionTable, optional
-        ``run.regions``.
+        Phases that the program named (``run.regions``).
 
     Returns
     -------
     ndarray of int64, shape (n,)
-        From 1 in the order of time; -1: in none.
+        Phase of each call, from 1 in the order of time; -1: in no phase.
+
+    Examples
+    --------
+    >>> from ensembles.structure.phases.detect import phase_index
+    >>> np.bincount(phase_index(en.open("ensio-ior").events))
+    array([ 0,  8, 32, 32, 32, 32, 32, 32, 32, 32, 32, 32,  8])
     """
     return find_phases(events, regions).phase_index(events)
 
@@ -63,23 +69,34 @@ def find_phases(
     clock_error_ns: int = 0,
     rule: str | None = None,
 ) -> Phases:
-    """Find the phases of a run.
+    """Find the phases of a run in its events.
 
     Parameters
     ----------
     events : Events
         All calls, in any order.
     regions : RegionTable, optional
-        ``run.regions``.
+        Phases that the program named (``run.regions``).
     clock_error_ns : int
-        By how much times of different nodes may be off.
-    rule : str, optional
-        ``"named"``, ``"barriers"`` or ``"steps"``, to start with that; default: the surest that there is.
+        Largest error between the clocks of different nodes.
+    rule : {"named", "barriers", "steps"}, optional
+        The first rule to try. Default: the most reliable one that applies.
+
+    Returns
+    -------
+    Phases
 
     Raises
     ------
     EnsioError
-        The rule that is asked for has nothing to stand on in this run.
+        The given rule does not apply to this run.
+
+    Examples
+    --------
+    >>> from ensembles.structure.phases.detect import find_phases
+    >>> phases = find_phases(en.open("ensio-ior").events)
+    >>> phases.rule, phases.count, phases.confidence
+    ('steps', 12, 1.0)
     """
     if regions is not None and rule in (None, "named") and (named := AnnotatedPhases.from_regions(regions)):
         return Phases.from_annotated(named)
@@ -97,30 +114,35 @@ def detect_phases(
     some: Events | None = None,
     beside: ExtraSummary | None = None,
 ) -> Phases:
-    """Find the phases of a run, in bounded memory whatever its length.
+    """Find the phases of a run in bounded memory, whatever its length.
 
     Parameters
     ----------
     run : Run
-    rule : str, optional
+        The run.
+    rule : {"named", "barriers", "steps"}, optional
         As for `find_phases`.
     most_events : int, optional
-        Of runs with more, steps are looked for in the calls of some ranks, and their gaps in those of all;
-        default: `MOST_EVENTS`, or what fits into the run's budget of memory.
+        In runs with more events, steps are searched in the calls of some ranks, and their gaps in the calls
+        of all. Default: `MOST_EVENTS`, or fewer if the memory budget of the run is smaller.
     some, beside
         As for `ensembles.structure.phases.sampled_ranks.detect_phases_in_sample`.
+
+    Returns
+    -------
+    Phases
 
     Raises
     ------
     EnsioError
-        The run was recorded in mode ``profile`` or ``tail`` and its program named no phases, or the rule has
-        nothing to stand on.
+        The run was recorded in mode ``profile`` or ``tail`` and its program named no phases, or the given
+        rule does not apply.
     """
     named = AnnotatedPhases.from_regions(run.regions)
     if run.mode in ("profile", "tail") and not named:
         raise EnsioError(
-            f"{run.path} was recorded in mode {run.mode}, which keeps not every call as an event, and phases "
-            "can be told only from all of them: record again with ensio run --mode trace"
+            f"{run.path} was recorded in mode {run.mode}, which does not keep every call as an event, and "
+            "phase detection needs all calls: record again with ensio run --mode trace"
         )
     if named and rule in (None, "named"):
         return Phases.from_annotated(named)
@@ -142,7 +164,7 @@ def _refuse_named(rule: str | None) -> None:
 
 
 def _find(meetings: Barriers, calls: TopLevelCalls, clock_error_ns: int, rule: str | None) -> Phases:
-    """As `find_phases`, of phases that have no names."""
+    """Find phases without names by the rules of `find_phases`."""
     if not calls.total:
         return Phases.without_io()
     if rule in (None, "barriers"):

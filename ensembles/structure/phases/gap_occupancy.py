@@ -1,5 +1,7 @@
-"""The gaps of all ranks within those of some: where a phase of a long run begins, of which only some ranks
-were looked at."""
+"""Gap occupancy: which parts of the gaps of some ranks are gaps of all ranks.
+
+It refines the phases of a long run that were detected in some ranks.
+"""
 
 from __future__ import annotations
 
@@ -19,38 +21,42 @@ except ImportError:
 NATIVE = _gaps is not None
 
 EVEN_CELLS = 4096
-"""Into so many cells of equal width a gap is divided, if gaps are few; the last of them into finer ones, as
-what follows a moment at which all ranks wait for each other begins soon. A time in which no rank is in I/O is
-found for sure if it is longer than two cells, and then exactly."""
+"""Number of equal cells of a gap, if there are few gaps. The last of them are divided into finer cells, as
+I/O begins soon after a moment at which all ranks wait for each other. A time without I/O of any rank is
+found, exactly, if it is longer than two cells."""
 
 FINE = 64
-"""As wide as so many equal cells are the finer ones together, in bins of the time that is left of the gap."""
+"""Width of all finer cells together, in equal cells. They are bins of the time left until the gap ends."""
 
 ALL_CELLS = 1 << 21
-"""There are no more than so many cells: 44 bytes each."""
+"""Largest number of cells of all gaps, 44 bytes each."""
 
 _LEFT_OUT = ("seek", "meta", "wait")
 _NEVER = np.iinfo(np.int64).max
 
 
 class GapOccupancy(Summary):
-    """What calls of all ranks leave free of the gaps of some: a mergeable summary.
+    """A mergeable summary: the I/O of all ranks inside the gaps of some.
 
-    Calls that are in others, and those that move, open, close and flush nothing are left out.
+    Inner calls, and calls that do not move, open, close or flush anything, are left out.
 
     Parameters
     ----------
     gap_from, gap_to : ndarray of int64, shape (m,)
-        Both rising, ns; gaps do not overlap.
+        Beginnings and ends of the gaps in ns, both rising. Gaps do not overlap.
 
     Attributes
     ----------
     arrays : dict of str to ndarray
-        For each of c cells of each gap with a width: ``whole`` int32, shape (m, c + 1), the difference to
-        the cell before in the number of calls that go on through all of it; ``part`` int64, shape (m, c), ns
-        of calls that begin or end in it; ``first`` and ``last``, the earliest beginning and latest end of
-        these; ``begun`` int32, how many begin in it. And ``before`` int64, shape (m + 1,): calls that begin
-        after the gap before and not in this one.
+        For the c cells of each of the m gaps with a width:
+
+        * ``whole``, int32, shape (m, c + 1): number of calls that cover the whole cell, as the difference
+          from the cell before
+        * ``part``, int64, shape (m, c): time in ns of calls that begin or end in the cell
+        * ``first``, ``last``, int64, shape (m, c): earliest beginning and latest end of these calls
+        * ``begun``, int32, shape (m, c): number of calls that begin in the cell
+        * ``before``, int64, shape (m + 1,): number of calls that begin after the gap before and before this
+          gap
     """
 
     columns = ("call", "depth", "start", "duration")
@@ -75,7 +81,7 @@ class GapOccupancy(Summary):
         }
 
     def add(self, chunk: Events) -> None:
-        """Add calls, which need the columns of `columns`."""
+        """Add events."""
         if not len(self._to):
             return
         events = (chunk.start, chunk.duration, chunk.call, chunk.depth, _transfers(chunk.calls))
@@ -84,16 +90,16 @@ class GapOccupancy(Summary):
         mark(*map(np.ascontiguousarray, events), *grid, *self.arrays.values())
 
     def merge(self, other: GapOccupancy) -> None:
-        """Add what another one of the same gaps holds.
+        """Add the occupancy of the same gaps by other calls.
 
         Raises
         ------
         ValueError
-            Its gaps are others.
+            The gaps differ.
         """
         same = np.array_equal(self.gap_from, other.gap_from) and np.array_equal(self.gap_to, other.gap_to)
         if not same:
-            raise ValueError("what is free of gaps can be merged only if they are the same gaps")
+            raise ValueError("occupancies can be merged only if they are of the same gaps")
         mine, theirs = self.arrays, other.arrays
         for name in ("whole", "part", "begun", "before"):
             mine[name] += theirs[name]
@@ -101,25 +107,28 @@ class GapOccupancy(Summary):
         np.maximum(mine["last"], theirs["last"], out=mine["last"])
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``gap_from``, ``gap_to``, and the arrays by cell of those gaps that have a width."""
+        """Return ``gap_from``, ``gap_to``, and `arrays`."""
         return {"gap_from": self.gap_from, "gap_to": self.gap_to, **self.arrays}
 
     def found(self, few: int, expected: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The part of each gap in which no rank is in I/O, of several that by which all have begun as many
-        calls as is expected, else the widest. Where there is none, the cell in which the fewest are, if these
-        are no more than `few`, else the gap is none.
+        """Find the part of each gap in which no rank is in I/O.
+
+        Of several such parts, it is the one before which the expected number of calls has begun, else the
+        widest. If there is no such part, it is the cell with the fewest ranks in I/O, if these are no more
+        than `few`; otherwise the gap is dropped.
 
         Parameters
         ----------
         few : int
-            Ranks.
+            Number of ranks that may be in I/O.
         expected : ndarray of float64, shape (m,), optional
-            Calls of all ranks that begin between the last gap and each, if all are in step.
+            Number of calls of all ranks that begin between the gap before and each gap, if ranks are in
+            lockstep.
 
         Returns
         -------
-        ndarray of int64, shape (k,), ndarray of int64, shape (k,)
-            Where they begin and end, rising.
+        begin, end : ndarray of int64, shape (k,)
+            Beginnings and ends of the parts in ns, rising.
         """
         low, high, kept = self.gap_from.copy(), self.gap_to.copy(), np.ones(len(self.gap_to), bool)
         whole = np.cumsum(self.arrays["whole"][:, :-1], axis=1)
@@ -147,10 +156,10 @@ class GapOccupancy(Summary):
     def _idle(
         self, gap: int, free: np.ndarray, begun: np.ndarray, wanted: float | None
     ) -> tuple[int, int, int]:
-        """The idle part of a gap that is meant: where it begins and ends, and its first cell."""
+        """Choose the idle part of a gap: its beginning, its end and its first cell."""
         change = np.diff(free.astype(np.int8), prepend=0, append=0)
         begin, behind = np.flatnonzero(change == 1), np.flatnonzero(change == -1)
-        # What touches the cell before a free one ends in it, and what touches the one behind begins there.
+        # A call that touches the cell before a free one ends in it; one that touches the next begins there.
         low = np.where(begin == 0, self._from[gap], self.arrays["last"][gap, begin - 1])
         after = self.arrays["first"][gap, np.minimum(behind, len(free) - 1)]
         high = np.where(behind == len(free), self._to[gap], after)
@@ -162,12 +171,14 @@ class GapOccupancy(Summary):
 
 
 def _cells(gap_from: np.ndarray, gap_to: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Width of the equal cells of each gap, how many there are, and the edges of all cells: (m, c + 1); those
-    behind the end of a gap lie at its end."""
+    """Compute width and number of the equal cells of each gap, and all edges.
+
+    Edges have the shape (m, c + 1). Those behind the end of a gap lie at its end.
+    """
     gaps = max(len(gap_from), 1)
     equal = min(EVEN_CELLS, ALL_CELLS // (2 * gaps))
     width = -((gap_from - gap_to) // equal)
-    # Wide enough for the finer cells, and no more than there is room for.
+    # Wide enough for the finer cells, within the limit of ALL_CELLS.
     lows = np.minimum(bin_low_ns(), 1 << 62).astype(np.int64)
     most = max(int(lows[min(ALL_CELLS // (2 * gaps), BIN_COUNT - 1)]) - 1, 1)
     fine = np.minimum(np.minimum(FINE * width, gap_to - gap_from), most)
@@ -190,7 +201,7 @@ def _cell_of(
     even: np.ndarray,
     edge: np.ndarray,
 ) -> np.ndarray:
-    """The cell of its gap in which each moment lies."""
+    """Compute the cell of its gap in which each moment lies."""
     first_fine = edge[gap, even[gap]]
     left, most = gap_to[gap] - 1 - time, gap_to[gap] - 1 - first_fine
     fine = even[gap] + bin_index(most) - bin_index(np.minimum(left, most))
@@ -199,7 +210,7 @@ def _cell_of(
 
 @lru_cache(maxsize=8)
 def _transfers(calls: tuple[Call, ...]) -> np.ndarray:
-    """Which functions move, open, close or flush something: uint8, the same for each of many chunks."""
+    """Compute which functions move, open, close or flush something: uint8, cached."""
     return np.array([call.op not in _LEFT_OUT for call in calls], np.uint8)
 
 
@@ -221,7 +232,7 @@ def numpy_mark(
     begun: np.ndarray,
     before: np.ndarray,
 ) -> None:
-    """What compiled code does, without it."""
+    """Add calls to the arrays of `GapOccupancy`, without compiled code."""
     mine = np.flatnonzero((depth == 0) & (transfers[call] > 0))
     start, end = start[mine], start[mine] + duration[mine]
     gap = np.searchsorted(gap_to, start, side="right")

@@ -1,14 +1,14 @@
-"""Phases that nobody recorded, from the I/O alone: ranks in step, or wide gaps.
+"""Phases inferred from the I/O alone: from ranks in lockstep, or from wide gaps.
 
-Where the ranks of a program wait for each other, no call of theirs lies across that moment: there is a *gap*
-in the I/O of all. Not every gap is such a moment. Two rules choose:
+When the ranks of a program wait for each other, no call lies across that moment: there is a *gap* in the I/O
+of all. Not every gap is such a moment. Two rules choose gaps:
 
-*In step*: a phase ends at a gap by which (nearly) all ranks have made equally many calls since the last one
-ended, and goes on as long as ranks that made fewer are at work. A stretch of I/O between two gaps in which by
-itself all ranks make equally many calls is a phase too, so that one irregular phase does not hide the next.
+*Lockstep* (``steps``): a phase ends at a gap by which (nearly) all ranks have made equally many calls since
+the phase before ended. It goes on while ranks with fewer calls are at work. A stretch of I/O between two gaps
+in which all ranks make equally many calls is a phase too, so that one irregular phase does not hide the next.
 
-*Gaps*: else the widest gaps, where there is a clear step in width between them and the others, and at
-least half of the ranks are at work between them.
+*Gaps* (``gaps``): otherwise the widest gaps, if they are clearly wider than the others, and if at least half
+of the ranks are at work between them.
 """
 
 from __future__ import annotations
@@ -21,35 +21,34 @@ from ensembles.structure.phases.barriers import NEARLY_ALL
 from ensembles.structure.phases.lockstep import lockstep_cuts
 
 MOST_GAPS = 8192
-"""Gaps that are looked at: the widest."""
+"""Largest number of gaps that are examined: the widest."""
 
 GAP_RATIO = 4.0
-"""How many times wider the narrowest gap between phases is than the widest within, by the rule of gaps."""
+"""Rule of gaps: least ratio of the narrowest gap between phases to the widest gap within."""
 
 IDLE_SHARE = 0.9
-"""Share of the time without I/O that lies in the gaps between phases, by the rule of gaps."""
+"""Rule of gaps: least share of the time without I/O in the gaps between phases."""
 
 BACK_TO_BACK = 4.0
-"""A gap across which ranks are idle no longer than this many times what they are between calls of a phase is
-none."""
+"""Rule of lockstep: least ratio of the idle time of ranks across a gap to that between calls of a phase."""
 
 
 @dataclass(frozen=True)
 class InferredPhases:
-    """Moments that part the I/O of a run.
+    """Moments that divide the I/O of a run into phases.
 
     Attributes
     ----------
     cuts_ns : ndarray of int64, shape (m,)
-        Rising.
+        Beginnings of phases in ns, rising.
     gap_from, gap_to : ndarray of int64, shape (m,)
-        Where the gap is of which each is the beginning, ns.
+        Beginning and end in ns of the gap of each.
     rule : str
         ``"steps"``, ``"gaps"`` or ``"none"``.
     share : float
-        Share of the calls that are in phases in which the ranks were in step.
+        Share of the calls in phases in which the ranks were in lockstep.
     gaps_left_out : int
-        Gaps that were too narrow to be among those looked at.
+        Number of gaps that were too narrow to be examined.
     """
 
     cuts_ns: np.ndarray
@@ -61,19 +60,33 @@ class InferredPhases:
 
     @property
     def left_out(self) -> str:
-        """The same in words, begun by a semicolon, or ``""``."""
-        return f"; gaps narrower than the {MOST_GAPS:,} widest were left out" if self.gaps_left_out else ""
+        """A clause about the gaps left out, begun by a semicolon, or ``""``."""
+        return f"; only the {MOST_GAPS:,} widest gaps were examined" if self.gaps_left_out else ""
 
 
 def infer_phases(rank: np.ndarray, start: np.ndarray, end: np.ndarray, group: np.ndarray) -> InferredPhases:
-    """Find phases in I/O.
+    """Infer phases from I/O calls.
 
     Parameters
     ----------
-    rank, start, end : ndarray, shape (n,)
-        Of calls that are in no other; ns.
+    rank, start, end : ndarray of integers, shape (n,)
+        Rank, start and end in ns of outermost calls.
     group : ndarray of integers, shape (n,)
-        What kind of call each is.
+        Kind of each call, such as its operation.
+
+    Returns
+    -------
+    InferredPhases
+
+    Examples
+    --------
+    Two ranks that make a call of 8 ns each, pause, and make another one:
+
+    >>> from ensembles.structure.phases.gap_rule import infer_phases
+    >>> rank, start = np.array([0, 0, 1, 1]), np.array([0, 100, 1, 101])
+    >>> found = infer_phases(rank, start, start + 8, np.zeros(4, int))
+    >>> found.rule, found.cuts_ns
+    ('steps', array([10]))
     """
     nothing = np.empty(0, np.int64)
     if not len(rank):
@@ -102,18 +115,24 @@ def infer_phases(rank: np.ndarray, start: np.ndarray, end: np.ndarray, group: np
 
 
 def cuts_in(gap_from: np.ndarray, gap_to: np.ndarray) -> np.ndarray:
-    """Where in gaps a phase begins: at once. What lies in them and is no transfer (a seek) prepares those
-    that follow."""
+    """Compute where in each gap the next phase begins: at once.
+
+    A call inside the gap that is not a transfer (a seek) prepares the transfers that follow.
+    """
     return np.minimum(gap_from + 1, gap_to)
 
 
 def _gaps(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """When no rank is in I/O; or where a time in which `few` are holds no such moment, when the fewest are.
+    """Find the times in which no rank is in I/O.
+
+    If a time with at most `few` ranks in I/O holds no such moment, its part with the fewest ranks counts.
 
     Returns
     -------
-    ndarray of int64, shape (g,), ndarray of int64, shape (g,), int
-        Ends and beginnings of I/O on both sides, and how many gaps are left out.
+    gap_from, gap_to : ndarray of int64, shape (g,)
+        End of the I/O before each gap, and beginning of the I/O after it.
+    left_out : int
+        Number of gaps that are left out.
     """
     reach = np.maximum.accumulate(end)
     at = np.flatnonzero(start[1:] >= reach[:-1])
@@ -134,7 +153,7 @@ def _gaps(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np.
 
 
 def _lulls(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np.ndarray]:
-    """The quietest part of each time between I/O of more than `few` calls at once: its ends, int64."""
+    """Find the quietest part of each time between I/O of more than `few` calls."""
     # Sorted stably, ends go before the starts of the same time.
     time = np.concatenate([end, start])
     change = np.repeat([-1, 1], len(start))
@@ -155,12 +174,12 @@ def _lulls(start: np.ndarray, end: np.ndarray, few: int) -> tuple[np.ndarray, np
 def _waited(
     place: np.ndarray, start: np.ndarray, end: np.ndarray, gap_to: np.ndarray, chosen: np.ndarray
 ) -> np.ndarray:
-    """Which of the chosen gaps the ranks did not just pass on their way from a call to the next: bool.
+    """Compute across which of the chosen gaps the ranks waited: bool.
 
-    Ranks that make calls one right after the other may happen to be between two calls at the same time.
+    Ranks that make calls back to back may happen to be between two calls at the same time.
     """
     keep = np.ones(len(chosen), bool)
-    # They come in the order of start. Numbers of 16 bits are sorted in one go.
+    # Calls come in the order of start. Numbers of 16 bits are sorted by radix.
     order = np.argsort(place.astype(np.uint16) if place.max() < 1 << 16 else place, kind="stable")
     place, start, end = place[order], start[order], end[order]
     same = place[1:] == place[:-1]
@@ -180,21 +199,25 @@ def _waited(
 
 
 def _shared(place: np.ndarray, start: np.ndarray, gap_to: np.ndarray, ranks: int) -> bool:
-    """Whether most calls are in stretches with I/O of at least half of the ranks: that ranks are at work at
-    different times makes gaps too."""
+    """Check that most calls are in stretches with I/O of at least half of the ranks.
+
+    Ranks that work at different times make gaps too.
+    """
     stretch = np.searchsorted(gap_to, start, side="right")
     members = np.bincount(np.unique(stretch * np.int64(ranks) + place) // ranks, minlength=len(gap_to) + 1)
     return bool(np.mean(2 * members[stretch] >= ranks) > 0.5)
 
 
 def _widest(width: np.ndarray) -> np.ndarray:
-    """Positions of the gaps that stand out by their width, rising; none where the widths have no clear
-    step."""
+    """Find the gaps that are clearly wider than the others: positions, rising.
+
+    There are none if the sorted widths have no clear step.
+    """
     order = np.argsort(-width, kind="stable")
     sorted_width = width[order].astype(np.float64)
     enough = np.cumsum(sorted_width) >= IDLE_SHARE * sorted_width.sum()
     ratio = sorted_width / np.maximum(np.append(sorted_width[1:], 0), 1)
-    # With one gap alone there is nothing to compare its width with.
+    # The width of a single gap has nothing to compare with.
     ratio[-1] = 0
     ratio[~enough | (sorted_width <= 0)] = 0
     best = int(np.argmax(ratio))

@@ -1,4 +1,4 @@
-"""The rule of steps: a phase ends at a gap by which (nearly) all ranks have made equally many calls."""
+"""Rule of lockstep: a phase ends when all ranks have made equally many calls."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ import numpy as np
 from ensembles.structure.phases.barriers import NEARLY_ALL
 
 _MOST_STEPS = 1 << 14
-"""Stretches that are gone through again, behind gaps, in each reading."""
+"""Largest number of stretches that are examined again, behind gaps, in each reading."""
 
 _MOST_RESTARTS = 16
 
 
 @dataclass(frozen=True)
 class _Stretches:
-    """The I/O between gaps.
+    """The stretches of I/O between gaps.
 
     Attributes
     ----------
     ranks : int
-    begin : ndarray, shape (s + 1,)
-        Where each stretch begins among the entries that follow.
-    member : ndarray, shape (k,)
-        A rank with calls in a stretch.
+        Number of ranks.
+    begin : ndarray of int, shape (s + 1,)
+        Index of the first entry of each stretch in `member` and `amount`.
+    member : ndarray of int, shape (k,)
+        Ranks with calls in a stretch.
     amount : ndarray of float64, shape (k,)
-        What of its calls is compared.
-    calls : ndarray, shape (s,)
-        All calls of each stretch.
-    gap_ns : ndarray, shape (s - 1,)
-        Width of the gap behind each.
+        Number of their calls, or its share of all calls of the rank.
+    calls : ndarray of int, shape (s,)
+        Number of calls of each stretch.
+    gap_ns : ndarray of int, shape (s - 1,)
+        Width of the gap after each stretch.
     """
 
     ranks: int
@@ -44,12 +45,29 @@ class _Stretches:
 def lockstep_cuts(
     place: np.ndarray, start: np.ndarray, group: np.ndarray, gap_from: np.ndarray, gap_to: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Which gaps end phases by the rule of steps, and the share of the calls that are in step.
+    """Find the gaps that end phases by the rule of lockstep.
 
-    The calls are read in several ways, and the reading by which most are in step counts: all calls; those of
-    one operation alone (others may depend on the data, as the reads of data sieving do); and each as a share
-    of what its rank makes in all, for a rank that by its nature makes more calls than others is in step all
-    the same.
+    The calls are counted in several ways, and the one that puts most calls in lockstep is used: all calls;
+    the calls of one operation (others may depend on the data, such as the reads of data sieving); and calls
+    as a share of all calls of their rank, as a rank may always make more calls than others.
+
+    Parameters
+    ----------
+    place : ndarray of int, shape (n,)
+        Rank of each call, numbered from 0 without holes.
+    start : ndarray of int64, shape (n,)
+        Start in ns, rising.
+    group : ndarray of int, shape (n,)
+        Operation.
+    gap_from, gap_to : ndarray of int64, shape (g,)
+        Gaps in ns, rising.
+
+    Returns
+    -------
+    chosen : ndarray of int64, shape (m,)
+        Positions of the gaps that end phases.
+    share : float
+        Share of the calls in phases in lockstep.
     """
     ranks = int(place.max()) + 1
     stretch = np.searchsorted(gap_to, start, side="right")
@@ -72,7 +90,7 @@ def lockstep_cuts(
 
 
 def _counted(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different keys, rising, and how often each occurs."""
+    """Count the keys: unique keys, rising, and counts."""
     if key.max() > 4 * len(key):
         return np.unique(key, return_counts=True)
     counts = np.bincount(key)
@@ -81,9 +99,9 @@ def _counted(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Walk:
-    """Goes through stretches, and ends phases where the ranks are in step.
+    """A walk through stretches that ends phases where the ranks are in lockstep.
 
-    Where an irregular phase is followed by none in step, it starts again behind wide gaps.
+    If no phase in lockstep follows an irregular one, the walk starts again behind wide gaps.
     """
 
     def __init__(self, stretches: _Stretches) -> None:
@@ -93,12 +111,12 @@ class _Walk:
         self._steps_left = _MOST_STEPS + len(stretches.calls)
 
     def phases(self) -> tuple[np.ndarray, float]:
-        """Positions of the gaps that end phases, and the share of the calls that are in phases in step."""
+        """Find the gaps that end phases, and the share of the calls in phases in lockstep."""
         cuts, calls_in_step = self._part(0, len(self._stretches.calls))
         return np.array(cuts, np.int64), calls_in_step / int(self._calls[-1]) if cuts else 0.0
 
     def _part(self, low: int, high: int) -> tuple[list[int], int]:
-        """The same of the stretches from `low` to `high`; calls in step."""
+        """Find the gaps between `low` and `high`, and the number of calls in lockstep."""
         cuts, calls_in_step, irregular = self._through(low, high)
         for first, behind in irregular:
             further, more = self._split(first, behind)
@@ -107,8 +125,10 @@ class _Walk:
         return sorted(cuts), calls_in_step
 
     def _split(self, low: int, high: int) -> tuple[list[int], int]:
-        """The same of stretches that together are not in step: behind one of the widest gaps there may be
-        some that are."""
+        """Find gaps in an irregular phase.
+
+        Behind one of its widest gaps, the ranks may be in lockstep.
+        """
         begin = self._stretches.begin
         if self._steps_left <= 0 or begin[high] - begin[low] < self._need:
             return [], 0
@@ -123,8 +143,10 @@ class _Walk:
         return [], 0
 
     def _through(self, low: int, high: int) -> tuple[list[int], int, list[tuple[int, int]]]:
-        """Once from `low` to `high`: gaps, calls in step, and the phases that were not in step, from their
-        first stretch to the one behind."""
+        """Walk once from `low` to `high`.
+
+        Returns the gaps, the calls in lockstep, and the irregular phases (first stretch, stretch after last).
+        """
         stretches = self._stretches
         begin = stretches.begin
         done = np.zeros(stretches.ranks)
@@ -146,7 +168,7 @@ class _Walk:
             more = stretches.amount[begin[number] : begin[number + 1]]
             owing = np.count_nonzero(done[who] < usual * (1 - 1e-9))
             if last >= 0 and (2 * owing <= len(who) if complete else self._alike(more)[0]):
-                # What is not compared may lie between: then the widest of the gaps.
+                # Calls of other operations may lie between: then the widest of the gaps.
                 gap = last + int(np.argmax(stretches.gap_ns[last:number]))
                 cuts.append(gap)
                 calls_in_step += end(gap + 1)
@@ -158,7 +180,7 @@ class _Walk:
         return cuts, calls_in_step + end(high), irregular
 
     def _alike(self, amounts: np.ndarray) -> tuple[bool, float]:
-        """Whether (nearly) all ranks have the same amount, and which."""
+        """Check whether (nearly) all ranks have the same amount, and return it."""
         if len(amounts) < self._need:
             return False, 0.0
         usual = float(np.partition(amounts, len(amounts) // 2)[len(amounts) // 2])

@@ -1,4 +1,4 @@
-"""The phases of a run: their boundaries, the rule that found them, and the phases that the program names."""
+"""`Phases`: the phases of a run, the rule that found them, and its confidence."""
 
 from __future__ import annotations
 
@@ -12,15 +12,21 @@ from ensembles.model.regions import KINDS, RegionTable
 
 
 class AnnotatedPhases:
-    """Phases by the program's own word; each rank is in a phase at times of its own.
+    """Phases that the program named, at separate times in each rank.
 
     The k-th phase of a name is the same phase in all ranks. Phases are numbered from 1, in the order in which
-    the first rank came to them.
+    the first rank entered them.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of phase 1, 2, ...
+    rank, start, end, number : ndarray of integers, shape (n,)
+        Rank, start and end in ns, and phase of each occurrence, sorted by rank and start.
 
     Attributes
     ----------
     names : tuple of str
-        Of phase 1, 2, ...
     """
 
     def __init__(
@@ -31,7 +37,18 @@ class AnnotatedPhases:
 
     @classmethod
     def from_regions(cls, regions: RegionTable) -> AnnotatedPhases | None:
-        """The phases among regions; None: there are none."""
+        """Make the phases from the regions of a run.
+
+        Parameters
+        ----------
+        regions : RegionTable
+            Phases and regions of the run.
+
+        Returns
+        -------
+        AnnotatedPhases or None
+            None: there are no phases among them.
+        """
         phases = regions[regions.kind == KINDS.index("phase")] if len(regions) else regions
         if not len(phases):
             return None
@@ -54,7 +71,7 @@ class AnnotatedPhases:
         return cls(names, rank[again], start[again], end[again], number[kind][again])
 
     def phase_index(self, events: Events) -> np.ndarray:
-        """The phase in which each call begins: int64, shape (n,), from 1; -1: none."""
+        """Compute the phase in which each call begins: int64, shape (n,); -1: none."""
         m = len(self._rank)
         rank = np.concatenate([self._rank, events.rank])
         time = np.concatenate([self._start, events.start])
@@ -62,14 +79,14 @@ class AnnotatedPhases:
         last = np.maximum.accumulate(np.where(order < m, np.arange(len(order)), -1))
         phase = np.full(len(order), -1, np.int64)
         known = last >= 0
-        at = order[last[known]]  # of the latest phase that began before, in its rank or a lower one
+        at = order[last[known]]  # the latest phase that began before, in this rank or a lower one
         holds = (self._rank[at] == rank[order[known]]) & (time[order[known]] < self._end[at])
         phase[order[known]] = np.where(holds, self._number[at], -1)
         return phase[m:]
 
 
 RULES = ("named", "barriers", "steps", "gaps", "none")
-"""Where phases come from, the surest first."""
+"""Rules that find phases, the most reliable first (`ensembles.structure.phases.detect`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,17 +98,26 @@ class Phases:
     rule : str
         One of `RULES`.
     count : int
-        Phases are numbered from 1 in the order of time.
+        Number of phases. They are numbered from 1 in the order of time.
     confidence : float
-        How sure it is, from 0 to 1: 1 where the program or its barriers say it; by the rule of steps the
-        share of the calls that are in phases in which all ranks made equally many; 0 by the rule of gaps.
+        From 0 to 1: 1 for phases that the program named or its barriers separate; by the rule of lockstep the
+        share of the calls in phases in which all ranks made equally many calls; 0 by the rule of gaps.
     sentence : str
-        What the phases were made from, in plain words.
+        The evidence for the phases, in plain words.
     cuts_ns : ndarray of int64, shape (m,)
-        Moments that part phases, ns since the origin, rising; none where the program named them.
+        Moments that separate phases, ns since the origin, rising. Empty if the program named them.
     number : ndarray of int64, shape (m + 1,)
-        Phase between two of them; -1: no I/O began there.
-    named : NamedPhases or None
+        Phase between two cuts; -1: no I/O began there.
+    named : AnnotatedPhases or None
+        The phases that the program named.
+
+    Examples
+    --------
+    >>> phases = en.open("ensio-ior").phases
+    >>> phases.sentence
+    'no barrier was recorded; all ranks were in lockstep at gaps in the I/O (100% of the calls)'
+    >>> len(phases.cuts_ns), phases.count
+    (11, 12)
     """
 
     rule: str
@@ -104,30 +130,36 @@ class Phases:
 
     @classmethod
     def from_annotated(cls, named: AnnotatedPhases) -> Phases:
-        """Those that the program named."""
+        """Make the phases that the program named."""
         return cls("named", len(named.names), 1.0, "the program named them", *_no_cuts(), named)
 
     @classmethod
     def without_io(cls) -> Phases:
-        """Those of a run without I/O: none."""
+        """Make the phases of a run without I/O: none."""
         return cls("none", 0, 0.0, "there is no I/O", *_no_cuts())
 
     @classmethod
     def between(
         cls, rule: str, share: float, cuts_ns: np.ndarray, starts: Iterable[np.ndarray], more: str = ""
     ) -> Phases:
-        """Those between cuts, of which those count in which I/O begins.
+        """Make the phases between cuts; only those in which I/O begins are numbered.
 
         Parameters
         ----------
         rule : str
+            One of `RULES`.
         share : float
             The confidence.
         cuts_ns : ndarray of int64, shape (m,)
+            Moments in ns, rising.
         starts : iterable of ndarray
-            When I/O begins, ns.
+            Starts of I/O calls in ns.
         more : str
-            What else is to be said, begun by a semicolon.
+            A clause to append to the sentence, begun by a semicolon.
+
+        Returns
+        -------
+        Phases
         """
         begun = np.zeros(len(cuts_ns) + 1, np.int64)
         for start in starts:
@@ -137,14 +169,25 @@ class Phases:
         return cls(rule, int(used.sum()), share, _SENTENCES[rule].format(share) + more, cuts_ns, number)
 
     def phase_index(self, events: Events) -> np.ndarray:
-        """The phase in which each call begins: int64, shape (n,), from 1; -1: none."""
+        """Compute the phase in which each call begins.
+
+        Parameters
+        ----------
+        events : Events
+            With the columns ``rank`` and ``start``.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+            Phases from 1; -1: none.
+        """
         if self.named is not None:
             return self.named.phase_index(events)
         return self.number[np.searchsorted(self.cuts_ns, events.start, side="right")]
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The names of the phases, in the order of their numbers, where the program gave some."""
+        """Names of the phases by number, if the program named them; else None."""
         return None if self.named is None else self.named.names
 
 
@@ -154,7 +197,7 @@ def _no_cuts() -> tuple[np.ndarray, np.ndarray]:
 
 _SENTENCES = {
     "barriers": "all ranks met in collective calls between them",
-    "steps": "no barrier was recorded; all ranks were in step at gaps in the I/O ({:.0%} of the calls)",
-    "gaps": "no barrier was recorded, and ranks were not in step; wide gaps in the I/O part them (doubtful)",
-    "none": "nothing parts the I/O: no barrier was recorded, no step of all ranks and no wide gap was found",
+    "steps": "no barrier was recorded; all ranks were in lockstep at gaps in the I/O ({:.0%} of the calls)",
+    "gaps": "no barrier was recorded; phases were inferred from idle gaps in the I/O (low confidence)",
+    "none": "no barrier was recorded, and the I/O has neither ranks in lockstep nor wide gaps",
 }

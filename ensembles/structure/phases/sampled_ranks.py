@@ -1,5 +1,4 @@
-"""Phases of runs whose calls are too many to be held: what some ranks did says where to look, and the calls
-of all where a phase begins."""
+"""Phases of long runs: detected in some ranks, refined by the calls of all."""
 
 from __future__ import annotations
 
@@ -25,20 +24,31 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 LEAST_RANKS = 2
-"""Of fewer ranks nothing can be told of all."""
+"""Least number of ranks that represent all."""
 
 LARGEST_PART = 4
-"""Whole ranks are held only if the fewest that make sense have no more than so many times the wanted
-events."""
+"""Whole ranks are held only if `LEAST_RANKS` of them have at most this many times the wanted events."""
 
 
 MOST_EXTRA_SUMMARIES = 4096
-"""With more gaps nothing is counted beside them: 30 KiB each."""
+"""With more gaps, no extra summaries are counted: 30 KiB each."""
 
 
 def sample_ranks(run: Run, most_events: int) -> Events | None:
-    """The calls of some whole ranks, evenly spaced among all: about `most_events`; None: `LEAST_RANKS` of
-    them made too many to be held."""
+    """Read the calls of some whole ranks, evenly spaced among all ranks.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    most_events : int
+        Approximate number of events wanted.
+
+    Returns
+    -------
+    Events or None
+        None: `LEAST_RANKS` ranks made too many calls to hold.
+    """
     least = min(LEAST_RANKS, run.tasks)
     if least * run.most_events > LARGEST_PART * most_events * max(run.tasks, 1):
         return None
@@ -46,19 +56,19 @@ def sample_ranks(run: Run, most_events: int) -> Events | None:
 
 
 class ExtraSummary:
-    """What is counted by phase in the same pass over all events in which their gaps are looked for.
+    """Counts by phase that are made in the pass that searches the gaps of all ranks.
 
     Parameters
     ----------
     columns : iterable of str
-        Those that are needed for it.
+        Columns that the counts need.
     make : callable
-        Cuts → empty `CountsOfSeveral` that keep calls of groups of odd numbers.
+        Makes empty `CountsOfSeveral` that keep the calls of groups with odd numbers, given the cuts.
 
     Attributes
     ----------
     found : CountsOfSeveral or None
-        What was counted, between the cuts of the phases; None: it was not.
+        The counts between the cuts of the phases; None: they were not made.
     """
 
     def __init__(self, columns: Iterable[str], make: Callable[[np.ndarray], CountsOfSeveral]) -> None:
@@ -73,27 +83,36 @@ def detect_phases_in_sample(
     some: Events | None = None,
     beside: ExtraSummary | None = None,
 ) -> Phases:
-    """As `ensembles.structure.phases.detect.detect_phases`, of phases that have no names.
+    """Detect phases without names in some ranks, and refine them by the calls of all.
 
-    Steps are found in the calls of some whole ranks; of each gap between them that part counts in which no
-    other rank is in I/O either, and if more than a tenth of all ranks are in I/O throughout, it is none.
-    Memory is that of the calls of the ranks that are looked at, and of the collective calls.
+    Steps are found in the calls of some whole ranks. Of each gap between them, the part counts in which no
+    other rank is in I/O either. If more than a tenth of all ranks are in I/O throughout a gap, it is dropped.
+    Memory is proportional to the calls of the sampled ranks and to the collective calls.
 
     Parameters
     ----------
     run, rule, most_events
-        As there.
+        As for `ensembles.structure.phases.detect.detect_phases`.
     some : Events, optional
-        `sample_ranks`, if they were read before.
-    beside : Beside, optional
-        What else to count in the pass over all events, if there is one.
+        Result of `sample_ranks`, if it was computed before.
+    beside : ExtraSummary, optional
+        Counts to make in the pass over all events, if there is one.
+
+    Returns
+    -------
+    Phases
+
+    Raises
+    ------
+    EnsioError
+        The rule does not apply, or a file cannot be read any more.
     """
     some = sample_ranks(run, most_events // 2) if some is None else some
     if some is None:
         return replace(
             _one_phase(run),
-            sentence=f"phases were not looked for: calls of {LEAST_RANKS} whole tasks have to be held for "
-            f"that, and {run.most_events:,} calls of {run.tasks:,} tasks are too many",
+            sentence=f"phases were not detected: the calls of {LEAST_RANKS} tasks must fit into memory, and "
+            f"{run.most_events:,} calls of {run.tasks:,} tasks are too many",
         )
     meetings, calls = Barriers(), TopLevelCalls()
     meetings.add(some)
@@ -111,14 +130,14 @@ def detect_phases_in_sample(
     rank, start, end, op = calls.transfers
     steps = infer_phases(rank, start, end, op)
     ranks = len(np.unique(some.rank))
-    looked_at = f"; looked at {ranks:,} of {run.tasks:,} tasks"
+    looked_at = f"; detected in {ranks:,} of {run.tasks:,} tasks"
     gaps, counts = _gaps_and_counts(run, steps.gap_from, steps.gap_to, beside)
     before = np.searchsorted(np.sort(start), steps.gap_to, side="left")
     expected = np.diff(before, prepend=0) * (run.tasks / ranks)
     cuts_ns = cuts_in(*gaps.found(int((1 - NEARLY_ALL) * run.tasks + 1e-9), expected))
     if beside is not None and counts is not None and counts.all_kept:
         beside.found = counts.parted(cuts_ns)
-    # Between two gaps of some ranks there is I/O of theirs.
+    # Between two gaps of the sampled ranks there is I/O of these ranks.
     rule = steps.rule if len(cuts_ns) else "none"
     share = steps.share if len(cuts_ns) else 0.0
     return Phases.between(rule, share, cuts_ns, [calls.start], looked_at + steps.left_out)
@@ -145,7 +164,7 @@ def _one_phase(run: Run) -> Phases:
 
 
 def _ranks_with_io(run: Run, some: Events, calls: TopLevelCalls) -> int:
-    """About how many ranks do I/O, as far as those that were looked at tell."""
+    """Estimate the number of ranks that do I/O from the sampled ranks."""
     looked_at = max(len(np.unique(some.rank)), 1)
     return round(run.tasks * calls.ranks / looked_at)
 
@@ -160,7 +179,7 @@ def _between_barriers(run: Run, cuts_ns: np.ndarray, calls: TopLevelCalls) -> Ph
 
 
 class _StartCounts(Summary):
-    """Between which cuts calls begin in which no rank waits: a mergeable summary."""
+    """A mergeable summary: between which cuts I/O calls begin, waiting excluded."""
 
     columns = ("call", "start")
     requires = ANY_ORDER
@@ -179,11 +198,14 @@ class _StartCounts(Summary):
         self.used |= other.used
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``cuts_ns``, and whether calls begin before, between and after them."""
+        """Return ``cuts_ns`` and ``used``.
+
+        ``used`` tells whether calls begin before, between and after the cuts.
+        """
         return {"cuts_ns": self._cuts_ns, "used": self.used}
 
     @property
     def example_ns(self) -> np.ndarray:
-        """A moment in each part in which there are some."""
+        """A moment in each part in which calls begin."""
         low = np.concatenate([[np.iinfo(np.int64).min], self._cuts_ns])
         return low[self.used]

@@ -1,5 +1,4 @@
-"""What the calls of each phase add up to: tasks, bytes, times, the slowest task, and the time lost waiting
-for it."""
+"""Phase table: totals, slowest task and imbalance of each phase."""
 
 from __future__ import annotations
 
@@ -18,12 +17,14 @@ _NS_PER_S = 1e9
 
 @dataclass(frozen=True)
 class CriticalCall:
-    """The call with which the slowest task of a phase ended.
+    """The last call of the slowest task of a phase.
 
     Attributes
     ----------
     call, layer, file : str
+        Function, layer and path.
     start_s, duration_s : float
+        Start since the origin of the run, and duration.
     """
 
     call: str
@@ -35,29 +36,29 @@ class CriticalCall:
 
 @dataclass(frozen=True)
 class PhaseTotals:
-    """One phase.
+    """The totals of one phase.
 
     Attributes
     ----------
     phase : int
-        Its number, from 1.
+        Number of the phase, from 1.
     name : str or None
-        As the program named it.
+        Name that the program gave.
     tasks, calls : int
-        Tasks with calls in it, and their calls; waiting in MPI is no call here.
+        Number of tasks with I/O calls in the phase, and of these calls; waiting in MPI does not count.
     bytes_read, bytes_written : int
-        No byte counts twice: those of calls inside calls count once.
+        Bytes moved; those of inner calls count once.
     start_s, end_s, time_s : float
-        From the first call to the return of the last.
+        Start of the first call and return of the last since the origin of the run, and their difference.
     slowest_task : int
         The task whose last call returned last.
-    last_call : LastCall
+    last_call : CriticalCall
         That call.
     lost_s : float
-        Time that tasks waited for the slowest: from the return of a task's last call to that of the last of
-        all, added up over the tasks of the phase.
+        Time lost to imbalance: from the return of a task's last call to the last return of all, summed over
+        the tasks of the phase.
     lost_share : float
-        Share of the time of all its tasks that this is.
+        `lost_s` as a share of the time of all tasks, ``time_s * tasks``.
     """
 
     phase: int
@@ -80,14 +81,29 @@ class PhaseTotals:
 
 
 class PhaseTable(Summary):
-    """Totals of each phase, filled chunk by chunk.
+    """A mergeable summary: the totals of each phase.
 
     It holds a few numbers for each task and phase, whatever the number of calls.
 
     Parameters
     ----------
     phases : Phases
-        Of the whole run; the calls that are added may be some of it.
+        Phases of the whole run; the calls that are added may be a selection.
+
+    Attributes
+    ----------
+    outside : int
+        Number of I/O calls in no phase.
+
+    Examples
+    --------
+    >>> from ensembles.structure.phases.table import PhaseTable
+    >>> run = en.open("ensio-ior")
+    >>> table = PhaseTable(run.phases)
+    >>> table.add(run.events)
+    >>> second = table.totals()[1]
+    >>> second.tasks, second.calls, second.bytes_written
+    (8, 32, 33554432)
     """
 
     columns = ("rank", "call", "carried", "file", "moved", "start", "duration")
@@ -104,7 +120,10 @@ class PhaseTable(Summary):
         self.outside = 0
 
     def add(self, chunk: Events) -> None:
-        """Add calls; those in no phase are counted in ``outside``, and waiting in MPI is left out."""
+        """Add events.
+
+        I/O calls in no phase are counted in `outside`, and waiting in MPI is left out.
+        """
         phase = self._phases.phase_index(chunk)
         io = chunk.op != OPS.index("wait")
         self.outside += int(np.count_nonzero(io & (phase < 0)))
@@ -121,7 +140,7 @@ class PhaseTable(Summary):
             np.add.at(self._bytes[row], phase[moved], events.moved[moved])
         end = events.end
         order = np.lexsort((end, events.rank, phase))
-        # The last of each phase and rank is the one that ends last.
+        # The last entry of each phase and rank is the call that ends last.
         last = np.flatnonzero(
             np.append(
                 (np.diff(phase[order]) != 0) | (np.diff(events.rank[order].astype(np.int64)) != 0), True
@@ -131,7 +150,7 @@ class PhaseTable(Summary):
         self._keep_last(events, phase, end)
 
     def _keep_last(self, events: Events, phase: np.ndarray, end: np.ndarray) -> None:
-        # Of calls that end together the outermost and longest, then that of the least rank.
+        # Of calls that end together, the outermost and longest counts, then that of the lowest rank.
         order = np.lexsort((-events.rank.astype(np.int64), events.duration, end, phase))
         for at in order[np.flatnonzero(np.append(np.diff(phase[order]) != 0, True))].tolist():
             number, key = int(phase[at]), (int(end[at]), -int(events.rank[at]))
@@ -143,7 +162,7 @@ class PhaseTable(Summary):
             self._last[number] = (*key, CriticalCall(call.name, call.layer, file, start_s, duration_s))
 
     def merge(self, other: PhaseTable) -> None:
-        """Add what another table of the same phases holds."""
+        """Add another table of the same phases."""
         self._calls += other._calls
         self._bytes += other._bytes
         np.minimum(self._start, other._start, out=self._start)
@@ -154,8 +173,10 @@ class PhaseTable(Summary):
                 self._last[number] = last
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``calls``, ``bytes_read``, ``bytes_written`` and ``start_ns`` by number of the phase; place 0 is no
-        phase."""
+        """Return ``calls``, ``bytes_read``, ``bytes_written`` and ``start_ns`` by phase.
+
+        The index is the number of the phase; index 0 is not used.
+        """
         read, written = (self._bytes[DIRECTIONS.index(direction)] for direction in ("read", "write"))
         return {
             "calls": self._calls,
@@ -165,7 +186,12 @@ class PhaseTable(Summary):
         }
 
     def totals(self) -> list[PhaseTotals]:
-        """The phases that have calls among those added, by number."""
+        """Compute the totals of the phases with calls among those added, by number.
+
+        Returns
+        -------
+        list of PhaseTotals
+        """
         if not self._ends:
             return []
         phase, rank, end = (np.concatenate(column) for column in zip(*self._ends, strict=True))

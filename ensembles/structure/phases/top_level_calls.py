@@ -1,4 +1,4 @@
-"""Calls that are in no other, and in which no rank waits: in these, steps of all ranks are looked for."""
+"""Top-level calls: outermost I/O calls, in which phases are detected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ _NO_TRANSFER = ("seek", "meta", "wait")
 
 
 class TopLevelCalls(Summary):
-    """They are kept chunk by chunk: 21 bytes a call."""
+    """A mergeable summary: the outermost I/O calls of a run, 21 bytes each.
+
+    Attributes
+    ----------
+    of_rank : ndarray of int64
+        Number of calls of each rank.
+    """
 
     def __init__(self) -> None:
         self.of_rank = np.zeros(0, np.int64)
@@ -19,16 +25,16 @@ class TopLevelCalls(Summary):
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """Number of calls."""
         return int(self.of_rank.sum())
 
     @property
     def ranks(self) -> int:
-        """How many ranks made some."""
+        """Number of ranks with calls."""
         return int(np.count_nonzero(self.of_rank))
 
     def add(self, chunk: Events) -> None:
-        """Keep those of these events."""
+        """Add events; only outermost ones without waiting are kept."""
         mine = np.flatnonzero((chunk.op != OPS.index("wait")) & (chunk.depth == 0))
         more = np.bincount(chunk.rank[mine], minlength=len(self.of_rank))
         more[: len(self.of_rank)] += self.of_rank
@@ -38,14 +44,14 @@ class TopLevelCalls(Summary):
             self._parts.append(tuple(column[mine] for column in part))
 
     def merge(self, other: TopLevelCalls) -> None:
-        """Add those of higher ranks."""
+        """Add calls of higher ranks."""
         longer, shorter = sorted((self.of_rank, other.of_rank), key=len, reverse=True)
         self.of_rank = longer.copy()
         self.of_rank[: len(shorter)] += shorter
         self._parts += other._parts
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``rank``, ``start``, ``end`` and ``op`` of each."""
+        """Return ``rank``, ``start``, ``end`` and ``op`` of each call."""
         names = ("rank", "start", "end", "op")
         if not self._parts:
             return {name: np.empty(0, np.int64) for name in names}
@@ -54,13 +60,15 @@ class TopLevelCalls(Summary):
 
     @property
     def transfers(self) -> tuple[np.ndarray, ...]:
-        """Rank, start, end and operation of those that move bytes, open, close or flush; of all if there are
-        none of these."""
+        """Rank, start, end and operation of calls that move bytes, open, close or flush.
+
+        If there are no such calls, those of all calls.
+        """
         rank, start, end, op = self.to_arrays().values()
         mine = ~np.isin(op, [OPS.index(name) for name in _NO_TRANSFER])
         return (rank[mine], start[mine], end[mine], op[mine]) if mine.any() else (rank, start, end, op)
 
     @property
     def start(self) -> np.ndarray:
-        """When each begins, of all."""
+        """Start of each call in ns since the origin of the run."""
         return np.concatenate([part[1] for part in self._parts])

@@ -1,4 +1,4 @@
-"""Strided reads (C); `strided_runs.strides_of` is its caller."""
+"""Strided reads (C), called by `ensembles.structure.strides.detect.find_strides`."""
 
 import numpy as np
 

@@ -1,8 +1,6 @@
-"""The reads of strided runs among the calls of some tasks, and what their reads add up to: in one loop over
-the calls by compiled code where there is some, else by NumPy, with equal results.
+"""Detection of strided runs; compiled or in NumPy, with equal results.
 
-``NATIVE`` tells whether the compiled version is in use. What the words mean says
-`ensembles.structure.strides.summary`.
+``NATIVE`` is True if the compiled version is in use. `ensembles.structure.strides.summary` defines the terms.
 """
 
 from __future__ import annotations
@@ -24,13 +22,13 @@ except ImportError:
 NATIVE = _strides is not None
 
 MOST_POSITIONS = 64
-"""Reads of a run that are held one by one; those that follow are added up in one row more."""
+"""Largest number of reads of a run that have separate rows; the following ones are summed in one more row."""
 
 LEAST_READS = 4
-"""Shorter runs are left out."""
+"""Least number of reads of a strided run."""
 
 COLUMNS = ("rank", "thread", "call", "depth", "carried", "file", "offset", "moved", "start", "duration")
-"""Columns of events that are needed."""
+"""Columns of events that the detection reads."""
 
 ROW = np.dtype(
     [
@@ -54,13 +52,13 @@ ROW = np.dtype(
     ],
     align=True,
 )
-"""A row a read. ``run``: which strided run of its task, layer and file by time, from 0; ``reads``: of the
-run; ``position``: in the run, from 1, and `MOST_POSITIONS` + 1 for the sum of those that follow; ``ordinal``:
-which read of its task, layer and file; ``written_bytes``, ``writing_ns``: by the task since the read
-before."""
+"""One row for each read. ``run``: index of the strided run of its task, layer and file by time, from 0;
+``reads``: number of reads of the run; ``position``: position in the run, from 1, and `MOST_POSITIONS` + 1 for
+the sum of the following ones; ``ordinal``: index of the read of its task, layer and file; ``written_bytes``,
+``writing_ns``: bytes and time of the writes of the task since the read before."""
 
 BYTES = np.dtype([("bytes", "i8"), ("file", "u4"), ("layer", "u4")])
-"""What some task read of a file through a layer (index into `LAYERS`)."""
+"""Bytes that a task read of a file through a layer (index into `LAYERS`)."""
 
 _WRITTEN_SHARE = 1 / 16
 _KINDS = {"read": 1, "write": 2, "wait": 3}
@@ -68,16 +66,16 @@ _LIMITS = np.iinfo(np.int64)
 
 
 class StrideRuns(NamedTuple):
-    """What the calls of some tasks tell.
+    """The strided runs of some tasks, and sums over their reads.
 
     Attributes
     ----------
     rows : ndarray of ROW
-        Sorted by rank, layer, file, run and position.
+        Reads of strided runs, sorted by rank, layer, file, run and position.
     bytes : ndarray of BYTES
-        A file may be there several times.
+        Bytes read; a file may have several entries.
     reads, reads_with_offset, io_time_ns, read_time_ns, first_ns, last_ns : int
-        As `ensembles.structure.strides.summary.StridedReads` has them.
+        As in `ensembles.structure.strides.summary.StridedReads`.
     """
 
     rows: np.ndarray
@@ -91,17 +89,35 @@ class StrideRuns(NamedTuple):
 
 
 def find_strides(events: Events) -> StrideRuns:
-    """The strided reads of some tasks.
+    """Find the strided reads of some tasks.
 
     Parameters
     ----------
     events : Events
-        All calls of these tasks, one at least, in the order of ranks.
+        All calls of these tasks, at least one, in the order of ranks.
+
+    Returns
+    -------
+    StrideRuns
 
     Raises
     ------
     IndexError
-        An event is of a call without a number.
+        The ``call`` of an event is not an index into ``events.calls``.
+
+    Examples
+    --------
+    One task reads 4 bytes every 10 bytes:
+
+    >>> from ensembles.model.events import Call, Events
+    >>> from ensembles.structure.strides.detect import find_strides
+    >>> number, zeros = np.arange(5), np.zeros(5, int)
+    >>> columns = {"rank": zeros, "thread": zeros, "call": zeros, "depth": zeros, "carried": zeros,
+    ...     "file": zeros + 1, "offset": 10 * number, "requested": zeros + 4, "moved": zeros + 4,
+    ...     "error": zeros, "start": 100 * number, "duration": zeros + 50}
+    >>> found = find_strides(Events(columns, [Call("pread", "posix", "read")], ["", "/data"]))
+    >>> found.rows["position"], found.rows["stride_bytes"]
+    (array([1, 2, 3, 4, 5], dtype=uint16), array([10, 10, 10, 10, 10]))
     """
     if _strides is None:
         return numpy_find_strides(events)
@@ -114,9 +130,9 @@ def find_strides(events: Events) -> StrideRuns:
 
 
 def numpy_find_strides(events: Events) -> StrideRuns:
-    """`find_strides` without compiled code."""
+    """Compute `find_strides` without compiled code."""
     if int(events.call.max()) >= len(events.calls):
-        raise IndexError("an event is of a call without a number")
+        raise IndexError("the call of an event is not an index into the calls")
     op = events.op
     outer = (events.depth == 0) & (op != OPS.index("wait"))
     is_read = (op == OPS.index("read")) & (events.moved > 0)
@@ -137,7 +153,7 @@ def numpy_find_strides(events: Events) -> StrideRuns:
 
 @of_calls
 def _kind_of_calls(calls: Sequence[Call]) -> np.ndarray:
-    """What the compiled loop has to know of each call: uint8, shape (len(calls),)."""
+    """Return the kind of each function for the compiled loop."""
     return np.array([_KINDS.get(op, 0) for op in OPS], np.uint8)[op_of_calls(calls)]
 
 
@@ -151,7 +167,7 @@ def _bytes_of(reads: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _table_of(reads: dict[str, np.ndarray]) -> np.ndarray:
-    """Rows of the reads of strided runs, those beyond `MOST_POSITIONS` added up."""
+    """Make the rows of the reads of strided runs, up to `MOST_POSITIONS` and a sum."""
     new = reads["position_in_run"] == 0
     run = np.cumsum(new) - 1
     count = np.bincount(run)

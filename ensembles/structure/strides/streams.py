@@ -1,4 +1,4 @@
-"""What each task reads of each file, in its order, and the strided runs in that."""
+"""Streams of reads of each task and file, and the strided runs in them, in NumPy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ensembles.model.events import OPS, Call, Events, of_calls
 
 LAYERS = ("posix", "stdio", "mpiio", "hdf5")
-"""From the file system up; others count as the last."""
+"""Layers from the file system up; others count as the last."""
 
 _STREAM = ("rank", "layer", "file", "lane")
 
@@ -18,13 +18,13 @@ Columns = dict[str, np.ndarray]
 
 @of_calls
 def layer_of_calls(calls: Sequence[Call]) -> np.ndarray:
-    """Index into `LAYERS` of each call's layer: uint8, shape (len(calls),)."""
+    """Return the index into `LAYERS` of each function's layer: uint8, (len(calls),)."""
     last = len(LAYERS) - 1
     return np.array([LAYERS.index(call.layer) if call.layer in LAYERS else last for call in calls], np.uint8)
 
 
 def select_reads(events: Events) -> Columns:
-    """The reads whose place in the file is known, those without a hole between them put together.
+    """Select the reads whose file offset is known.
 
     Parameters
     ----------
@@ -34,9 +34,10 @@ def select_reads(events: Events) -> Columns:
     Returns
     -------
     dict of str to ndarray, shape (n,)
-        Sorted by rank, layer, file, thread and start: ``rank``, ``file``, ``layer``, ``call``, ``lane``
-        (thread), ``start_ns``, ``end_ns``, ``duration_ns``, ``offset``, ``bytes``, ``calls``, ``ordinal``,
-        ``written_before_bytes`` and ``writing_before_ns`` (of the task, from its beginning to the start).
+        Columns, sorted by rank, layer, file, thread and start: ``rank``, ``file``, ``layer``, ``call``,
+        ``lane`` (thread), ``start_ns``, ``end_ns``, ``duration_ns``, ``offset``, ``bytes``, ``calls``,
+        ``ordinal``, and ``written_before_bytes`` and ``writing_before_ns``: bytes and time of all writes of
+        the task up to the start.
     """
     order = np.lexsort((events.start, events.rank))
     op, moved = events.op[order], events.moved[order]
@@ -68,24 +69,25 @@ def select_reads(events: Events) -> Columns:
 
 
 def find_strided_runs(reads: Columns, least_reads: int) -> Columns:
-    """The reads of strided runs.
+    """Find the reads of strided runs.
 
-    A task whose threads read one file may take turns on one stream, or have a stream each. Both are tried;
-    turns count if they explain as many reads.
+    Threads of a task that read one file may share one stream, or have separate ones. Both are tried; the
+    shared stream is used if it explains as many reads.
 
     Parameters
     ----------
     reads : dict of str to ndarray
-        As `select_reads` gives them.
+        Result of `select_reads`.
     least_reads : int
-        Of a run; 3 or more.
+        Least number of reads of a run, 3 or more.
 
     Returns
     -------
     dict of str to ndarray
-        The columns of `reads` without what was before, and ``run`` (which of its rank, layer and file, from
-        0), ``position_in_run`` (from 0), ``begun_before`` (1: the read with which the stride begins is the
-        last of the run before, and not here), ``stride_bytes``, ``written_bytes``, ``writing_ns``.
+        Columns of `reads` without the sums of writes, and: ``run``, index of the run of its rank, layer and
+        file, from 0; ``position_in_run``, from 0; ``begun_before``, 1 if the first read of the stride is the
+        last read of the run before, and not here; ``stride_bytes``; and ``written_bytes`` and ``writing_ns``
+        of the writes since the read before.
     """
     found = _runs(reads, least_reads)
     first = _first_of(reads, ("rank", "layer", "file"))
@@ -98,7 +100,7 @@ def find_strided_runs(reads: Columns, least_reads: int) -> Columns:
 
 
 def _better(found: Columns, reads: Columns, several: np.ndarray, group: np.ndarray, least: int) -> Columns:
-    """Where several threads read a file: the runs of all together, if these hold more reads."""
+    """Use the runs of all threads together, for files where these have as many reads."""
     group_of = np.full(len(group), -1)
     group_of[:] = group
     found["group"] = group_of[found["row"]]
@@ -119,7 +121,10 @@ def _better(found: Columns, reads: Columns, several: np.ndarray, group: np.ndarr
 
 
 def _runs(reads: Columns, least_reads: int) -> Columns:
-    """`find_strided_runs` of streams; ``row`` is the position in `reads`, ``begin`` the start of the run."""
+    """Find strided runs in separate streams.
+
+    ``row`` is the position in `reads`, and ``begin`` the start of the run.
+    """
     reads = _without_cuts(reads)
     n = len(reads["rank"])
     new = _is_first(reads, _STREAM)
@@ -127,7 +132,7 @@ def _runs(reads: Columns, least_reads: int) -> Columns:
     hole = ~new & (stride > np.concatenate([[0], reads["bytes"][:-1]])[:n])
     stride = np.where(hole, stride, 0)
     begins = np.flatnonzero(new | (stride != np.concatenate([[-1], stride[:-1]])[:n]))
-    length = np.diff(np.append(begins, n))  # strides that are alike
+    length = np.diff(np.append(begins, n))  # equal strides
     is_run = (length >= least_reads - 1) & (stride[begins] > 0)
     length, begins = length[is_run], begins[is_run]
     # The first read of a run is the one before its first stride, unless that ends the run before.
@@ -153,7 +158,7 @@ def _runs(reads: Columns, least_reads: int) -> Columns:
 
 
 def _without_cuts(reads: Columns) -> Columns:
-    """Successive reads of a stream without a hole between them as one."""
+    """Join successive reads of a stream that have no hole between them."""
     n = len(reads["rank"])
     reads = {**reads, "row": np.arange(n)}
     if not n:
@@ -171,7 +176,7 @@ def _without_cuts(reads: Columns) -> Columns:
 
 
 def _numbered(found: Columns) -> Columns:
-    """Runs numbered by time within their rank, layer and file."""
+    """Number the runs by time within their rank, layer and file."""
     found = _sorted(found, ("position_in_run", "number", "lane", "begin", "file", "layer", "rank"))
     first = _is_first(found, ("rank", "layer", "file"))
     number = np.cumsum(_is_first(found, ("rank", "layer", "file", "begin", "lane", "number"))) - 1
@@ -186,7 +191,7 @@ def _sorted(columns: Columns, keys: tuple[str, ...]) -> Columns:
 
 
 def _is_first(columns: Columns, keys: tuple[str, ...]) -> np.ndarray:
-    """Whether each row is the first of those with the same keys, which lie together."""
+    """Compute whether each row is the first with its keys; equal keys are adjacent."""
     n = len(columns[keys[0]])
     first = np.zeros(n, bool)
     first[:1] = True

@@ -1,11 +1,10 @@
-"""Reads with a constant stride and holes between them: a mergeable summary.
+"""Strided reads: reads with a constant stride and holes between them.
 
-A *stream* is what one task (or one of its threads) reads of one file through one layer, in the order of
-start. Successive reads without a hole between them count as one, for a library may have cut a read into
-pieces. A *strided run* is a part of a stream along which offsets grow by the same stride, which is larger
-than what is read: the reads of a matrix whose rows are padded, for example. Its reads have *positions* from
-1. Some of what tells runs apart is kept beside the reads: how much the task wrote since the read before, and
-how long that took.
+A *stream* is the sequence of reads of one task (or thread) on one file through one layer, in the order of
+start. Successive reads without a hole between them count as one, as a library may divide a read. A *strided
+run* is a part of a stream along which offsets grow by a constant stride that is larger than the reads: for
+example, the reads of a matrix with padded rows. Its reads have *positions* from 1. With each read, the bytes
+and the time of the task's writes since the read before are kept.
 """
 
 from __future__ import annotations
@@ -21,24 +20,28 @@ from ensembles.structure.strides.detect import COLUMNS, MOST_POSITIONS, ROW, fin
 __all__ = ["COLUMNS", "MOST_POSITIONS", "ROW", "StridedReads"]
 
 MOST_ROWS = 1 << 18
-"""Reads that are held; of more, those of some tasks, chosen by chance."""
+"""Largest number of reads that are held; of more, those of randomly chosen tasks."""
 
 
 class StridedReads(Summary):
-    """The strided reads of a run.
+    """A mergeable summary: the strided reads of a run.
+
+    Parameters
+    ----------
+    most_rows : int
+        Largest number of reads that are held.
 
     Attributes
     ----------
     reads, reads_with_offset : int
-        Reads that moved bytes and are in no other read, and those of them whose place in the file is known
-        (in some layer: then the reads inside them count).
+        Number of outermost reads that moved bytes, and of those with a known file offset.
     bytes_by_layer : dict of (int, int) to int
-        Bytes read of each file through each layer (index into `read_streams.LAYERS`), where the place is
-        known.
+        Bytes of reads with a known offset, by file and layer (index into
+        `ensembles.structure.strides.streams.LAYERS`).
     io_time_ns, read_time_ns : int
-        Time in outermost calls that are no waiting, and in reads among them.
+        Time in outermost calls without waiting, and in the reads among them.
     first_ns, last_ns : int or None
-        When the first call began and the last one ended.
+        Start of the first call and end of the last.
     share : float
         Share of the tasks whose rows are held.
     """
@@ -75,7 +78,7 @@ class StridedReads(Summary):
             self._keep(found.rows)
 
     def merge(self, other: StridedReads) -> None:
-        """Add those of other tasks."""
+        """Add the reads of other tasks."""
         self.reads += other.reads
         self.reads_with_offset += other.reads_with_offset
         self.io_time_ns += other.io_time_ns
@@ -91,20 +94,25 @@ class StridedReads(Summary):
         self._choose(always=True)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The columns of `ROW`, sorted by rank, layer, file, run and position."""
+        """Return the columns of `ROW`, sorted by rank, layer, file, run and position."""
         rows = self.rows
         return {name: rows[name] for name in ROW.names or ()}
 
     @property
     def rows(self) -> np.ndarray:
-        """The reads that are held: ndarray of `ROW`, sorted by rank, layer, file, run and position."""
+        """The reads that are held: ndarray of `ROW`.
+
+        Rows are sorted by rank, layer, file, run and position.
+        """
         rows = np.concatenate([np.empty(0, ROW), *self._parts])
         return rows[np.lexsort([rows[name] for name in ("position", "run", "file", "layer", "rank")])]
 
     @property
     def rows_nearest_to_disk(self) -> np.ndarray:
-        """`rows`, each file's through one layer: the lowest through which half of its bytes were read. So a
-        read of MPI-IO and the POSIX reads inside of it do not count twice."""
+        """`rows` of the lowest layer that read half of the bytes of each file.
+
+        A read of MPI-IO and the POSIX reads inside it do not count twice.
+        """
         rows = self.rows
         most: dict[int, int] = {}
         for (file, _), count in self.bytes_by_layer.items():
@@ -123,7 +131,7 @@ class StridedReads(Summary):
         self._choose()
 
     def _choose(self, always: bool = False) -> None:
-        """Give up the rows of more and more tasks, until the others fit."""
+        """Drop the rows of more and more tasks until the others fit."""
         if not always and self._held <= self._most_rows:
             return
         rows = np.concatenate([np.empty(0, ROW), *self._parts])
@@ -137,8 +145,10 @@ class StridedReads(Summary):
 
 
 def _lot_of(rank: np.ndarray) -> np.ndarray:
-    """A number from 0 to 1 for each rank, always the same, like one drawn by chance (the finaliser of
-    SplitMix64: Steele, Lea and Flood, 2014)."""
+    """Compute a reproducible random number from 0 to 1 for each rank.
+
+    It is the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
+    """
     x = rank.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

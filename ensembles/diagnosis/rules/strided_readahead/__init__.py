@@ -1,1 +1,1 @@
-"""Strided reads that the read-ahead of a file system serves ever more slowly."""
+"""Rule ``strided-readahead``: strided reads that become slower after the third."""

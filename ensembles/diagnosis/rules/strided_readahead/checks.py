@@ -1,5 +1,4 @@
-"""Whether reads with a constant stride look like a read-ahead that fails: the checks, and what they stand "
-"on."""
+"""Checks whether strided reads show a failing read-ahead."""
 
 from __future__ import annotations
 
@@ -17,22 +16,22 @@ from ensembles.diagnosis.rules.strided_readahead.profile import (
 )
 
 LEVEL = 0.05
-"""Of the test by ordinals, which knows no other sample than them."""
+"""Significance level of the test by positions, whose only sample is the positions."""
 
 TASK_LEVEL = 0.01
-"""Of the test by tasks."""
+"""Significance level of the test by tasks."""
 
 LEAST_RATIO = 1.5
-"""Reads after the stride is recognised are slow if they take so many times as long."""
+"""Least ratio of the reads after the stride is recognised to the slowest before."""
 
 LEAST_STEP = 1.2
-"""So many times longer than all before it takes the first of them."""
+"""Least ratio of the first of these reads to the slowest before."""
 
 STEADY = 0.6
-"""The reads before differ by less than this share of what the slow ones add (logarithms)."""
+"""Largest range of the reads before, as a share of the rise (logarithms)."""
 
 MOST_GROUPS = 64
-"""Groups whose positions are permuted."""
+"""Largest number of groups whose positions are permuted."""
 
 _SHARE = 0.5
 _GETS_WORSE = 1.1
@@ -43,15 +42,16 @@ _SCATTERS = 3.0
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of strided runs with writes between their reads.
+    """The result of the checks on strided runs with writes between their reads.
 
     Attributes
     ----------
     groups : tuple of int
-        The runs (first, second ... on their file) that are meant; none: there is no finding.
+        Indices of the runs on their file that are affected; empty: there is no finding.
     checks : tuple of Check
+        The checks.
     numbers : dict of str to value
-        For the evidence.
+        Numbers for the evidence.
     """
 
     groups: tuple[int, ...]
@@ -60,20 +60,24 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """No check fails."""
+        """Whether no check fails."""
         return bool(self.groups) and not any(check.holds is False for check in self.checks)
 
 
 def verdict(mixed: StridedRuns, plain: StridedRuns) -> Verdict:
-    """Judge strided runs.
+    """Check strided runs for a failing read-ahead.
 
-    All runs with writes between are judged together. Where they do not look like it, those that were first,
-    second ... on their file are judged by themselves, and tests are asked for more, by Bonferroni's rule.
+    All runs with writes between their reads are checked together. If the checks fail, the first, second ...
+    runs on their file are checked separately, with p-values corrected by Bonferroni's rule.
 
     Parameters
     ----------
     mixed, plain : StridedRuns
-        With and without writes between the reads.
+        Runs with and without writes between the reads.
+
+    Returns
+    -------
+    Verdict
     """
     numbers = np.unique(mixed.run)
     if not len(numbers):
@@ -93,7 +97,7 @@ def verdict(mixed: StridedRuns, plain: StridedRuns) -> Verdict:
 
 
 def _that_see_it(mixed: StridedRuns, numbers: np.ndarray) -> np.ndarray:
-    """Those groups that rise at least half as much as half of them do."""
+    """Find the groups whose rise is at least half of the upper quartile of all rises."""
     rises = np.array([np.median(mixed.rise[mixed.run == number]) for number in numbers])
     return numbers[rises >= 0.5 * np.quantile(rises, 0.75)]
 
@@ -124,9 +128,11 @@ def _judged(mixed: StridedRuns, plain: StridedRuns, numbers: object, tests: int)
 
 
 def _begins(levels: np.ndarray, with_writes: np.ndarray) -> Check:
-    """Whether the fourth is the first slow one. Reads may take longer where writes come before them, whatever
-    their position, so the reads before are compared among those with writes before them, and among the
-    others."""
+    """Check that the fourth read is the first slow one.
+
+    Reads may take longer after writes, whatever their position. The reads before the fourth are therefore
+    compared separately: those with writes before them, and the others.
+    """
     before, after = levels[:HEALTHY_READS], levels[HEALTHY_READS:]
     step, ratio = float(after[0] - before.max()), float(np.median(after) - before.max())
     alike = [before[with_writes], before[~with_writes]]
@@ -137,10 +143,9 @@ def _begins(levels: np.ndarray, with_writes: np.ndarray) -> Check:
     steady = scatter <= STEADY * ratio and pressure <= ratio
     holds = bool(is_step and steady and ratio >= np.log(LEAST_RATIO))
     sentence = (
-        f"from the {HEALTHY_READS + 1}th read of a stride on reads take {np.exp(ratio):.3g} times as long "
-        "as the "
-        f"slowest of the {HEALTHY_READS} before it (which differ by {np.expm1(np.ptp(before)):.0%}), the "
-        f"{HEALTHY_READS + 1}th itself {np.exp(step):.3g} times"
+        f"from the {HEALTHY_READS + 1}th read of a stride on, reads take {np.exp(ratio):.3g} times as long "
+        f"as the slowest of the {HEALTHY_READS} before (which differ by {np.expm1(np.ptp(before)):.0%}); the "
+        f"{HEALTHY_READS + 1}th itself takes {np.exp(step):.3g} times as long"
     )
     return Check("begins-at-fourth", holds, sentence)
 
@@ -154,7 +159,7 @@ def _worsens(after: np.ndarray, runs: StridedRuns) -> Check:
     later = by_task(runs.rank, np.nanmean(times[:, 1:], axis=1) - times[:, 0])
     share = float(np.mean(later > 0)) if len(later) else 0.0
     holds = rise >= np.log(_GETS_WORSE) and tau > 0.2 and share > 0.5
-    sentence = f"they get worse from read to read: up to {np.exp(rise):.3g} times the first slow one"
+    sentence = f"reads become slower from read to read, up to {np.exp(rise):.3g} times the first slow one"
     return Check("worsens", bool(holds), f"{sentence}, in {share:.0%} of the tasks")
 
 
@@ -165,27 +170,27 @@ def _tests(groups: list[np.ndarray], mixed: StridedRuns, plain: StridedRuns, tes
         Check(
             "not-by-chance",
             p <= LEVEL,
-            f"an order of the reads by chance would look like it with p {_chance_text(p)}",
+            f"permutation test of the order of reads: p {_p_text(p)}",
         ),
-        Check("tasks-agree", p_tasks <= TASK_LEVEL, f"and within the tasks with p {_chance_text(p_tasks)}"),
+        Check("tasks-agree", p_tasks <= TASK_LEVEL, f"the same test within tasks: p {_p_text(p_tasks)}"),
     ]
 
 
 def _in_tasks(mixed: StridedRuns) -> Check:
     rises = by_task(mixed.rank, mixed.rise)
     share = float(np.mean(rises > np.log(LEAST_STEP)))
-    return Check("in-most-tasks", share > _SHARE, f"{share:.0%} of the tasks that read so see it")
+    return Check("in-most-tasks", share > _SHARE, f"{share:.0%} of the tasks with such reads are affected")
 
 
 def _reads_without_writes(mixed: StridedRuns, plain: StridedRuns) -> Check:
     name = "only-with-writes-between"
     if not len(plain):
-        sentence = "this run has no reads of such a stride without writes between them to compare with"
+        sentence = "for comparison, the run has no strided reads without writes between them"
         return Check(name, None, sentence)
     here, there = float(np.nanmedian(mixed.rise)), float(np.nanmedian(plain.rise))
     holds = there <= 0.5 * here and here - there >= np.log(LEAST_STEP)
     sentence = (
-        f"with writes between the reads they become {np.exp(here):.3g} times as long, without writes between "
+        f"reads with writes between them become {np.exp(here):.3g} times as long, reads without "
         f"{np.exp(there):.3g} times"
     )
     return Check(name, bool(holds), sentence)
@@ -194,23 +199,23 @@ def _reads_without_writes(mixed: StridedRuns, plain: StridedRuns) -> Check:
 def _writes(mixed: StridedRuns, ratio: float) -> Check:
     rise = mixed.writing_rise()
     if rise is None:
-        return Check("not-the-writes", None, "the writes between the reads are too few to compare with")
-    sentence = f"the writes between the reads meanwhile take {np.exp(rise):.3g} times as long"
+        return Check("not-the-writes", None, "there are too few writes between the reads to compare with")
+    sentence = f"the writes between the reads become {np.exp(rise):.3g} times as long"
     return Check("not-the-writes", bool(rise <= _WRITES * ratio), sentence)
 
 
 def _stands_out(mixed: StridedRuns, plain: StridedRuns, ratio: float) -> Check:
-    """Against what befalls all tasks from one call to the next, seen in calls that are not suspected."""
+    """Check the rise against disturbances of all tasks, as seen in other calls."""
     scatter = max(plain.scatter()[0] if len(plain) else 0.0, mixed.scatter()[1])
     sentence = (
-        "the writes between, and reads without writes between, scatter from one to the next by a factor of "
-        f"{np.exp(scatter):.3g} (standard deviation)"
+        "the writes between the reads, and reads without writes between them, vary from one to the next by a "
+        f"factor of {np.exp(scatter):.3g} (standard deviation)"
     )
     return Check("stands-out", bool(ratio >= _SCATTERS * scatter), sentence)
 
 
 def _mean(groups: list[np.ndarray]) -> np.ndarray:
-    """Mean of each position over the groups, as far as half of them go."""
+    """Compute the mean of each position that at least half of the groups reach."""
     longest = max(map(len, groups))
     table = np.full((len(groups), longest), np.nan)
     for row, levels in enumerate(groups):
@@ -219,5 +224,5 @@ def _mean(groups: list[np.ndarray]) -> np.ndarray:
     return np.nanmean(table[:, many], axis=0)
 
 
-def _chance_text(p: float) -> str:
+def _p_text(p: float) -> str:
     return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"

@@ -1,4 +1,4 @@
-"""What a read-ahead that fails costs: the time of the slow reads beyond what they would have taken."""
+"""Cost of a failing read-ahead: the excess time of the slow reads."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ensembles.diagnosis.rules.strided_readahead.profile import HEALTHY_READS, S
 DRAWS = 200
 
 LEAST_DOUBT = 0.02
-"""Intervals are no narrower than this share to each side: calls of other tasks would change, too."""
+"""Least relative margin of intervals to each side, as calls of other tasks would change too."""
 _TAIL = 0.05
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Time lost.
+    """Intervals of lost time.
 
     Attributes
     ----------
     lost_s : (float, float)
-        By all tasks together, from and to.
+        Time lost, summed over all tasks.
     gain_s : (float, float)
-        By how much the run would be shorter.
+        Predicted reduction of the span of the run.
     """
 
     lost_s: tuple[float, float]
@@ -34,28 +34,33 @@ class Loss:
 def estimate_loss(
     rows: np.ndarray, runs: StridedRuns, window: np.ndarray, share: float, seed: int = 0
 ) -> Loss:
-    """The loss of slow reads.
+    """Estimate the loss of slow reads.
 
-    What they would have taken is what the reads before them took, a byte. These differ, for the first of them
-    may come before the first write: the least loss is that against the slowest of their positions, the most
-    that against the fastest, and each with what the choice of the tasks may do to it (bootstrap of tasks),
-    and with what befell all tasks at once (the scatter of those positions).
-    While reads are slow, writes find an emptier cache; the least loss is without what they win by that.
-    A window, such as a phase, ends with its last task: it would be shorter by as much as its last end would
-    be earlier if every task came earlier by what it lost.
+    Without the fault, the slow reads would take the time per byte of the reads before them. These reads
+    differ, as the first of them may come before the first write. The lower end of the loss compares with the
+    slowest of their positions, the upper end with the fastest. Both ends include the sampling error of tasks
+    (bootstrap) and disturbances of all tasks (the scatter of these positions). While reads are slow, writes
+    find an emptier cache; the lower end is reduced by their gain.
+
+    A window, such as a phase, ends with its last task. It would be shorter by as much as its last end would
+    be earlier if every task ended earlier by its loss.
 
     Parameters
     ----------
     rows : ndarray of `ensembles.structure.strides.summary.ROW`
         All reads of the runs.
     runs : StridedRuns
-        The same.
+        The same runs.
     window : ndarray of int64, shape (rows,)
-        Which window each read is in.
+        Window of each read.
     share : float
-        Share of the tasks that these are.
+        Share of the tasks that are in the sample.
     seed : int
-        Of the bootstrap.
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    Loss
     """
     rate = float(np.nanmedian(runs.base))
     low, high = _levels_before(runs, seed)
@@ -72,8 +77,10 @@ def _doubted(ends: list[float]) -> tuple[float, float]:
 
 
 def _levels_before(runs: StridedRuns, seed: int) -> tuple[float, float]:
-    """The least and the highest typical time of the positions before the stride is recognised, relative to
-    the median of `runs.base`."""
+    """Bound the typical times of the positions before the stride is recognised.
+
+    They are logarithms, relative to the median of `runs.base`.
+    """
     relative = runs.time[:, :HEALTHY_READS] - np.nanmedian(runs.base)
     tasks, where = np.unique(runs.rank, return_inverse=True)
     where = where.reshape(-1)
@@ -97,14 +104,13 @@ def _levels_before(runs: StridedRuns, seed: int) -> tuple[float, float]:
 
 
 def _lost_ns(rows: np.ndarray, ns_per_byte: float) -> np.ndarray:
-    """Of each read, beyond what it would have taken at that rate: shape (rows,); 0 for those before."""
+    """Compute the excess time of each slow read; 0 for the reads before."""
     beyond = rows["duration_ns"] - rows["bytes"] * ns_per_byte
     return np.where(rows["position"] > HEALTHY_READS, beyond, 0.0)
 
 
 def _won_by_writes_ns(rows: np.ndarray, runs: StridedRuns) -> np.ndarray:
-    """By how much the writes before each read were quicker than those before the first slow read: shape
-    (rows,); 0 where they were not."""
+    """Compute by how much writes became faster after the first slow read; 0 or more."""
     before = runs.writing[:, 1 : HEALTHY_READS + 1]
     if np.isnan(before).all():
         return np.zeros(len(rows))
@@ -113,7 +119,7 @@ def _won_by_writes_ns(rows: np.ndarray, runs: StridedRuns) -> np.ndarray:
 
 
 def _earlier_ns(rows: np.ndarray, lost_ns: np.ndarray, window: np.ndarray) -> float:
-    """By how much the last ends of the windows would come earlier, added up."""
+    """Sum by how much the last ends of the windows would come earlier."""
     key = window.astype(np.int64) << 32 | rows["rank"]
     order = np.argsort(key, kind="stable")
     first = np.flatnonzero(np.diff(key[order], prepend=-1))

@@ -1,6 +1,6 @@
-"""How long the p-th read of a stride takes: the numbers on which strided read-ahead is judged.
+"""Duration of the p-th read of a stride: data of rule ``strided-readahead``.
 
-All times are per byte and logarithms: differences are factors, and reads of different sizes can be compared.
+All times are logarithms of times per byte. Differences are factors, and reads of different sizes compare.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ LEAST_READS = HEALTHY_READS + 2
 """Of a strided run that can be judged: one read alone cannot get worse."""
 
 _EXACT = 7
-"""Of so many positions all orders are looked at, of more `_ORDERS` by chance."""
+"""Largest number of positions whose orders are enumerated; of more, `_ORDERS` random orders are drawn."""
 
 _ORDERS = 9_999
 
 _MOST_GROUPS = 64
-"""Of which the scatter is looked at."""
+"""Largest number of groups whose scatter is computed."""
 
 _OF_MEDIAN = 1.4826
-"""The standard deviation of a normal distribution over its median absolute deviation."""
+"""Ratio of the standard deviation to the median absolute deviation of a normal distribution."""
 
 
 @dataclass(frozen=True)
 class StridedRuns:
-    """Strided runs of one kind (with writes between the reads, or without), one row a run.
+    """Strided runs with, or without, writes between their reads; one row a run.
 
     Attributes
     ----------
     rank, run : ndarray of int64, shape (r,)
-        The task, and which of its runs on the file it is.
+        The task, and the index of the run among those of its file.
     time : ndarray of float64, shape (r, p)
-        Logarithm of the nanoseconds a byte of the read at each position; nan: there is none.
+        Logarithm of ns per byte of the read at each position; NaN: there is no read.
     writing : ndarray of float64, shape (r, p)
-        The same of what was written since the read before.
+        The same of the writes since the read before.
     """
 
     rank: np.ndarray
@@ -51,7 +51,7 @@ class StridedRuns:
 
     @classmethod
     def from_rows(cls, rows: np.ndarray) -> StridedRuns:
-        """Those of rows that are `judgeable`."""
+        """Make runs from rows that `judgeable` returned."""
         new = _begins(rows)
         first, row = np.flatnonzero(new), np.cumsum(new) - 1
         single = rows["position"] <= MOST_POSITIONS
@@ -68,39 +68,52 @@ class StridedRuns:
         return len(self.rank)
 
     def some(self, mask: np.ndarray) -> StridedRuns:
-        """The runs that a mask chooses."""
+        """Select runs by a mask."""
         return StridedRuns(self.rank[mask], self.run[mask], self.time[mask], self.writing[mask])
 
     @property
     def base(self) -> np.ndarray:
-        """Of each run the median of the reads before the stride is recognised: shape (r,)."""
+        """Median of the reads before the stride is recognised, of each run: shape (r,)."""
         return np.median(self.time[:, :HEALTHY_READS], axis=1)
 
     @property
     def rise(self) -> np.ndarray:
-        """Of each run the median of the reads after that less `base`: shape (r,)."""
+        """Median of the later reads minus `base`, of each run: shape (r,)."""
         return _median(self.time[:, HEALTHY_READS:]) - self.base
 
     @property
     def with_writes(self) -> np.ndarray:
-        """Whether writes mostly come before the read at each position, in its run: bool, shape (p,)."""
+        """Whether writes come before the read at each position, in most runs.
+
+        The shape is (p,).
+        """
         mostly = 2 * np.count_nonzero(~np.isnan(self.writing), axis=0) > len(self)
-        mostly[:1] = False  # what was written before the first read belongs to what was before the run
+        mostly[:1] = False  # writes before the first read are not part of the run
         return mostly
 
     def levels(self) -> np.ndarray:
-        """The typical time of each position, relative to the reads before the stride is recognised, as far as
-        half of the runs go: shape (positions,)."""
-        # Not `base`: one of three reads is its own median, which would hide that positions differ.
+        """Compute the typical time of each position that at least half of the runs reach.
+
+        Returns
+        -------
+        ndarray of float64, shape (positions,)
+            Relative to the reads before the stride is recognised.
+        """
+        # Not `base`: the median of three reads is one of them, which would hide differences of positions.
         relative = self.time - self.time[:, :HEALTHY_READS].mean(axis=1)[:, None]
         many = np.count_nonzero(~np.isnan(relative), axis=0) >= 0.5 * len(self)
         width = int(np.argmin(np.append(many[HEALTHY_READS:], False))) + HEALTHY_READS
         return _median(relative[:, :width].T)
 
     def scatter(self) -> tuple[float, float]:
-        """By how much the typical times of successive reads, and of what is written between them, differ by
-        chance: standard deviations, of the groups together. They are made from the median of the absolute
-        differences, so that a few jumps do not count; 0 where there are none."""
+        """Estimate the random variation of successive reads, and of writes between.
+
+        Returns
+        -------
+        reads, writes : float
+            Standard deviations over all groups, from the median of the absolute differences, so that a few
+            jumps do not count; 0 without data.
+        """
         steps: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
         for number in np.unique(self.run)[:_MOST_GROUPS]:
             group = self.some(self.run == number)
@@ -111,36 +124,52 @@ class StridedRuns:
         return _of_median(reads), _of_median(writes)
 
     def writing_rise(self) -> float | None:
-        """By how much longer writes take after the stride is recognised than before; None: not known."""
+        """Compute the rise of write times after the stride is recognised.
+
+        None: not known.
+        """
         if self.writing.shape[1] <= HEALTHY_READS + 1:
             return None
-        # What is written before the read at a position; the write before the fourth is not hit yet.
+        # Writes before the read at a position; the write before the fourth read is not affected yet.
         before = _median(self.writing[:, 1 : HEALTHY_READS + 1])
         rise = _median(self.writing[:, HEALTHY_READS + 1 :]) - before
         return float(np.nanmedian(rise)) if not np.isnan(rise).all() else None
 
 
 def judgeable(rows: np.ndarray) -> np.ndarray:
-    """Rows of runs that are long enough, and of which all reads are known from the first on."""
+    """Select the rows of runs that are long enough and whose first read is known."""
     first = _begins(rows)
     whole = (rows["position"][first] == 1) & (rows["reads"][first] >= LEAST_READS)
     return rows[whole[np.cumsum(first) - 1]] if len(rows) else rows
 
 
 def growth(positions: int) -> np.ndarray:
-    """What is expected where read-ahead fails: nothing before the stride is recognised, then more and more,
-    by ever less: shape (positions,)."""
+    """Compute the expected shape of a failing read-ahead: shape (positions,).
+
+    It is 0 before the stride is recognised, and then rises as a logarithm.
+    """
     after = np.maximum(np.arange(positions) - HEALTHY_READS + 1, 0)
     return np.log2(1.0 + after)
 
 
 def likeness(levels: np.ndarray) -> np.ndarray:
-    """Correlation of each row with `growth`: shape (rows,); 0 where a row is constant or too short.
+    """Compute the correlation of each row with `growth`.
 
     Parameters
     ----------
     levels : ndarray of float64, shape (rows, positions)
-        nan: there is none.
+        Logarithms of times; NaN: there is no read.
+
+    Returns
+    -------
+    ndarray of float64, shape (rows,)
+        0 if a row is constant or too short.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.rules.strided_readahead.profile import growth, likeness
+    >>> likeness(np.array([growth(8), -growth(8), np.ones(8)])).round(6) + 0.0
+    array([ 1., -1.,  0.])
     """
     known = ~np.isnan(levels)
     count = np.maximum(known.sum(axis=1), 1)
@@ -153,21 +182,26 @@ def likeness(levels: np.ndarray) -> np.ndarray:
 
 
 def p_of_ordinals(groups: list[np.ndarray], plain: np.ndarray, seed: int = 0) -> float:
-    """How often the positions of the groups in an order by chance would look as much like `growth`.
+    """Compute the p-value of the likeness to `growth`, by permutation of positions.
 
-    Tasks that make their p-th reads at the same time share what befalls them, so the positions are the only
-    sample: the typical times of a group's positions are permuted, whatever the number of tasks. Where there
-    are reads without writes between, those after the stride is recognised are among them, and should look
-    like reads before that.
+    Tasks that make their p-th reads at the same time share disturbances, so that the positions are the only
+    sample: the typical times of a group's positions are permuted, whatever the number of tasks. Reads without
+    writes between them, after the stride is recognised, are permuted with them: under a failing read-ahead
+    they look like reads before it.
 
     Parameters
     ----------
     groups : list of ndarray of float64
-        `StridedRuns.levels` of each.
+        `StridedRuns.levels` of each group.
     plain : ndarray of float64
-        The levels of the reads without writes between; empty: there are none.
+        Levels of the reads without writes between them; empty: there are none.
     seed : int
-        Of the random orders, where there are too many to look at all.
+        Seed of the random orders, if there are too many orders to enumerate.
+
+    Returns
+    -------
+    float
+        p-value.
     """
     rng = np.random.default_rng(seed)
     seen, chance, exact = 0.0, np.zeros(1), False
@@ -190,8 +224,10 @@ def p_of_ordinals(groups: list[np.ndarray], plain: np.ndarray, seed: int = 0) ->
 
 
 def p_of_tasks(runs: StridedRuns) -> float:
-    """The same if the tasks were independent of each other: the correlation of each run with `growth`, of
-    which the mean over all orders of n reads is 0 and the variance 1 / (n - 1), added up over the runs.
+    """Compute the p-value of the likeness to `growth`, assuming independent tasks.
+
+    The statistic is the sum over runs of the correlation with `growth`. Over all orders of n reads, the
+    correlation has mean 0 and variance 1 / (n - 1).
 
     References
     ----------
@@ -206,7 +242,7 @@ def p_of_tasks(runs: StridedRuns) -> float:
 
 
 def by_task(rank: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Mean of the values of each task: shape (tasks,); nan is left out."""
+    """Compute the mean of the values of each task: shape (tasks,); NaN is left out."""
     known = ~np.isnan(values)
     _, where = np.unique(rank[known], return_inverse=True)
     where = where.reshape(-1)
@@ -214,7 +250,7 @@ def by_task(rank: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _begins(rows: np.ndarray) -> np.ndarray:
-    """Whether each row is the first of its run: bool, shape (n,)."""
+    """Compute whether each row is the first of its run: bool, shape (n,)."""
     new = np.ones(len(rows), bool)
     keys = ("rank", "layer", "file", "run")
     new[1:] = np.logical_or.reduce([rows[name][1:] != rows[name][:-1] for name in keys])
@@ -226,7 +262,7 @@ def _of_median(differences: np.ndarray) -> float:
 
 
 def _median(values: np.ndarray) -> np.ndarray:
-    """Median of each row without nan; nan where there is nothing."""
+    """Compute the median of each row without NaN; NaN for rows without values."""
     result = np.full(len(values), np.nan)
     known = ~np.isnan(values).all(axis=1)
     result[known] = np.nanmedian(values[known], axis=1)

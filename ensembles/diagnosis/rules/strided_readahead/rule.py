@@ -1,11 +1,10 @@
-"""``strided-readahead``: read-ahead that recognises a stride and then fetches single pages, for the client's
-memory is full of what was written.
+"""Rule ``strided-readahead``: read-ahead that makes strided reads slow.
 
 The case (Uselton et al., "Parallel I/O Performance: From Events to Ensembles", 2010, section IV): Lustre's
-client recognises a strided pattern at its third appearance, reads from the fourth on get a larger window, and
-where writes lie between the reads that window is fetched in pages of 4 KiB. What betrays it is where slow
-reads begin, that each is worse than the one before, and that the same reads are healthy where nothing is
-written between them.
+client recognises a strided pattern at its third appearance and gives the reads from the fourth on a larger
+window. If writes between the reads have filled the client's memory, that window is fetched in pages of 4 KiB.
+The evidence: slow reads begin with the fourth, each is slower than the one before, and the same reads are
+fast without writes between them.
 """
 
 from __future__ import annotations
@@ -42,27 +41,23 @@ ID = "strided-readahead"
 NEEDS = {"strided-reads": SummaryRequest(StridedReads)}
 
 ADVICE = (
-    "switch off or shrink the client's strided read-ahead for these files (Lustre: "
-    "llite.*.max_read_ahead_mb, or a "
-    "client with the fix), or else break what provokes it: read without holes (whole regions, padding "
-    "included, "
-    "or a layout without padding), tell the kernel that reads are random (posix_fadvise), or write what is "
-    "dirty to disk (fsync) before reading on"
+    "switch off or reduce the client's strided read-ahead for these files (Lustre: "
+    "llite.*.max_read_ahead_mb, or a client with the fix), or avoid its trigger: read without holes (whole "
+    "regions with their padding, or a layout without padding), declare random reads to the kernel "
+    "(posix_fadvise), or write dirty data to disk (fsync) before further reads"
 )
 
 
 def preconditions(run: Run) -> None:
-    """As `ensembles.diagnosis.rule.Rule` says."""
+    """Check the metadata of a run (`ensembles.diagnosis.rule.Rule.preconditions`)."""
     every_call_needed(run, "the order of a task's reads and writes")
 
 
 def evaluate(run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
-    """As `ensembles.diagnosis.rule.Rule` says."""
+    """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
     reads: StridedReads = summaries["strided-reads"]
     if reads.reads and not reads.bytes_by_layer:
-        raise NotApplicable(
-            f"none of the {reads.reads:,} reads of this run tells its place in the file (offset)"
-        )
+        raise NotApplicable(f"the file offset is known for none of the {reads.reads:,} reads of this run")
     rows = judgeable(reads.rows_nearest_to_disk)
     runs = StridedRuns.from_rows(rows[rows["interleaved"]])
     found = verdict(runs, StridedRuns.from_rows(rows[~rows["interleaved"]]))
@@ -107,11 +102,10 @@ def _finding(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
         advice=ADVICE,
         gain_s=loss.gain_s,
         title=(
-            f"reads of {bytes_text(size)} with holes of {bytes_text(stride - size)} between them are slow "
-            "from the "
-            f"{HEALTHY_READS + 1}th on where writes come between: {found.numbers['slowdown']:.3g} times as "
-            f"long as the first {HEALTHY_READS}; all tasks together lose {seconds_text(loss.lost_s[0])} to "
-            f"{seconds_text(loss.lost_s[1])}"
+            f"reads of {bytes_text(size)} with holes of {bytes_text(stride - size)} between them, "
+            f"interleaved with writes, are slow from the {HEALTHY_READS + 1}th on: "
+            f"{found.numbers['slowdown']:.3g} times as long as the first {HEALTHY_READS}; all tasks together "
+            f"lose {seconds_text(loss.lost_s[0])} to {seconds_text(loss.lost_s[1])}"
         ),
     )
 
@@ -119,17 +113,17 @@ def _finding(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
 def _all_seen(reads: StridedReads) -> Check:
     share = 1 - reads.reads_with_offset / max(reads.reads, 1)
     holds = None if share > 0.1 else True
-    return Check("places-known", holds, f"{1 - share:.0%} of the reads tell their place in the file")
+    return Check("places-known", holds, f"the file offset is known for {1 - share:.0%} of the reads")
 
 
 def _cost(loss: Loss, span_s: float, io_s: float) -> float:
-    """The share of the run, or of the time in I/O, that is lost: the larger."""
+    """Compute the lost share of the run's span, or of the I/O time: the larger one."""
     gain, lost = (sum(interval) / 2 for interval in (loss.gain_s, loss.lost_s))
     return max(gain / max(span_s, 1e-9), lost / max(io_s, 1e-9))
 
 
 def _medians(runs: StridedRuns) -> dict[str, Any]:
-    """Seconds per MiB at each position, typically."""
+    """Compute the median time at each position in seconds per MiB."""
     many = np.count_nonzero(~np.isnan(runs.time), axis=0) >= 0.5 * len(runs)
     width = int(np.argmin(np.append(many, False)))
     medians = np.nanmedian(runs.time[:, :width], axis=0)
@@ -137,7 +131,7 @@ def _medians(runs: StridedRuns) -> dict[str, Any]:
 
 
 def _phases(run: Run, rows: np.ndarray) -> np.ndarray | None:
-    """In which phase each read begins; None: the run has none."""
+    """Compute the phase in which each read begins; None: the run has no phases."""
     phases = run.phases
     if phases is None or not phases.count:
         return None

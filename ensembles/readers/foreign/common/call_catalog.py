@@ -1,4 +1,4 @@
-"""What functions do whose calls other tools record: one name for all variants, and the kind of operation."""
+"""Catalog of functions that other tools record: one name for all variants, and the kind of operation."""
 
 from __future__ import annotations
 
@@ -44,18 +44,32 @@ fork vfork clone execv execve execvp execvpe execl execle execlp execlpe getpid 
 chdir fchdir wait waitpid
 confstr pathconf sysconf"""
 NO_IO = frozenset(_NO_IO.split())
-"""Functions that tools record among the calls of I/O, which are none."""
+"""Functions that tools record among I/O calls although they are not I/O."""
 
 
 @cache
 def canonical_function(name: str, layer: str) -> Call:
-    """The call that a name stands for, as ensio's own recorder would name it (docs/reference/calls.md).
+    """Return the call for a function name of another tool, as ensio's recorder would name it.
+
+    docs/reference/calls.md lists the names.
 
     Parameters
     ----------
     name : str
-        As the tool writes it, such as ``pread64`` or ``__xstat``.
+        Name written by the tool, such as ``pread64`` or ``__xstat``.
     layer : {"posix", "stdio", "mpiio", "mpisync", "hdf5"}
+
+    Returns
+    -------
+    Call
+
+    Examples
+    --------
+    >>> from ensembles.readers.foreign.common.call_catalog import canonical_function
+    >>> canonical_function("__xstat64", "posix")
+    Call(name='stat', layer='posix', op='meta')
+    >>> canonical_function("MPI_File_iwrite_at", "mpiio").op
+    'write'
     """
     if layer in ("posix", "stdio"):
         match = _VARIANT.match(name)

@@ -1,4 +1,4 @@
-"""Columns in a temporary file that nobody else sees, and that is gone with the process, however it ends."""
+"""Columns in an unnamed temporary file, which disappears with the process however it ends."""
 
 from __future__ import annotations
 
@@ -20,30 +20,46 @@ _ALIGNMENT = 8
 
 
 class ColumnFile:
-    """Tables in a file without a name (its owner's alone, below ``TMPDIR``): one after the other, each with
-    its columns one after the other.
+    """Tables of events in an unnamed file below ``TMPDIR``.
+
+    Tables are stored one after another, and so are the columns of each table.
 
     Parameters
     ----------
     trace : str
-        What the calls are from, for messages.
+        Path of the trace that is read, for messages.
+
+    Raises
+    ------
+    EnsioError
+        The file cannot be made.
     """
 
     def __init__(self, trace: str) -> None:
         self._trace = trace
         self._end = 0
         with self._failures_told():
-            # Linux gives such a file no name at all: even kill -9 leaves nothing behind.
+            # On Linux such a file has no name: even kill -9 leaves nothing behind.
             self._file = tempfile.TemporaryFile(buffering=0, prefix="ensio-")  # noqa: SIM115
         weakref.finalize(self, self._file.close)
 
     def reserve(self, length: int) -> StoredRows:
-        """Room for a table of `length` rows, which are written next.
+        """Reserve space for a table.
+
+        Parameters
+        ----------
+        length : int
+            Number of rows.
+
+        Returns
+        -------
+        StoredRows
+            Rows with undefined values.
 
         Raises
         ------
         EnsioError
-            There is no space left.
+            No space is left.
         """
         places = {}
         begin = self._end
@@ -53,12 +69,12 @@ class ColumnFile:
         with self._failures_told():
             os.ftruncate(self._file.fileno(), self._end)
             if self._end > begin:
-                # A mapping of a file must never meet a place for which the disk has no room.
+                # Access to a mapped page that the disk has no space for would raise SIGBUS.
                 os.posix_fallocate(self._file.fileno(), begin, self._end - begin)
         return StoredRows(self, places, length)
 
     def write(self, place: int, values: np.ndarray) -> None:
-        """Store an array."""
+        """Write an array at an offset in bytes."""
         view = np.ascontiguousarray(values).data.cast("B")
         with self._failures_told():
             while len(view):
@@ -66,19 +82,19 @@ class ColumnFile:
                 view, place = view[done:], place + done
 
     def read(self, place: int, length: int, dtype: np.dtype) -> np.ndarray:
-        """An array in memory of its own."""
+        """Read an array at an offset in bytes into new memory."""
         values = np.empty(length, dtype)
         view = values.data.cast("B") if length else memoryview(b"")
         with self._failures_told():
             while len(view):
                 done = os.preadv(self._file.fileno(), [view], place)
                 if not done:
-                    raise OSError(0, "it has become shorter")
+                    raise OSError(0, "the file was truncated")
                 view, place = view[done:], place + done
         return values
 
     def map(self, place: int, length: int, dtype: np.dtype) -> np.ndarray:
-        """An array in the file's own memory: pages come when they are looked at, and may go again."""
+        """Map an array at an offset in bytes: the kernel loads pages on access and may drop them again."""
         if not length:
             return np.empty(0, dtype)
         first = place // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
@@ -88,7 +104,7 @@ class ColumnFile:
         return np.frombuffer(mapping, dtype, length, place - first)
 
     def close(self) -> None:
-        """Give the file back. Arrays that map it stay."""
+        """Close the file. Mapped arrays remain valid."""
         self._file.close()
 
     @contextmanager
@@ -98,13 +114,13 @@ class ColumnFile:
         except OSError as error:
             folder = tempfile.tempdir or os.environ.get("TMPDIR", "/tmp")
             raise EnsioError(
-                f"the calls of {self._trace} find no room in {folder} ({error.strerror or error}): "
-                f"set TMPDIR to a folder with room for {2 * EVENT_BYTES} bytes a call"
+                f"the calls of {self._trace} do not fit into {folder} ({error.strerror or error}): "
+                f"set TMPDIR to a folder with space for {2 * EVENT_BYTES} bytes per call"
             ) from error
 
 
 class StoredRows:
-    """Rows of all columns in a `ColumnFile`."""
+    """A table of events in a `ColumnFile`, made by `ColumnFile.reserve`."""
 
     def __init__(self, file: ColumnFile, places: dict[str, int], length: int) -> None:
         self._file = file
@@ -115,11 +131,23 @@ class StoredRows:
         return self._length
 
     def write(self, name: str, low: int, values: np.ndarray) -> None:
-        """Store a column's rows from `low` on."""
+        """Write rows of a column, from row `low` on."""
         self._file.write(self._places[name] + low * COLUMNS[name].itemsize, values)
 
     def read(self, low: int, high: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-        """Rows `low` to `high` of some columns, or of all, in memory of their own."""
+        """Read rows into new memory.
+
+        Parameters
+        ----------
+        low, high : int
+            Rows; `high` is excluded.
+        names : sequence of str, optional
+            Names of the columns. Default: all columns.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
         low, high = max(low, 0), min(high, self._length)
         return {
             name: self._file.read(
@@ -129,7 +157,7 @@ class StoredRows:
         }
 
     def mapped(self) -> dict[str, np.ndarray]:
-        """All rows of all columns, as arrays that lie in the file."""
+        """Return all columns as arrays that are mapped from the file."""
         return {
             name: self._file.map(self._places[name], self._length, dtype) for name, dtype in COLUMNS.items()
         }

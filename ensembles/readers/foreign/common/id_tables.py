@@ -1,4 +1,4 @@
-"""Numbers for names that come one by one: calls, files, and the tasks and threads of processes."""
+"""Tables that assign numbers to calls, files, tasks and threads in the order in which they are met."""
 
 from __future__ import annotations
 
@@ -14,12 +14,19 @@ MOST_THREADS = 0xFFFF
 
 
 class IdTable(dict[Hashable, int]):
-    """Numbers keys in the order in which they are first asked for; that costs a look into a dictionary.
+    """A dictionary of numbers that calls a function for new keys.
 
     Parameters
     ----------
     make : callable
-        Gives the number of a key that is new.
+        Returns the number of a new key.
+
+    Examples
+    --------
+    >>> from ensembles.readers.foreign.common.id_tables import IdTable
+    >>> table = IdTable(lambda name: 10 * len(name))
+    >>> table["read"], table["read"], len(table)
+    (40, 40, 1)
     """
 
     def __init__(self, make: Callable[[Hashable], int]) -> None:
@@ -32,51 +39,53 @@ class IdTable(dict[Hashable, int]):
 
 
 class CallIds:
-    """The calls of a run; the first is ``unknown``, which also stands for those beyond `MOST_CALLS`."""
+    """Numbers of the calls of a run. Number 0 is ``unknown``, and all calls beyond `MOST_CALLS`."""
 
     def __init__(self) -> None:
         self._numbers: dict[Call, int] = {UNKNOWN_CALL: 0}
 
     def number(self, call: Call) -> int:
-        """Number of a call."""
+        """Return the number of a call; a new call gets the next number."""
         if len(self._numbers) >= MOST_CALLS:
             return self._numbers.get(call, 0)
         return self._numbers.setdefault(call, len(self._numbers))
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """All of them, by number."""
+        """The calls by number."""
         return tuple(self._numbers)
 
 
 class FileIds:
-    """The paths of a run; the first is ``""``: no file."""
+    """Numbers of the paths of a run. Number 0 is ``""``: no file."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {"": 0}
 
     def number(self, path: str) -> int:
-        """Number of a path."""
+        """Return the number of a path; a new path gets the next number."""
         return self._numbers.setdefault(path, len(self._numbers))
 
     @property
     def paths(self) -> list[str]:
-        """All of them, by number."""
+        """The paths by number."""
         return list(self._numbers)
 
 
 @dataclass(slots=True)
 class TracedProcess:
-    """A process as a foreign trace shows it.
+    """A process in a trace of another tool.
 
     Attributes
     ----------
+    host, pid, parent, program, command, cwd, source, ended, first_thread
+        As for `Process`; unknown values are empty or 0.
     rank : int
-        -1: it belongs to no task.
-    threads : dict
-        The trace's name of a thread → its number in the task.
+        Task of the process; -1: it belongs to no task.
     first, last : int
-        ns since 1970-01-01 UTC of what is known of it first and last.
+        First and last known time of the process, ns since 1970-01-01 UTC; 0: unknown.
+    threads : dict of object to int
+        Number within the task, by the name of the thread in the trace.
     """
 
     host: str
@@ -94,12 +103,12 @@ class TracedProcess:
     threads: dict[Hashable, int] = field(default_factory=dict)
 
     def seen(self, first: int, last: int) -> None:
-        """Note that something of it happened between two times."""
+        """Extend the known life of the process by an interval, ns since 1970."""
         self.first = min(self.first or first, first)
         self.last = max(self.last, last)
 
     def as_process(self) -> Process:
-        """What a run's metadata say of it."""
+        """Convert to the `Process` of a run's metadata."""
         return Process(
             rank=self.rank,
             host=self.host,
@@ -122,10 +131,10 @@ class TracedProcess:
 
 
 class Tasks:
-    """Gives processes ranks, and their threads numbers, when they first make a call.
+    """Assignment of ranks to processes and of numbers to threads at their first call.
 
-    A process that told its rank keeps it; others are numbered in the order in which they come, after the
-    largest rank that any told.
+    A process with a rank in the trace keeps it. Other processes get numbers after the largest rank in the
+    trace, in the order of their first calls.
     """
 
     def __init__(self) -> None:
@@ -133,11 +142,11 @@ class Tasks:
         self._threads_of_rank: dict[int, int] = {}
 
     def reserve(self, rank: int) -> None:
-        """A process told this rank: it is nobody else's."""
+        """Reserve a rank that the trace assigns to a process."""
         self._next = max(self._next, rank + 1)
 
     def enter(self, process: TracedProcess) -> None:
-        """A process made a call."""
+        """Assign a rank to a process that makes its first call."""
         if process.rank < 0:
             process.rank = self._next
             self._next += 1
@@ -145,7 +154,18 @@ class Tasks:
             process.first_thread = self._threads_of_rank.get(process.rank, 0)
 
     def thread(self, process: TracedProcess, name: Hashable) -> int:
-        """Number of a thread in its task."""
+        """Return the number of a thread within its task.
+
+        Parameters
+        ----------
+        process : TracedProcess
+        name : hashable
+            Name of the thread in the trace.
+
+        Returns
+        -------
+        int
+        """
         if name not in process.threads:
             number = self._threads_of_rank.get(process.rank, 0)
             process.threads[name] = min(number, MOST_THREADS)
@@ -153,5 +173,5 @@ class Tasks:
         return process.threads[name]
 
     def number_of_tasks(self, processes: list[TracedProcess]) -> int:
-        """Ranks are below it."""
+        """Return the number of tasks; all ranks are smaller."""
         return max((process.rank for process in processes), default=-1) + 1

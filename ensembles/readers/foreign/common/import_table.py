@@ -1,7 +1,7 @@
-"""What a reader of another tool's format gives, and the run that is made of it.
+"""The interface of readers of other tools' formats, and the run that is made from them.
 
-A reader goes once through its trace and yields blocks of columns, in whatever order the trace has. The rest
-(order by rank and start, the interface that every run has) is the same for all formats.
+A reader makes one pass over its trace and yields blocks of columns in the order of the trace. The rest is
+common to all formats: sorting by rank and start, and the interface of a run.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
+from ensembles.model.units import count_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.memory import Budget
 from ensembles.readers.common.completion_order import NEEDED, CompletionOrder
@@ -26,68 +27,83 @@ from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
 DEFAULTS = {"thread": 0, "depth": 0, "carried": 0, "file": 0, "offset": -1, "error": 0}
-"""What a block without such a column means. The other columns every block has."""
+"""Values of the columns that a block may lack. Every block has the other columns."""
 
 
 _LEAST_IN_MEMORY_EVENTS = 1 << 16
 
 
 class ForeignTrace(Protocol):
-    """A trace of another tool, to be gone through once.
+    """A trace of another tool, which is read in one pass.
 
     Attributes
     ----------
     metadata : RunMetadata
-        Whole as soon as `blocks` has come to its end: notes say what the format cannot tell, and how many
-        records were passed over.
+        Complete when `blocks` is exhausted. Notes describe what the format does not contain, and how many
+        records were skipped.
     """
 
     metadata: RunMetadata
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
-        """Columns (`ensembles.model.events.COLUMNS`) of at most `max_events` calls a block, in any order.
+        """Yield blocks of calls, in any order.
 
-        ``call`` and ``file`` index `metadata.calls` and `metadata.files`, ``start`` counts from
-        `metadata.origin_unix_ns`. Those of `DEFAULTS` may be missing.
+        Parameters
+        ----------
+        max_events : int
+            Maximum number of calls of a block.
+
+        Yields
+        ------
+        mapping of str to ndarray, shape (n,)
+            Columns (`ensembles.model.events.COLUMNS`); those of `DEFAULTS` may be missing. ``call`` and
+            ``file`` index `metadata.calls` and `metadata.files`; ``start`` is in ns since
+            `metadata.origin_unix_ns`.
 
         Raises
         ------
         EnsioError
-            The trace is damaged; the sentence says where, and what to do.
+            The trace is damaged. The message says where, and what to do.
         """
         ...
 
     def regions(self) -> RegionTable:
-        """Phases and regions that the trace knows, after `blocks`."""
+        """Return the phases and regions in the trace, after `blocks`."""
         ...
 
     def summary(self) -> CellSummary | None:
-        """Where the trace has sums in place of (some) calls: those; None: it follows from the events."""
+        """Return the sums that the trace has in place of calls; None: sums are computed from the events."""
         ...
 
     def ranks(self) -> RankTable | None:
-        """The same by rank and function."""
+        """Return the sums by rank and function; None: they are computed from the events, or unknown."""
         ...
 
 
 class ImportedSource:
-    """A run that was read from another tool's trace, as `ensembles.run.run.Run` wants it.
+    """A run that was read from a trace of another tool; an `EventSource`.
 
     Parameters
     ----------
     path : str
-    trace : Import
+    trace : ForeignTrace
     budget : Budget, optional
-        The memory that its calls may take; the others lie in a temporary file.
+        Memory for the calls; if they need more, they are stored in a temporary file.
 
     Attributes
     ----------
     metadata : RunMetadata
     capacity : int
         Number of events.
-    is_complete : bool
+    complete : bool
+        Always true.
     spools : dict
-        As of a run directory; there are none.
+        Always empty.
+
+    Raises
+    ------
+    EnsioError
+        The trace is damaged, or its calls fit neither into memory nor into a temporary file.
     """
 
     is_complete = True
@@ -106,24 +122,47 @@ class ImportedSource:
         self.metadata = trace.metadata
         if self._impossible:
             self.metadata.note(
-                f"{path}: {self._impossible:,} calls have times or numbers of bytes that no call has: "
-                "they are left out"
+                f"{path}: left out {count_text(self._impossible, 'call')} with impossible times or numbers "
+                "of bytes"
             )
         self.capacity = len(self._table)
         self.spool_identities: dict[str, tuple[int, int]] = {}
 
     def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
-        """At most `max_events` at a time, by rank; with these columns (`Events.partly`), or with all.
+        """Yield all events in chunks, ordered by rank.
 
-        With all columns, or all that tell it, those of a thread are in order of completion; else by start.
+        Within a thread, events are in the order of completion if the columns include those of `NEEDED`, else
+        in the order of start.
+
+        Parameters
+        ----------
+        max_events : int
+            Maximum length of a chunk.
+        names : sequence of str, optional
+            Names of the wanted columns (`Events.partly`). Default: all columns.
+
+        Returns
+        -------
+        iterator of Events
         """
         return self._chunks(0, self.capacity, max_events, names)
 
     def parts(
         self, most_parts: int, max_events: int, names: Sequence[str] | None = None
     ) -> list[Iterator[Events]]:
-        """The same in up to `most_parts` parts of whole ranks, about equally long, which threads may read
-        side by side."""
+        """Split the events into parts of whole ranks, of about equal length, for concurrent threads.
+
+        Parameters
+        ----------
+        most_parts : int
+            Maximum number of parts.
+        max_events, names
+            As for `chunks`.
+
+        Returns
+        -------
+        list of iterator of Events
+        """
         cuts = {0, self.capacity}
         for part in range(1, most_parts):
             rank = self._rank_at(self.capacity * part // most_parts)
@@ -133,20 +172,23 @@ class ImportedSource:
         return [self._chunks(low, high, max_events, names) for low, high in spans] or [iter(())]
 
     def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
-        """One span with all ranks: to open the trace is most of the work, and every worker would have to."""
+        """Return one span with all ranks.
+
+        Every worker process would have to open the trace, which is most of the work.
+        """
         return [(0, self.metadata.tasks)] if self.capacity else []
 
     def chunks_of_ranks(
         self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
     ) -> Iterator[Events]:
-        """As `chunks`, of the ranks of a span."""
+        """Yield the events of a span of ranks in chunks, as `chunks`."""
         return self._chunks(self._begin_of(span[0]), self._begin_of(span[1] + 1), max_events, names)
 
     def note_damage(self, flaws: DamageReport) -> None:
-        """There are none: records that were passed over are in the notes."""
+        """Do nothing: the notes describe skipped records already."""
 
     def some_ranks(self, most_events: int, least_ranks: int) -> Events:
-        """All events of some ranks, evenly spaced among all: about `most_events`."""
+        """Return about `most_events` events: all events of evenly spaced ranks."""
         tasks = self.metadata.tasks
         wanted = max(least_ranks, int(tasks * most_events / max(self.capacity, 1)))
         ranks = np.unique(np.linspace(0, max(tasks - 1, 0), min(wanted, max(tasks, 1))).astype(int)).tolist()
@@ -155,23 +197,26 @@ class ImportedSource:
         return Events.concatenate(parts or [Events.empty(self.metadata.calls, self.metadata.files)])
 
     def events(self) -> Events:
-        """All events, by rank and start; where they are too many for memory, their columns lie in a file."""
+        """Return all events, sorted by rank and start.
+
+        If they do not fit into the memory budget, their columns are mapped from a temporary file.
+        """
         return Events(self._table.mapped(), self.metadata.calls, self.metadata.files)
 
     def regions(self) -> RegionTable:
-        """Phases and regions that the trace knows."""
+        """Return the phases and regions in the trace."""
         return self._trace.regions()
 
     def summary(self) -> CellSummary | None:
-        """What all calls add up to, where the events do not tell."""
+        """Return the sums that the trace has in place of calls, or None."""
         return self._trace.summary()
 
     def ranks(self) -> RankTable | None:
-        """The same by rank and function."""
+        """Return the sums by rank and function, or None."""
         return self._trace.ranks()
 
     def _blocks(self) -> Iterator[dict[str, np.ndarray]]:
-        """All columns of the trace's blocks, without calls of impossible numbers, which are counted."""
+        """Yield the blocks of the trace with all columns; calls with impossible values are left out."""
         for block in self._trace.blocks(1 << 20):
             columns = _whole(block)
             beyond = unsound(columns)
@@ -188,7 +233,7 @@ class ImportedSource:
             if order is not None:
                 columns = order.put(columns, self._key_at(end) if end < high else None)
             length = len(next(iter(columns.values())))
-            for first in range(0, length, max_events):  # with what was kept back there may be more
+            for first in range(0, length, max_events):  # calls kept from earlier chunks add to the length
                 yield self._events(
                     {name: column[first : first + max_events] for name, column in columns.items()}
                 )
@@ -201,17 +246,17 @@ class ImportedSource:
         return self._key_at(row)[0] if row < self.capacity else 1 << 32
 
     def _key_at(self, row: int) -> tuple[int, int]:
-        """Rank and start of a row."""
+        """Return rank and start of a row."""
         found = self._table.read(row, row + 1, ("rank", "start"))
         return int(found["rank"][0]), int(found["start"][0])
 
     def _begin_of(self, rank: int) -> int:
-        """The first row of a rank, or of the next that has any."""
+        """Find the first row of a rank, or of the next rank with events."""
         return bisect_left(range(self.capacity), rank, key=self._rank_at)
 
 
 def _whole(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """All columns of a block."""
+    """Return all columns of a block, with default values for missing ones."""
     length = len(block["rank"])
     missing = {
         name: np.full(length, value, COLUMNS[name]) for name, value in DEFAULTS.items() if name not in block

@@ -1,7 +1,7 @@
-"""Blocks of calls, in whatever order they come, put into the order of rank and start in bounded memory.
+"""Sort blocks of calls by rank and start in bounded memory (external merge sort).
 
-What is too much for memory is sorted piece by piece into a temporary file; the pieces are then merged into
-a second one, a window of each at a time.
+Calls that do not fit into memory are sorted in pieces, which are stored in a temporary file. The pieces are
+merged into a second file through a window on each piece.
 """
 
 from __future__ import annotations
@@ -15,16 +15,22 @@ from ensembles.model.events import COLUMNS
 from ensembles.readers.foreign.common.column_file import ColumnFile, StoredRows
 
 IN_MEMORY_EVENTS = 1 << 22
-"""So many calls are held at a time, in 0.24 GB (0.4 GB while they are sorted): fewer need no file."""
+"""Number of calls that are sorted in memory: 0.24 GB, 0.4 GB during the sort."""
 
 MERGED_EVENTS = 1 << 20
-"""So many calls are looked at together when pieces are merged."""
+"""Total number of calls in the windows of a merge."""
 
 _LEAST_WINDOW = 256
 
 
 class MemoryTable:
-    """Rows of all columns in memory, as `columnfile.Table` has them in a file."""
+    """A table of events in memory, with the interface of `StoredRows`.
+
+    Parameters
+    ----------
+    columns : dict of str to ndarray, shape (n,)
+        All columns.
+    """
 
     def __init__(self, columns: dict[str, np.ndarray]) -> None:
         self._columns = columns
@@ -33,34 +39,39 @@ class MemoryTable:
         return len(self._columns["rank"])
 
     def read(self, low: int, high: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-        """Rows `low` to `high` of some columns, or of all."""
+        """Return rows `low` to `high` of some columns, or of all columns."""
         return {
             name: self._columns[name][max(low, 0) : high] for name in (COLUMNS if names is None else names)
         }
 
     def mapped(self) -> dict[str, np.ndarray]:
-        """All rows of all columns."""
+        """Return all columns."""
         return dict(self._columns)
 
 
 def sorted_table(
     blocks: Iterable[Mapping[str, np.ndarray]], trace: str, in_memory: int = 0, merged: int = 0
 ) -> MemoryTable | StoredRows:
-    """All calls of some blocks by rank and start; those equal in both stay in the order in which they came.
+    """Sort all calls of some blocks by rank and start, stably.
 
     Parameters
     ----------
-    blocks : iterable of mapping
+    blocks : iterable of mapping of str to ndarray
         Every block has all columns.
     trace : str
-        What they are from, for messages.
+        Path of the trace, for messages.
     in_memory, merged : int
-        In place of `IN_MEMORY_EVENTS` and `MERGED_EVENTS`.
+        Used instead of `IN_MEMORY_EVENTS` and `MERGED_EVENTS` if not 0.
+
+    Returns
+    -------
+    MemoryTable or StoredRows
+        The sorted calls, in memory or in a temporary file.
 
     Raises
     ------
     EnsioError
-        There is no room for a temporary file.
+        No space is left for a temporary file.
     """
     in_memory = in_memory or IN_MEMORY_EVENTS
     held: list[Mapping[str, np.ndarray]] = []
@@ -86,7 +97,7 @@ def sorted_table(
 
 
 def _order_of(columns: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """The order by rank and start; None: it is so already."""
+    """Return the order by rank and start; None: the rows are sorted already."""
     rank, start = columns["rank"], columns["start"]
     same, later = rank[1:] == rank[:-1], start[1:] >= start[:-1]
     if bool(np.all((rank[1:] > rank[:-1]) | (same & later))):
@@ -95,12 +106,12 @@ def _order_of(columns: Mapping[str, np.ndarray]) -> np.ndarray | None:
 
 
 def _sorted(held: list[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The columns of some blocks, sorted; the blocks are let go."""
+    """Join and sort the columns of some blocks; the list of blocks is emptied."""
     columns = {}
     blocks = [dict(block) for block in held]
     held.clear()
     for name, dtype in COLUMNS.items():
-        # Column by column, so that not everything is held twice.
+        # Column by column, so that only one column is in memory twice.
         columns[name] = np.concatenate([block.pop(name) for block in blocks] or [np.empty(0, dtype)])
     order = _order_of(columns)
     if order is not None:
@@ -118,7 +129,7 @@ def _stored(held: list[Mapping[str, np.ndarray]], file: ColumnFile) -> StoredRow
 
 
 class _Window:
-    """The next rows of a piece."""
+    """A window on the next rows of a piece."""
 
     def __init__(self, piece: StoredRows, rows: int) -> None:
         self._piece = piece
@@ -135,16 +146,16 @@ class _Window:
 
     @property
     def last(self) -> tuple[int, int]:
-        """Key of the last row in sight."""
+        """Rank and start of the last row in the window."""
         return int(self.keys["rank"][-1]), int(self.keys["start"][-1])
 
     @property
     def sees_end(self) -> bool:
-        """Whether all that is left of the piece is in sight."""
+        """Whether the window reaches the end of the piece."""
         return self._low + len(self) >= len(self._piece)
 
     def until(self, bound: tuple[int, int], with_equals: bool) -> int:
-        """How many rows in sight come before a key, or are equal to it."""
+        """Count the rows in the window before a key, with or without those equal to it."""
         rank, start = bound
         low = int(np.searchsorted(self.keys["rank"], rank, "left"))
         high = int(np.searchsorted(self.keys["rank"], rank, "right"))
@@ -152,7 +163,7 @@ class _Window:
         return low + int(np.searchsorted(self.keys["start"][low:high], start, side))
 
     def take(self, count: int) -> dict[str, np.ndarray]:
-        """The next rows, and look on."""
+        """Return the next rows, and advance the window."""
         rows = self._piece.read(self._low, self._low + count)
         self._low += count
         self._fill()
@@ -164,10 +175,10 @@ def _merged(pieces: Sequence[StoredRows], trace: str, at_a_time: int) -> StoredR
     windows = [_Window(piece, max(at_a_time // len(pieces), _LEAST_WINDOW)) for piece in pieces]
     done = 0
     while windows := [window for window in windows if len(window)]:
-        # What comes after the earliest end of sight may have to wait for rows that are not in sight yet.
+        # Rows after the earliest end of a window may have to wait for rows that are not in a window yet.
         ends = [(window.last, place) for place, window in enumerate(windows) if not window.sees_end]
         bound, at = min(ends) if ends else (max(window.last for window in windows), len(windows))
-        # Of equal rows, those of earlier pieces come first, and the piece of the bound may have more of them.
+        # Stability: of equal rows, those of earlier pieces come first. The piece of the bound may have more.
         taken = [
             window.take(count)
             for place, window in enumerate(windows)

@@ -13,7 +13,7 @@ _DFTRACER = re.compile(
 
 
 def is_dftracer(beginning: bytes) -> bool:
-    """Whether the first bytes of a file, packed or not, are DFTracer's."""
+    """Test whether the first bytes of a file, compressed or not, are records of DFTracer."""
     if beginning.startswith(_GZIP):
         try:
             beginning = zlib.decompressobj(wbits=31).decompress(beginning, 1 << 16)
@@ -24,7 +24,17 @@ def is_dftracer(beginning: bytes) -> bool:
 
 
 def dftracer_files(path: str) -> list[str]:
-    """The files of a trace: the path itself, or in a folder all that are called ``*.pfw`` or ``*.pfw.gz``.
+    """List the files of a trace.
+
+    Parameters
+    ----------
+    path : str
+        File or folder.
+
+    Returns
+    -------
+    list of str
+        The path itself, or all files ``*.pfw`` and ``*.pfw.gz`` in the folder, sorted.
 
     Raises
     ------

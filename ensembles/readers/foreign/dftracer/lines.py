@@ -1,4 +1,4 @@
-"""The text of DFTracer's files: JSON records, one a line, whole or torn, packed or not."""
+"""Parse the files of DFTracer: JSON records, one per line, possibly truncated or compressed."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ import msgspec
 from ensembles.model.errors import EnsioError
 
 BLOCK_BYTES = 1 << 22
-"""So much text is looked at together."""
+"""Bytes of text that are parsed at a time."""
 
 LONGEST_LINE_BYTES = 1 << 18
-"""DFTracer's own limit is 16 KiB; what is longer is none of its records."""
+"""Longer lines are not records: DFTracer's limit is 16 KiB."""
 
 _HOPELESS_BYTES = 1 << 28
-"""So much text without a record among it, and it is given up: memory is bounded anyway, time is not."""
+"""Reading fails after this many bytes without a record, which bounds the time."""
 
 _GZIP = b"\x1f\x8b"
 _PACKED_BYTES = 1 << 15
 _FEW = 32
 
 UNTOLD = -(1 << 63)
-"""In place of a number that a record does not have."""
+"""Value of a number that a record lacks."""
 
 Name = int | str | None
 
 
 class Arguments(msgspec.Struct, gc=False):
-    """What a record says beside name and time; a hash is a number or a text, as the version has it."""
+    """Arguments of a record. Hashes are numbers or texts, depending on the version."""
 
     ret: int = UNTOLD
     count: int = UNTOLD
@@ -50,7 +50,7 @@ class Arguments(msgspec.Struct, gc=False):
 
 
 class Record(msgspec.Struct, gc=False):
-    """A line. ``ph`` is a letter of the Chrome format, or from DFTracer 4 on a number."""
+    """A record. ``ph`` is a letter of the Chrome format, or a number since DFTracer 4."""
 
     name: str
     ph: int | str
@@ -76,9 +76,9 @@ class TextFile:
     ----------
     path : str
     skipped : int
-        Lines that are no record.
+        Number of lines that are not records.
     torn : bool
-        Its end is missing.
+        Whether the end of the file is missing.
     """
 
     def __init__(self, path: str) -> None:
@@ -87,12 +87,16 @@ class TextFile:
         self.torn = False
 
     def blocks(self) -> Iterator[bytes]:
-        """Whole lines, some MiB of them at a time.
+        """Yield whole lines, some MiB at a time.
+
+        Yields
+        ------
+        bytes
 
         Raises
         ------
         EnsioError
-            The file cannot be read.
+            The file cannot be read, or has no records.
         """
         held = b""
         skipping = False
@@ -119,7 +123,9 @@ class TextFile:
             yield held
 
     def _hopeless(self) -> EnsioError:
-        return EnsioError(f"{self.path} holds hundreds of MB that are no records of DFTracer: is it damaged?")
+        return EnsioError(
+            f"{self.path} has hundreds of MB without a record of DFTracer: it may be damaged, copy it again"
+        )
 
     def _texts(self) -> Iterator[bytes]:
         try:
@@ -135,7 +141,7 @@ class TextFile:
             raise EnsioError(f"{self.path} cannot be read: {error.strerror or error}") from error
 
     def _unpacked(self, file: BinaryIO) -> Iterator[bytes]:
-        """What gzip packed, one member after the other, as far as it is sound."""
+        """Yield the decompressed members of a gzip file up to the first damage."""
         member = zlib.decompressobj(wbits=31)
         packed = held = b""
         while packed or (packed := file.read(_PACKED_BYTES)):
@@ -146,7 +152,7 @@ class TextFile:
                 break
             packed = member.unconsumed_tail
             if member.eof:
-                # Between members there may be zeros.
+                # Zeros may pad the members.
                 packed = (member.unused_data or file.read(_PACKED_BYTES)).lstrip(b"\0")
                 member = zlib.decompressobj(wbits=31) if packed else member
             held += text
@@ -157,12 +163,16 @@ class TextFile:
         yield held
 
     def records(self) -> Iterator[list[Record]]:
-        """The records, block by block.
+        """Yield the records, block by block.
+
+        Yields
+        ------
+        list of Record
 
         Raises
         ------
         EnsioError
-            The file cannot be read, or is full of something else.
+            The file cannot be read, or has no records.
         """
         hopeless = 0
         last: bytes = b""
@@ -178,7 +188,7 @@ class TextFile:
             last = block[-LONGEST_LINE_BYTES:]
         tail = last.rstrip()
         if tail and not tail.endswith((b"}", b"]")):
-            # The record that was being written is not missing from the count of what makes no sense.
+            # A truncated last record is not an invalid line.
             self.torn, self.skipped = True, max(self.skipped - 1, 0)
 
     def _decoded(self, block: bytes) -> list[Record]:
@@ -204,7 +214,7 @@ class TextFile:
 
 
 def _leniently(line: bytes) -> Record | None:
-    """A record with arguments of unexpected kinds, or names that are no UTF-8; None: it is no record."""
+    """Parse a record with arguments of unexpected types or invalid UTF-8; None: it is not a record."""
     if len(line) > LONGEST_LINE_BYTES:
         return None
     try:
@@ -220,7 +230,7 @@ def _leniently(line: bytes) -> Record | None:
 
 
 def _plain(args: Any) -> dict[str, Any]:
-    """Those arguments that are of the kinds that are expected."""
+    """Keep the arguments that have the expected types."""
     kept = {}
     for name, value in args.items() if isinstance(args, dict) else ():
         try:

@@ -1,4 +1,4 @@
-"""Names in DFTracer's traces: hashes of files and hosts, processes and their ranks, categories of calls."""
+"""Resolve names in DFTracer traces: hashes of files and hosts, ranks of processes, categories of calls."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from ensembles.model.units import count_text
 from ensembles.readers.foreign.common.call_catalog import NO_IO, canonical_function
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds, IdTable, Tasks, TracedProcess
 from ensembles.readers.foreign.dftracer.lines import NO_ARGUMENTS, Record
@@ -27,18 +28,19 @@ _AT_AN_OFFSET = frozenset(("pread", "pwrite", "preadv", "pwritev", "preadv2", "p
 
 
 class Names:
-    """All names of a trace, and the numbers that stand for them.
+    """All names of a trace and their numbers.
 
     Attributes
     ----------
-    codes : Numbers
-        (name, category) of a record → number of a call; `NO_IO`; or `REGION` less the number of a name of
-        a region.
-    pairs : Numbers
-        ((hash of host, host), (pid, tid)) → number of a thread.
-    files : Numbers
-        (hash of file, path) → number of a file.
+    codes : IdTable
+        Key: (name, category) of a record. Value: number of a call, or `NO_IO`, or `REGION` minus the number
+        of a region name.
+    pairs : IdTable
+        Key: ((hash of host, host), (pid, tid)). Value: number of a thread.
+    files : IdTable
+        Key: (hash of file, path). Value: number of a file.
     region_names : list of str
+        Names of regions by number.
     """
 
     NO_IO = -1
@@ -66,7 +68,7 @@ class Names:
         self._moved = self._relative = False
 
     def note_rank(self, line: bytes) -> None:
-        """A line that may tell the rank of a process."""
+        """Parse a line that may contain the rank of a process."""
         try:
             record = msgspec.json.decode(line.strip().rstrip(b","), type=Record, strict=False)
             args = record.args or NO_ARGUMENTS
@@ -78,12 +80,12 @@ class Names:
             self._tasks.reserve(rank)
 
     def begin_file(self, source: str) -> None:
-        """The records that follow are those of another file."""
+        """Begin another file."""
         self._source, self._host, self._cwd = source, None, ""
         self.pairs.clear()
 
     def note(self, record: Record) -> None:
-        """A record of metadata."""
+        """Add a metadata record: the name behind a hash."""
         args = record.args or NO_ARGUMENTS
         if not isinstance(args.value, int | str) or not isinstance(args.name, int | str):
             return
@@ -101,7 +103,7 @@ class Names:
         return os.path.normpath(os.path.join(self._cwd, path)) if path else ""
 
     def note_life(self, record: Record, time_ns: int) -> None:
-        """The record of a process's start or end."""
+        """Add the record of the start or end of a process, at a time in ns since 1970."""
         args = record.args or NO_ARGUMENTS
         process = self._process(args.hhash or args.hostname, record.pid)
         process.seen(time_ns, time_ns)
@@ -139,14 +141,23 @@ class Names:
         return len(self._threads) - 1
 
     def rank_and_thread(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rank and number of the thread of each of some `pairs`."""
+        """Return rank and thread number of each of some `pairs`.
+
+        Parameters
+        ----------
+        pairs : ndarray of int, shape (n,)
+
+        Returns
+        -------
+        rank, thread : ndarray of int64, shape (n,)
+        """
         unique, where = np.unique(pairs, return_inverse=True)
         told = [(self._threads[pair][0].rank, self._threads[pair][1]) for pair in unique.tolist()]
         table = np.array(told, np.int64).reshape(len(told), 2)
         return table[where, 0], table[where, 1]
 
     def note_times(self, pairs: np.ndarray, start: np.ndarray, end: np.ndarray) -> None:
-        """Processes lived from the first of these times to the last (ns since 1970)."""
+        """Extend the known lives of processes by the times of their calls, ns since 1970."""
         for pair in np.unique(pairs).tolist():
             mine = pairs == pair
             self._threads[pair][0].seen(int(start[mine].min()), int(end[mine].max()))
@@ -166,8 +177,24 @@ class Names:
         return self.calls.number(canonical_function(name, layer))
 
     def traits(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Of each call: does it move bytes; at an offset of its own; is it lseek or ftell, which tells where
-        the position is; does it count items of a size."""
+        """Return properties of calls that determine the meaning of their arguments.
+
+        Parameters
+        ----------
+        codes : ndarray of int, shape (n,)
+            Numbers of calls.
+
+        Returns
+        -------
+        moves : ndarray of bool, shape (n,)
+            The call moves bytes.
+        at_offset : ndarray of bool, shape (n,)
+            It has an explicit offset.
+        seeks : ndarray of bool, shape (n,)
+            It returns the position (lseek, ftell).
+        counts_items : ndarray of bool, shape (n,)
+            It counts items of a size (fread, fwrite).
+        """
         for call in self.calls.calls[len(self._traits) :]:
             self._traits.append(
                 (
@@ -187,19 +214,19 @@ class Names:
             return 0
         if fhash in self._path_of_hash:
             return self._paths.number(self._path_of_hash[fhash])
-        # Its name may come later, in another file of the folder.
+        # The name may be in another file of the folder.
         self._awaited[fhash] = self._paths.number(f"\0{fhash}")
         return self._awaited[fhash]
 
     def paths(self) -> list[str]:
-        """Paths by the numbers of files."""
+        """Return the paths by number."""
         paths = self._paths.paths
         for fhash, number in self._awaited.items():
             paths[number] = self._path_of_hash.get(fhash, f"file with the hash {fhash}")
         return paths
 
     def as_processes(self) -> list[Any]:
-        """All processes, by rank."""
+        """Return all processes, sorted by rank."""
         for (host, _), process in self._processes.items():
             process.host = self._host_of_hash.get(host, host if isinstance(host, str) else "")
         return sorted(
@@ -208,20 +235,20 @@ class Names:
         )
 
     def notes(self) -> list[str]:
-        """What is doubtful about the names."""
+        """Describe missing names, paths and ranks."""
         notes = []
         nameless = sum(fhash not in self._path_of_hash for fhash in self._awaited)
         if nameless:
-            notes.append(
-                f"the names of {nameless:,} files are not in the trace: they are called by their hashes"
-            )
+            notes.append(f"the trace lacks the names of {count_text(nameless, 'file')}, shown by hash")
         if self._moved and self._relative:
-            notes.append("programs changed their folder: relative names are taken from where they began")
+            notes.append(
+                "programs changed their working directory: relative paths are resolved against the first one"
+            )
         if not self._told_ranks:
-            notes.append("the trace tells no ranks: processes are numbered in the order of their start")
+            notes.append("the trace has no ranks: processes are numbered in the order of their start")
         elif any(
             process.rank >= 0 and process.rank not in set(self._told_ranks.values())
             for process in self._processes.values()
         ):
-            notes.append("some processes told no rank: they are numbered after the others")
+            notes.append("some processes have no rank in the trace: they are numbered after the others")
         return notes

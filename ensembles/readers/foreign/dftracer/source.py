@@ -1,6 +1,6 @@
-"""DFTracer's traces (``.pfw``, ``.pfw.gz``): a file of JSON records for each process, versions 1 to 4.
+"""Read DFTracer traces (``.pfw``, ``.pfw.gz``) of versions 1 to 4: one file of JSON records per process.
 
-docs/reference/formats/other-tools.md says what the records mean, and what they do not hold.
+docs/reference/formats/other-tools.md describes the meaning of the records, and what they lack.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import count_text
 from ensembles.readers.foreign.dftracer.files import dftracer_files
 from ensembles.readers.foreign.dftracer.lines import (
     NO_ARGUMENTS,
@@ -30,7 +31,7 @@ from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
 MOST_REGIONS = 1 << 20
-"""Functions of programs (C, C++, Python) are regions, which are held in memory: of more, the first."""
+"""Maximum number of regions (functions of C, C++ and Python programs), which are kept in memory."""
 
 _EVENT, _METADATA, _OTHER = range(3)
 _KIND_OF_PHASE = {"X": _EVENT, 1: _EVENT, "1": _EVENT, "M": _METADATA, 4: _METADATA, "4": _METADATA}
@@ -41,16 +42,17 @@ _FIRST_LINES = 1000
 
 
 class DFTracerImport:
-    """A trace of DFTracer: one file, or all of a folder as one run.
+    """A DFTracer trace; a `ForeignTrace`.
 
     Parameters
     ----------
     path : str
+        A file, or a folder whose files are one run.
 
     Raises
     ------
     EnsioError
-        A file cannot be read, or none has a record.
+        A file cannot be read, or no file has a call.
     """
 
     def __init__(self, path: str) -> None:
@@ -75,7 +77,7 @@ class DFTracerImport:
         )
 
     def _look_through(self, path: str) -> int | None:
-        """Note the ranks that a file tells; the earliest time in its first block, ns; None: there is none."""
+        """Collect the ranks in a file, and return the earliest time in its first block, ns, or None."""
         first, unit_ns = None, 1_000
         for block in TextFile(path).blocks():
             at = block.find(b'"rank"')
@@ -89,7 +91,7 @@ class DFTracerImport:
         return None if first is None else first * unit_ns
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
-        """Columns of the calls, some ten thousand a block."""
+        """Yield blocks of calls, as `ForeignTrace.blocks`."""
         texts = []
         for path in self._files:
             self._unit_ns = 1_000
@@ -107,7 +109,7 @@ class DFTracerImport:
         )
         self._other += int((kinds == _OTHER).sum())
         own = np.fromiter(map(_OWN.__eq__, map(attrgetter("cat"), records)), bool, len(records))
-        # In their order: names of folders come before the start of a process there.
+        # In the order of the file: the names of folders precede the start of a process in them.
         for record in compress(records, (kinds == _METADATA) | (own & (kinds == _EVENT))):
             self._note(record)
         events = list(compress(records, (kinds == _EVENT) & ~own))
@@ -156,7 +158,7 @@ class DFTracerImport:
         return {**columns, **self._sizes(codes[calls], _integers(args, ("ret", "count", "size", "offset")))}
 
     def _sizes(self, codes: np.ndarray, numbers: np.ndarray) -> dict[str, np.ndarray]:
-        """What calls asked for, moved and where: `numbers` has ret, count, size and offset of each."""
+        """Compute requested and moved bytes and offset from ret, count, size and offset of each call."""
         told = numbers != UNTOLD
         ret, count, size, offset = np.where(told, numbers, 0).T
         has_ret, _, has_size, has_offset = told.T
@@ -204,38 +206,38 @@ class DFTracerImport:
     def _tell(self, texts: Sequence[TextFile], metadata: RunMetadata) -> None:
         note = metadata.note
         if self._unit_ns >= 1_000:
-            note("DFTracer wrote times in steps of a microsecond: shorter calls have a duration of 0 or 1 µs")
-        note("DFTracer writes no errno, and of few calls whether they failed, or an offset")
+            note("timer resolution 1 µs (DFTracer): shorter calls have a duration of 0 or 1 µs")
+        note("DFTracer records no errno, and only for few calls whether they failed, or an offset")
         for sentence in self._names.notes():
             note(sentence)
         torn = [text for text in texts if text.torn]
         if torn:
-            note(f"{_some(torn)}: the end is missing, as where a program was killed; what is there is read")
+            note(f"{_some(torn)}: the end is missing (program killed?); the rest is read")
         lines = sum(text.skipped for text in texts) + self._bad
         if lines:
-            note(f"{lines:,} lines make no sense and were passed over")
+            note(f"skipped {count_text(lines, 'invalid line')}")
         if self._without:
-            note(f"{len(self._without):,} files without a call were passed over")
+            note(f"skipped {count_text(len(self._without), 'file')} without a call")
         if self._other:
-            note(f"{self._other:,} records that are counters or sums of calls were passed over")
+            note(f"skipped {count_text(self._other, 'record')} of counters or sums of calls")
         if self._left_out:
-            note(f"{self._left_out:,} calls that are no I/O (fork, exec, pipe …) were left out")
+            note(f"left out {count_text(self._left_out, 'call')} other than I/O (fork, exec, pipe …)")
         if self._sizeless:
             note(
-                f"of {self._sizeless:,} reads and writes the trace does not say how many bytes they moved "
-                "(it does where DFTRACER_INC_METADATA=1 was set)"
+                f"the bytes moved by {self._sizeless:,} reads and writes are not in the trace: set "
+                "DFTRACER_INC_METADATA=1 to record them"
             )
         if self._regions_left_out:
-            note(f"{self._regions_left_out:,} functions of the program were left out of the regions")
+            note(f"left out {self._regions_left_out:,} calls of the program's functions from the regions")
         layers = {call.layer for call in metadata.calls}
         if "posix" in layers and layers & {"mpiio", "hdf5"}:
             note(
-                "which POSIX calls are inside of calls of MPI-IO or HDF5 is not told: bytes count in both; "
-                "choose a layer with --layer"
+                "the trace does not record which POSIX calls are inside MPI-IO or HDF5 calls: bytes count in "
+                "both layers; choose one with --layer"
             )
 
     def regions(self) -> RegionTable:
-        """Functions that the program had DFTracer note."""
+        """Return the functions of the program that DFTracer recorded."""
         blocks = self._region_blocks
         if not blocks:
             return RegionTable.empty()
@@ -246,16 +248,16 @@ class DFTracerImport:
         return RegionTable(columns, self._names.region_names)
 
     def summary(self) -> CellSummary | None:
-        """None: it follows from the calls."""
+        """Return None: sums are computed from the events."""
         return None
 
     def ranks(self) -> RankTable | None:
-        """None: it follows from the calls."""
+        """Return None: sums are computed from the events."""
         return None
 
 
 def _integers(objects: Sequence[Any], names: tuple[str, ...]) -> np.ndarray:
-    """Numbers of some objects, shape (objects, names); those beyond 64 bits are `UNTOLD`."""
+    """Collect integer attributes of objects, shape (objects, names); `UNTOLD` beyond 64 bits."""
     columns = []
     for name in names:
         values = map(attrgetter(name), objects)
@@ -272,7 +274,7 @@ class _Timed(msgspec.Struct, gc=False):
 
 
 def _first_time(block: bytes) -> int | None:
-    """The earliest time in the first lines."""
+    """Find the earliest time in the first lines."""
     decoder = msgspec.json.Decoder(_Timed, strict=False)
     first = None
     for line in block.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]:

@@ -1,0 +1,158 @@
+"""Splitting calls, against simulated truth."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.errors import EnsioError
+from ensembles.statistics.resampling.dependence import estimate_dependence
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.sums.split import predict_split
+
+CALLS = (1, 2, 4, 8)
+
+
+def harmonics(rng, n):
+    """Durations at R, R/2 and R/4, as on a node that serves one task at a time."""
+    return rng.choice([32.0, 16.0, 8.0], n, p=[0.45, 0.35, 0.2]) * np.exp(rng.normal(0, 0.06, n))
+
+
+@pytest.mark.parametrize("tasks", [1, 64, 256])
+def test_independent_calls_narrow_as_the_law_of_large_numbers_says(tasks):
+    rng = np.random.default_rng(101)
+    measured = CountedDurations.from_durations(harmonics(rng, 200_000))
+    for split in predict_split(measured, CALLS, tasks).splits:
+        new = harmonics(rng, tasks * split.calls * 1000).reshape(1000, tasks, split.calls).mean(2).max(1)
+        for told, level in ((split.low_s, 0.05), (split.median_s, 0.5), (split.high_s, 0.95)):
+            # Within a bin, up to 3 % wide, the density is taken to be even.
+            assert np.mean(new <= 0.985 * told) < level + 0.05
+            assert np.mean(new <= 1.015 * told) > level - 0.05
+        assert split.mean_s == pytest.approx(
+            new.mean(), abs=4 * new.std() / np.sqrt(1000) + 0.005 * new.mean()
+        )
+        one = harmonics(rng, 20000 * split.calls).reshape(-1, split.calls).mean(1)
+        assert split.spread == pytest.approx(one.std() / one.mean(), rel=0.03)
+
+
+def test_gain_of_splitting_goes_in_the_direction_of_the_paper():
+    """3, 16 and 16 % were seen for 2, 4 and 8 calls of 1,024 tasks; independence is the upper bound."""
+    gains = [
+        split.speedup
+        for split in predict_split(
+            CountedDurations.from_durations(harmonics(np.random.default_rng(7), 5120)), CALLS, 1024
+        ).splits
+    ]
+    assert gains[0] == 1.0
+    assert 1.02 < gains[1] < gains[2] < gains[3] < 1.25
+
+
+def with_factors(rng, phases, tasks, k, by_phase, by_task):
+    score = np.sqrt(by_phase) * rng.normal(size=(phases, 1, 1)) + np.sqrt(by_task) * rng.normal(
+        size=(phases, tasks, 1)
+    )
+    return score + np.sqrt(1 - by_phase - by_task) * rng.normal(size=(phases, tasks, k))
+
+
+@pytest.mark.parametrize(("by_phase", "by_task"), [(0.0, 0.0), (0.4, 0.0), (0.0, 0.5), (0.3, 0.3)])
+def test_correlations_are_found(by_phase, by_task):
+    score = with_factors(np.random.default_rng(23), 400, 40, 5, by_phase, by_task)
+    phase, rank, _ = (index.ravel() for index in np.indices(score.shape))
+    order = np.lexsort((phase, rank))
+    found = estimate_dependence(np.exp(score.ravel())[order], rank[order], phase[order])
+    assert found.phase == pytest.approx(by_phase, abs=max(0.02, 4 * found.phase_error))
+    assert found.within_phases
+    beyond = by_task / (1 - by_phase)
+    np.testing.assert_allclose(found.lags[:4], beyond, atol=0.03)
+    assert found.of_task(4) == pytest.approx(beyond, abs=0.03)
+
+
+def test_calls_that_follow_one_another_in_step_are_told_from_those_far_apart():
+    rng = np.random.default_rng(4)
+    score = rng.normal(size=(30, 3000))
+    for i in range(1, 3000):
+        score[:, i] = 0.7 * score[:, i - 1] + np.sqrt(1 - 0.49) * score[:, i]
+    found = estimate_dependence(np.exp(score.ravel()), np.repeat(np.arange(30), 3000))
+    np.testing.assert_allclose(found.lags[:5], 0.7 ** np.arange(1, 6), atol=0.03)
+    assert found.phase is None
+    # Mean of the six correlations between four calls: three at distance 1, two at 2, one at 3.
+    assert found.of_task(4) == pytest.approx((3 * 0.7 + 2 * 0.49 + 0.343) / 6, abs=0.03)
+
+
+def test_what_calls_have_in_common_does_not_average_out():
+    rng = np.random.default_rng(12)
+    shape = 60, 64, 8
+    measured = np.exp(0.6 * with_factors(rng, *shape, 0.35, 0.25))
+    phase, rank, _ = (index.ravel() for index in np.indices(shape))
+    splits = Ensemble(measured.ravel(), phase=phase, rank=rank).split(CALLS, 64).splits
+    for split in splits:
+        new = np.exp(0.6 * with_factors(rng, 4000, 64, split.calls, 0.35, 0.25)).mean(2)
+        assert split.spread == pytest.approx(new.std() / new.mean(), rel=0.15)
+        inside = np.mean((new.max(1) >= split.low_s) & (new.max(1) <= split.high_s))
+        assert 0.8 < inside < 0.97
+    assert splits[3].speedup < splits[3].independent_speedup
+
+
+def test_slow_share_of_calls_counts_more_often_when_calls_are_split():
+    """One call in 1,000 takes 100 times as long: with 8 calls a task meets one eight times as often."""
+    rng = np.random.default_rng(2)
+    slow = rng.random(200_000) < 0.001
+    splits = predict_split(
+        CountedDurations.from_durations(np.where(slow, 1.0, 0.01) * rng.uniform(0.95, 1.05, 200_000)),
+        CALLS,
+        300,
+    ).splits
+    share = 1 - (1 - 0.001) ** (300 * np.array(CALLS))
+    assert [split.median_s > 0.1 for split in splits] == (share > 0.5).tolist()
+
+
+def test_notes_say_what_is_not_known():
+    durations_s = np.random.default_rng(1).exponential(1, 500)
+    notes = predict_split(CountedDurations.from_durations(durations_s), tasks=1000).notes
+    assert any("upper bound" in note for note in notes)
+    assert any("1,000 tasks reach beyond the 500 measured calls" in note for note in notes)
+    told = Ensemble(durations_s, phase=np.repeat(np.arange(50), 10), rank=np.tile(np.arange(10), 50)).split()
+    assert told.notes == ()
+    assert told.tasks == 10
+
+
+@pytest.mark.parametrize("durations_s", [np.full(100, 0.25), np.zeros(100)])
+def test_equal_calls_gain_nothing(durations_s):
+    for split in predict_split(CountedDurations.from_durations(durations_s), CALLS, 64).splits:
+        assert split.median_s == pytest.approx(durations_s[0], abs=split.error_s + 1e-6)
+        assert (split.speedup, split.spread) == (pytest.approx(1, rel=0.01), pytest.approx(0, abs=1e-3))
+
+
+@pytest.mark.parametrize("n", [0, 1, 29])
+def test_too_few_calls_are_refused_in_one_sentence(n):
+    split = predict_split(CountedDurations.from_durations(np.ones(n)))
+    assert split.splits == ()
+    assert split.refused == f"{n} calls are too few for the distribution of a sum: at least 30 are needed"
+    assert json.loads(json.dumps(split.to_json(), allow_nan=False))["refused"] == split.refused
+
+
+@pytest.mark.parametrize("wrong", [{"calls": (0,)}, {"calls": ()}, {"tasks": 0}, {"level": 1.0}])
+def test_arguments_without_sense_are_refused(wrong):
+    with pytest.raises(EnsioError, match="at least one task"):
+        predict_split(CountedDurations.from_durations(np.ones(100)), **wrong)
+
+
+def test_json_has_the_agreed_keys():
+    found = predict_split(
+        CountedDurations.from_durations(np.random.default_rng(1).exponential(1, 500)), (1, 2), 10
+    ).to_json()
+    assert found["tasks"] == 10
+    assert [split["calls"] for split in found["splits"]] == [1, 2]
+    assert {"calls", "median_s", "low_s", "high_s", "speedup"} <= set(found["splits"][0])
+    json.dumps(found, allow_nan=False)
+
+
+def test_time_does_not_grow_with_the_number_of_calls():
+    """The work is that of the bins: a billion calls are no more than a thousand."""
+    some = CountedDurations.from_durations(np.exp(np.random.default_rng(3).normal(-5, 1, 1000)))
+    many = replace(some, n=some.n * 10**6, count=some.count * 10**6)
+    few, plenty = predict_split(some, CALLS, 100), predict_split(many, CALLS, 100)
+    assert plenty.n == 10**9
+    assert plenty.splits == few.splits
