@@ -1,6 +1,6 @@
 """Functions of higher layers that methods of the model call.
 
-`Events.ensemble` returns an `Ensemble`. That class is built on events, so the model cannot import it. The
+`Events.ensemble` returns an `Ensemble`, a class that is built on events: the model cannot import it. The
 package ``ensembles`` sets the function when it is imported.
 """
 
