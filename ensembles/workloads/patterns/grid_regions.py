@@ -153,7 +153,8 @@ class Regions:
         distance = distance - plane * self.plane_stride
         piece = np.where(self.pieces > 1, distance // np.maximum(self.stride, 1), 0)
         distance = distance - np.clip(piece, 0, self.pieces - 1) * self.stride
-        return (self.file == file) & (distance >= 0) & (distance < length)
+        covered: np.ndarray = (self.file == file) & (distance >= 0) & (distance < length)
+        return covered
 
 
 @dataclass
@@ -194,7 +195,7 @@ class WrittenRegions:
             )
             self._in_pieces = []
             if not self._held and common_strides(regions) is not None:
-                found = shared_byte_of_boxes(regions)
+                found: tuple[int, int] | None = shared_byte_of_boxes(regions)
                 if found is not NotImplemented:
                     return found
             for part in _parts_by_rank(regions):

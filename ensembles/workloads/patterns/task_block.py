@@ -301,9 +301,10 @@ def evaluated(expression: Expression, names: Mapping[str, Number]) -> np.ndarray
 
 def _before_each(task: np.ndarray, size: np.ndarray) -> np.ndarray:
     """Return the bytes that a task moved before each of its calls; tasks are sorted."""
-    before = np.cumsum(size) - size
+    moved = np.cumsum(size) - size
     starts = np.flatnonzero(np.concatenate([[True], task[1:] != task[:-1]]))
-    return before - np.repeat(before[starts], np.diff(np.append(starts, len(task))))
+    before: np.ndarray = moved - np.repeat(moved[starts], np.diff(np.append(starts, len(task))))
+    return before
 
 
 def _state_told(state: FileState, opens: bool) -> str:

@@ -111,15 +111,17 @@ class Tables:
 
     def text(self, entry: Mapping[str, Any], keys: Place, key: str) -> str:
         """Return the text of a key; raise EnsioError if it has another type."""
-        if not isinstance(entry[key], str):
+        value = entry[key]
+        if not isinstance(value, str):
             raise EnsioError(f"{self.where(*keys, key)}: {key} must be text in quotes")
-        return entry[key]
+        return value
 
     def table(self, content: Mapping[str, Any], key: str) -> dict[str, Any]:
         """Return a table; raise EnsioError if the value has another type."""
-        if not isinstance(content[key], dict):
+        value = content[key]
+        if not isinstance(value, dict):
             raise EnsioError(f"{self.where(key)}: {key} must be a table")
-        return content[key]
+        return value
 
     def expression(
         self, entry: Mapping[str, Any], keys: Place, key: str, default: int | None = None
