@@ -1,4 +1,4 @@
-"""What recording adds to one call: medians, two threads, and the slowest single calls."""
+"""Measure the cost of recording a call: medians, two threads, and the slowest calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GOAL_TOGETHER = 1.2
 
 
 def measure(call: str, mode: str, rounds: int, layouts: int) -> list[dict[str, float]]:
-    """The numbers of each layout of the program."""
+    """Return the numbers of each layout of the program."""
     measured = [
         bench.numbers(bench.run(bench.program(f"call-{layout}"), call, rounds, ENSIO_MODE=mode))
         for layout in range(layouts)
@@ -26,13 +26,13 @@ def measure(call: str, mode: str, rounds: int, layouts: int) -> list[dict[str, f
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=4, help="rounds for each layout (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=4, help="rounds for each layout (default: %(default)s)")
     parser.add_argument(
         "--layouts",
         type=int,
         choices=range(1, MOST_LAYOUTS + 1),
         default=3,
-        help="layouts of the program in memory (%(default)s)",
+        help="number of layouts of the program in memory (default: %(default)s)",
     )
     chosen = parser.parse_args()
     costs, threads, singles = [], [], []
@@ -67,17 +67,17 @@ def main() -> None:
         f"goal: at most {GOAL_FLOORS} floors. Calls go to /dev/null, lseek and file_write to a file.",
     )
     bench.table(
-        "two threads, each on its own core: what recording adds in the slower of them, ns",
-        ["mode", "call", "one-threaded", "floor", "the other rests", "both record", "ratio of pairs"],
+        "two threads on separate cores: cost of recording in the slower one, ns",
+        ["mode", "call", "one thread", "floor", "other thread idle", "both record", "ratio of pairs"],
         threads,
-        f"goal: at most {GOAL_TOGETHER}. Floor and ratio are of the process with two threads,\n"
-        "in which libc goes another way to the kernel.",
+        f"goal: at most {GOAL_TOGETHER}. Floor and ratio are those of the process with two threads,\n"
+        "in which libc uses other system call wrappers.",
     )
     bench.table(
-        "the slowest single calls of 1,000,000, wall time in ns, the reading of the clock included",
+        "slowest of 1,000,000 calls, wall time in ns, including the reading of the clock",
         ["mode", "call", "", "median", "p99", "p99.9", "slowest"],
         singles,
-        "Among the slowest: calls in which another process had the core; recorded, new windows.",
+        "The slowest calls include those in which another process had the core and those that open a window.",
     )
 
 

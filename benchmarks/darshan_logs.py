@@ -1,4 +1,4 @@
-"""How fast Darshan's DXT segments become columns, beside PyDarshan's own DataFrames of the same log."""
+"""Measure the import of Darshan's DXT segments against the DataFrames of PyDarshan."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REPEATS = 2
 
 
 def make_log(path: Path, records: int, segments: int) -> None:
-    """A log whose ranks write blocks one after the other, as long as blocks on a busy file system take."""
+    """Write a log in which ranks write blocks, with durations of a busy file system."""
     random = np.random.default_rng(1)
     log = MadeLog(tasks=records, names={7: "/scratch/shared.dat"})
     rows = np.zeros(segments, [("offset", "<i8"), ("length", "<i8"), ("start", "<f8"), ("end", "<f8")])
@@ -45,7 +45,7 @@ def make_log(path: Path, records: int, segments: int) -> None:
 
 
 def by_pydarshan(path: Path) -> np.ndarray:
-    """All segments, (n, 5): rank, offset, length, start and end in seconds."""
+    """Return all segments with PyDarshan, (n, 5): rank, offset, length, start and end in seconds."""
     import darshan
     import pandas
 
@@ -59,7 +59,7 @@ def by_pydarshan(path: Path) -> np.ndarray:
 
 
 def by_ensio(path: Path) -> np.ndarray:
-    """The same, of the blocks of columns that the reader gives."""
+    """Return all segments from the blocks of columns of the reader."""
     blocks = list(DarshanImport(str(path)).blocks(1 << 20))
     columns = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
     end = columns["start"] + columns["duration"]
@@ -69,13 +69,13 @@ def by_ensio(path: Path) -> np.ndarray:
 
 
 def by_opening(path: Path) -> np.ndarray:
-    """The whole run, sorted, with all that is said about it."""
+    """Return all segments from the opened run, which is sorted and has all metadata."""
     events = en.open(path).events
     return np.stack([events.rank, events.offset, events.moved, events.start * 1e-9, events.end * 1e-9], 1)
 
 
 def cpu_s() -> float:
-    """Processor time of this process and of those that it waited for."""
+    """Return the CPU time of this process and its children."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
@@ -112,10 +112,10 @@ def main() -> None:
                     [shape, name, f"{each * 1e9:,.0f}", f"{1e-6 / each:.2f}", f"{base / each:.0f}", size]
                 )
     table(
-        "DXT segments, processor time of all processes (the lesser of two)",
-        ["segments", "way", "ns each", "M/s", "ratio", "bytes each in the log"],
+        "DXT segments, CPU time of all processes (minimum of two)",
+        ["segments", "reader", "ns per segment", "M/s", "ratio", "bytes per segment in the log"],
         rows,
-        "PyDarshan pays for its imports once; ensio's process that reads the log is counted.",
+        "The imports of PyDarshan count once. The process of ensio that reads the log is included.",
     )
 
 

@@ -1,8 +1,8 @@
-"""What statements about ensembles cost: from durations in memory, from a histogram, and from runs on disk.
+"""Measure the statistics of ensembles: from durations in memory, from a histogram, and from runs on disk.
 
-Ratios are to what np.histogram and scipy.stats take for the same calls in the same run. Times are of the
-processor, all threads together, and of the clock; every step from disk is a separate process, so that its
-peak memory is its own. (The file is not called statistics.py, which would stand before Python's own.)
+The baseline is np.histogram and scipy.stats on the same calls in the same run. Times are CPU time of all
+threads and wall time. Every step from disk is a separate process, which has its own peak memory. (The name
+statistics.py would hide the module of the standard library.)
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ for statement in (ensemble.moments, ensemble.robust, ensemble.quantiles, ensembl
 
 
 def measure(step: Callable[[], Any]) -> tuple[float, float]:
-    """Seconds of the processor and of the clock: the best of some runs."""
+    """Return CPU and wall seconds, the minimum of several runs."""
     results = []
     for _ in range(REPEATS):
         begin, used = time.perf_counter(), time.process_time()
@@ -67,7 +67,7 @@ def measure(step: Callable[[], Any]) -> tuple[float, float]:
 
 
 def from_memory(count: int) -> list[list[str]]:
-    """Durations in an array."""
+    """Measure durations in an array."""
     durations_s = np.random.default_rng(1).lognormal(-7, 1.0, count)
     phase = np.arange(count) * 64 // count
     steps = {
@@ -83,7 +83,7 @@ def from_memory(count: int) -> list[list[str]]:
 
 
 def from_histogram(count: int) -> list[list[str]]:
-    """Statements from a Sample of 64 phases."""
+    """Measure statistics of a sample with 64 phases."""
     random = np.random.default_rng(2)
     durations_s = random.lognormal(-7, 0.5, count) * random.choice([1.0, 4.0], count, p=[0.7, 0.3])
     whole = Ensemble(durations_s, np.arange(count) * 64 // count)
@@ -119,7 +119,7 @@ def with_ratios(found: dict[str, tuple[float, float]]) -> list[list[str]]:
 
 
 def from_disk(folder: str, events: int) -> list[list[str]]:
-    """A run in spools and in a trace.h5: ensemble, and all statements about it."""
+    """Measure a run in spools and in a trace.h5: the ensemble, and all of its statistics."""
     run = os.path.join(folder, "run")
     if not os.path.exists(run + ".h5"):
         synthetic_run(run, 64, events // 64)
@@ -130,7 +130,7 @@ def from_disk(folder: str, events: int) -> list[list[str]]:
         for name, step in (
             ("np.histogram + scipy.stats.describe", BASELINE),
             ("ensemble", ENSEMBLE),
-            ("ensemble and all statements", ENSEMBLE + ALL),
+            ("ensemble and all statistics", ENSEMBLE + ALL),
         ):
             elapsed, used, peak = min(in_process(step, path) for _ in range(REPEATS))
             baseline = baseline or used
@@ -140,7 +140,7 @@ def from_disk(folder: str, events: int) -> list[list[str]]:
 
 
 def in_process(step: str, path: str) -> tuple[float, float, float]:
-    """Seconds of the clock and of the processor, and peak memory in MiB."""
+    """Return wall and CPU seconds and peak memory in MiB."""
     command = [sys.executable, "-c", PREPARE + step + REPORT, path]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return tuple(json.loads(done.stdout))
@@ -148,12 +148,16 @@ def in_process(step: str, path: str) -> tuple[float, float, float]:
 
 def main() -> None:
     """Print three tables."""
-    parser = argparse.ArgumentParser(description="Measures what statements about ensembles cost.")
-    parser.add_argument("--calls", type=int, default=20_000_000, help="durations in memory")
-    parser.add_argument("--events", type=int, default=10_000_000, help="events on disk; 0: leave that out")
-    parser.add_argument("--directory", help="where the run is made (default: a temporary directory)")
+    parser = argparse.ArgumentParser(description="Measure the cost of statistics of ensembles.")
+    parser.add_argument(
+        "--calls", type=int, default=20_000_000, help="durations in memory (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--events", type=int, default=10_000_000, help="events on disk, 0 to omit (default: %(default)s)"
+    )
+    parser.add_argument("--directory", help="folder of the run (default: temporary)")
     args = parser.parse_args()
-    headers = ["step", "processor s", "clock s", "ratio"]
+    headers = ["step", "CPU s", "wall s", "ratio"]
     print(f"\n{args.calls:,} durations in memory (kernels {'compiled' if kernels.NATIVE else 'in NumPy'})")
     print(tabulate(from_memory(args.calls), headers, disable_numparse=True))
     print(f"\nfrom the histogram of {args.calls // 4:,} calls in 64 phases")

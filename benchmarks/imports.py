@@ -1,7 +1,7 @@
-"""How fast traces of other tools are read, and with how much memory: events a second of processor time.
+"""Measure the import of traces of other tools: events per second of CPU time, and peak memory.
 
-Every measurement is a separate process, which gives its own peak memory; the best of some counts. The
-baseline of a format is a loop that only takes each line apart: by ``json.loads``, or at spaces.
+Every measurement is a separate process, which has its own peak memory; results are the best of several. The
+baseline of a format is a loop that only parses each line: with ``json.loads``, or by splitting at spaces.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ count = len(sorted_table(blocks(), 'a trace', IN_MEMORY))
 
 
 def dftracer(path: str, events: int) -> None:
-    """A trace as DFTracer 4 writes it: one process, reads and writes at 100 files."""
+    """Write a trace in the format of DFTracer 4: one process, reads and writes of 100 files."""
     host = '"hhash":"6882804a826580cd"'
     with gzip.open(path, "wt", compresslevel=1) if path.endswith(".gz") else open(path, "w") as file:
         for number in range(100):
@@ -72,7 +72,7 @@ def dftracer(path: str, events: int) -> None:
 
 
 def strace(path: str, events: int) -> None:
-    """A text as strace writes it: four processes, reads and writes."""
+    """Write a trace in the format of strace: four processes, reads and writes."""
     with open(path, "w") as file:
         for pid in range(4):
             file.write(
@@ -88,7 +88,7 @@ def strace(path: str, events: int) -> None:
 
 
 def measure(step: str, path: str, **names: int) -> tuple[float, float, int]:
-    """Processor seconds (best of some), peak memory in MiB and events of a step in its own process."""
+    """Return CPU seconds (minimum of several runs), peak memory in MiB and events of a step."""
     given = "".join(f"{name} = {value}\n" for name, value in names.items())
     program = (
         "import json, re, time\n"
@@ -109,15 +109,13 @@ def measure(step: str, path: str, **names: int) -> tuple[float, float, int]:
 
 
 def main() -> None:
-    """Print a table for the formats, and one for the order by rank and start."""
-    parser = argparse.ArgumentParser(description="Measures how fast traces of other tools are read.")
+    """Print a table of the formats, and one of sorting by rank and start."""
+    parser = argparse.ArgumentParser(description="Measure the import of traces of other tools.")
     parser.add_argument(
         "--events", type=int, default=500_000, help="calls of each trace (default: %(default)s)"
     )
-    parser.add_argument(
-        "--sorted", type=int, default=20_000_000, help="calls to put in order (default: %(default)s)"
-    )
-    parser.add_argument("--directory", help="where the traces are made (default: a temporary directory)")
+    parser.add_argument("--sorted", type=int, default=20_000_000, help="calls to sort (default: %(default)s)")
+    parser.add_argument("--directory", help="folder of the traces (default: temporary)")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ensio-imports-", dir=args.directory) as folder:
         rows = []
@@ -142,15 +140,23 @@ def main() -> None:
                 )
             )
             os.remove(path)
-        print(f"\n{args.events:,} calls, read and put in order; seconds of processor time")
-        headers = ("trace", "bytes a call", "lines alone s", "into a run s", "ratio", "M calls/s", "peak MiB")
+        print(f"\n{args.events:,} calls, read and sorted; CPU seconds")
+        headers = (
+            "trace",
+            "bytes per call",
+            "lines only (s)",
+            "into a run (s)",
+            "ratio",
+            "M calls/s",
+            "peak MiB",
+        )
         print(tabulate(rows, headers=headers, disable_numparse=True))
         rows = []
         for name, limit in (("in memory", args.sorted), ("through files", 0)):
             elapsed_s, peak_mib, count = measure(SORTED, "", EVENTS=args.sorted, IN_MEMORY=limit)
             rows.append((name, f"{elapsed_s:.2f}", f"{count / elapsed_s / 1e6:.1f}", f"{peak_mib:.0f}"))
         print(
-            f"\n{args.sorted:,} calls of 64 tasks, by time, put in order by rank and start (with making them)"
+            f"\n{args.sorted:,} calls of 64 tasks, sorted from time to rank and start (generation included)"
         )
         print(tabulate(rows, headers=("", "s", "M calls/s", "peak MiB"), disable_numparse=True))
 

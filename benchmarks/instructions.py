@@ -1,4 +1,4 @@
-"""Instructions of one recorded call, counted by callgrind: they repeat, whatever else the machine does."""
+"""Count the instructions of a recorded call with callgrind, independently of the load of the machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAYS = {
 
 
 def instructions(way: str, call: str, calls: int, **more: str) -> int:
-    """Instructions of a whole run outside the kernel."""
+    """Count the instructions of a run outside the kernel."""
     binary, extra = WAYS[way]
     with tempfile.TemporaryDirectory(prefix="ensio-bench-", dir=bench.BUILD) as folder:
         done = subprocess.run(
@@ -36,7 +36,7 @@ def instructions(way: str, call: str, calls: int, **more: str) -> int:
 
 
 def per_call(way: str, call: str, **more: str) -> float:
-    """Instructions of one call more."""
+    """Return the instructions of an additional call."""
     return (instructions(way, call, MANY, **more) - instructions(way, call, FEW, **more)) / (MANY - FEW)
 
 
@@ -51,10 +51,10 @@ def main() -> None:
             added = [per_call(way, call, ENSIO_MODE=mode) - untraced for way in ("relinked", "preloaded")]
             rows.append([mode, call, f"{untraced:.1f}", *(f"{number:.1f}" for number in added)])
     bench.table(
-        "instructions of a call outside the kernel, counted by callgrind",
+        "instructions per call outside the kernel, counted by callgrind",
         ["mode", "call", "untraced", "relinked adds", "preloaded adds"],
         rows,
-        "Work of the kernel (first touches of pages too) is not in these. cyclic: offsets that go round.",
+        "The kernel (including first touches of pages) is not counted. cyclic: offsets repeat cyclically.",
     )
 
 

@@ -1,8 +1,8 @@
-"""What the job file costs: ranks × events, each with it and without (the baseline), best of some runs; and
-the same in mode profile, where the ranks put their summaries into one.
+"""Measure the cost of the job file at MPI_Finalize, against runs without it, in modes trace and profile.
 
-Times are of MPI_Finalize, from a barrier on: the longest of any rank by the clock, and the mean processor
-time of the ranks. The difference to the baseline is what the job file takes.
+In mode profile the ranks merge their summaries. Times are those of MPI_Finalize after a barrier, the
+minimum of several runs: the longest wall time of a rank and the mean CPU time of the ranks. The difference
+to the baseline without the job file is the cost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REPEATS = 3
 
 
 def measure(folder: Path, ranks: int, calls: int, job_file: str, mode: str) -> tuple[float, float, int]:
-    """Longest wall time in s, mean processor time in s, and bytes of the job file."""
+    """Return longest wall time in s, mean CPU time in s, and size of the job file in bytes."""
     run, data = folder / "run", folder / "data"
     best = (np.inf, np.inf, 0)
     for _ in range(REPEATS):
@@ -56,7 +56,7 @@ def measure(folder: Path, ranks: int, calls: int, job_file: str, mode: str) -> t
 
 
 def both(folder: Path, ranks: int, calls: int, mode: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Wall time, processor time and bytes with the job file, and without it; says how far it has come."""
+    """Measure with and without the job file, and print progress."""
     begin = time.monotonic()
     measured = measure(folder, ranks, calls, "1", mode), measure(folder, ranks, calls, "0", mode)
     taken_s = time.monotonic() - begin
@@ -65,7 +65,7 @@ def both(folder: Path, ranks: int, calls: int, mode: str) -> tuple[tuple[float, 
 
 
 def traces(folder: Path) -> str:
-    """The table of mode trace."""
+    """Return the table of mode trace."""
     rows = []
     for ranks, calls in SHAPES:
         (wall, cost, size), (plain_wall, plain_cost, _) = both(folder, ranks, calls, "trace")
@@ -83,33 +83,33 @@ def traces(folder: Path) -> str:
         )
     head = (
         "ranks",
-        "events a rank",
-        "without s",
-        "with s",
-        "wall ns an event",
-        "processor ns an event",
+        "events per rank",
+        "without (s)",
+        "with (s)",
+        "wall ns per event",
+        "CPU ns per event",
         "MiB",
-        "bytes an event",
+        "bytes per event",
     )
     return tabulate(rows, head, disable_numparse=True)
 
 
 def profiles(folder: Path) -> str:
-    """The table of mode profile."""
+    """Return the table of mode profile."""
     rows = []
     for ranks, calls in PROFILES:
         (wall, cost, size), (plain_wall, plain_cost, _) = both(folder, ranks, calls, "profile")
         more_ms = (cost - plain_cost) * 1e3
         rows.append((ranks, f"{plain_wall:.2f}", f"{wall:.2f}", f"{more_ms:.1f}", f"{size:,}"))
-    head = ("ranks in mode profile", "without s", "with s", "processor ms a rank", "bytes")
+    head = ("ranks in mode profile", "without (s)", "with (s)", "CPU ms per rank", "bytes")
     return tabulate(rows, head, disable_numparse=True)
 
 
 def main() -> None:
-    """Print the tables, each when it is done."""
-    parser = argparse.ArgumentParser(description="Measures what the job file costs at the end of a job.")
-    parser.add_argument("--directory", help="where the runs are made (default: a temporary directory)")
-    parser.add_argument("--only", choices=("trace", "profile"), help="one of the tables")
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description="Measure the cost of the job file at the end of a job.")
+    parser.add_argument("--directory", help="folder of the runs (default: temporary)")
+    parser.add_argument("--only", choices=("trace", "profile"), help="table to print (default: both)")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ensio-job-", dir=args.directory) as name:
         if args.only != "profile":

@@ -1,9 +1,8 @@
-"""What job files of up to a billion calls take: memory and time of commands, and whether both grow
-as they should.
+"""Measure memory and time of commands on job files of up to a billion calls.
 
-A job of two ranks is run, and the record of the second one multiplied, as many_processes.py does it: all
-ranks but the first have the same calls, in one place of the file. So it stays small enough to be in memory,
-and every command decodes and counts all of its calls.
+As in many_processes.py, a job of two ranks is run, and the record of the second rank is repeated: all ranks
+but the first refer to the same calls in the file. The file fits into memory, and every command decodes and
+counts all calls.
 """
 
 from __future__ import annotations
@@ -21,10 +20,14 @@ import ensembles
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Measures commands on job files of many calls.")
-    parser.add_argument("--calls", type=int, default=1_000_000, help="of each process (default: a million)")
+    parser = argparse.ArgumentParser(description="Measure commands on job files of many calls.")
+    parser.add_argument(
+        "--calls", type=int, default=1_000_000, help="calls of each process (default: %(default)s)"
+    )
     parser.add_argument("--processes", type=int, nargs="+", default=[100, 300, 1000])
-    parser.add_argument("--memory", default="1GiB", help="what each command may take (default: %(default)s)")
+    parser.add_argument(
+        "--memory", default="1GiB", help="memory limit of each command (default: %(default)s)"
+    )
     parser.add_argument("--commands", nargs="+", choices=tuple(COMMANDS), default=("info", "report"))
     args = parser.parse_args()
     rows = []
@@ -39,7 +42,7 @@ def main() -> None:
                 rows.append([f"{events:,}", f"{mib:.1f}", *row[:3], each, *row[3:]])
                 print(*rows[-1], flush=True)
             path.unlink()
-    headers = ["events", "MiB", "command", "processor s", "clock s", "ns an event", "peak MiB", ""]
+    headers = ["events", "MiB", "command", "CPU s", "wall s", "CPU ns per event", "peak MiB", ""]
     print(tabulate(rows, headers, disable_numparse=True))
 
 

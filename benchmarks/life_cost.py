@@ -1,4 +1,4 @@
-"""What the recorder costs once: start and end, memory, and the end of a long recording."""
+"""Measure the constant cost of the recorder: start and end, memory, end of a long recording."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PRELOADED = {"LD_PRELOAD": str(bench.PRELOAD)}
 
 
 def spend(command: list[str], environment: dict[str, str]) -> tuple[float, float, str]:
-    """Run a program; return its CPU seconds, wall seconds and what it printed."""
+    """Run a program; return its CPU seconds, wall seconds and output."""
     reading, writing = os.pipe()
     start = time.perf_counter()
     pid = os.posix_spawn(command[0], command, environment, file_actions=[(os.POSIX_SPAWN_DUP2, writing, 1)])
@@ -39,7 +39,7 @@ def spend(command: list[str], environment: dict[str, str]) -> tuple[float, float
 
 
 def start_and_end(folder: str) -> None:
-    """Programs that do nothing, in turn as they are and recorded."""
+    """Compare empty programs with and without the recorder, in alternation."""
     untraced = bench.environment(folder)
     ways = {
         "relinked": ([bench.program("empty-relinked")], untraced),
@@ -56,21 +56,21 @@ def start_and_end(folder: str) -> None:
             wall_ms.append(1e3 * (ours[1] - base[1]))
         rows.append([name, f"{statistics.median(cpu_ms):.2f}", f"{statistics.median(wall_ms):.2f}"])
     bench.table(
-        f"start and end of the recorder in a program that does nothing, ms, medians of {PAIRS} pairs",
-        ["way in", "CPU time", "wall time"],
+        f"start and end of the recorder in an empty program, ms, medians of {PAIRS} pairs",
+        ["instrumentation", "CPU time", "wall time"],
         rows,
         f"goal: at most {GOAL_START_MS:g} ms",
     )
 
 
 def exit_seconds(command: list[str], environment: dict[str, str]) -> float:
-    """CPU seconds from the last line of a program's main to its end."""
+    """Return the CPU seconds from the last line of main to the end of a program."""
     cpu_s, _, printed = spend(command, environment)
     return cpu_s - int(printed.split()[1]) / 1e9
 
 
 def end_of_recording(folder: str) -> None:
-    """The CPU time after main for many events, less that for none."""
+    """Measure the CPU time after main for many events, minus that without events."""
     rows = []
     for name, binary, extra in (("relinked", "relinked", {}), ("preloaded", "program", PRELOADED)):
         environment = bench.environment(folder) | extra
@@ -81,15 +81,15 @@ def end_of_recording(folder: str) -> None:
             costs.append((many - none) / EVENTS * 1e6)
         rows.append([name, f"{EVENTS:,}", f"{statistics.median(costs):.4f}"])
     bench.table(
-        "end of a long recording: CPU time after main, µs for each event",
-        ["way in", "events", "µs an event"],
+        "end of a long recording: CPU time after main, µs per event",
+        ["instrumentation", "events", "µs per event"],
         rows,
-        f"goal: at most {GOAL_EXIT_US:g} µs (Darshan compresses for 1.5–2 µs, stated)",
+        f"goal: at most {GOAL_EXIT_US:g} µs (compression in Darshan: 1.5–2 µs, published)",
     )
 
 
 def memory(command: list[str], environment: dict[str, str]) -> dict[str, float]:
-    """MiB of a program that holds still, by what it lies in."""
+    """Return the memory of a paused program in MiB, by kind of mapping."""
     process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdout.readline()
     sizes = {"address space": 0.0, "private": 0.0, "spool": 0.0}
@@ -111,7 +111,7 @@ def memory(command: list[str], environment: dict[str, str]) -> dict[str, float]:
 
 
 def memory_table(folder: str) -> None:
-    """Memory that the recorder adds to a process, and to each thread, after few events and after many."""
+    """Measure the memory that the recorder adds per process and thread, after few and many events."""
     rows = []
     for name, binary, extra in (("relinked", "relinked", {}), ("preloaded", "program", PRELOADED)):
         for calls in (10, 200_000):
@@ -123,16 +123,19 @@ def memory_table(folder: str) -> None:
                 added[threads] = {key: ours[key] - plain[key] for key in plain}
             for what, of in (
                 ("process", added[0]),
-                ("thread more", {key: (added[THREADS][key] - added[0][key]) / THREADS for key in added[0]}),
+                (
+                    "additional thread",
+                    {key: (added[THREADS][key] - added[0][key]) / THREADS for key in added[0]},
+                ),
             ):
                 values = (of[key] for key in ("private", "spool", "address space"))
                 rows.append([name, f"{calls:,}", what, *(f"{value + 0.0:.3f}" for value in values)])
     bench.table(
         "memory that recording adds, MiB",
-        ["way in", "calls a thread", "for a", "private", "spool's pages", "address space"],
+        ["instrumentation", "calls per thread", "per", "private", "pages of the spool", "address space"],
         rows,
-        f"goal: at most {GOAL_PROCESS_MIB:g} MiB a process and {GOAL_THREAD_MIB:g} MiB a thread.\n"
-        "The spool's pages belong to the file: the kernel can write them back and drop them.\n"
+        f"goal: at most {GOAL_PROCESS_MIB:g} MiB per process and {GOAL_THREAD_MIB:g} MiB per thread.\n"
+        "The pages of the spool belong to the file: the kernel can write them back and drop them.\n"
         "A thread maps one window at a time.",
     )
 

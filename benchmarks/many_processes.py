@@ -1,7 +1,7 @@
-"""How fast the job file of many processes is read that were recorded in mode profile.
+"""Measure the reading of job files of many processes in mode profile.
 
-A job of two ranks is run, and the record of the second one multiplied: what a reader has to do for each
-process is in it, and the summary of the job is one, however many ranks there are.
+A job of two ranks is run, and the record of the second rank is repeated. The file contains all that a reader
+does per process, and one summary of the job for any number of ranks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REPEATS = 3
 
 
 def of_two_ranks(folder: Path, calls: int, mode: str) -> bytes:
-    """The job file of two ranks, recorded in this mode."""
+    """Record two ranks in a mode, and return the job file."""
     data, run = folder / "data", folder / "two"
     data.mkdir()
     settings = {"ENSIO_MODE": mode, "ENSIO_BANNER": "none", "ENSIO_DIR": str(run)}
@@ -40,7 +40,7 @@ def of_two_ranks(folder: Path, calls: int, mode: str) -> bytes:
 
 
 def multiplied(job: bytes, processes: int) -> bytes:
-    """The same job file with so many records, the last one repeated under other ranks and names."""
+    """Return a job file in which the last record is repeated with other ranks and names."""
     head = JOB.unpack(job)
     first = JOB_PROCESS.unpack(job, head.records).bytes
     record = bytearray(job[head.records + first :])
@@ -65,7 +65,7 @@ def multiplied(job: bytes, processes: int) -> bytes:
 
 
 def measure(step: str, run: str) -> tuple[float, float]:
-    """Seconds of processor time (best of some) and peak memory in MiB, imports left out."""
+    """Return CPU seconds (minimum of several runs) and peak memory in MiB, without imports."""
     program = (
         "import json, os, re, sys, time, numpy, ensembles.run.open, ensembles.cli.info, ensembles.cli.main\n"
         "import ensembles.summaries.from_cells, tabulate, h5py\n"
@@ -84,9 +84,11 @@ def measure(step: str, run: str) -> tuple[float, float]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Measures how fast job files of mode profile are read.")
+    parser = argparse.ArgumentParser(description="Measure the reading of job files of mode profile.")
     parser.add_argument("--processes", type=int, nargs="+", default=[64, 1024, 10_240])
-    parser.add_argument("--calls", type=int, default=10_000, help="calls of each process")
+    parser.add_argument(
+        "--calls", type=int, default=10_000, help="calls of each process (default: %(default)s)"
+    )
     args = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory(prefix="ensio-many-") as name:
@@ -97,7 +99,7 @@ def main() -> None:
             mib = path.stat().st_size / 2**20
             times = [measure(step, str(path)) for step in STEPS.values()]
             rows.append((f"{processes:,}", f"{mib:.1f}", *(f"{s:.2f} s, {peak:.0f}" for s, peak in times)))
-    head = ("processes", "MiB", *(f"{step}: processor time, peak MiB" for step in STEPS))
+    head = ("processes", "MiB", *(f"{step}: CPU time, peak MiB" for step in STEPS))
     print(tabulate(rows, head, disable_numparse=True))
 
 

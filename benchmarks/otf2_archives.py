@@ -1,9 +1,8 @@
-"""How fast OTF2 archives are written and read, beside OTF2's own Python bindings in the same run.
+"""Measure the writing and reading of OTF2 archives against the Python bindings of OTF2 in the same run.
 
-Time is the processor's, of Python and of ensio-otf2 (all of its processes and threads) apart, so that it
-does not hang on what else the machine does; beside it stands what the clock says, with all processors that
-there are: that is only worth something where nothing else runs. The bindings write and read the same
-records (Enter, begin, complete, Leave; an offset as attribute).
+CPU time is given separately for Python and for ensio-otf2 (all of its processes and threads); it does not
+depend on the load of the machine. Wall time uses all processors and is meaningful on an idle machine only.
+The bindings write and read the same records (Enter, begin, complete, Leave; an offset as attribute).
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ REPEATS = 3
 
 
 def used_s() -> tuple[float, float]:
-    """Processor time of this process, and of those that it has waited for."""
+    """Return the CPU time of this process and of its children."""
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime, children.ru_utime + children.ru_stime
 
 
 def best(step: Callable[[int], None], calls: int) -> tuple[float, float, float]:
-    """ns a call of Python and of the program, in the try with the least sum; the least of the clock."""
+    """Return ns per call: CPU time of Python and of the program (minimum sum), and minimum wall time."""
     tries, walls = [], []
     for number in range(REPEATS):
         before, began = used_s(), time.perf_counter()
@@ -46,7 +45,7 @@ def best(step: Callable[[int], None], calls: int) -> tuple[float, float, float]:
 
 
 def write_by_bindings(folder: str, calls: int) -> None:
-    """An archive of one location."""
+    """Write an archive with one location."""
     with otf2.writer.open(folder, timer_resolution=1_000_000_000) as trace:
         root = trace.definitions.system_tree_node("machine")
         paradigm = trace.definitions.io_paradigm("POSIX", "POSIX", IoParadigmClass.SERIAL, IoParadigmFlag.OS)
@@ -71,7 +70,7 @@ def write_by_bindings(folder: str, calls: int) -> None:
 
 
 def read_by_bindings(folder: str) -> int:
-    """The number of complete operations, with what one needs of each."""
+    """Read the complete operations, and return their number."""
     begun, rows = {}, []
     with otf2.reader.open(os.path.join(folder, "traces.otf2")) as trace:
         for location, event in trace.events:
@@ -92,7 +91,7 @@ def read_by_bindings(folder: str) -> int:
 
 
 def cost_of_locations(folder: str, tasks: int) -> list[tuple[object, ...]]:
-    """Files, bytes and seconds of an archive of many ranks with two calls each, by ranks in a location."""
+    """Return files, bytes and seconds of archives of many ranks, by ranks per location."""
     run_folder = os.path.join(folder, "many")
     synthetic_run(run_folder, tasks, 2)
     run, rows = ensembles.open(run_folder), []
@@ -124,10 +123,17 @@ def cost_of_locations(folder: str, tasks: int) -> list[tuple[object, ...]]:
 
 def main() -> None:
     """Print two tables."""
-    parser = argparse.ArgumentParser(description="Measures how fast OTF2 archives are written and read.")
-    parser.add_argument("--tasks", type=int, default=10_240, help="of the run whose files are counted")
-    parser.add_argument("--calls", type=int, default=500_000, help="of each of 4 tasks")
-    parser.add_argument("--directory", help="where archives are made (default: a temporary directory)")
+    parser = argparse.ArgumentParser(description="Measure the writing and reading of OTF2 archives.")
+    parser.add_argument(
+        "--tasks",
+        type=int,
+        default=10_240,
+        help="tasks of the run whose files are counted (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--calls", type=int, default=500_000, help="calls of each of 4 tasks (default: %(default)s)"
+    )
+    parser.add_argument("--directory", help="folder of the archives (default: temporary)")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ensio-otf2-", dir=args.directory) as folder:
         synthetic_run(os.path.join(folder, "run"), 4, args.calls)
@@ -148,7 +154,7 @@ def main() -> None:
             "read": best(lambda _: read_by_bindings(os.path.join(folder, "b0")), few),
         }
         print(f"{calls:,} calls, {len(os.sched_getaffinity(0))} processors, load {os.getloadavg()[0]:.1f}")
-        print(f"of what writing takes of Python, {sum(chunks[:2]):.0f} ns a call are reading the spools\n")
+        print(f"reading the spools takes {sum(chunks[:2]):.0f} ns per call of the Python time of writing\n")
         rows = []
         for what, (own, program, wall) in ours.items():
             base = sum(theirs[what][:2])
@@ -166,16 +172,16 @@ def main() -> None:
             )
         heads = (
             "",
-            "ensio-otf2, CPU ns a call",
+            "ensio-otf2, CPU ns per call",
             "Python, CPU ns",
             "M calls per CPU s",
-            "clock, ns",
-            "M calls/s by the clock",
+            "wall ns",
+            "M calls/s (wall)",
             "bindings, CPU ns",
             "ratio of CPU time",
         )
         print(tabulate(rows, heads, disable_numparse=True))
-        heads = ("ranks in a location", "files", "MiB", "MiB on disk", "processor s", "s")
+        heads = ("ranks per location", "files", "MiB", "MiB on disk", "CPU s", "wall s")
         print(f"\n{args.tasks:,} tasks with 2 calls each\n")
         print(tabulate(cost_of_locations(folder, args.tasks), heads, disable_numparse=True))
 

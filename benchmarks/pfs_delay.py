@@ -1,8 +1,8 @@
-"""How well libensio-pfs keeps the model's time: by how much calls take longer than the model says.
+"""Measure the error of libensio-pfs: the excess of the duration of calls over that of the model.
 
-The model has no noise and no queue that two calls could meet in, so that it says the same of every call.
-Where it may, the benchmark runs with a real-time priority: what other programs do to this machine is not the
-library's error."""
+The model has no noise and no shared queue, so that all calls have the same duration in it. If permitted, the
+benchmark runs with a real-time priority, to exclude the load of the machine.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ GOAL_US = 100
 PRIORITY = 10
 
 
-def first_in_line() -> bool:
-    """Whether this process got a real-time priority, which its children inherit."""
+def set_real_time_priority() -> bool:
+    """Set a real-time priority, which children inherit; return whether it is permitted."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     except PermissionError:
@@ -53,7 +53,7 @@ def first_in_line() -> bool:
 
 
 def measure(call: str, tasks: int, calls: int) -> list[str]:
-    """A row of the table."""
+    """Return a row of the table."""
     with tempfile.TemporaryDirectory(prefix="ensio-bench-", dir=bench.BUILD) as name:
         file = Path(name) / "file"
         file.write_bytes(bytes(READ_BYTES))
@@ -69,7 +69,7 @@ def measure(call: str, tasks: int, calls: int) -> list[str]:
             said = [process.communicate()[0] for process in running]
             counted = held_back(model)
     if any(process.returncode for process in running) or counted.calls != tasks * (calls + 1):
-        raise SystemExit(f"{call}: the program failed, or was not under the model")
+        raise SystemExit(f"{call}: the program failed or was not under the model")
     took_s = np.array([line for text in said for line in text.split()], dtype=float) / 1e9
     late_us = 1e6 * (took_s - (READ_S if call == "pread" else OPERATION_S))
     quantiles = np.quantile(late_us, [0.0, 0.5, 0.9, 0.99])
@@ -79,17 +79,21 @@ def measure(call: str, tasks: int, calls: int) -> list[str]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--calls", type=int, default=1000, help="calls of each task (%(default)s)")
+    parser.add_argument("--calls", type=int, default=1000, help="calls of each task (default: %(default)s)")
     chosen = parser.parse_args()
-    alone = first_in_line()
+    real_time = set_real_time_priority()
     rows = [measure("stat", tasks, chosen.calls) for tasks in (1, 2, 8, 32)]
     rows.append(measure("pread", 1, chosen.calls))
     bench.table(
-        f"how much longer than the model's {1e3 * OPERATION_S:g} ms a call takes, us",
-        ["call", "tasks", "least", "median", "p90", "p99", "of it after the model's time (median)"],
+        f"excess of the duration of a call over the {1e3 * OPERATION_S:g} ms of the model, us",
+        ["call", "tasks", "minimum", "median", "p90", "p99", "after the end in the model (median)"],
         rows,
         f"goal: at most {GOAL_US} at the median. With"
-        + (" a real-time priority." if alone else "out real-time priority: this is the machine's load too."),
+        + (
+            " a real-time priority."
+            if real_time
+            else "out real-time priority: includes the load of the machine."
+        ),
     )
 
 

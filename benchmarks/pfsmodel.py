@@ -1,4 +1,4 @@
-"""What a call costs in the model of a parallel file system: begin, advance, take."""
+"""Measure the CPU time of a call in the model of a parallel file system: begin, advance, take."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def main() -> None:
         kind, tasks, ns = line.split()
         rows.append([kind.replace("_", " "), tasks, f"{float(ns):.0f}", f"{1e3 / float(ns):.2f}"])
     bench.table(
-        "a call in the model of a parallel file system, thread CPU time, least of 3 rounds",
+        "a call in the model of a parallel file system, thread CPU time, minimum of 3 rounds",
         ["call", "tasks", "ns", "M calls/s"],
         rows,
-        "Each task makes its next call when its last is complete. 64 MiB lie on all of 48 targets.",
+        "A task makes its next call when the previous one is complete. 64 MiB are striped over 48 targets.",
     )
 
 

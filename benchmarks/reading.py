@@ -1,7 +1,7 @@
-"""How fast runs are read and collected: 10 million events, of few tasks and of 10,240, beside the time to
-read their bytes; and what of a `trace.h5` a slice reads.
+"""Measure the reading and collecting of runs of 10 million events, with 64 and with 10,240 tasks.
 
-Every measurement is a separate process, which gives its own peak memory; the best of three counts.
+The baseline is the time to read the bytes of the files. Slices of a ``trace.h5`` are measured too. Every
+measurement is a separate process, which has its own peak memory; results are the best of three.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EXPORT = (
 )
 INFO = "import ensembles.cli.main as cli; sys.stdout = open(os.devnull, 'w'); cli.main(['info', run])"
 
-HEADERS = ("step", "s", "× baseline", "processor s", "M events/s a core", "peak MiB")
+HEADERS = ("step", "wall s", "× baseline", "CPU s", "M events per CPU s", "peak MiB")
 STEPS = (
     ("bytes of all spools (baseline)", BYTES, ""),
     ("spools into columns", COLUMNS, ""),
@@ -47,18 +47,23 @@ STEPS = (
     ("ensio info", INFO, ""),
     ("ensio collect", COLLECT, ""),
     ("trace.h5 into columns", COLUMNS, ".h5"),
-    ("new memory for columns, filled once", NEW_MEMORY, ".h5"),
+    ("allocate and fill memory of the columns", NEW_MEMORY, ".h5"),
     ("trace.h5 in chunks", CHUNKS, ".h5"),
     ("one rank of trace.h5", RANK, ".h5"),
     ("one second of trace.h5", MOMENT, ".h5"),
-    ("a rank of it as Parquet", EXPORT.format("parquet"), ".h5"),
-    ("a rank of it for Perfetto", EXPORT.format("perfetto"), ".h5"),
+    ("one rank as Parquet", EXPORT.format("parquet"), ".h5"),
+    ("one rank for Perfetto", EXPORT.format("perfetto"), ".h5"),
 )
 
 
 def measure(step: str, run: str, events: int) -> tuple[float, float, float]:
-    """Seconds by the clock and of the processor (best of some), and peak memory in MiB, of a step in a
-    its own process, imports left out."""
+    """Measure a step in a separate process, without imports.
+
+    Returns
+    -------
+    tuple of float
+        Wall and CPU seconds, the minimum of several runs, and peak memory in MiB.
+    """
     program = (
         "import json, os, re, sys, time\n"
         "import numpy, tabulate, ensembles.run.open, ensembles.run.collect\n"
@@ -80,9 +85,9 @@ def measure(step: str, run: str, events: int) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    """Print a table for each shape."""
-    parser = argparse.ArgumentParser(description="Measures how fast runs of 10 million events are read.")
-    parser.add_argument("--directory", help="where the runs are made (default: a temporary directory)")
+    """Print a table for each shape of a run."""
+    parser = argparse.ArgumentParser(description="Measure the reading of runs of 10 million events.")
+    parser.add_argument("--directory", help="folder of the runs (default: temporary)")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ensio-reading-", dir=args.directory) as folder:
         for number, (shape, (tasks, events)) in enumerate(SHAPES.items()):
@@ -100,7 +105,7 @@ def main() -> None:
             mib = sum(path.stat().st_size for path in Path(run).iterdir()) / 2**20
             size = os.path.getsize(run + ".h5")
             each = size / (tasks * events)
-            print(f"spools {mib:.0f} MiB, trace.h5 {size / 2**20:.0f} MiB: {each:.1f} bytes an event")
+            print(f"spools {mib:.0f} MiB, trace.h5 {size / 2**20:.0f} MiB: {each:.1f} bytes per event")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""How long a report of 10 million events takes, its size and memory, and what the compiled kernel is worth.
+"""Measure a report of 10 million events: time, memory and size, and the speedup of the compiled kernels.
 
-The whole command is run as a user runs it: imports, reading, all summaries, pictures, writing. The kernel is
-measured beside NumPy doing the same work, in this process, on events that are short beside a cell of time.
+The command runs as for a user: imports, reading, summaries, figures, writing. The kernels are compared with
+NumPy in this process, on events that are shorter than a cell of time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM"
 
 
 def best_time(program: str, *arguments: str) -> tuple[float, float]:
-    """Seconds and peak memory in MiB of a Python program in its own process: the best of some runs."""
+    """Return wall seconds and peak memory in MiB of a Python program, the best of several runs."""
     results = []
     for _ in range(REPEATS):
         begin = time.perf_counter()
@@ -58,7 +58,7 @@ def best_time(program: str, *arguments: str) -> tuple[float, float]:
 
 
 def report_rows(folder: Path) -> list[dict]:
-    """Measurements of the command, for each shape of a run."""
+    """Measure the command for each shape of a run."""
     rows = []
     for name, (tasks, events_per_task) in SHAPES.items():
         run, page = folder / "run", folder / "report.html"
@@ -81,7 +81,7 @@ def report_rows(folder: Path) -> list[dict]:
 
 
 def kernel_rows(events: int) -> list[dict]:
-    """Events per second of each kernel, and of NumPy doing the same."""
+    """Measure events per second of each kernel and of NumPy."""
     random = np.random.default_rng(0)
     start = np.sort(random.integers(0, 10**11, events))
     duration = random.integers(0, 10**5, events)
@@ -124,8 +124,8 @@ def kernel_rows(events: int) -> list[dict]:
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description="Times reports and the kernel under the summaries.")
+    """Print the measurements."""
+    parser = argparse.ArgumentParser(description="Measure reports and the kernels of the summaries.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ensio-bench-") as folder:
@@ -134,11 +134,11 @@ def main() -> None:
     if args.json:
         print(json.dumps({"reports": reports, "kernels": compiled, "native": kernels.NATIVE}))
         return
-    print("ensio report, the whole command, best of", REPEATS)
-    headers = ("run", "report s", "its bytes s", "ratio", "peak MiB", "page MiB")
+    print(f"ensio report, whole command, best of {REPEATS}")
+    headers = ("run", "report (s)", "reading its bytes (s)", "ratio", "peak MiB", "page MiB")
     print(tabulate([row.values() for row in reports], headers, floatfmt=".2f"))
     print(
-        "\nkernels, million events a second" + ("" if kernels.NATIVE else " (the compiled one is NOT built)")
+        "\nkernels, million events per second" + ("" if kernels.NATIVE else " (compiled kernels NOT built)")
     )
     headers = ("kernel", "compiled", "NumPy", "ratio")
     print(tabulate([row.values() for row in compiled], headers, floatfmt=".1f"))

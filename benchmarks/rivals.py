@@ -1,4 +1,4 @@
-"""The same program under other tracers: those that can be run here, and what others cost as it was stated."""
+"""Compare the cost of a recorded call with other tracers, measured or from earlier measurements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import bench
 CALLS = 50_000
 PAIRS = 9
 
-# Added ns for a write of 8 bytes to /dev/null (untraced 207 ns), measured on another day on such a machine.
+# Added ns for a write of 8 bytes to /dev/null (untraced 207 ns), measured earlier on a similar machine.
 STATED_NS = {
     "IPM, counters": 49,
     "Darshan, counters": 166,
@@ -24,7 +24,7 @@ STATED_NS = {
     "DFTracer": 1185,
 }
 
-# The wheel brings a debug build along, libdftracer_preload_dbg.so, which takes 15 times as long.
+# The wheel also contains a debug build, libdftracer_preload_dbg.so, which takes 15 times as long.
 FIND_DFTRACER = """
 import importlib.util, pathlib
 found = importlib.util.find_spec("dftracer")
@@ -35,7 +35,7 @@ print(libraries[0] if libraries else "")
 
 
 def write_ns(environment: dict[str, str]) -> float:
-    """Thread CPU time of a write to /dev/null."""
+    """Return the thread CPU time of a write to /dev/null, ns."""
     done = subprocess.run(
         [bench.program("program"), "write", str(CALLS)],
         env=environment,
@@ -47,36 +47,36 @@ def write_ns(environment: dict[str, str]) -> float:
 
 
 def added_ns(environment: dict[str, str]) -> float:
-    """What an environment adds to the call: median of pairs with the untraced program."""
+    """Return the ns that an environment adds to a call, the median of pairs with the untraced program."""
     plain = bench.environment("/nonexistent")
     return statistics.median(write_ns(environment) - write_ns(plain) for _ in range(PAIRS))
 
 
 def dftracer(python: str | None, folder: Path) -> tuple[dict[str, str] | None, str]:
-    """The environment in which DFTracer records, or None and why there is none."""
+    """Return the environment in which DFTracer records, or None and the reason."""
     if not python:
-        return None, "not asked for: --dftracer-python names a PYTHON that imports dftracer (from PyPI)"
+        return None, "name a PYTHON that imports dftracer (from PyPI) with --dftracer-python"
     found = subprocess.run([python, "-c", FIND_DFTRACER], capture_output=True, text=True)
     library = found.stdout.strip()
     if not library:
-        return None, f"{python} has no dftracer with a preload library"
+        return None, f"{python} does not have dftracer with a preload library"
     return bench.environment(folder) | {
         "LD_PRELOAD": library,
         "DFTRACER_ENABLE": "1",
         "DFTRACER_INIT": "PRELOAD",
-        "DFTRACER_DATA_DIR": "all",  # a folder would leave out /dev/null, and with it the cost
+        "DFTRACER_DATA_DIR": "all",  # a folder would exclude /dev/null
     }, ""
 
 
 def dftracer_rows(environment: dict[str, str], folder: Path) -> list[list[str]]:
-    """What DFTracer adds, without and with sizes and offsets; raises where it records nothing."""
+    """Measure DFTracer without and with sizes and offsets; raise RuntimeError if it records nothing."""
     rows = []
     for name, metadata in (("DFTracer, preloaded", "0"), ("DFTracer, preloaded, with sizes", "1")):
         log = folder / f"dftracer-{metadata}"
         cost = added_ns(environment | {"DFTRACER_INC_METADATA": metadata, "DFTRACER_LOG_FILE": str(log)})
         traces = list(folder.glob(f"{log.name}*"))
         if len(traces) < PAIRS or any(path.stat().st_size < CALLS for path in traces):
-            raise RuntimeError("it wrote no trace of the calls")
+            raise RuntimeError("it did not record the calls")
         rows.append([name, f"{cost:.0f}", "now"])
     return rows
 
@@ -88,7 +88,7 @@ def main() -> None:
         "--dftracer-python",
         default=os.environ.get("DFTRACER_PYTHON"),
         metavar="PYTHON",
-        help="the interpreter of a virtual environment with DFTracer in it (default: $DFTRACER_PYTHON)",
+        help="interpreter of a virtual environment with DFTracer (default: $DFTRACER_PYTHON)",
     )
     options = parser.parse_args()
     rows, notes = [], []
@@ -103,9 +103,9 @@ def main() -> None:
             except (RuntimeError, subprocess.CalledProcessError) as error:
                 why_not = str(error)
         if why_not:
-            notes.append(f"DFTracer was not run: {why_not}.")
-    rows += [[name, str(cost), "stated"] for name, cost in STATED_NS.items()]
-    notes.append("stated: measured on another day on such a machine, where the untraced call took 207 ns.")
+            notes.append(f"DFTracer was not measured: {why_not}.")
+    rows += [[name, str(cost), "earlier"] for name, cost in STATED_NS.items()]
+    notes.append("earlier: measured on a similar machine on another day; the untraced call took 207 ns.")
     bench.table(
         "a write of 8 bytes to /dev/null under tracers: ns added (thread CPU time, median of pairs)",
         ["tracer", "ns added", "measured"],

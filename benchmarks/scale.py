@@ -1,8 +1,8 @@
-"""What large runs cost: memory and time of each command, and how a pass divides among worker processes.
+"""Measure large runs: memory and time of each command, and the scaling of a pass over worker processes.
 
-Every measurement is a separate process, which gives its own peak memory. Times are of the processor (all
-threads of the process) and of the clock; on a busy machine only the first mean anything. For workers the
-processor time of each is told, and from the longest of these what the pass takes with a processor for each.
+Every measurement is a separate process, which has its own peak memory. Times are CPU time of all threads
+and wall time; wall time is meaningful on an idle machine only. For workers, the table has the CPU time of
+each; the longest one is the time of the pass with a processor for each worker.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "split": ("--op", "write"),
     "rate --phase 2-3 --ordinal 5-900": (),
 }
-"""By the words of the command: further options."""
+"""Further options of each command."""
 
 
 class UsedTime(Summary):
-    """What a group of summaries, of which this one is the last, takes in each process."""
+    """CPU time of a group of summaries in each process; must be the last of the group."""
 
     columns = ()
 
@@ -56,35 +56,35 @@ class UsedTime(Summary):
         self._begin = time.process_time()
 
     def add(self, chunk) -> None:
-        """The others have had these events."""
+        """Store the CPU time after the other summaries of the group."""
         self.used_s[os.getpid()] = time.process_time() - self._begin
 
     def finalize(self) -> None:
-        """All events of a part were added."""
+        """Store the CPU time at the end of a part."""
         self.used_s[os.getpid()] = time.process_time() - self._begin
 
     def merge(self, other: UsedTime) -> None:
-        """Add those of other ranks."""
+        """Add the times of other ranks."""
         for pid, used_s in other.used_s.items():
             self.used_s[pid] = self.used_s.get(pid, 0.0) + used_s
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """``pid`` and ``used_s``."""
+        """Return ``pid`` and ``used_s``."""
         return {"pid": np.array(list(self.used_s)), "used_s": np.array(list(self.used_s.values()))}
 
 
 def of_a_report(run) -> dict[str, SummaryRequest]:
-    """The summaries of a report, and those that findings need."""
+    """Return the summaries of a report and of the findings."""
     return {**report_requests(run), **DiagnosisPass(run).requests}
 
 
 def of_operations(_) -> dict[str, SummaryRequest]:
-    """A cheap summary."""
+    """Return a cheap summary."""
     return {"operations": SummaryRequest(Operations)}
 
 
 def from_cells(_) -> dict[str, SummaryRequest]:
-    """The summary that the recorder keeps."""
+    """Return the summary that the recorder keeps."""
     return {"cells": SummaryRequest(_cells)}
 
 
@@ -93,7 +93,7 @@ def _cells(run) -> CellSummary:
 
 
 def commands(run: str, memory: str, folder: str, wanted: Sequence[str] = tuple(COMMANDS)) -> list[list[str]]:
-    """Peak memory and times of each command."""
+    """Measure peak memory and times of each command."""
     rows = []
     for words in wanted:
         options = COMMANDS[words]
@@ -112,7 +112,7 @@ def commands(run: str, memory: str, folder: str, wanted: Sequence[str] = tuple(C
 
 
 def divided(run: str) -> list[list[str]]:
-    """One worker and two, for summaries of which the first is cheap and the others are work."""
+    """Measure one and two workers, for a cheap summary and expensive ones."""
     rows = []
     wanted = {"operations": of_operations, "all of a report": of_a_report, "cells": from_cells}
     for name, requests_of in wanted.items():
@@ -124,7 +124,7 @@ def divided(run: str) -> list[list[str]]:
             found = opened.summarize(requests)["used"]
             elapsed, used = time.perf_counter() - begin, time.process_time() - used
             of_workers = list(found.used_s.values())
-            # What this process does beside its workers is merging, when they are done.
+            # The parent merges when its workers are done.
             alone_s = max(of_workers) + (used if workers > 1 else 0.0)
             whole = whole or alone_s
             split = " + ".join(f"{used_s:.2f}" for used_s in of_workers)
@@ -134,12 +134,16 @@ def divided(run: str) -> list[list[str]]:
 
 
 def main() -> None:
-    """Make a run where there is none, and print two tables."""
+    """Create a run unless one is given, and print two tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--events", type=float, default=1e7, help="in the run that is made (default: 1e7)")
-    parser.add_argument("--run", help="a run that is there already")
-    parser.add_argument("--memory", default="1GiB", help="what each command may take (default: %(default)s)")
-    parser.add_argument("--only", choices=("commands", "workers"), help="one of the tables")
+    parser.add_argument(
+        "--events", type=float, default=1e7, help="events of the generated run (default: %(default)g)"
+    )
+    parser.add_argument("--run", help="existing run (default: generate one)")
+    parser.add_argument(
+        "--memory", default="1GiB", help="memory limit of each command (default: %(default)s)"
+    )
+    parser.add_argument("--only", choices=("commands", "workers"), help="table to print (default: both)")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ensio-scale-") as folder:
         run = args.run or str(Path(folder, "run"))
@@ -148,11 +152,18 @@ def main() -> None:
         events = ensembles.open(run).most_events
         if args.only != "workers":
             print(f"\nabout {events:,} events, --memory {args.memory}")
-            headers = ["command", "processor s", "clock s", "peak MiB", ""]
+            headers = ["command", "CPU s", "wall s", "peak MiB", ""]
             print(tabulate(commands(run, args.memory, folder), headers, disable_numparse=True))
         if args.only != "commands":
             print(f"\none pass over about {events:,} events, by workers")
-            headers = ["summary", "workers", "clock s", "processor s of each", "and of the parent", "x one"]
+            headers = [
+                "summary",
+                "workers",
+                "wall s",
+                "CPU s of each worker",
+                "CPU s of the parent",
+                "speedup",
+            ]
             print(tabulate(divided(run), headers, disable_numparse=True))
 
 

@@ -1,7 +1,7 @@
-"""How fast ``ensio-simulate`` is, and how much memory it takes: events a second of a core's own time, beside
-those that never reach the model (the baseline); and 10,240 and a million tasks in mode profile.
+"""Measure ``ensio-simulate``: events per CPU second and peak memory.
 
-Every measurement is a separate process, which gives its own peak memory; the best of some counts.
+The baseline is events that do not reach the model. 10,240 and a million tasks are measured in mode profile.
+Every measurement is a separate process, which has its own peak memory; results are the best of several.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ PROGRAMS = {
     "read of 1 MiB": ("posix.pread", MIB),
     "collective write of 64 KiB": ("mpiio.write_at_all", 65536),
 }
-HEADERS = ("calls", "tasks", "events", "ns an event", "× baseline", "M events/s a core", "peak MiB")
+HEADERS = ("calls", "tasks", "events", "CPU ns per event", "× baseline", "M events per CPU s", "peak MiB")
 
 
 def write_plan(path: Path, tasks: int, calls: int, call: str, size: int) -> None:
-    """Every task opens the one file and makes `calls` calls of one kind at its own places."""
+    """Write a plan in which every task opens a file and makes `calls` calls in a separate region."""
     opened = "mpiio.open" if call.startswith("mpiio.") else "posix.open"
     text = (
         f"seed 1\ntasks {tasks}\ntasks_per_node 4\ncalls 2\n{opened}\n{call}\n"
@@ -42,7 +42,7 @@ def write_plan(path: Path, tasks: int, calls: int, call: str, size: int) -> None
     with path.open("wb") as file:
         file.write(b"ensio-plan 2 %d\n" % len(text) + text)
         np.full(tasks, calls + 1, np.int64).tofile(file)
-        for first in range(0, tasks, 65536):  # a million tasks are too many at once
+        for first in range(0, tasks, 65536):  # limits the memory of a million tasks
             rank = np.arange(first, min(tasks, first + 65536))
             rows = np.zeros((len(rank), calls + 1, 9), np.int64)
             rows[:, 1:, :2] = 1
@@ -54,7 +54,7 @@ def write_plan(path: Path, tasks: int, calls: int, call: str, size: int) -> None
 
 
 def measure(plan: Path, folder: Path, mode: str) -> tuple[int, float, float]:
-    """Events, seconds of the processor and peak memory in MiB of one simulation."""
+    """Return events, CPU seconds and peak memory in MiB of a simulation."""
     settings, output = folder / "settings", folder / "output"
     settings.touch()
     output.mkdir(exist_ok=True)
@@ -68,8 +68,9 @@ def measure(plan: Path, folder: Path, mode: str) -> tuple[int, float, float]:
 
 
 def main() -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="without the million tasks")
+    parser.add_argument("--quick", action="store_true", help="omit the million tasks")
     args = parser.parse_args()
     cases = [(name, call, size, 1024, 500, "trace") for name, (call, size) in PROGRAMS.items()]
     large = [10_240] if args.quick else [10_240, 1_000_000]

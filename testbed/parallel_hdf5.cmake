@@ -1,14 +1,14 @@
 # Finds the options by which MPICC compiles and links with a parallel HDF5 of the same MPI.
 #
-# HDF5's own compiler drivers are not asked: they bring an MPI of their own choice, and static libraries, whose calls a
-# preloaded recorder does not see. Distributions tell pkg-config which HDF5 belongs to which MPI; where modules or a compiler
-# driver know the only one that there is, no option or -lhdf5 will do.
+# The compiler drivers of HDF5 are not used: they select an MPI, and static libraries, whose calls a preloaded recorder
+# does not see. In distributions, pkg-config knows which HDF5 belongs to which MPI. If modules or a compiler driver provide
+# the only HDF5, no option or -lhdf5 suffices.
 
 set(parallel_hdf5_check ${CMAKE_CURRENT_LIST_DIR}/parallel_hdf5_check.c)
 
 # Sets `result` to the options, or to nothing if there is no such HDF5.
 function(find_parallel_hdf5 result)
-  set(ENSIO_PARALLEL_HDF5 "" CACHE STRING "options for a parallel HDF5 of the MPI of ensio-replay (empty: look for one; NO: do without)")
+  set(ENSIO_PARALLEL_HDF5 "" CACHE STRING "options for a parallel HDF5 of the MPI of ensio-replay (empty: search for one; NO: none)")
   if(ENSIO_PARALLEL_HDF5 STREQUAL "NO")
     set(${result} "" PARENT_SCOPE)
     return()

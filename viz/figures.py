@@ -150,7 +150,8 @@ def ensemble_from(data: Any) -> Ensemble:
         return data
     if not hasattr(data, "ensemble"):
         raise TypeError(f"an ensemble, events or a run is needed, not {type(data).__name__}")
-    return data.ensemble()
+    ensemble: Ensemble = data.ensemble()
+    return ensemble
 
 
 def legend_item(label: str, *drawn: GlyphRenderer[Any]) -> LegendItem:

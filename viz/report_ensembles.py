@@ -10,6 +10,7 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import ensembles_from_run
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
+from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.summaries.calltable import CallTable
 from ensembles.viz.modes import modes
@@ -38,7 +39,7 @@ class Shown:
     sentences: Sequence[str]
 
 
-def shown_ensembles(run: Any, table: CallTable) -> list[Shown]:
+def shown_ensembles(run: Run, table: CallTable) -> list[Shown]:
     """Return the sections of the functions with the most time, reads and writes before others.
 
     Parameters
@@ -55,7 +56,7 @@ def shown_ensembles(run: Any, table: CallTable) -> list[Shown]:
     return [_shown(run, call, ensemble) for call, ensemble in zip(calls, _ensembles(run, calls), strict=True)]
 
 
-def _ensembles(run: Any, calls: Sequence[Call]) -> list[Ensemble | EnsioError]:
+def _ensembles(run: Run, calls: Sequence[Call]) -> list[Ensemble | EnsioError]:
     """Return the ensemble of each function, or the error that explains why there is none."""
     chosen = [Selection.parse(call=call.name, layer=call.layer) for call in calls]
     try:
@@ -64,7 +65,7 @@ def _ensembles(run: Any, calls: Sequence[Call]) -> list[Ensemble | EnsioError]:
         return [_ensemble(run, call) for call in calls]
 
 
-def _ensemble(run: Any, call: Call) -> Ensemble | EnsioError:
+def _ensemble(run: Run, call: Call) -> Ensemble | EnsioError:
     try:
         return run.ensemble(call=call.name, layer=call.layer)
     except EnsioError as error:
@@ -80,7 +81,7 @@ def _calls_that_matter(table: CallTable) -> list[Call]:
     return [call for call in ordered if chosen[call] >= least_ns][:_MOST]
 
 
-def _shown(run: Any, call: Call, ensemble: Ensemble | EnsioError) -> Shown:
+def _shown(run: Run, call: Call, ensemble: Ensemble | EnsioError) -> Shown:
     try:
         if isinstance(ensemble, EnsioError):
             raise ensemble

@@ -8,6 +8,7 @@ import shlex
 import sys
 import textwrap
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -171,11 +172,17 @@ def _call_table(information: dict[str, Any]) -> str:
     if not rows:
         return ""
     headers = ("call", "count", "bytes", "time", "share", "mean", "longest", "errors")
-    return tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 7))
+    return _table(headers, rows)
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    align = ("left", *["right"] * (len(headers) - 1))
+    text: str = tabulate(rows, headers, "simple", disable_numparse=True, colalign=align)
+    return text
 
 
 def _all_time_s(information: dict[str, Any]) -> float:
-    return sum(call["time_s"] for call in information["calls"].values())
+    return sum(float(call["time_s"]) for call in information["calls"].values())
 
 
 def _layer_table(information: dict[str, Any]) -> str:
@@ -184,7 +191,7 @@ def _layer_table(information: dict[str, Any]) -> str:
         for name, layer in information["layers"].items()
     ]
     headers = ("layer", "calls", "time", "exclusive time")
-    return tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 3))
+    return _table(headers, rows)
 
 
 def _region_table(information: dict[str, Any]) -> str:
@@ -202,9 +209,8 @@ def _region_table(information: dict[str, Any]) -> str:
         for region in information["regions"][:_MOST_REGIONS]
     ]
     headers = ("user-defined region", "tasks", "count", "time", "I/O time", "unclosed")
-    table = tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 5))
     more = len(information["regions"]) - len(rows)
-    return table + (f"\n{count_text(more, 'more region')}: see --json" if more else "")
+    return _table(headers, rows) + (f"\n{count_text(more, 'more region')}: see --json" if more else "")
 
 
 def _sizes(information: dict[str, Any]) -> str:

@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare_output()
     try:
         args = build_parser(named).parse_args(arguments)
-        exit_code = args.execute(args)
+        exit_code: int = args.execute(args)
         sys.stdout.flush()
         return exit_code
     except EnsioError as error:

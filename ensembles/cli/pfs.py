@@ -72,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Run the action; ``run`` returns the exit status of the program."""
-    return args.act(args)
+    status: int = args.act(args)
+    return status
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:

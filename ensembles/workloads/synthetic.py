@@ -1,4 +1,4 @@
-"""Synthetic runs: run directories whose events are known, of any size, for tests and benchmarks."""
+"""Synthetic runs: run directories of any size with known events, for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -15,22 +15,29 @@ from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spoo
 
 _MEETINGS = CONSTANTS["ENSIO_MEETINGS"]
 _LATENCY_NS = 10_000
-"""A barrier takes so long after the last task has come."""
+"""Duration of a barrier after the last task has entered."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeClock:
-    """The clocks of a node at a true time, which is 0 when the job begins.
+    """The clocks of a node as functions of true time, which is 0 at the start of the job.
 
     Attributes
     ----------
     ticks_per_ns : float
+        Frequency of the tick counter.
     booted_ns : int
-        Its monotonic clock at 0.
+        Monotonic clock at time 0.
     unix_ns : int
-        Its time of day at 0.
+        Time of day at time 0.
     drift : float
-        Of both, ns more in each true ns; the tick counter does not drift.
+        Relative drift of these two clocks; the tick counter does not drift.
+
+    Examples
+    --------
+    >>> clock = NodeClock(ticks_per_ns=2.0, booted_ns=1_000, unix_ns=5_000, drift=0.5)
+    >>> clock.reading("first", 100)
+    {'first_ticks': 2200, 'first_monotonic_ns': 1150, 'first_realtime_ns': 5150}
     """
 
     ticks_per_ns: float
@@ -39,12 +46,12 @@ class NodeClock:
     drift: float
 
     def ticks(self, time_ns: np.ndarray | float) -> np.ndarray:
-        """The tick counter at true times."""
+        """Return the tick counter at true times in nanoseconds."""
         first = int(self.booted_ns * self.ticks_per_ns)
         return np.uint64(first) + np.rint(np.multiply(time_ns, self.ticks_per_ns)).astype("u8")
 
     def reading(self, name: str, time_ns: int) -> dict[str, int]:
-        """Members of a spool's head: the reading `name` of all clocks."""
+        """Return the members of a spool's head with the reading `name` of all clocks."""
         elapsed_ns = time_ns + round(time_ns * self.drift)
         return {
             f"{name}_ticks": int(self.ticks(time_ns)),
@@ -54,16 +61,16 @@ class NodeClock:
 
 
 class Barriers:
-    """When the tasks of a job come to its barriers and leave them.
+    """Times at which the tasks of a job enter and leave its barriers.
 
     Parameters
     ----------
     random : numpy.random.Generator
     tasks : int
     begin_ns : mapping of str to int
-        True time at which the barriers of each meeting begin.
+        Start of the barriers of each meeting, true time.
     skew_ns : float
-        By how much tasks come and leave later than others: exponentially distributed with this mean.
+        Mean of the exponentially distributed delays with which tasks enter and leave.
     """
 
     def __init__(
@@ -80,7 +87,7 @@ class Barriers:
             self._times[name] = times
 
     def readings(self, rank: int, clock: NodeClock, meetings: Sequence[str]) -> dict[str, int]:
-        """Members of a spool's head: what a task reads at the barriers of these meetings."""
+        """Return the members of a spool's head with the readings of a task at these meetings."""
         return {
             f"{name}{number}_{edge}": int(ticks)
             for name in meetings
@@ -91,18 +98,18 @@ class Barriers:
 
 @dataclass(frozen=True)
 class SyntheticRun:
-    """The events of a synthetic run before they are written: one row a task.
+    """The events of a synthetic run, one row per task.
 
     Attributes
     ----------
     call : ndarray, u2, shape (events,)
-        Number in `POSIX_CALLS`; the same for every task.
+        Index into `POSIX_CALLS`; equal for all tasks.
     requested : ndarray, u8, shape (events,)
         Bytes.
     offset : ndarray, i8, shape (tasks, events)
         Bytes.
     start_ns, duration_ns : ndarray, i8, shape (tasks, events)
-        Since the job began.
+        Nanoseconds since the start of the job.
     """
 
     call: np.ndarray
@@ -113,10 +120,11 @@ class SyntheticRun:
 
 
 def synthetic_events(tasks: int, events_per_task: int, seed: int = 0, phases: int = 5) -> SyntheticRun:
-    """Events like those of IOR on one shared file: open, phases of writes, phases of reads, close.
+    """Generate events like those of IOR on one shared file: open, writes, reads, close.
 
-    All tasks wait for each other between phases. A call takes its fair share of a file system of 64 MiB/s a
-    task, a half or a quarter of that in some tasks (harmonics), with log-normal noise and a few stragglers.
+    All tasks wait for each other between phases. A call of 1 MiB takes 1/64 s, the fair share of a file
+    system with 64 MiB/s per task. In some tasks it takes a half or a quarter of that (harmonics).
+    Durations have log-normal noise, and there are a few stragglers.
 
     Parameters
     ----------
@@ -125,12 +133,29 @@ def synthetic_events(tasks: int, events_per_task: int, seed: int = 0, phases: in
     events_per_task : int
         At least 2 (open and close).
     seed : int
-        The same seed gives the same run.
+        The same seed gives the same events.
     phases : int
-        Of writes, and again of reads.
+        Number of phases of writes, and of phases of reads.
+
+    Returns
+    -------
+    SyntheticRun
+
+    Raises
+    ------
+    ValueError
+        A number is too small.
+
+    Examples
+    --------
+    >>> run = synthetic_events(tasks=4, events_per_task=12)
+    >>> run.start_ns.shape
+    (4, 12)
+    >>> bool((run.start_ns[:, 1:] >= run.start_ns[:, :-1] + run.duration_ns[:, :-1]).all())
+    True
     """
     if tasks < 1 or events_per_task < 2 or phases < 1:
-        raise ValueError("a synthetic run needs a task, two events a task and a phase at least")
+        raise ValueError("a synthetic run needs at least one task, two events per task and one phase")
     random = np.random.default_rng(seed)
     transfer_bytes = 1 << 20
     transfers = events_per_task - 2
@@ -158,7 +183,7 @@ def synthetic_events(tasks: int, events_per_task: int, seed: int = 0, phases: in
 def _fill_phase(
     random: np.random.Generator, start: np.ndarray, duration: np.ndarray, low: int, high: int
 ) -> None:
-    """Times of the calls `low` to `high` of every task, from a common start after all earlier ones."""
+    """Set the times of the calls `low` to `high` of all tasks, which start after all earlier calls."""
     tasks, calls = len(start), high - low
     fair_share_ns = 1e9 / 64
     share = random.choice([1.0, 0.5, 0.25], (tasks, 1), p=[0.7, 0.2, 0.1])
@@ -183,23 +208,30 @@ def synthetic_run(
     skew_ns: float = 0,
     meetings: Sequence[str] = ("begin", "end"),
 ) -> SyntheticRun:
-    """Write a run directory with one spool a task, as `synthetic_events` describes them.
+    """Write a run directory with one spool per task and the events of `synthetic_events`.
 
-    Every node's tick counter has its own rate and its own zero, as on real machines.
+    As on real machines, the tick counters of nodes differ in frequency and origin.
 
     Parameters
     ----------
-    ahead_ns, drift : sequence
-        Of each node's clock, ns when the job begins and ns more in each ns; default: none.
+    directory : path-like
+        Run directory; created if it does not exist.
+    tasks, events_per_task, seed, phases : int
+        As for `synthetic_events`.
+    tasks_per_node : int
+    ahead_ns : sequence of int
+        Offset of the clock of each node at the start of the job, nanoseconds; default: 0.
+    drift : sequence of float
+        Relative drift of the clock of each node; default: 0.
     skew_ns : float
-        By how much the tasks come to the barriers and leave them at different times, on the average.
+        Mean delay with which tasks enter and leave the barriers, nanoseconds.
     meetings : sequence of str
-        ``"begin"`` and ``"end"``, or those of them whose readings the spools have.
+        Meetings whose readings the spools contain: ``"begin"``, ``"end"`` or both.
 
     Returns
     -------
     SyntheticRun
-        What was written.
+        The events.
 
     Raises
     ------

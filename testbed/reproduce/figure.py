@@ -1,4 +1,4 @@
-"""A figure of a paper, beside the same of our runs."""
+"""A published number, compared with the same number of a simulated run."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Figure:
-    """One number.
+    """A published number and its simulated counterpart.
 
     Attributes
     ----------
     case, what : str
-        Where it stands, and of what it is.
+        Case study and quantity.
     paper : float
-        What the paper says; NaN where it says something else than a number.
+        Published value; NaN if the paper does not give a number.
     ours : float
+        Simulated value.
     low, high : float
-        Between these ours shall lie.
+        Tolerance interval of the simulated value.
     unit : str
     """
 
@@ -33,28 +34,41 @@ class Figure:
 
     @property
     def met(self) -> bool:
-        """Whether ours lies where it shall."""
+        """Whether the simulated value is within the tolerance interval."""
         return bool(self.low <= self.ours <= self.high)
 
     def cells(self) -> tuple[str, ...]:
-        """Of a table: case, figure, paper, ours, ratio, goal, met."""
-        told = np.isfinite(self.paper) and self.paper != 0
+        """Return the cells of a table row, as in `HEADERS`."""
+        has_ratio = np.isfinite(self.paper) and self.paper != 0
         return (
             self.case,
             self.what,
             f"{self.paper:.4g} {self.unit}".rstrip() if np.isfinite(self.paper) else "–",
             f"{self.ours:.4g} {self.unit}".rstrip(),
-            f"{self.ours / self.paper:.2f}" if told else "–",
+            f"{self.ours / self.paper:.2f}" if has_ratio else "–",
             f"{_end(self.low)} to {_end(self.high)}",
             "yes" if self.met else "no",
         )
 
 
-HEADERS = ("case", "figure", "paper", "ours", "ratio", "goal", "met")
+HEADERS = ("case", "quantity", "paper", "simulated", "ratio", "tolerance", "met")
 
 
 def within(share: float, case: str, what: str, paper: float, ours: float, unit: str = "s") -> Figure:
-    """A figure that shall differ from the paper's by at most this share of it."""
+    """Return a number with a relative tolerance around the published value.
+
+    Parameters
+    ----------
+    share : float
+        Relative tolerance.
+    case, what, paper, ours, unit
+        As for `Figure`.
+
+    Examples
+    --------
+    >>> within(0.1, "IOR", "mode R", 32.0, 30.9).met
+    True
+    """
     return Figure(case, what, paper, ours, paper * (1 - share), paper * (1 + share), unit)
 
 

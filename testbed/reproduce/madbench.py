@@ -1,4 +1,4 @@
-"""MADbench of figures 4 and 5: 256 tasks write, update and read eight matrices, 300 MB a task and matrix."""
+"""MADbench of figures 4 and 5: 256 tasks write, update and read eight matrices of 300 MB per task."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from testbed.reproduce.runs import Runs
 CASE = "MADbench"
 TIMES_S = {"franklin": 2200, "franklin-patched": 520, "jaguar": 275}
 SLOW_S = 30
-"""The paper's slow reads take this and more."""
+"""Shortest slow read of the paper."""
 HARMED = range(4, 9)
-"""Reads of a task, counted from 1, that the paper found slow; 9 to 16 are those of the last phase."""
+"""Ordinals of the slow reads in the paper; 9 to 16 are those of the last phase."""
 
 
 def figures(runs: Runs) -> Iterator[Figure]:
-    """Times of the three runs, and which reads are slow."""
+    """Yield the times of the three runs, and the ordinals of slow reads."""
     made = {machine: runs.simulate("madbench", machine) for machine in TIMES_S}
     for machine, paper_s in TIMES_S.items():
         yield within(0.3, CASE, f"run on {machine}", paper_s, made[machine].span_s)
     ratio = made["franklin"].span_s / made["franklin-patched"].span_s
-    yield within(0.3, CASE, "run with the fault over run without it", 4.2, ratio, "")
+    yield within(0.3, CASE, "ratio of the runs with and without the fault", 4.2, ratio, "")
 
     reads_s, patched_s = (_reads_s(made[name].run) for name in ("franklin", "franklin-patched"))
     slow = [ordinal for ordinal, durations_s in reads_s.items() if (durations_s > SLOW_S).mean() > 0.05]
@@ -38,7 +38,7 @@ def figures(runs: Runs) -> Iterator[Figure]:
     rises = int(np.sum(np.diff(medians_s) > 0))
     yield Figure(
         CASE,
-        "medians of reads 4 to 8 that rise: steps",
+        "increases of the median from read 4 to read 8",
         len(HARMED) - 1,
         rises,
         len(HARMED) - 1,
@@ -50,7 +50,7 @@ def figures(runs: Runs) -> Iterator[Figure]:
     last, patched = (np.median(np.concatenate([of[k] for k in range(9, 17)])) for of in (reads_s, patched_s))
     yield Figure(
         CASE,
-        "reads of the last phase, over those of the patched run",
+        "reads of the last phase, ratio to the patched run",
         1,
         float(last / patched),
         0.8,
@@ -63,7 +63,7 @@ def figures(runs: Runs) -> Iterator[Figure]:
 
 
 def _reads_s(run: Run) -> dict[int, np.ndarray]:
-    """Durations by the number of the read in its task, from 1."""
+    """Return the durations in seconds by ordinal."""
     reads = run.select(op="read")
     assert reads.ordinal is not None
     return {int(k): reads.duration[reads.ordinal == k] / 1e9 for k in np.unique(reads.ordinal)}

@@ -1,4 +1,4 @@
-"""Simulated runs of the papers' workloads, with the sizes of the papers."""
+"""Simulated runs of the published workloads with the published sizes."""
 
 from __future__ import annotations
 
@@ -15,34 +15,41 @@ from ensembles.run.run import Run
 
 @dataclass(frozen=True)
 class Simulated:
-    """A run, and what ``ensio simulate`` told about it."""
+    """A simulated run and the output of ``ensio simulate --json``.
+
+    Attributes
+    ----------
+    path : str
+        Run directory.
+    told : dict
+    """
 
     path: str
     told: dict
 
     @cached_property
     def run(self) -> Run:
-        """The run, opened."""
+        """The opened run."""
         return ensembles.open(self.path)
 
     @property
     def span_s(self) -> float:
-        """From the first call to the end of the last."""
+        """Time from the first call to the end of the last, seconds."""
         return float(self.told["span_s"])
 
     def phase_times_s(self, phase: str) -> list[float]:
-        """How long each repetition of a phase took, from barrier to barrier."""
+        """Return the time of each repetition of a phase, from barrier to barrier, seconds."""
         return [float(step["phase_s"]) for step in self.told["steps"] if step["phase"] == phase]
 
 
 class Runs:
-    """Makes runs in a folder.
+    """Simulated runs in a folder.
 
     Parameters
     ----------
     folder : Path
     seed : int
-        Of the model.
+        Seed of the model.
     """
 
     def __init__(self, folder: Path, seed: int) -> None:
@@ -50,7 +57,15 @@ class Runs:
         self._seed = seed
 
     def simulate(self, pattern: str, machine: str, *options: str) -> Simulated:
-        """One run by ``ensio simulate``, as anybody would make it."""
+        """Simulate a pattern with ``ensio simulate``.
+
+        Parameters
+        ----------
+        pattern, machine : str
+            Names of a pattern and of a model.
+        *options : str
+            Further options of the command.
+        """
         name = "-".join([pattern, machine, *(word.strip("-") for word in options)])
         path = str(self._folder / name)
         command = [sys.executable, "-m", "ensembles.cli.main", "simulate", pattern, "--fs", machine, *options]

@@ -73,7 +73,7 @@ def test_tasks_of_a_node_may_be_other_than_the_machines(written, own):
         ("350.25", "nan", "mine.toml:4: target_MB_per_s is nan"),
         ("slow-target", "slow-targets", "mine.toml:7: there is no fault slow-targets in the model"),
         ("0.5", "-0.5", "mine.toml:8: fault.close-cost is -0.5, it must be from 0 to"),
-        ('"measured"', "7", "mine.toml:2: source must be a text"),
+        ('"measured"', "7", "mine.toml:2: source must be text in quotes"),
         ("[fault]", "[faults]", "mine.toml:6: there is no key faults"),
         ("targets = 12", "targets = ", "mine.toml: is not TOML"),
     ],
@@ -89,13 +89,13 @@ def test_mistake_in_a_model_is_told_with_its_line(written, old, new, sentence):
 @pytest.mark.parametrize(
     ("fault", "sentence"),
     [
-        ("slow-target", "--fault slow-target: a fault is ID=STRENGTH"),
-        ("slow-target=", 'the strength "" is no number'),
-        ("slow-target=strong", 'the strength "strong" is no number'),
-        ("slow-target=nan", 'the strength "nan" is no number'),
+        ("slow-target", "--fault slow-target: write a fault as ID=STRENGTH"),
+        ("slow-target=", 'the strength "" is not a number'),
+        ("slow-target=strong", 'the strength "strong" is not a number'),
+        ("slow-target=nan", 'the strength "nan" is not a number'),
         ("slow-target=inf", "fault.slow-target is inf, it must be from 0 to"),
         ("slow-target=-1", "fault.slow-target is -1.0, it must be from 0 to"),
-        ("slow_target=1", "--fault slow_target=1: there is no fault slow_target in the model: it may be "),
+        ("slow_target=1", "--fault slow_target=1: there is no fault slow_target in the model: choose from "),
     ],
 )
 def test_mistake_in_a_fault_is_told(written, fault, sentence):
@@ -105,7 +105,7 @@ def test_mistake_in_a_fault_is_told(written, fault, sentence):
 
 
 def test_model_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(EnsioError, match="nosuch: no such model: it may be "):
+    with pytest.raises(EnsioError, match="nosuch: no such model: choose from "):
         read_model("nosuch")
     with pytest.raises(EnsioError, match=r"none\.toml: cannot be read: No such file"):
         read_model(str(tmp_path / "none.toml"))

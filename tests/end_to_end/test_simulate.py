@@ -149,11 +149,11 @@ def test_profile_counts_what_the_trace_holds(simulate):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("ior", "--fs", "nosuch"), "nosuch: no such model: it may be "),
+        (("ior", "--fs", "nosuch"), "nosuch: no such model: choose from "),
         (("ior",), "the following arguments are required: --fs"),
         (("nosuch", "--fs", "./mine.toml"), "nosuch: no such pattern"),
         (("ior", "--fs", "./mine.toml", "--fault", "nosuch=1"), "there is no fault nosuch in the model"),
-        (("ior", "--fs", "./mine.toml", "--fault", "slow-target=much"), 'the strength "much" is no number'),
+        (("ior", "--fs", "./mine.toml", "--fault", "slow-target=much"), 'the strength "much" is not a number'),
         (("ior", "--fs", "./wrong.toml"), "wrong.toml:2: there is no key tragets"),
         (("ior", "--fs", "./mine.toml", "--seed", "-1"), 'argument --seed: "-1" is not a whole number'),
         (("ior", "--fs", "./mine.toml", "-o", "full"), "is not empty"),
@@ -176,8 +176,8 @@ def test_mistakes_are_told_in_one_sentence(simulate, tmp_path, arguments, senten
 @pytest.mark.parametrize(
     ("most_bytes", "sentence"),
     [
-        (100, "plan: the plan, of 4752 bytes, cannot be written: File too large"),
-        (3000, "plan: the plan, of 4752 bytes, cannot be written: File too large"),
+        (100, "plan: the plan of 4,752 bytes cannot be written: File too large"),
+        (3000, "plan: the plan of 4,752 bytes cannot be written: File too large"),
         (12_000, "cannot be written: File too large"),
     ],
     ids=["text of the plan", "plan", "output"],

@@ -271,7 +271,7 @@ def test_the_command_tells_what_was_held_back(tmp_path, data):
     finished = subprocess.run(cat, capture_output=True, text=True)
     assert finished.returncode == 7
     assert json.loads(finished.stdout)["bytes_read"] == 4 * MIB
-    assert "calls were held back as the model says" in finished.stderr
+    assert "calls were delayed by the model" in finished.stderr
     wrong = [*command[:-1], "--fault", "slow-target", "--", "true"]
     refused = subprocess.run(wrong, capture_output=True, text=True)
     assert (refused.returncode, refused.stdout) == (2, "")

@@ -117,8 +117,7 @@ class Split:
             (
                 one.calls,
                 told(one.median_s),
-                told(one.low_s),
-                told(one.high_s),
+                f"{told(one.low_s)} – {told(one.high_s)}",
                 told(one.mean_s),
                 f"{one.speedup:.2f}",
                 f"{one.independent_speedup:.2f}",
@@ -126,8 +125,8 @@ class Split:
             )
             for one in self.splits
         ]
-        interval = f"{self.level * 100:g} % from"
-        head = ("calls", "median", interval, "to", "mean", "speedup", "at most", "spread")
+        interval = f"{self.level * 100:g} % interval"
+        head = ("calls", "median", interval, "mean", "speedup", "upper bound", "spread")
         lags = self.dependence.lags
         by_phase = self.dependence.of_phase
         alike = f"{by_phase:.2f} by phase, {lags[0]:.2f} by task" if len(lags) else "unknown"
@@ -138,8 +137,8 @@ class Split:
                 "",
                 tabulate(rows, head, stralign="right", disable_numparse=True),
                 "",
-                '"at most" is the speedup if calls were independent; spread is the coefficient of variation',
-                f"of one task's time. Correlation of calls: {alike}.",
+                "upper bound: speedup if calls were independent; spread: coefficient of variation of the",
+                f"time of one task. Correlation of calls: {alike}.",
             ]
         )
 

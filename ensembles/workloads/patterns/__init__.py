@@ -1,4 +1,4 @@
-"""I/O patterns as data: read from TOML, expanded into the calls of every task."""
+"""I/O patterns as data, read from TOML and expanded into the calls of every task."""
 
 from ensembles.workloads.patterns.pattern import Pattern
 from ensembles.workloads.patterns.plan import Plan, expand

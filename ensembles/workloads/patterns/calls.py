@@ -1,4 +1,4 @@
-"""The calls of patterns: what each needs, and what it does to its file."""
+"""The calls of patterns: requirements and effects of each."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import IntEnum
 
 
 class FileState(IntEnum):
-    """Of a file, as one task sees it."""
+    """State of a file in one task."""
 
     CLOSED = 0
     OPEN = 1
-    DATASET = 2  # of HDF5: the file is open, and its dataset too
+    DATASET = 2  # HDF5: file and dataset are open
 
 
 ANY = frozenset(FileState)
@@ -23,32 +23,32 @@ DATASET = frozenset({FileState.DATASET})
 
 @dataclass(frozen=True)
 class CallKind:
-    """What a call of a pattern needs, and does.
+    """Requirements and effects of a call.
 
     Attributes
     ----------
     needs : tuple of str
-        Keys of the operation, besides `call` and `file`.
+        Required keys of the operation, in addition to `call` and `file`.
     smallest_size : int
-        Bytes; 0 of calls that all tasks make and some with nothing to move.
-    before : frozenset of State
-        In which it is possible; empty of calls without a file.
-    after : State, optional
-        If it changes the state.
+        Bytes; 0 for collective calls, in which some tasks may move no data.
+    before : frozenset of FileState
+        States in which the call is possible; empty for calls without a file.
+    after : FileState, optional
+        State after the call, if it changes.
     names_file : bool
-        It goes by the file's path, so which of several files is meant must be said.
+        The call uses the path of the file, so that one of several files must be selected.
     makes_file : bool
-        The file is there afterwards.
+        The call creates the file.
     sets_position, moves_position : bool
-        The position in the file is `offset`, or moves on by the bytes moved.
+        The call sets the file position to `offset`, or advances it by the bytes moved.
     reads, writes : bool
-        The bytes at its offset.
+        The call reads or writes the bytes at its offset.
     in_pieces : bool
-        It may move pieces that lie apart.
+        The call can access separate pieces of the file.
     collective : bool
-        All tasks make it together.
+        All tasks make the call together.
     same_size : bool
-        With the same number of bytes.
+        All tasks make it with the same number of bytes.
     """
 
     needs: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class CallKind:
 
     @property
     def moves(self) -> bool:
-        """Whether it moves bytes of its file."""
+        """Whether the call moves bytes of its file."""
         return self.reads or self.writes
 
 
@@ -165,7 +165,7 @@ OTHER_CALLS: Mapping[str, CallKind] = {
     "mpi.exchange": CallKind(("to", "size"), before=frozenset()),
     "task.compute": CallKind(("duration_ns",), before=frozenset()),
 }
-"""Calls without a file, with their layer."""
+"""Calls without a file, by layer and name."""
 
 EXCHANGE = "mpi.exchange"
 
@@ -182,4 +182,4 @@ COMMON_NAMES: Mapping[str, Mapping[str, str]] = {
     "mpiio": {},
     "hdf5": {},
 }
-"""What a layer calls the calls that several have, so that a pattern need not be written for one of them."""
+"""Names of common calls in each layer, so that a pattern is independent of the layer."""

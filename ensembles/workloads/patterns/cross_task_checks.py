@@ -1,4 +1,4 @@
-"""What must hold between the calls of different tasks, checked block by block before anything runs."""
+"""Conditions between the calls of different tasks, checked block by block before a run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ _NEVER = np.iinfo(np.int64).max
 
 
 class Checks:
-    """Goes along with the expansion of all blocks, in the order of the tasks.
+    """Checks of all blocks, in the order of the tasks.
+
+    Parameters
+    ----------
+    expansion : Expansion
 
     Attributes
     ----------
     ends : ndarray of int64, shape (files,)
-        Where what is written to each file ends, in bytes.
+        End of the written part of each file, bytes.
     operations : int
-        Calls so far.
+        Number of calls so far.
     """
 
     def __init__(self, expansion: Expansion) -> None:
@@ -50,30 +54,36 @@ class Checks:
         self._together: np.ndarray | None = None
 
     def add(self, block: Block) -> None:
-        """Takes a block of tasks.
+        """Add a block of tasks.
 
         Raises
         ------
         EnsioError
-            If its tasks cannot do this together with those before.
+            Its calls conflict with those of earlier tasks.
         """
         self.operations += len(block.rows)
         if self.operations > MOST_OPERATIONS:
             raise EnsioError(
                 f"{self._expansion.pattern.path}: the tasks would make more than "
-                f"{MOST_OPERATIONS} calls together"
+                f"{MOST_OPERATIONS:,} calls in total: reduce the tasks or the calls"
             )
         self._add_written(block)
         self._add_files(block)
         self._add_collective(block)
 
     def finish(self) -> None:
-        """Says what only shows when all tasks are known."""
+        """Check the conditions that need the calls of all tasks.
+
+        Raises
+        ------
+        EnsioError
+            A file is used before it exists, or two tasks write to the same bytes in a phase.
+        """
         for file, (step, operation) in self._used.items():
             if step < self._made[file]:
                 raise EnsioError(
-                    f"{self._operation(operation).where}: {self._expansion.files[file]} is not there yet: "
-                    "no task has made it before"
+                    f"{self._operation(operation).where}: {self._expansion.files[file]} does not exist yet: "
+                    "no earlier step creates it"
                 )
         for phase, written in enumerate(self._written):
             try:
@@ -81,7 +91,7 @@ class Checks:
             except OverflowError:
                 raise EnsioError(
                     f"{self._expansion.pattern.path}: phase {self._expansion.phases[phase].name}: more than "
-                    f"{MOST_PIECES} pieces cannot be checked for overlaps: write fewer, or with equal strides"
+                    f"{MOST_PIECES:,} pieces cannot be checked for overlaps: use fewer, or equal strides"
                 ) from None
             if shared:
                 self._refuse_overlap(phase, *shared)
@@ -106,7 +116,7 @@ class Checks:
                 self._refuse_overlap(int(phase), *found)
 
     def _refuse_overlap(self, phase: int, file: int, byte: int) -> None:
-        """Finds two of the tasks that write this byte; the blocks are made once more for it."""
+        """Expand the blocks again to find two tasks that write this byte, and report them."""
         writers: dict[int, int] = {}
         for first, end in self._expansion.spans():
             block = self._expansion.block(first, end)
@@ -123,7 +133,7 @@ class Checks:
         raise EnsioError(
             f"{self._operation(operation).where}: phase {self._expansion.phases[phase].name}: "
             f"tasks {one} and {other} both write byte {byte} of {self._expansion.files[file]}: "
-            "give each a region of its own"
+            "assign a separate region to each"
         )
 
     def _add_files(self, block: Block) -> None:
@@ -138,7 +148,7 @@ class Checks:
             self._used[file] = min(use, self._used.get(file, use))
 
     def _add_collective(self, block: Block) -> None:
-        """Collective calls are the same in all tasks, in the same order."""
+        """Check that all tasks make the same collective calls in the same order."""
         which = np.flatnonzero(self._collective[block.operation])
         rows, operation = block.rows[which], block.operation[which]
         size = np.where(self._same_size[operation], rows[:, _BYTES], 0)
@@ -166,16 +176,16 @@ class Checks:
         other = self._operation(expected[place, 4]) if place < len(expected) else None
         if own and other and own.call == other.call and (made[place, :3] == expected[place, :3]).all():
             raise EnsioError(
-                f"{own.where}: task {task} makes {own.call} with {made[place, 3]} bytes, task 0 with "
-                f"{expected[place, 3]}: they must be the same for all tasks"
+                f"{own.where}: task {task} makes {own.call} with {made[place, 3]:,} bytes, task 0 with "
+                f"{expected[place, 3]:,}: the size must be equal for all tasks"
             )
-        # Of two different operations, the one that comes first in the pattern was left out by the other task.
+        # Of two different operations, the other task lacks the one that comes first in the pattern.
         left_out = other and not (own and made[place, 4] < expected[place, 4])
         missing, one, another = (other, task, 0) if left_out else (own, 0, task)
         assert missing is not None
         raise EnsioError(
-            f"{missing.where}: task {one} does not make {missing.call} there as task {another} does: "
-            "all tasks make a collective call together, in the same order"
+            f"{missing.where}: task {one} does not make the call {missing.call} that task {another} makes: "
+            "all tasks must make collective calls in the same order"
         )
 
 

@@ -1,4 +1,4 @@
-"""Whole-number expressions of patterns: parsed with `ast`, evaluated here, never run as Python."""
+"""Integer expressions of patterns, parsed with `ast` and evaluated without running Python code."""
 
 from __future__ import annotations
 
@@ -13,15 +13,25 @@ from ensembles.model.errors import EnsioError
 
 
 def balanced_factors(tasks: int, axes: int) -> tuple[int, ...]:
-    """As many numbers as there are axes, with the product `tasks`, close to each other, the largest first.
+    """Split a number of tasks into balanced factors, one per axis, the largest first.
 
-    What ``MPI_Dims_create`` is asked for. Each prime factor, from the largest on, goes to the axis with the
-    smallest number so far.
+    This is the result that ``MPI_Dims_create`` is asked for. Each prime factor, from the largest on, goes to
+    the axis with the smallest product so far.
 
     Parameters
     ----------
     tasks, axes : int
         At least 1.
+
+    Returns
+    -------
+    tuple of int
+        Their product is `tasks`.
+
+    Examples
+    --------
+    >>> balanced_factors(48, 3)
+    (4, 4, 3)
     """
     factors = [1] * axes
     for prime in reversed(_prime_factors(tasks)):
@@ -30,7 +40,7 @@ def balanced_factors(tasks: int, axes: int) -> tuple[int, ...]:
 
 
 def _prime_factors(number: int) -> list[int]:
-    """In ascending order."""
+    """Return the prime factors in ascending order."""
     found = []
     divisor = 2
     while divisor * divisor <= number:
@@ -53,14 +63,14 @@ CONSTANTS: Mapping[str, int] = {
     "ms": 10**6,
     "s": 10**9,
 }
-"""Bytes, and nanoseconds."""
+"""Units, in bytes and in nanoseconds."""
 
 _LIMIT = 1 << 63
 _MOST_CHARACTERS = 1000
 
 
 class _ExpressionProblem(Exception):
-    """What is wrong with an expression, still without the place where it stands."""
+    """An error in an expression, without its location."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +80,11 @@ class Expression:
     Attributes
     ----------
     text : str
-        As it was written.
+        Source text.
     where : str
         File and line, for messages.
     tree : ast.expr
-        Holds only the nodes that `evaluate` knows.
+        Contains only nodes that `evaluate` supports.
     """
 
     text: str
@@ -83,15 +93,27 @@ class Expression:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names that it uses."""
+        """Names that the expression uses."""
         return frozenset(node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)) - {
             *_FUNCTIONS
         }
 
     def parted(self, name: str) -> tuple[Expression | None, Expression | None]:
-        """Conditions without and with a name, which hold together where this one does; None: there are none.
+        """Separate the operands of an ``and`` that do not use a name from those that use it.
 
-        The parts of an ``and`` are told apart, so that those without the name can be looked at first.
+        The condition holds where both results hold, so that the cheaper one, without the name, can be
+        evaluated first.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Expression or None
+            The operands without the name; None if there are none.
+        Expression or None
+            The operands with the name; None if there are none.
         """
         conditions = [self.tree]
         if isinstance(self.tree, ast.BoolOp) and isinstance(self.tree.op, ast.And):
@@ -109,23 +131,28 @@ class Expression:
         return Expression(self.text, self.where, tree)
 
     def evaluate(self, names: Mapping[str, Number]) -> Number:
-        """The formula's value.
+        """Compute the value of the expression.
 
         Parameters
         ----------
-        names : mapping
-            Values of the names, each an int or an int64 array; all arrays of the same shape.
+        names : mapping of str to int or ndarray of int64
+            Values of the names; all arrays have the same shape.
 
         Returns
         -------
         int or ndarray of int64
-            An array if an array went in by a name that the formula uses.
+            An array if the value of a used name is an array.
 
         Raises
         ------
         EnsioError
-            For a name that is not in `names`, a division by zero or with a remainder, or a number of more
-            than 63 bits.
+            A name is not in `names`, a division is by zero or has a remainder, or a number has more than 63
+            bits.
+
+        Examples
+        --------
+        >>> parse("rank // 2 * 4KiB".replace("4KiB", "4 * KiB"), "pattern.toml:1").evaluate({"rank": 5})
+        8192
         """
         try:
             return _evaluate(self.tree, names)
@@ -133,19 +160,29 @@ class Expression:
             raise EnsioError(f'{self.where}: "{self.text}": {problem}') from None
 
     def evaluate_whole(self, names: Mapping[str, Number]) -> int:
-        """The value of a formula whose names are all int: as `evaluate`."""
+        """Compute the value of an expression without arrays, as `evaluate`."""
         value = self.evaluate(names)
         assert isinstance(value, int)
         return value
 
 
 def parse(source: object, where: str) -> Expression:
-    """An expression from what stands in a pattern: a whole number, or text.
+    """Parse an expression of a pattern.
+
+    Parameters
+    ----------
+    source : int or str
+    where : str
+        File and line, for messages.
+
+    Returns
+    -------
+    Expression
 
     Raises
     ------
     EnsioError
-        For anything else, and for text outside of the grammar.
+        `source` has another type, or is outside the grammar.
     """
     if isinstance(source, bool) or not isinstance(source, int | str):
         raise EnsioError(f"{where}: {source!r} is neither a whole number nor an expression in quotes")
@@ -164,7 +201,7 @@ def parse(source: object, where: str) -> Expression:
 
 
 def _largest(value: Number) -> int:
-    """The largest absolute value, as an int that cannot overflow."""
+    """Return the largest absolute value as an int, which cannot overflow."""
     if isinstance(value, int):
         return abs(value)
     return max(abs(int(value.min())), abs(int(value.max()))) if value.size else 0
@@ -198,7 +235,7 @@ def _refuse_zero(divisor: Number) -> None:
 def _divide_exactly(left: Number, right: Number) -> Number:
     _refuse_zero(right)
     if np.any(left % right):
-        raise _ExpressionProblem("the division leaves a remainder: use // if it may be cut off")
+        raise _ExpressionProblem("the division leaves a remainder: use // to round down")
     return left // right
 
 
@@ -281,7 +318,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Number]] = {
 
 
 def _check(node: ast.expr) -> None:
-    """Refuses every node that `_evaluate` does not know."""
+    """Reject every node that `_evaluate` does not support."""
     match node:
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
             if abs(value) >= _LIMIT:
@@ -306,8 +343,8 @@ def _check(node: ast.expr) -> None:
                 _check(argument)
         case _:
             raise _ExpressionProblem(
-                f'"{ast.unparse(node)}" is more than names, whole numbers, + - * / // %, comparisons, '
-                f"and, or, not, {', '.join(_FUNCTIONS)}"
+                f'"{ast.unparse(node)}" is not allowed: use names, whole numbers, + - * / // %, '
+                f"comparisons, and, or, not, {', '.join(_FUNCTIONS)}"
             )
 
 
@@ -325,7 +362,7 @@ def _evaluate(node: ast.expr, names: Mapping[str, Number]) -> Number:
             if name in CONSTANTS:
                 return CONSTANTS[name]
             raise _ExpressionProblem(
-                f'"{name}" is not a name here: it may be one of {", ".join([*names, *CONSTANTS])}'
+                f'"{name}" is not a name here: choose from {", ".join([*names, *CONSTANTS])}'
             )
         case ast.BinOp(left=left, op=operator, right=right):
             return _ARITHMETIC[type(operator)](_evaluate(left, names), _evaluate(right, names))

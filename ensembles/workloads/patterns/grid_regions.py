@@ -1,4 +1,4 @@
-"""File regions that several tasks write: strided regions, and boxes of a grid."""
+"""File regions that tasks write: strided regions and boxes of a grid."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ _MOST_CELLS = 1 << 24
 
 
 def common_strides(regions: Regions) -> tuple[int, int] | None:
-    """The stride and plane stride (0: there are no planes) that all regions share, or None."""
+    """Return the stride and plane stride that all regions share, or None.
+
+    A plane stride of 0 means that there are no planes.
+    """
     rows = np.where(regions.pieces > 1, regions.stride, 0)
     planes = np.where(regions.planes > 1, regions.plane_stride, 0)
-    flat = (regions.pieces == 1) & (regions.planes > 1)  # planes of one piece: pieces with the planes' stride
+    flat = (regions.pieces == 1) & (
+        regions.planes > 1
+    )  # planes of one piece are pieces with the plane stride
     strides = np.unique(rows[rows > 0])
     plane_strides = np.unique(planes[planes > 0])
     if flat.all() and len(plane_strides) == 1:
@@ -26,11 +31,21 @@ def common_strides(regions: Regions) -> tuple[int, int] | None:
 
 
 def shared_byte_of_boxes(regions: Regions) -> Any:
-    """A file and a byte that two tasks write, or None; NotImplemented if they are no boxes of one grid.
+    """Find a byte that two tasks write, if all regions are boxes of one grid.
 
-    With stride s and plane stride p every byte is at one x + y s + z p with 0 <= x < s and x + y s < p, and a
-    region is a box in x, y and z. The edges of all boxes cut space into cells; of blocks of an array each is
-    about one cell, however many pieces it has in the file. Two boxes overlap if they have a cell in common.
+    With stride s and plane stride p, every byte has one position x + y s + z p with 0 <= x < s and
+    x + y s < p, and a region is a box in x, y and z. The edges of all boxes divide space into cells. A block
+    of an array is about one cell, for any number of pieces in the file. Two boxes overlap if they share a
+    cell.
+
+    Parameters
+    ----------
+    regions : Regions
+
+    Returns
+    -------
+    (int, int), None or NotImplemented
+        File and byte; None without an overlap; NotImplemented if the regions are not boxes of one grid.
     """
     shared_strides = common_strides(regions)
     if shared_strides is None:
@@ -77,7 +92,7 @@ def shared_byte_of_boxes(regions: Regions) -> Any:
 
 
 def _cells(first: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All edges of an axis, and the first and the one after the last cell of each box."""
+    """Return all edges of an axis, and first and end (exclusive) of the cells of each box."""
     edges = np.unique(np.concatenate([first, end]))
     return edges, np.searchsorted(edges, first), np.searchsorted(edges, end)
 
@@ -89,9 +104,16 @@ MOST_PIECES = 1 << 28
 
 @dataclass(frozen=True)
 class Regions:
-    """Where calls write; all arrays of int64, shape (calls,), sorted by rank; offsets and sizes in bytes.
+    """Regions that calls write, sorted by rank.
 
-    A call writes `size` bytes in `pieces` times `planes` pieces of equal length.
+    A call writes `size` bytes in `pieces` × `planes` pieces of equal length.
+
+    Attributes
+    ----------
+    rank, file : ndarray of int64, shape (calls,)
+    offset, size, stride, plane_stride : ndarray of int64, shape (calls,)
+        Bytes.
+    pieces, planes : ndarray of int64, shape (calls,)
     """
 
     rank: np.ndarray
@@ -110,6 +132,7 @@ class Regions:
         return Regions(*(column[which] for column in self.columns()))
 
     def columns(self) -> tuple[np.ndarray, ...]:
+        """Return the attributes in their order."""
         return (
             self.rank,
             self.file,
@@ -122,7 +145,7 @@ class Regions:
         )
 
     def covers(self, file: int, byte: int) -> np.ndarray:
-        """Which of the calls write this byte, shape (calls,)."""
+        """Return which calls write a byte, bool, shape (calls,)."""
         length = self.size // (self.pieces * self.planes)
         distance = byte - self.offset
         plane = np.where(self.planes > 1, distance // np.maximum(self.plane_stride, 1), 0)
@@ -130,14 +153,15 @@ class Regions:
         distance = distance - plane * self.plane_stride
         piece = np.where(self.pieces > 1, distance // np.maximum(self.stride, 1), 0)
         distance = distance - np.clip(piece, 0, self.pieces - 1) * self.stride
-        return (self.file == file) & (distance >= 0) & (distance < length)
+        covered: np.ndarray = (self.file == file) & (distance >= 0) & (distance < length)
+        return covered
 
 
 @dataclass
 class WrittenRegions:
-    """What the tasks write in one phase: each block of tasks is added once, with tasks no other block has.
+    """Regions that the tasks write in one phase, added block by block; each task is in one block.
 
-    Bytes that touch are kept as one interval, so what is held is small for tasks that fill a file together.
+    Adjacent regions are merged, so that memory stays small for tasks that fill a file together.
     """
 
     _files: list[np.ndarray] = field(default_factory=list)
@@ -148,19 +172,19 @@ class WrittenRegions:
     _in_pieces: list[Regions] = field(default_factory=list)
 
     def add(self, regions: Regions) -> tuple[int, int] | None:
-        """Adds a block of tasks. Returns a file's number and a byte that two tasks write, or None."""
+        """Add a block of tasks; return file and byte that two tasks write, or None."""
         if (regions.pieces * regions.planes > 1).any():
             self._in_pieces.append(regions)
             return None
         return self._add_intervals(regions.rank, regions.file, regions.offset, regions.offset + regions.size)
 
     def shared_byte(self) -> tuple[int, int] | None:
-        """A file and a byte that two tasks write, or None, of all that was added.
+        """Return file and byte that two of the added tasks write, or None.
 
         Raises
         ------
         OverflowError
-            If there are too many pieces to look at.
+            There are too many pieces to check.
         """
         if self._in_pieces:
             regions = Regions(
@@ -171,7 +195,7 @@ class WrittenRegions:
             )
             self._in_pieces = []
             if not self._held and common_strides(regions) is not None:
-                found = shared_byte_of_boxes(regions)
+                found: tuple[int, int] | None = shared_byte_of_boxes(regions)
                 if found is not NotImplemented:
                     return found
             for part in _parts_by_rank(regions):
@@ -181,7 +205,7 @@ class WrittenRegions:
         return self._merge()
 
     def _add_pieces(self, regions: Regions) -> tuple[int, int] | None:
-        """Pieces are written out, one interval each."""
+        """Add every piece as an interval."""
         often = regions.pieces * regions.planes
         number = np.arange(int(often.sum())) - np.repeat(np.cumsum(often) - often, often)
         wide = Regions(*(np.repeat(column, often) for column in regions.columns()))
@@ -209,7 +233,7 @@ class WrittenRegions:
         return None
 
     def _keep(self, file: np.ndarray, starts: np.ndarray, reached: np.ndarray) -> None:
-        """Keeps sorted intervals, those that touch as one."""
+        """Keep sorted intervals, and merge adjacent ones."""
         begins = np.ones(len(file), dtype=bool)
         begins[1:] = (file[1:] != file[:-1]) | (starts[1:] > reached[:-1])
         last = np.append(np.flatnonzero(begins)[1:], len(file)) - 1
@@ -219,7 +243,7 @@ class WrittenRegions:
         self._held += int(begins.sum())
 
     def _merge(self) -> tuple[int, int] | None:
-        """Merges the intervals of all blocks; those of two blocks belong to different tasks."""
+        """Merge the intervals of all blocks; intervals of two blocks belong to different tasks."""
         if not self._files:
             return None
         file, starts, ends = (np.concatenate(parts) for parts in (self._files, self._starts, self._ends))
@@ -236,15 +260,15 @@ class WrittenRegions:
 
 
 def _reached(file: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How far the regions of a file up to each one reach, and which of them does; sorted by file and start.
+    """Return the largest end of the regions up to each one in its file, and the index of that region.
 
-    If two tasks overlap anywhere, then the first region that overlaps another task's overlaps the farthest
-    one, which is another task's as well: were it of the same task, it would have overlapped before. So
-    looking at the farthest is enough.
+    Regions are sorted by file and start. It suffices to compare each region with the farthest one before it:
+    the first region that overlaps another task's region also overlaps the farthest one, which belongs to
+    another task too, because a region of the same task would have overlapped earlier.
     """
     if len(file) == 0:
         return ends, np.arange(0)
-    # Ends are replaced by their places among all ends, so that a file's numbers can begin above another's.
+    # Ends are replaced by their ranks among all ends, so that the numbers of a file are above those before.
     places = np.unique(ends, return_inverse=True)[1].astype(np.int64)
     numbers = np.concatenate([[0], np.cumsum(file[1:] != file[:-1])]) * (len(ends) + 1) + places
     highest = np.maximum.accumulate(numbers)
@@ -253,7 +277,7 @@ def _reached(file: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np
 
 
 def _parts_by_rank(regions: Regions) -> list[Regions]:
-    """Parts of not too many pieces, no task in two of them."""
+    """Split regions into parts with a limited number of pieces, each task in one part."""
     often = regions.pieces * regions.planes
     if float(often.astype(float).sum()) > MOST_PIECES:
         raise OverflowError

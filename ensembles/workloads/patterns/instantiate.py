@@ -1,4 +1,4 @@
-"""A pattern with numbers for its parameters: what its tasks do, in which steps."""
+"""A pattern with values of its parameters: the steps and the calls of its tasks."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _CALLS_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class Step:
-    """What the tasks do between two barriers: a repetition of a phase, or all of it (repetition 0)."""
+    """The calls between two barriers: a repetition of a phase, or the whole phase (repetition 0)."""
 
     phase: str
     repetition: int
 
 
 class Expansion:
-    """A pattern with the values of its parameters, ready to be expanded for any tasks.
+    """A pattern with the values of its parameters, which can be expanded for any span of tasks.
 
     Attributes
     ----------
     operations : tuple of Operation
-        Of all phases that are not left out.
+        Operations of the active phases.
     calls : tuple of str
-        Names of the calls, by the numbers in the rows.
+        Names of the calls; rows contain their indices.
     steps : tuple of Step
     step_phase : ndarray of int64
-        The number of the phase of each step.
+        Index of the phase of each step.
     """
 
     def __init__(self, pattern: Pattern, parameters: Mapping[str, int]) -> None:
@@ -62,7 +62,7 @@ class Expansion:
         self.step_phase = np.array([number for number, _ in steps], dtype=np.int64)
 
     def _counted_repetitions(self) -> list[int]:
-        """How often each phase is gone through; refuses what a task could never do."""
+        """Return the number of repetitions of each phase; reject too many calls of a task."""
         counted, calls = [], 0
         for phase in self.phases:
             repetitions = evaluate_count(phase.repetitions, self.parameters, "repetitions")
@@ -78,10 +78,10 @@ class Expansion:
     @staticmethod
     def _refuse_too_many(where: str, calls: int) -> None:
         if calls > MOST_CALLS_OF_A_TASK:
-            raise EnsioError(f"{where}: a task would make more than {MOST_CALLS_OF_A_TASK} calls")
+            raise EnsioError(f"{where}: a task would make more than {MOST_CALLS_OF_A_TASK:,} calls")
 
     def passes(self) -> Iterator[tuple[int, Phase, int, dict[str, Number]]]:
-        """Each repetition of each phase: the step it belongs to, and the values of the names in it."""
+        """Yield step, phase, repetition and values of the names for each repetition of each phase."""
         step = -1
         for phase, repetitions in zip(self.phases, self._repetitions, strict=True):
             for repetition in range(repetitions):
@@ -90,7 +90,7 @@ class Expansion:
                 yield step, phase, repetition, {**self.parameters, "repetition": repetition}
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        """Spans of tasks (first, end) whose calls together fit well into memory."""
+        """Yield spans of tasks (first, end) with a limited number of calls."""
         for first in range(0, self.tasks, _TASKS_AT_ONCE):
             end = min(first + _TASKS_AT_ONCE, self.tasks)
             before = np.cumsum(self.most_calls(first, end)) // _CALLS_AT_ONCE
@@ -99,7 +99,7 @@ class Expansion:
             yield from pairwise(edges)
 
     def most_calls(self, first: int, end: int) -> np.ndarray:
-        """At most so many calls each of these tasks makes, without what is received: shape (end - first,)."""
+        """Return an upper bound of the calls of each task, without received ones: shape (end - first,)."""
         most = np.zeros(end - first, dtype=np.int64)
         ranks = np.arange(first, end, dtype=np.int64)
         for phase, repetitions in zip(self.phases, self._repetitions, strict=True):
@@ -115,16 +115,24 @@ class Expansion:
         return most
 
     def block(self, first: int, end: int) -> Block:
-        """The calls of the tasks from `first` to `end` - 1.
+        """Expand the calls of the tasks from `first` to `end` - 1.
+
+        Parameters
+        ----------
+        first, end : int
+
+        Returns
+        -------
+        Block
 
         Raises
         ------
         EnsioError
-            If a number makes no sense: a negative offset, a size that is too small, a call on a file that is
-            not open, a file or a task that does not exist.
+            An offset is negative, a size is too small, a call uses a file that is not open, or a file or task
+            does not exist.
         """
         return BlockState(self, first, end).block()
 
     def evaluate_numbers(self, operation: Operation) -> tuple[int, int]:
-        """The numbers of an operation and of its call."""
+        """Return the index of an operation and that of its call."""
         return self._operation_numbers[id(operation)], self._call_numbers[operation.call]

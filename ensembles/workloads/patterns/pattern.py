@@ -1,4 +1,4 @@
-"""Patterns: the I/O of an application as data, with its parameters and files (testbed/patterns/README.md)."""
+"""Patterns: the I/O of an application as data (testbed/patterns/README.md)."""
 
 from __future__ import annotations
 
@@ -17,26 +17,30 @@ MOST_TASKS = 1 << 24
 def parameter_values(
     pattern: Pattern, overrides: Mapping[str, int | str] | None = None, paper: bool = False
 ) -> dict[str, int]:
-    """The values that a pattern is expanded with.
+    """Compute the values of the parameters of a pattern.
 
     Parameters
     ----------
     pattern : Pattern
     overrides : mapping of str to int or str, optional
-        Values in place of the pattern's own, or expressions of the parameters above them.
+        Values that replace those of the pattern; expressions may use the parameters before them.
     paper : bool
-        Take the publication's values where they are others.
+        Use the published values.
+
+    Returns
+    -------
+    dict of str to int
 
     Raises
     ------
     EnsioError
-        If there is no such parameter, or a value makes no sense.
+        There is no such parameter, or a value is not valid.
     """
     overrides = overrides or {}
     for name in overrides:
         if name not in pattern.parameters:
             raise EnsioError(
-                f"{pattern.path}: has no parameter {name}: it has {', '.join(pattern.parameters)}"
+                f"{pattern.path}: there is no parameter {name}: choose from {', '.join(pattern.parameters)}"
             )
     values: dict[str, int] = {}
     for name, expression in pattern.parameters.items():
@@ -49,19 +53,25 @@ def parameter_values(
         if values[name] < least:
             raise EnsioError(f"{expression.where}: {name} is {values[name]}, it must be at least {least}")
     if values["tasks"] > MOST_TASKS:
-        raise EnsioError(
-            f"{pattern.path}: {values['tasks']} tasks are more than the {MOST_TASKS} that can be planned"
-        )
+        raise EnsioError(f"{pattern.path}: {values['tasks']:,} tasks exceed the maximum of {MOST_TASKS:,}")
     return values
 
 
 def evaluate_count(expression: Expression, names: Mapping[str, Number], what: str, least: int = 1) -> int:
-    """The value of an expression that counts something.
+    """Compute the value of an expression for a count.
+
+    Parameters
+    ----------
+    expression : Expression
+    names : mapping of str to int
+    what : str
+        Noun for the message.
+    least : int
 
     Raises
     ------
     EnsioError
-        If it is below `least`.
+        The value is below `least`.
     """
     count = expression.evaluate_whole(names)
     if count < least:
@@ -75,21 +85,21 @@ REPETITION = "repetition"
 PHASE = "phase"
 
 SHRINK = "shrink"
-"""The parameter by which a pattern's sizes are divided, so that one number scales all of them."""
+"""Parameter that divides all sizes of a pattern."""
 
 _NOT_ZERO = ("tasks", "tasks_per_node", SHRINK)
 
 
 @dataclass(frozen=True)
 class File:
-    """Files of a pattern: one for all tasks, one for each, or as many as `count` says.
+    """Files of a pattern: one for all tasks, one per task, or `count` files.
 
     Attributes
     ----------
     path : str
-        With ``{rank}`` in it: one for each task; with ``{index}``: `count` of them, numbered from 0.
+        With ``{rank}``: one file per task; with ``{index}``: `count` files, numbered from 0.
     layer : str
-        Whose calls it takes.
+        Layer of the calls on it.
     """
 
     path: str
@@ -98,23 +108,24 @@ class File:
 
     @property
     def one_a_task(self) -> bool:
+        """Whether every task has one of the files."""
         return "{rank}" in self.path
 
 
 @dataclass(frozen=True)
 class Operation:
-    """A call, made `times` times in a row by the tasks for which `when` is not 0.
+    """A call that the tasks for which `when` is not 0 make `times` times in a row.
 
     Attributes
     ----------
     call : str
-        With its layer: ``"posix.write"``.
+        Layer and name: ``"posix.write"``.
     file : str or None
         Key of the file.
     times, when : Expression
     values : dict of str to Expression
-        What the call needs (`CallKind.needs`), `index`, and `pieces`, `stride`, `planes` and `plane_stride`
-        where they are given.
+        Keys that the call needs (`CallKind.needs`), and `index`, `pieces`, `stride`, `planes` and
+        `plane_stride` if they are given.
     where : str
         File and line.
     """
@@ -130,7 +141,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Phase:
-    """Operations between barriers, one after each ``"repetition"`` or one at the end of the ``"phase"``."""
+    """Operations with a barrier after each ``"repetition"``, or one at the end of the ``"phase"``."""
 
     name: str
     when: Expression
@@ -141,20 +152,20 @@ class Phase:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern as it was read; `expand` makes the calls of every task from it.
+    """A pattern as read from its file; `expand` computes the calls of every task.
 
     Attributes
     ----------
     name : str
-        The file's name without its ending.
+        Name of the file without its ending.
     path : Path
-        Where it was read.
+        Its file.
     parameters : dict of str to Expression
-        In the order of the file: each may use those before it.
+        In the order of the file; each may use those before it.
     paper : dict of str to Expression
-        Those that are others in the publication that the pattern is taken from.
+        Published values that differ from `parameters`.
     hints : dict of str to str
-        For MPI-IO and HDF5; ``{NAME}`` stands for a parameter's value.
+        For MPI-IO and HDF5; ``{NAME}`` is replaced by the value of a parameter.
     """
 
     name: str
@@ -168,7 +179,7 @@ class Pattern:
 
     @property
     def layers(self) -> frozenset[str]:
-        """The layers whose calls it makes."""
+        """Layers of its calls."""
         return frozenset(
             operation.call.partition(".")[0] for phase in self.phases for operation in phase.operations
         )
@@ -178,12 +189,12 @@ MOST_FILES = 1 << 26
 
 
 class FileNames(Sequence[str]):
-    """Names of all files, in the order of the pattern; those of one template one after the other.
+    """Names of all files in the order of the pattern; files of one template are consecutive.
 
     Attributes
     ----------
     first, counts : dict of str to int
-        Number of the first file of a key of the pattern, and how many it has.
+        Number of the first file and number of files of each key of the pattern.
     """
 
     def __init__(self, pattern: Pattern, parameters: Mapping[str, int]) -> None:
@@ -194,7 +205,7 @@ class FileNames(Sequence[str]):
         for key, file in pattern.files.items():
             count = _number_of(file, parameters)
             if self._total + count > MOST_FILES:
-                raise EnsioError(f"{pattern.path}: there would be more than {MOST_FILES} files")
+                raise EnsioError(f"{pattern.path}: there would be more than {MOST_FILES:,} files")
             self.first[key], self.counts[key] = self._total, count
             self._paths.append((file.path, count))
             self._total += count
@@ -244,7 +255,7 @@ def _name(path: str, number: int) -> str:
 
 
 def _may_meet(path: str, other: str) -> bool:
-    """Whether two templates might give the same name: what is around the numbers must fit."""
+    """Whether two templates can give the same name, judged by the text around their numbers."""
     before, _, after = path.replace("{rank}", "{index}").partition("{index}")
     other_before, _, other_after = other.replace("{rank}", "{index}").partition("{index}")
     if "{" not in path + other:

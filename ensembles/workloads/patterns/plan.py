@@ -1,4 +1,4 @@
-"""Plans: every call of every task, expanded from a pattern block by block."""
+"""Plans: all calls of all tasks, expanded from a pattern block by block."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _MOST_ROWS_KEPT = 1 << 20
 
 @dataclass(frozen=True)
 class Plan:
-    """The calls of all tasks, which are made again, block by block, whenever they are asked for.
+    """The calls of all tasks; large plans are expanded again, block by block, for each use.
 
     Attributes
     ----------
     parameters : dict of str to int
-        The values the pattern was expanded with.
+        Values of the parameters of the pattern.
     tasks, tasks_per_node : int
     calls : tuple of str
-        Names of the calls with their layer, such as ``"posix.write"``, by the numbers in the rows.
+        Layer and name of the calls, such as ``"posix.write"``; rows contain their indices.
     files : sequence of str
-        Names of the files, by the numbers in the rows.
+        Names of the files; rows contain their indices.
     steps : tuple of Step
     hints : dict of str to str
         For MPI-IO and HDF5.
     operations : int
         Number of all calls.
     counts : ndarray of int64, shape (tasks,)
-        Calls of each task.
+        Number of calls of each task.
     """
 
     parameters: Mapping[str, int]
@@ -56,39 +56,45 @@ class Plan:
     _kept: tuple[Block, ...] = field(repr=False)
 
     def blocks(self) -> Iterator[Block]:
-        """All calls, in the order of the tasks, never all of them in memory."""
+        """Yield all calls in the order of the tasks, block by block."""
         if self._kept or not self.operations:
             yield from self._kept
         else:
             yield from (self._expansion.block(first, end) for first, end in self._expansion.spans())
 
     def column(self, name: str) -> np.ndarray:
-        """One column of all rows, or ``"rank"``, shape (operations,): for plans that are not large."""
+        """Return one column of all rows, or ``"rank"``, shape (operations,).
+
+        Parameters
+        ----------
+        name : str
+            A name in `ROW`, or ``"rank"``.
+        """
         if name == "rank":
             return np.repeat(np.arange(self.tasks), self.counts)
         number = ROW.index(name)
         return np.concatenate([block.rows[:, number] for block in self.blocks()])
 
     def needed_bytes(self) -> int:
-        """Bytes of the file system that the files need, had they no holes: the sum of their ends."""
+        """Return the space in bytes that the files need without holes, the sum of their ends."""
         return sum(self._ends.tolist())
 
     def write(self, path: Path, directory: Path, seed: int) -> None:
-        """Writes the plan for ``ensio-replay`` and ``ensio-simulate`` (layout: testbed/replay/plan.h).
+        """Write the plan for ``ensio-replay`` and ``ensio-simulate`` (layout: testbed/replay/plan.h).
 
         Parameters
         ----------
         path : Path
-            The plan file.
+            File of the plan.
         directory : Path
-            Absolute; the pattern's files will be in it.
+            Absolute path of the folder for the files of the pattern.
         seed : int
-            From 0 to 2**64 - 1: what the content of the files is made from.
+            Seed of the content of the files, from 0 to 2**64 - 1.
 
         Raises
         ------
         EnsioError
-            If the plan cannot be written there.
+            The file cannot be written.
         """
         lines = [f"seed {seed}", f"tasks {self.tasks}", f"tasks_per_node {self.tasks_per_node}"]
         lines += [f"calls {len(self.calls)}", *self.calls]
@@ -105,29 +111,32 @@ class Plan:
                     file.write(block.rows.data)
         except OSError as error:
             raise EnsioError(
-                f"{path}: the plan, of {72 * self.operations} bytes, cannot be written: {error.strerror}"
+                f"{path}: the plan of {72 * self.operations:,} bytes cannot be written: {error.strerror}"
             ) from None
 
 
 def expand(
     pattern: Pattern, overrides: Mapping[str, int | str] | None = None, *, paper: bool = False
 ) -> Plan:
-    """Makes the calls of every task from a pattern, and checks that they go together.
+    """Expand a pattern into the calls of every task, and check that they are consistent.
 
     Parameters
     ----------
     pattern : Pattern
     overrides : mapping of str to int or str, optional
-        Values of parameters in place of the pattern's own, numbers or expressions.
+        Values of parameters, numbers or expressions, that replace those of the pattern.
     paper : bool
-        Take the publication's parameters where they are others.
+        Use the published parameters.
+
+    Returns
+    -------
+    Plan
 
     Raises
     ------
     EnsioError
-        If a number makes no sense: no tasks, a negative offset, a size below 1 byte, a call on a file that is
-        not open, tasks that write to the same bytes within a phase, or a collective call that not every task
-        makes.
+        A number is not valid, such as a negative offset or a size below 1 byte; a call uses a file that is
+        not open; tasks write to the same bytes within a phase; or a task lacks a collective call.
     """
     parameters = parameter_values(pattern, overrides, paper)
     expansion = Expansion(pattern, parameters)

@@ -1,4 +1,4 @@
-"""Reads patterns from TOML: every key is checked, and a message says where it stands."""
+"""Reader of patterns in TOML, which checks every key and names its line in messages."""
 
 from __future__ import annotations
 
@@ -36,18 +36,22 @@ _PIECES = ("pieces", "stride", "planes", "plane_stride")
 
 
 def read_pattern(path: Path, layer: str | None = None) -> Pattern:
-    """Reads a pattern.
+    """Read a pattern.
 
     Parameters
     ----------
     path : Path
     layer : str, optional
-        In place of the pattern's own `layer`.
+        Layer that replaces that of the pattern.
+
+    Returns
+    -------
+    Pattern
 
     Raises
     ------
     EnsioError
-        If the file cannot be read or is no pattern, with file and line.
+        The file cannot be read or is not a pattern; the message names file and line.
     """
     reader, content = _read(path)
     if "based_on" in content:
@@ -61,15 +65,15 @@ def _read(path: Path) -> tuple[_Reader, dict[str, Any]]:
 
 
 class _Reader(Tables):
-    """Makes a `Pattern` from parsed TOML, and knows where each piece of it stands."""
+    """Parser of a `Pattern`, with the line of each key."""
 
     def variant(self, content: dict[str, Any], layer: str | None) -> Pattern:
-        """A pattern that is another one but for what it says."""
+        """Parse a pattern that is based on another one and replaces parts of it."""
         self.keys(content, (), ("title", "based_on"), ("layer", "parameters", "paper", "hints"))
         name = self.text(content, (), "based_on")
         if not _PHASE_NAME.fullmatch(name):
             raise EnsioError(
-                f'{self.where("based_on")}: "{name}" is no name of a pattern in the folder of this one'
+                f'{self.where("based_on")}: "{name}" is not the name of a pattern in the same folder'
             )
         if layer is None and "layer" in content:
             layer = self.text(content, (), "layer")
@@ -89,6 +93,7 @@ class _Reader(Tables):
         )
 
     def pattern(self, content: dict[str, Any], layer: str | None) -> Pattern:
+        """Parse a complete pattern."""
         self.keys(content, (), ("title", "layer", "parameters", "files", "phases"), ("paper", "hints"))
         own = self.text(content, (), "layer")
         layer = own if layer is None else layer
@@ -121,13 +126,13 @@ class _Reader(Tables):
     def _values(
         self, content: dict[str, Any], table: str, parameters: Mapping[str, Expression]
     ) -> dict[str, Expression]:
-        """Other values of parameters that are there."""
+        """Parse a table with other values of existing parameters."""
         entries = self.table(content, table) if table in content else {}
         for name in entries:
             if name not in parameters:
                 raise EnsioError(
                     f"{self.where(table, name)}: there is no parameter {name}: "
-                    f"it may be {', '.join(parameters)}"
+                    f"choose from {', '.join(parameters)}"
                 )
         return {name: parse(source, self.where(table, name)) for name, source in entries.items()}
 
@@ -138,7 +143,7 @@ class _Reader(Tables):
             if not _HINT_NAME.fullmatch(name):
                 raise EnsioError(f'{where}: "{name}" cannot be the name of a hint')
             if name.startswith("hdf5.") and name not in HDF5_HINTS:
-                raise EnsioError(f'{where}: "{name}" is not a hint: it may be {", ".join(HDF5_HINTS)}')
+                raise EnsioError(f'{where}: "{name}" is not a hint: choose from {", ".join(HDF5_HINTS)}')
             if isinstance(value, bool) or not isinstance(value, int | str):
                 raise EnsioError(f"{where}: a hint is text in quotes or a whole number")
             text = str(value)
@@ -160,23 +165,23 @@ class _Reader(Tables):
         layer = self.text(entry, keys, "layer") if "layer" in entry else layer
         if layer not in FILE_CALLS:
             raise EnsioError(
-                f'{at}: layer "{layer}" is not one of files: it must be {" or ".join(FILE_CALLS)}'
+                f'{at}: layer "{layer}" has no calls on files: choose from {", ".join(FILE_CALLS)}'
             )
         places = _PLACE.findall(path)
         plain = path.replace("{rank}", "0").replace("{index}", "0")
         if not plain.isprintable() or plain in ("", ".", "..") or set(plain) & set("/{}") or len(places) > 1:
             raise EnsioError(
                 f'{self.where(*keys, "path")}: "{path}" must be a plain file name, '
-                "with {rank} in it for a file a task, or {index} for a file of each number"
+                "with {rank} for one file per task, or {index} for numbered files"
             )
         if ("index" in places) != ("count" in entry):
             raise EnsioError(
-                f"{self.where(*keys)}: a path with {{index}} and the key count go together: "
-                "one of them is missing"
+                f"{self.where(*keys)}: a path with {{index}} and the key count need each other: "
+                "add the missing one"
             )
         if "rank" in places and layer in ("mpiio", "hdf5"):
             raise EnsioError(
-                f'{self.where(*keys, "path")}: "{path}" is a file a task, but all tasks open a file of '
+                f'{self.where(*keys, "path")}: "{path}" is one file per task, but all tasks open a file of '
                 f"layer {layer} together"
             )
         return File(path, layer, self.expression(entry, keys, "count") if "count" in entry else None)
@@ -188,9 +193,7 @@ class _Reader(Tables):
         self.keys(entry, keys, ("name", "operations"), ("when", "repetitions", "barrier"))
         name = self.text(entry, keys, "name")
         if not _PHASE_NAME.fullmatch(name):
-            raise EnsioError(
-                f'{self.where(*keys, "name")}: "{name}" must be letters, digits, - and _, at most 63 of them'
-            )
+            raise EnsioError(f'{self.where(*keys, "name")}: "{name}" must be 1 to 63 letters, digits, - or _')
         barrier = self.text(entry, keys, "barrier") if "barrier" in entry else REPETITION
         if barrier not in (REPETITION, PHASE):
             raise EnsioError(
@@ -230,7 +233,7 @@ class _Reader(Tables):
         for stride, number in (("stride", "pieces"), ("plane_stride", "planes")):
             if (stride in entry) != (number in entry):
                 raise EnsioError(
-                    f"{self.where(*keys)}: {number} and {stride} go together: one of them is missing"
+                    f"{self.where(*keys)}: {number} and {stride} need each other: add the missing one"
                 )
         return Operation(
             call=call,
@@ -256,7 +259,7 @@ class _Reader(Tables):
                 raise EnsioError(f"{self.where(*keys)}: the key file of {call} is missing")
             raise EnsioError(
                 f'{self.where(*keys, "call")}: "{call}" is not a call without a file: '
-                f"it may be {', '.join(OTHER_CALLS)}"
+                f"choose from {', '.join(OTHER_CALLS)}"
             )
         file = self.text(entry, keys, "file")
         if file not in files:
@@ -267,6 +270,6 @@ class _Reader(Tables):
         if name not in kinds:
             raise EnsioError(
                 f'{self.where(*keys, "call")}: "{call}" is not a call of layer {layer}: '
-                f"it must be one of {', '.join(kinds)}"
+                f"choose from {', '.join(kinds)}"
             )
         return f"{layer}.{name}", kinds[name], file

@@ -1,4 +1,4 @@
-"""The calls of a block of tasks, made while the phases of a pattern are gone through."""
+"""Expansion of the calls of a block of tasks, phase by phase."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _SENDERS_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True)
 class Block:
-    """The calls of some tasks that follow each other.
+    """The calls of consecutive tasks.
 
     Attributes
     ----------
     first : int
-        The first task.
+        First task.
     counts : ndarray of int64, shape (tasks,)
-        Calls of each task.
+        Number of calls of each task.
     rows : ndarray of int64, shape (calls, 9)
-        Sorted by task, each task's in its order; columns as `ROW`.
+        Sorted by task, then in the order of the calls; columns as in `ROW`.
     operation : ndarray of int64, shape (calls,)
-        Which of the pattern's operations each call comes from.
+        Index of the operation of each call.
     """
 
     first: int
@@ -48,12 +48,12 @@ class Block:
 
     @property
     def rank(self) -> np.ndarray:
-        """The task of each call."""
+        """Task of each call."""
         return np.repeat(np.arange(self.first, self.first + len(self.counts)), self.counts)
 
 
 class BlockState:
-    """What a block of tasks has open, and where in it, while the phases are gone through."""
+    """Open files and file positions of a block of tasks during the expansion."""
 
     def __init__(self, expansion: Expansion, first: int, end: int) -> None:
         self.expansion = expansion
@@ -64,7 +64,7 @@ class BlockState:
         self.opened = {key: np.zeros(tasks, dtype=np.int64) for key in keys}
 
     def block(self) -> Block:
-        """All calls of these tasks; raises as `Expansion.block` says."""
+        """Expand all calls of these tasks; raises as `Expansion.block`."""
         parts = self._parts()
         columns = np.concatenate(parts, axis=1) if parts else np.empty((11, 0), dtype=np.int64)
         columns = columns[:, np.argsort(columns[_RANK], kind="stable")]
@@ -76,7 +76,7 @@ class BlockState:
         )
 
     def _parts(self) -> list[np.ndarray]:
-        """Calls in the order of the pattern: arrays of shape (11, calls)."""
+        """Return the calls in the order of the pattern, arrays of shape (11, calls)."""
         parts: list[np.ndarray] = []
         for step, phase, _, names in self.expansion.passes():
             for operation in phase.operations:
@@ -88,7 +88,7 @@ class BlockState:
         return parts
 
     def _made(self, operation: Operation, names: Mapping[str, Number], step: int) -> np.ndarray:
-        values = _who_calls(operation, names, self.first, self.end)
+        values = _callers(operation, names, self.first, self.end)
         ranks = values["rank"]
         assert isinstance(ranks, np.ndarray)
         part = np.empty((11, len(ranks)), dtype=np.int64)
@@ -164,7 +164,7 @@ class BlockState:
     def _named(
         self, operation: Operation, key: str, values: Mapping[str, Number], ranks: np.ndarray
     ) -> np.ndarray:
-        """The number of the file that is named by its path."""
+        """Return the number of a file that is named by its path."""
         files = self.expansion.files
         if "index" not in operation.values:
             return files.first[key] + ranks * self.expansion.pattern.files[key].one_a_task
@@ -175,7 +175,7 @@ class BlockState:
             bad = int(np.argmax(wrong))
             raise EnsioError(
                 f'{expression.where}: "{expression.text}" is {index[bad]} for task {ranks[bad]}: '
-                f"[files.{key}] has the numbers 0 to {files.counts[key] - 1}"
+                f"[files.{key}] has numbers from 0 to {files.counts[key] - 1}"
             )
         return files.first[key] + index
 
@@ -188,11 +188,11 @@ class BlockState:
             return
         expression, least = operation.values["size"], operation.kind.smallest_size
         part[_BYTES] = evaluated(expression, values)
-        told = f"the size is below {least} byte" + "s" * (least != 1)
-        _refuse_where(part[_BYTES] < least, part[_BYTES], part, expression, told)
+        problem = f"the size is below {least} byte" + "s" * (least != 1)
+        _refuse_where(part[_BYTES] < least, part[_BYTES], part, expression, problem)
 
     def _lay_pieces(self, operation: Operation, values: Mapping[str, Number], part: np.ndarray) -> None:
-        """Checks that a call's pieces are equal, in order, apart from each other and within a file."""
+        """Check that the pieces of a call are equal, ordered, disjoint and within a file."""
         given, size = operation.values, part[_BYTES]
         for column, key in (
             (_PIECES, "pieces"),
@@ -215,7 +215,7 @@ class BlockState:
                 size,
                 part,
                 given["size"],
-                "it cannot be divided into so many pieces of equal length",
+                "it cannot be divided into this number of equal pieces",
             )
             length = size // np.maximum(pieces * planes, 1)
             apart = np.where(pieces > 1, part[_STRIDE] - length, 0)
@@ -239,12 +239,12 @@ class BlockState:
     def _peers(
         self, operation: Operation, values: Mapping[str, Number], ranks: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """To whom senders send, and how many bytes."""
+        """Return the receiver and the number of bytes of each sender."""
         to, size = operation.values["to"], operation.values["size"]
         peer = np.broadcast_to(evaluated(to, values), len(ranks))
         sent = np.broadcast_to(evaluated(size, values), len(ranks))
         for wrong, value, expression, what in (
-            ((peer < 0) | (peer >= self.expansion.tasks), peer, to, "there is no such task to receive it"),
+            ((peer < 0) | (peer >= self.expansion.tasks), peer, to, "there is no such task"),
             (sent < 1, sent, size, "the size is below 1 byte"),
         ):
             if wrong.any():
@@ -255,9 +255,9 @@ class BlockState:
         return peer, sent
 
     def _received(self, operation: Operation, names: Mapping[str, Number], step: int) -> Iterator[np.ndarray]:
-        """What the tasks of this block receive, whoever sends it."""
+        """Yield the calls by which tasks of this block receive from any task."""
         for first in range(0, self.expansion.tasks, _SENDERS_AT_ONCE):
-            values = _who_calls(operation, names, first, min(first + _SENDERS_AT_ONCE, self.expansion.tasks))
+            values = _callers(operation, names, first, min(first + _SENDERS_AT_ONCE, self.expansion.tasks))
             senders = values["rank"]
             assert isinstance(senders, np.ndarray)
             if not len(senders):
@@ -271,8 +271,8 @@ class BlockState:
             yield part
 
 
-def _who_calls(operation: Operation, names: Mapping[str, Number], first: int, end: int) -> dict[str, Number]:
-    """The names' values with `rank` and `call` for each call that is made, sorted by rank."""
+def _callers(operation: Operation, names: Mapping[str, Number], first: int, end: int) -> dict[str, Number]:
+    """Return the values of the names with `rank` and `call` for each call, sorted by rank."""
     times = evaluate_count(operation.times, names, "times")
     ranks = np.arange(first, end, dtype=np.int64)
     for_task, for_call = operation.when.parted("call")
@@ -290,19 +290,21 @@ def _who_calls(operation: Operation, names: Mapping[str, Number], first: int, en
 
 
 def holds(condition: Expression, names: Mapping[str, Number], count: int) -> np.ndarray:
-    """Where a condition is not 0, shape (count,)."""
+    """Return where a condition is not 0, bool, shape (count,)."""
     return np.broadcast_to(evaluated(condition, names) != 0, count)
 
 
 def evaluated(expression: Expression, names: Mapping[str, Number]) -> np.ndarray:
+    """Compute an expression as an array."""
     return np.asarray(expression.evaluate(names), dtype=np.int64)
 
 
 def _before_each(task: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Bytes that the same task moved in the calls before each one; tasks are sorted."""
-    before = np.cumsum(size) - size
+    """Return the bytes that a task moved before each of its calls; tasks are sorted."""
+    moved = np.cumsum(size) - size
     starts = np.flatnonzero(np.concatenate([[True], task[1:] != task[:-1]]))
-    return before - np.repeat(before[starts], np.diff(np.append(starts, len(task))))
+    before: np.ndarray = moved - np.repeat(moved[starts], np.diff(np.append(starts, len(task))))
+    return before
 
 
 def _state_told(state: FileState, opens: bool) -> str:

@@ -1,4 +1,4 @@
-"""Tables of a TOML file whose keys are checked, with messages that name the line."""
+"""Checked access to the tables of a TOML file, with messages that name the line."""
 
 from __future__ import annotations
 
@@ -17,10 +17,23 @@ _ASSIGNMENT = re.compile(r"""\s*["']?([A-Za-z0-9_.-]+)["']?\s*=""")
 
 
 class Lines:
-    """Line numbers of the tables and keys of a TOML text, as far as each key stands on a line of its own.
+    """Line numbers of the tables and keys of a TOML text.
 
-    A place is a tuple of keys and, in arrays of tables, numbers from 0: ``("phases", 1, "operations", 0,
-    "size")``.
+    Only a key at the start of a line is found. A place is a tuple of keys and, in arrays of tables, indices
+    from 0: ``("phases", 1, "operations", 0, "size")``.
+
+    Parameters
+    ----------
+    text : str
+
+    Examples
+    --------
+    >>> text = '''[[phases]]
+    ... name = "write"
+    ... '''
+    >>> lines = Lines(text)
+    >>> lines.find(("phases", 0, "name"))
+    2
     """
 
     def __init__(self, text: str) -> None:
@@ -37,7 +50,7 @@ class Lines:
 
     @staticmethod
     def _enter(names: Sequence[str], is_array: bool, counts: dict[Keys, int]) -> Keys:
-        """The place of a table, with the number of each array of tables on the way to it."""
+        """Return the place of a table, with the index in each array of tables that contains it."""
         place: Keys = ()
         for depth, name in enumerate(names, 1):
             place = (*place, name.strip())
@@ -48,7 +61,7 @@ class Lines:
         return place
 
     def find(self, keys: Sequence[str | int]) -> int | None:
-        """The line of a place, or of the nearest place around it that is known; None if there is none."""
+        """Return the line of a place or of its nearest known container; None if there is none."""
         place = tuple(keys)
         while place and place not in self._lines:
             place = place[:-1]
@@ -56,17 +69,18 @@ class Lines:
 
 
 Place = tuple[str | int, ...]
-"""Keys and numbers on the way to something: ``("phases", 0, "name")``."""
+"""Keys and indices that lead to a value: ``("phases", 0, "name")``."""
 
 
 class Tables:
-    """Looks into parsed TOML, and knows where each piece of it stands."""
+    """Checked access to parsed TOML, with the line of each key."""
 
     def __init__(self, path: Path, lines: Lines) -> None:
         self.path = path
         self.lines = lines
 
     def where(self, *keys: str | int) -> str:
+        """Return file and, if known, line of a place."""
         line = self.lines.find(keys)
         return f"{self.path}:{line}" if line else str(self.path)
 
@@ -78,27 +92,39 @@ class Tables:
         optional: Iterable[str] = (),
         of: str = "",
     ) -> None:
+        """Check that a table has all required keys and no unknown ones.
+
+        Raises
+        ------
+        EnsioError
+            A key is unknown or missing.
+        """
         allowed = (*required, *optional)
         for key in entry:
             if key not in allowed:
                 raise EnsioError(
-                    f'{self.where(*keys, key)}: "{key}" is not a key{of}: it may be {", ".join(allowed)}'
+                    f'{self.where(*keys, key)}: "{key}" is not a key{of}: choose from {", ".join(allowed)}'
                 )
         for key in required:
             if key not in entry:
                 raise EnsioError(f"{self.where(*keys)}: the key {key}{of} is missing")
 
     def text(self, entry: Mapping[str, Any], keys: Place, key: str) -> str:
-        if not isinstance(entry[key], str):
+        """Return the text of a key; raise EnsioError if it has another type."""
+        value = entry[key]
+        if not isinstance(value, str):
             raise EnsioError(f"{self.where(*keys, key)}: {key} must be text in quotes")
-        return entry[key]
+        return value
 
     def table(self, content: Mapping[str, Any], key: str) -> dict[str, Any]:
-        if not isinstance(content[key], dict):
+        """Return a table; raise EnsioError if the value has another type."""
+        value = content[key]
+        if not isinstance(value, dict):
             raise EnsioError(f"{self.where(key)}: {key} must be a table")
-        return content[key]
+        return value
 
     def expression(
         self, entry: Mapping[str, Any], keys: Place, key: str, default: int | None = None
     ) -> Expression:
+        """Return the expression of a key, or its default."""
         return parse(entry.get(key, default), self.where(*keys, key))

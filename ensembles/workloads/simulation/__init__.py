@@ -1,4 +1,4 @@
-"""Patterns on a model of a parallel file system, in virtual time (docs/reference/simulation.md)."""
+"""Simulation of patterns in virtual time on a model of a file system (docs/reference/simulation.md)."""
 
 from ensembles.workloads.simulation.models import Model, read_model
 from ensembles.workloads.simulation.simulate import SimulationResult, simulate

@@ -19,39 +19,43 @@ LIBRARY = "libensio-pfs.so"
 STATE_PROGRAM = "ensio-pfs-state"
 
 _TASKS_PER_NODE = 4
-"""Of a model that does not say it (testbed/pfsmodel/settings.h)."""
+"""Default of models that do not set it (testbed/pfsmodel/settings.h)."""
 
 _MEMORY = Path("/dev/shm")
-"""Where the shared state best lies: pages of a file on a disk would be written back now and then."""
+"""Preferred place of the shared state: the kernel would write pages of a file on a disk back."""
 
 
 @dataclass(frozen=True)
 class DelayReport:
-    """What is counted of the calls under a model.
+    """Counters of the calls under a model.
 
-    Parameters
+    Attributes
     ----------
     calls : int
-        Calls that were begun in the model.
+        Calls that started in the model.
     model_s : float
-        The model's durations of those that came to an end, all together.
+        Sum of the durations of completed calls in the model, seconds.
     bytes_read, bytes_written : int
-        That the model was asked for. Of streams: by libc, not by the program.
-    longer_calls, longer_s : int, float
-        Calls that took longer for real than in the model, and by how much all together: nothing was added to
-        these, and the model's time is not what they show.
+        Bytes requested from the model; for streams, requested by libc.
+    longer_calls : int
+        Calls whose real duration exceeded that of the model. They are not delayed, and their durations are
+        those of the machine.
+    longer_s : float
+        Sum of these excesses, seconds.
     late_median_s, late_p90_s, late_p99_s : float
-        Quantiles of the time by which the other calls came back after the model's; NaN if there are none.
+        Quantiles of the time between the end of a call in the model and its return, seconds; NaN without
+        delayed calls.
     asynchronous_calls : int
-        Requests of POSIX asynchronous I/O, as MPI's non-blocking calls may make them; not held back.
+        Requests of POSIX asynchronous I/O, which non-blocking MPI calls may use; not delayed.
     nested_calls : int
-        Made by signal handlers of threads that were held back; not held back themselves.
+        Calls of signal handlers in threads that were being delayed; not delayed.
     without_slot_calls : int
-        Not held back, because more threads made calls than the model has room for.
+        Calls that were not delayed because more threads made calls than the model has slots.
     let_go_calls : int
-        Let go before they were complete in the model.
+        Calls released before they were complete in the model.
     restarts : int
-        How often the model was made new, because a process was killed while it was at work on it.
+        Number of times the state of the model was created again because a process was killed while it
+        updated the state.
     gone_callers : int
         Threads and processes that ended.
     """
@@ -73,62 +77,66 @@ class DelayReport:
     gone_callers: int
 
     def sentences(self) -> list[str]:
-        """What a person should know of it, in plain sentences."""
+        """Return the counters as sentences for a user."""
         if not self.calls:
-            return ["no call on a file under the model was seen"]
-        told = [f"{self.calls:,} calls were held back as the model says: {self.model_s:.3f} s of its time"]
+            return ["no call accessed a file under the model"]
+        told = [
+            f"{self.calls:,} calls were delayed by the model; their durations in it sum to "
+            f"{self.model_s:,.3f} s"
+        ]
         if self.longer_calls:
             told.append(
-                f"{self.longer_calls:,} calls took longer for real than in the model, "
-                f"by {self.longer_s:.3f} s in all: these times are the machine's, not the model's"
+                f"{self.longer_calls:,} calls took longer than in the model, by {self.longer_s:,.3f} s in "
+                "total: their durations are those of this machine"
             )
         if self.late_median_s == self.late_median_s:
             told.append(
-                f"the others came back {1e6 * self.late_median_s:.0f} us late at the median, "
-                f"{1e6 * self.late_p99_s:.0f} us at the 99th percentile"
+                f"the others returned late by {1e6 * self.late_median_s:,.0f} us (median) and "
+                f"{1e6 * self.late_p99_s:,.0f} us (99th percentile)"
             )
         if self.asynchronous_calls:
             told.append(
-                f"{self.asynchronous_calls:,} asynchronous requests were not held back: "
-                "their times are the machine's"
+                f"{self.asynchronous_calls:,} asynchronous requests were not delayed: their durations are "
+                "those of this machine"
             )
         partial = self.nested_calls + self.without_slot_calls + self.let_go_calls
         if partial:
             told.append(
-                f"{partial:,} calls were not held back as the model says: {self.nested_calls:,} of signal "
-                f"handlers, {self.without_slot_calls:,} of too many threads, {self.let_go_calls:,} let go"
+                f"{partial:,} calls were not fully delayed: {self.nested_calls:,} in signal handlers, "
+                f"{self.without_slot_calls:,} beyond the number of threads of the model, "
+                f"{self.let_go_calls:,} released early"
             )
         if self.restarts:
             told.append(
-                f"the model was made new {self.restarts} times, because a process was killed at work on it"
+                f"the model was restarted {self.restarts:,} times, because a process was killed while it "
+                "updated the state"
             )
         return told
 
 
 @contextmanager
 def shared_model(settings: str, seed: int, tasks: int | None = None) -> Iterator[Path]:
-    """A model that all processes of this machine share, for as long as the context lasts.
+    """Create a model that all processes of this machine share while the context lasts.
 
     Parameters
     ----------
     settings : str
-        The model's settings, lines of "key value".
+        Settings of the model, lines ``key value``.
     seed : int
-        Of the model's noise; from 0 to 2**64 - 1.
+        Seed of the model's noise, from 0 to 2**64 - 1.
     tasks : int, optional
-        How many there will be: from these a straggler is drawn, if that fault is on and the settings name
-        none.
+        Number of tasks, from which a straggler is drawn if that fault is on and the settings name none.
 
     Yields
     ------
     Path
-        The folder in which its state lies.
+        Folder with the state of the model.
 
     Raises
     ------
     EnsioError
-        If a setting is wrong, a straggler is to be drawn from an unknown number of tasks, or there is no
-        room for the state.
+        A setting is not valid, a straggler must be drawn from an unknown number of tasks, or there is no
+        space for the state.
     """
     program = find_program(STATE_PROGRAM)
     memory = str(_MEMORY) if os.access(_MEMORY, os.W_OK | os.X_OK) else None
@@ -138,37 +146,41 @@ def shared_model(settings: str, seed: int, tasks: int | None = None) -> Iterator
         text.write_text(settings + _stragglers(settings, seed, tasks))
         made = subprocess.run([program, "make", folder, text, str(seed)], capture_output=True, text=True)
         if made.returncode:
-            raise EnsioError(f"the model cannot be made: {_told(made.stderr)}")
+            raise EnsioError(f"the model cannot be created: {_message(made.stderr)}")
         yield folder
 
 
 def environment_for(
     model: Path, roots: Sequence[Path], environment: Mapping[str, str], without: Sequence[Path] = ()
 ) -> dict[str, str]:
-    """An environment whose programs run under a model.
+    """Return an environment in which programs run under a model.
 
     Parameters
     ----------
     model : Path
-        Of `shared_model`.
+        From `shared_model`.
     roots : sequence of Path
         Folders whose files are under the model.
     environment : mapping of str
-        What the programs get otherwise. A recorder that is preloaded stays in front, and so records the
-        model's times.
+        Environment to extend. A preloaded recorder stays first, so that it records the durations of the
+        model.
     without : sequence of Path
-        Folders in these whose files are not.
+        Folders below the roots whose files are not under the model.
+
+    Returns
+    -------
+    dict of str to str
 
     Raises
     ------
     EnsioError
-        If the library is not installed, or a root is not a folder.
+        The library is not installed, or a root is not a folder.
     """
     for root in (*roots, *without):
         if not root.is_dir():
-            raise EnsioError(f"{root}: is not a folder; only the files in a folder can be under the model")
+            raise EnsioError(f"{root}: not a folder: name a folder whose files are to be under the model")
         if ":" in str(root.absolute()):
-            raise EnsioError(f"{root}: a folder under the model must have no colon in its name")
+            raise EnsioError(f"{root}: the path of a folder under the model must not contain a colon")
     preloaded = [*filter(None, [environment.get("LD_PRELOAD")]), str(find_library())]
     return {
         **environment,
@@ -181,17 +193,26 @@ def environment_for(
 
 
 def held_back(model: Path) -> DelayReport:
-    """What was counted so far of the calls under a model.
+    """Read the counters of a model.
+
+    Parameters
+    ----------
+    model : Path
+        From `shared_model`.
+
+    Returns
+    -------
+    DelayReport
 
     Raises
     ------
     EnsioError
-        If there is no model in that folder.
+        There is no model in that folder.
     """
-    told = subprocess.run([find_program(STATE_PROGRAM), "status", model], capture_output=True, text=True)
-    if told.returncode:
-        raise EnsioError(f"the state of the model cannot be read: {_told(told.stderr)}")
-    values = dict(line.split() for line in told.stdout.splitlines())
+    done = subprocess.run([find_program(STATE_PROGRAM), "status", model], capture_output=True, text=True)
+    if done.returncode:
+        raise EnsioError(f"the state of the model cannot be read: {_message(done.stderr)}")
+    values = dict(line.split() for line in done.stdout.splitlines())
     counted: dict[str, Any] = {
         name: float(values[name]) if kind == "float" else int(values[name])
         for name, kind in DelayReport.__annotations__.items()
@@ -200,35 +221,37 @@ def held_back(model: Path) -> DelayReport:
 
 
 def find_library() -> Path:
-    """The library that holds calls back.
+    """Find the library that delays calls.
 
     Raises
     ------
     EnsioError
-        If it is not installed.
+        It is not installed.
     """
     return _find("lib", LIBRARY)
 
 
 def find_program(name: str) -> Path:
-    """One of the programs beside it.
+    """Find a program of the same installation.
 
     Raises
     ------
     EnsioError
-        If it is not installed.
+        It is not installed.
     """
     return _find("bin", name)
 
 
 def _stragglers(settings: str, seed: int, tasks: int | None) -> str:
-    """Settings that name the stragglers: the model would draw them from all callers that it has room for."""
+    """Return settings that name the stragglers; the model would draw them from all of its slots."""
     values = dict(words for line in settings.splitlines() if len(words := line.split()) == 2)
     named = ""
     for fault, key in (("straggler-task", "straggler_task"), ("straggler-node", "straggler_node")):
         if float(values.get(f"fault.{fault}", 0)) > 0 and float(values.get(key, -1)) < 0:
             if tasks is None:
-                raise EnsioError(f"{fault}: among how many tasks is not known: give --tasks, or {key}")
+                raise EnsioError(
+                    f"{fault}: the number of tasks is unknown: give --tasks, or set {key} in the model"
+                )
             task = random.Random(f"{fault} {seed}").randrange(tasks)
             per_node = int(float(values.get("tasks_per_node", _TASKS_PER_NODE)))
             named += f"\n{key} {task if key == 'straggler_task' else task // per_node}\n"
@@ -242,5 +265,5 @@ def _find(folder: str, name: str) -> Path:
     raise EnsioError(f"{name} is not found: put the bin folder of the installed recorder on PATH")
 
 
-def _told(message: str) -> str:
-    return message.strip().removeprefix("ensio-pfs-state: ") or "it does not say why"
+def _message(output: str) -> str:
+    return output.strip().removeprefix("ensio-pfs-state: ") or "unknown reason"

@@ -1,4 +1,4 @@
-"""Models of parallel file systems: a machine's parameters from a TOML file, faults from the command line."""
+"""Models of parallel file systems: parameters from a TOML file, faults from the command line."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ensembles.workloads.simulation.program import Setting, known_settings
 FAULT = "fault"
 
 _BYTES = ("_MiB", "_KiB")
-"""How keys end whose values are amounts of data."""
+"""Endings of keys whose values are amounts of data."""
 
 _TASKS_PER_NODE = "tasks_per_node"
 
 _TEXTS = ("title", "source")
-"""Keys whose texts are for people."""
+"""Keys with a descriptive text."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class Model:
     Attributes
     ----------
     name : str
-        Of the file, without its ending.
+        Name of the file without its ending.
     path : Path
     parameters : dict of str to float
-        As the file gives them; the others have the values that the program knows.
+        Parameters that the file sets; the others have the default of ``ensio-simulate``.
     faults : dict of str to float
-        Strength of each fault that is on: those of the file, and those that were asked for.
+        Strength of each active fault.
     """
 
     name: str
@@ -45,30 +45,39 @@ class Model:
     faults: Mapping[str, float]
 
     def settings_text(self) -> str:
-        """Lines ``key value``, as testbed/pfsmodel/settings.h reads them."""
+        """Return lines ``key value``, as testbed/pfsmodel/settings.h reads them."""
         lines = [f"{key} {value!r}" for key, value in self.parameters.items()]
         lines += [f"{FAULT}.{name} {strength!r}" for name, strength in self.faults.items()]
         return "".join(f"{line}\n" for line in lines)
 
     @property
     def tasks_per_node(self) -> int:
-        """How many tasks a node of the machine has."""
+        """Number of tasks on a node of the machine."""
         return int(self.parameters.get(_TASKS_PER_NODE, known_settings()[_TASKS_PER_NODE].usual))
 
     def with_tasks_per_node(self, tasks: int) -> Model:
-        """The same machine with so many tasks on each of its nodes."""
+        """Return the same machine with another number of tasks on a node."""
         return replace(self, parameters={**self.parameters, _TASKS_PER_NODE: tasks})
 
     def divided_by(self, divisor: int) -> Model:
-        """The same machine with caches, windows and stripes of one `divisor`-th.
+        """Divide the sizes of caches, windows and stripes of a machine.
 
-        Calls of one `divisor`-th of the bytes then take one `divisor`-th of the time, but for what each takes
-        whatever its size, and fill the caches as the large ones did.
+        Calls with one `divisor`-th of the bytes then take one `divisor`-th of the time, except for the
+        constant cost of a call, and fill the caches like the original calls.
+
+        Parameters
+        ----------
+        divisor : int
+            At least 1.
+
+        Returns
+        -------
+        Model
 
         Raises
         ------
         EnsioError
-            If one of them would become smaller than the model can be.
+            A size would fall below the minimum of the model.
         """
         if divisor == 1:
             return self
@@ -78,30 +87,34 @@ class Model:
                 parameters[key] = parameters.get(key, setting.usual) / divisor
                 if parameters[key] < setting.least:
                     raise EnsioError(
-                        f"{self.path}: at 1/{divisor} {key} is {parameters[key]:g}, below the least that the "
-                        f"model can be, {setting.least:g}: choose a smaller divisor"
+                        f"{self.path}: at 1/{divisor} {key} is {parameters[key]:g}, below the minimum "
+                        f"of {setting.least:g}: choose a smaller divisor"
                     )
         return replace(self, parameters=parameters)
 
     def faults_text(self) -> str:
-        """The faults as on the command line: ``ID=STRENGTH``, with blanks between them."""
+        """Return the faults as on the command line: ``ID=STRENGTH``, separated by spaces."""
         return " ".join(f"{name}={strength:g}" for name, strength in self.faults.items())
 
 
 def read_model(name: str, faults: Iterable[str] = ()) -> Model:
-    """Read a model, and switch faults on.
+    """Read a model and set the strengths of faults.
 
     Parameters
     ----------
     name : str
-        A path (with a ``/``, or ending in ``.toml``), or the name of a model that comes with ensio.
+        A path (with a ``/``, or ending in ``.toml``), or the name of an installed model.
     faults : iterable of str
-        ``ID=STRENGTH``: instead of the strength that the file gives, if any; 0 switches the fault off.
+        ``ID=STRENGTH``, which replaces the strength in the file; 0 switches the fault off.
+
+    Returns
+    -------
+    Model
 
     Raises
     ------
     EnsioError
-        There is no such model, or a key, a number or a fault in it makes no sense.
+        There is no such model, or a key, a number or a fault in it is not valid.
     """
     path = find_model(name)
     text, keys = read_toml(path)
@@ -115,12 +128,21 @@ def read_model(name: str, faults: Iterable[str] = ()) -> Model:
 
 
 def find_model(name: str) -> Path:
-    """The file of a model.
+    """Find the file of a model.
+
+    Parameters
+    ----------
+    name : str
+        As for `read_model`.
+
+    Returns
+    -------
+    Path
 
     Raises
     ------
     EnsioError
-        No model of that name came with ensio.
+        No model with this name is installed.
     """
     if "/" in name or name.endswith(".toml"):
         return Path(name)
@@ -129,7 +151,12 @@ def find_model(name: str) -> Path:
         if (folder / f"{name}.toml").is_file():
             return folder / f"{name}.toml"
     names = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
-    raise EnsioError(f"{name}: no such model: it may be {', '.join([*names, 'the path of a TOML file'])}")
+    if not names:
+        raise EnsioError(
+            f"{name}: no models are installed: run ./dev setup, put the bin folder of an installation on "
+            "PATH, or name a TOML file"
+        )
+    raise EnsioError(f"{name}: no such model: choose from {', '.join(names)}, or name a TOML file")
 
 
 def _checked(
@@ -140,7 +167,7 @@ def _checked(
     for key, value in keys.items():
         if key in _TEXTS:
             if not isinstance(value, str):
-                raise EnsioError(f"{_place(path, lines, key)}: {key} must be a text")
+                raise EnsioError(f"{_place(path, lines, key)}: {key} must be text in quotes")
         elif key == FAULT and isinstance(value, dict):
             for name, strength in value.items():
                 where = _place(path, lines, key, name)
@@ -165,22 +192,22 @@ def _unknown(key: str, known: Mapping[str, Setting]) -> str:
     if key.startswith(f"{FAULT}."):
         name = key.removeprefix(f"{FAULT}.")
         faults = [other.removeprefix(f"{FAULT}.") for other in known if other.startswith(f"{FAULT}.")]
-        return f"there is no fault {name} in the model: it may be {', '.join(faults)}"
-    return f"there is no key {key}: docs/reference/pfsmodel.md lists those that there are"
+        return f"there is no fault {name} in the model: choose from {', '.join(faults)}"
+    return f"there is no key {key}: docs/reference/pfsmodel.md lists the keys"
 
 
 def _asked_for(text: str, known: Mapping[str, Setting]) -> tuple[str, float]:
-    """A fault of the command line."""
+    """Parse a fault of the command line."""
     name, equals, strength = text.partition("=")
     where = f"--fault {text}"
     if not equals:
-        raise EnsioError(f"{where}: a fault is ID=STRENGTH, such as node-serialisation=1")
+        raise EnsioError(f"{where}: write a fault as ID=STRENGTH, such as node-serialisation=1")
     try:
         number = float(strength)
     except ValueError:
         number = math.nan
     if math.isnan(number):
-        raise EnsioError(f'{where}: the strength "{strength}" is no number')
+        raise EnsioError(f'{where}: the strength "{strength}" is not a number')
     return name, _number(where, f"{FAULT}.{name}", number, known)
 
 

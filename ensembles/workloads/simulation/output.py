@@ -1,5 +1,7 @@
-"""What ``ensio-simulate`` wrote, as sources of runs: with all events, or with what they add up to
-(testbed/simulate/output.h tells the files)."""
+"""The output of ``ensio-simulate`` as a source of runs, with all events or as a summary.
+
+testbed/simulate/output.h describes the files.
+"""
 
 from __future__ import annotations
 
@@ -29,30 +31,30 @@ EVENT = np.dtype(
         ("call", "u2"),
         ("depth", "u1"),
         ("carried", "u1"),
-        ("cell", "u4"),  # only of the longest calls
+        ("cell", "u4"),  # set for the longest calls only
     ]
 )
 """struct output_event."""
 
 _HEAD = "ensio-simulation 1"
 
-OTHER_VERSION = "ensio-simulate is of another version than this ensio: build both again with ./dev setup"
+OTHER_VERSION = "ensio-simulate and ensio have different versions: build both again with ./dev setup"
 
 
 @dataclass(frozen=True)
 class Text:
-    """The file ``text``.
+    """The file ``text`` with the counts and names of a simulation.
 
     Attributes
     ----------
     tasks, tasks_per_node, events, model_calls : int
     end_ns : int
-        When the last task was done.
+        End of the last task, virtual time.
     calls : tuple of Call
     steps : tuple of (str, int)
         Name of the phase and number of the repetition of each step.
     files : list of str
-        Index 0: none.
+        Paths; index 0 means no file.
     """
 
     tasks: int
@@ -66,7 +68,7 @@ class Text:
 
     @classmethod
     def read(cls, folder: Path) -> Text:
-        """Read it from the program's folder."""
+        """Read it from the output folder of the program."""
         lines = iter((folder / "text").read_text("utf-8", "surrogateescape").splitlines())
         if next(lines) != _HEAD:
             raise EnsioError(OTHER_VERSION)
@@ -77,7 +79,7 @@ class Text:
                 raise EnsioError(OTHER_VERSION)
             return int(value)
 
-        next(lines), next(lines)  # mode and seed, which whoever started it knows
+        next(lines), next(lines)  # mode and seed, which the caller knows
         tasks, per_node = number("tasks"), number("tasks_per_node")
         end_ns, events, model_calls = number("end_ns"), number("events"), number("model_calls")
         calls = tuple(Call(*next(lines).split(" ")) for _ in range(number("calls")))
@@ -88,12 +90,12 @@ class Text:
 
 
 def phase_starts_ns(folder: Path) -> np.ndarray:
-    """When each step began, then when the last ended: int64, shape (steps + 1,)."""
+    """Read the starts of all steps and the end of the last one: int64, shape (steps + 1,)."""
     return np.fromfile(folder / "phases", "i8")
 
 
 def plan_regions(folder: Path, text: Text) -> RegionTable:
-    """The steps as phases: all tasks begin each together, as they leave the barrier before it."""
+    """Return the steps as phases, which all tasks start together when they leave a barrier."""
     starts = phase_starts_ns(folder)
     names = list(dict.fromkeys(phase for phase, _ in text.steps))
     number = np.array([names.index(phase) for phase, _ in text.steps], "u4")
@@ -111,7 +113,7 @@ def plan_regions(folder: Path, text: Text) -> RegionTable:
 
 
 class SimulatedTrace:
-    """All events, as `ensembles.readers.foreign.common.import_table.ImportedSource` wants them."""
+    """All events, in the form that `ImportedSource` reads."""
 
     def __init__(self, folder: Path, text: Text, metadata: RunMetadata) -> None:
         self._folder = folder
@@ -119,26 +121,26 @@ class SimulatedTrace:
         self.metadata = metadata
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
-        """Columns, in the order in which the calls completed."""
+        """Yield blocks of columns in the order of completion."""
         with (self._folder / "events").open("rb") as file:
             while len(rows := np.fromfile(file, EVENT, max_events)):
                 yield {name: rows[name].astype(COLUMNS[name]) for name in EVENT.names or () if name != "cell"}
 
     def regions(self) -> RegionTable:
-        """The phases."""
+        """Return the phases."""
         return plan_regions(self._folder, self._text)
 
     def summary(self) -> CellSummary | None:
-        """It follows from the events."""
+        """Return None: the summary follows from the events."""
         return None
 
     def ranks(self) -> RankTable | None:
-        """They follow from the events."""
+        """Return None: the table follows from the events."""
         return None
 
 
 class SimulatedProfile:
-    """What all calls add up to, without an event, as `ensembles.writers.tracefile.tracefile` wants it."""
+    """The summary of all calls without events, in the form that `write_trace_file` reads."""
 
     is_complete = True
     capacity = 0
@@ -150,15 +152,15 @@ class SimulatedProfile:
         self.spool_identities: dict[str, tuple[int, int]] = {}
 
     def chunks(self, max_events: int) -> Iterator[Events]:
-        """There are none."""
+        """Return no chunks: a profile has no events."""
         return iter(())
 
     def regions(self) -> RegionTable:
-        """The phases."""
+        """Return the phases."""
         return plan_regions(self._folder, self._text)
 
     def summary(self) -> CellSummary:
-        """What all calls add up to, by call, size class and ordinal class."""
+        """Return the totals by function, size class and ordinal class."""
         cells = np.fromfile(self._folder / "cells", list(CELL_DTYPES.items()))
         bins = np.fromfile(self._folder / "bins", "i8").reshape(-1, 3).T
         longest = np.fromfile(self._folder / "longest", EVENT)
@@ -170,12 +172,12 @@ class SimulatedProfile:
             column = longest[name] if name in (EVENT.names or ()) else missing
             arrays[f"longest_{name}"] = column.astype(dtype)
         summary = CellSummary(self._text.calls, self._text.files)
-        # Merging puts the cells, which come in the order of their first calls, into that of their keys.
+        # The file has cells in the order of their first calls; merging sorts them by key.
         summary.merge(CellSummary.from_arrays(arrays, self._text.calls, self._text.files))
         return summary
 
     def ranks(self) -> RankTable:
-        """The same by rank and function."""
+        """Return the totals by rank and function."""
         rows = np.memmap(self._folder / "ranks", "i8", "r").reshape(-1, len(RANK_COLUMNS))
         table = RankTable(self._text.calls)
         for number, name in enumerate(RANK_COLUMNS):

@@ -1,4 +1,4 @@
-"""``ensio-simulate``, the program that goes through plans in virtual time: where it is, how it is run."""
+"""The program ``ensio-simulate``, which executes plans in virtual time."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ PROGRAM = "ensio-simulate"
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting of the model that the program knows.
+    """A setting of a model, with default and limits.
 
     Attributes
     ----------
     usual, least, most : float
-        Its value where a model does not give one, and the limits of what it may be.
+        Default, minimum and maximum.
     """
 
     usual: float
@@ -30,12 +30,12 @@ class Setting:
 
 
 def program() -> Path:
-    """The path of the program.
+    """Find the program.
 
     Raises
     ------
     EnsioError
-        It is not there.
+        It is not installed.
     """
     for prefix in install_prefixes():
         path = prefix / "bin" / PROGRAM
@@ -45,29 +45,41 @@ def program() -> Path:
     if found:
         return Path(found)
     raise EnsioError(
-        f"{PROGRAM} is not there: build it with ./dev setup, or put the bin folder of an installation on PATH"
+        f"{PROGRAM} is not installed: run ./dev setup, or put the bin folder of an installation on PATH"
     )
 
 
 def known_settings() -> dict[str, Setting]:
-    """What a model may set, by key; faults are ``fault.ID``. The program says it, so that it is told once.
+    """Return the settings of models by key; the keys of faults are ``fault.ID``.
+
+    The program lists them, so that C and Python share one definition.
 
     Raises
     ------
     EnsioError
-        The program is not there, or does not run.
+        The program is not installed, or does not run.
     """
     lines = _output([str(program()), "--settings"]).splitlines()
     return {key: Setting(*map(float, numbers)) for key, *numbers in map(str.split, lines)}
 
 
 def run_program(plan: Path, settings: Path, seed: int, mode: str, folder: Path) -> None:
-    """Go through a plan; what comes out is in `folder`, which must be there (testbed/simulate/output.h).
+    """Execute a plan in virtual time.
+
+    Parameters
+    ----------
+    plan, settings : Path
+        Files of the plan and of the model's settings.
+    seed : int
+        From 0 to 2**64 - 1.
+    mode : {"trace", "profile"}
+    folder : Path
+        Existing folder for the output (testbed/simulate/output.h).
 
     Raises
     ------
     EnsioError
-        The program's own sentence.
+        The program failed; the message is that of the program.
     """
     _output([str(program()), "--mode", mode, str(plan), str(settings), str(seed), str(folder)])
 

@@ -1,7 +1,7 @@
-"""Scenarios: simulated runs in which a cause of slow I/O was planted, with an answer sheet.
+"""Scenarios: simulated runs with a known cause of slow I/O and an answer sheet.
 
-A scenario is a TOML file: a pattern, a model, and what makes the run slow: faults of the model, parameters of
-the pattern, or both. At strength 0 nothing is planted, and it is the healthy run to compare with.
+A scenario is a TOML file with a pattern, a model and a cause: faults of the model, parameters of the pattern,
+or both. At strength 0 the cause is absent, and the run is the healthy reference.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _PATTERNS = "patterns"
 
 @dataclass(frozen=True)
 class Scenario:
-    """A run with a planted cause.
+    """A pattern, a model and a known cause of slow I/O.
 
     Attributes
     ----------
     name : str
-        Of the file, without its ending.
+        Name of the file without its ending.
     path : Path
     title : str
     cause : str or None
-        The id of the finding that is right; None: the run is healthy.
+        Identifier of the correct finding; None: the run is healthy.
     pattern, model : str
         Names or paths.
     parameters : mapping of str to int or str
-        Of the pattern, planted or not.
+        Parameters of the pattern at every strength.
     planted : mapping of str to (int, int)
         Parameters of the pattern at strength 0 and at strength 1.
     faults : mapping of str to float
@@ -59,7 +59,14 @@ class Scenario:
     faults: Mapping[str, float]
 
     def overrides(self, strength: float, tasks: int | None = None) -> dict[str, int | str]:
-        """The pattern's parameters at a strength.
+        """Return the parameters of the pattern at a strength.
+
+        Parameters
+        ----------
+        strength : float
+            0 without the cause, 1 as in the scenario; values between and above are interpolated linearly.
+        tasks : int, optional
+            Number of tasks (default: that of the scenario).
 
         Raises
         ------
@@ -79,12 +86,12 @@ class Scenario:
         return values
 
     def scenario_seed(self, seed: int) -> int:
-        """The seed of this scenario in a set that is drawn with `seed`: another one for each."""
+        """Return the seed of this scenario in a set with a seed; scenarios of a set have different seeds."""
         return int.from_bytes(hashlib.sha256(f"{seed} {self.name}".encode()).digest()[:8], "little")
 
 
 def scenario_folders() -> list[Path]:
-    """Where scenarios may lie, best first."""
+    """Return the folders with scenarios, the preferred one first."""
     return [
         folder
         for prefix in install_prefixes()
@@ -93,19 +100,18 @@ def scenario_folders() -> list[Path]:
 
 
 def read_scenarios() -> list[Scenario]:
-    """All that come with ensio, by name.
+    """Read all installed scenarios, sorted by name.
 
     Raises
     ------
     EnsioError
-        There are none, or one of them makes no sense.
+        No scenarios are installed, or one of them is not valid.
     """
     for folder in scenario_folders():
         if paths := sorted(folder.glob("*.toml")):
             return [read_scenario(path) for path in paths]
     raise EnsioError(
-        "no scenarios are installed: build them with ./dev setup, or put the bin folder of an installation "
-        "on PATH"
+        "no scenarios are installed: run ./dev setup, or put the bin folder of an installation on PATH"
     )
 
 
@@ -115,7 +121,7 @@ def read_scenario(path: Path) -> Scenario:
     Raises
     ------
     EnsioError
-        A key is wrong or missing; names the file and the line.
+        A key is wrong or missing; the message names file and line.
     """
     text, content = read_toml(path)
     tables = Tables(path, Lines(text))
@@ -133,7 +139,7 @@ def read_scenario(path: Path) -> Scenario:
         if isinstance(strength, bool) or not isinstance(strength, (int, float)):
             raise EnsioError(f"{tables.where('fault', name)}: the strength of {name} must be a number")
     if "cause" in texts and not (planted or faults):
-        raise EnsioError(f"{tables.where('cause')}: a cause must be planted: by [planted.NAME] or by [fault]")
+        raise EnsioError(f"{tables.where('cause')}: a cause needs [planted.NAME] or [fault]: add one of them")
     return Scenario(
         path.stem,
         path,
@@ -175,26 +181,32 @@ def run_scenario(
     tasks: int | None = None,
     model: str | None = None,
 ) -> SimulationResult:
-    """Make the run of a scenario and its answer sheet (`TRUTH_FILE`).
+    """Simulate a scenario and write its answer sheet (`TRUTH_FILE`).
 
     Parameters
     ----------
     scenario : Scenario
     directory : Path
-        An empty folder, which becomes the run directory.
+        Empty folder, which becomes the run directory.
     find_pattern : callable
-        Name → the file of a pattern that does not lie beside the scenario.
+        Function from the name of a pattern to its file, for patterns outside the folder of the scenario.
     seed : int
-        Of the set: see `Scenario.scenario_seed`.
+        Seed of the set, as for `Scenario.scenario_seed`.
     strength : float
-        0: nothing is planted, and the answer is that there is no cause.
-    tasks, model
-        In place of the scenario's own.
+        Strength of the cause; at 0 the answer is that there is no cause.
+    tasks : int, optional
+        Number of tasks (default: that of the scenario).
+    model : str, optional
+        Name or path of a model (default: that of the scenario).
+
+    Returns
+    -------
+    SimulationResult
 
     Raises
     ------
     EnsioError
-        It cannot be simulated.
+        The scenario cannot be simulated.
     """
     beside = scenario.path.parent / _PATTERNS / f"{scenario.pattern}.toml"
     pattern = read_pattern(beside if beside.is_file() else find_pattern(scenario.pattern))

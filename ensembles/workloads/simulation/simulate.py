@@ -1,4 +1,4 @@
-"""A pattern in virtual time, on a model of a parallel file system, as a run like any other."""
+"""Simulation of a pattern in virtual time on a model of a parallel file system."""
 
 from __future__ import annotations
 
@@ -22,23 +22,26 @@ from ensembles.workloads.simulation.program import program, run_program
 MODES = ("trace", "profile")
 
 DATA_FOLDER = "/simulated"
-"""Where the files of simulated programs are said to lie: no such folder is needed."""
+"""Folder of the files in simulated runs; it does not exist."""
 
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """What a simulation came to.
+    """Counts and durations of a simulation.
 
     Attributes
     ----------
     directory : Path
-        The run directory.
-    tasks, nodes, events, model_calls : int
-        `events` are the calls that a recorder would have seen, `model_calls` those that reached the model.
+        Run directory.
+    tasks, nodes : int
+    events : int
+        Calls that a recorder would record.
+    model_calls : int
+        Calls on the model.
     span_s : float
-        From the beginning to the end of the last task, virtual.
+        Virtual time from the start to the end of the last task.
     steps : list of (str, int, float)
-        Phase, repetition and length in seconds of each step of the pattern, barrier included.
+        Phase, repetition and duration in seconds of each step of the pattern, barrier included.
     """
 
     directory: Path
@@ -59,32 +62,36 @@ def simulate(
     mode: str = "trace",
     command: Sequence[str] = (),
 ) -> SimulationResult:
-    """Go through a plan on a model, and write the run.
+    """Execute a plan on a model, and write the run.
 
     Parameters
     ----------
     plan : Plan
-        Where its pattern does not say how many tasks a node has, the model does.
+        If its pattern does not set the number of tasks on a node, the model sets it.
     model : Model
     directory : Path
-        An empty folder for the run.
+        Empty folder for the run.
     name : str
-        Of the pattern.
+        Name of the pattern.
     seed : int
         From 0 to 2**64 - 1. The same plan, model and seed give the same events.
     mode : {"trace", "profile"}
-        All events, or what they add up to.
+        Keep all events, or totals and histograms only.
     command : sequence of str
-        How it was asked for.
+        Command line to store in the run.
+
+    Returns
+    -------
+    SimulationResult
 
     Raises
     ------
     EnsioError
-        The plan or the model cannot be used, or there is no room for the result.
+        The plan or the model cannot be used, or there is no space for the result.
     """
     if "tasks_per_node" not in plan.parameters:
         plan = replace(plan, tasks_per_node=model.tasks_per_node)
-    # Beside the result: of that folder's size something is known, of /tmp nothing.
+    # In the folder of the result, because /tmp may be too small.
     with tempfile.TemporaryDirectory(prefix=".ensio-simulate-", dir=directory) as scratch:
         folder = Path(scratch)
         plan_path, settings_path, output = folder / "plan", folder / "settings", folder / "output"

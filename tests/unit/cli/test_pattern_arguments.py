@@ -59,7 +59,7 @@ def test_layer_replaces_the_patterns_own():
     ("words", "problem"),
     [
         (["--set", "block_bytes"], "--set block_bytes: write it as NAME=VALUE"),
-        (["--set", "blocks=1"], "has no parameter blocks: it has tasks"),
+        (["--set", "blocks=1"], "there is no parameter blocks: choose from tasks"),
         (["--set", "block_bytes=1 +"], '"1 +": is not an expression'),
         (["--set", "block_bytes=3 lumps"], 'size "3 lumps" is not a number of bytes'),
         (["--set", "tasks=0"], "tasks is 0, it must be at least 1"),
@@ -67,7 +67,7 @@ def test_layer_replaces_the_patterns_own():
         (["--scale", "1/0"], '"1/0" is not a scale'),
         (["--scale", "64"], '"64" is not a scale'),
         (["--layer", "hdf5"], '"seek" is not a call of layer hdf5'),
-        (["--layer", "tape"], 'layer "tape" is not one of files'),
+        (["--layer", "tape"], 'layer "tape" has no calls on files'),
     ],
 )
 def test_what_makes_no_sense_is_told_in_one_sentence(words, problem):
@@ -78,7 +78,7 @@ def test_what_makes_no_sense_is_told_in_one_sentence(words, problem):
 
 
 def test_scale_of_a_pattern_without_sizes_is_refused():
-    with pytest.raises(EnsioError, match=r"twophase\.toml: has no parameter shrink"):
+    with pytest.raises(EnsioError, match=r"twophase\.toml: there is no parameter shrink"):
         plan_of("twophase", "--scale", "1/2")
 
 

@@ -87,7 +87,7 @@ def test_arrays_agree_with_the_integers_of_python(text, pairs):
     ],
 )
 def test_everything_but_arithmetic_is_refused(text):
-    with pytest.raises(EnsioError, match=r"^here:1: .* is more than names, whole numbers"):
+    with pytest.raises(EnsioError, match=r"^here:1: .* is not allowed: use names, whole numbers"):
         parse(text, "here:1")
 
 

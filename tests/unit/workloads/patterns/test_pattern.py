@@ -165,13 +165,13 @@ class TestRefusals:
                 'layer = "posix"',
                 'layer = "mpio"',
                 2,
-                'layer "mpio" is not one of files: it must be posix or stdio',
+                'layer "mpio" has no calls on files: choose from posix, stdio',
             ),
             (
                 'layer = "posix"',
                 'layer = "mpiio"',
                 24,
-                '"pwrite" is not a call of layer mpiio: it must be one of',
+                '"pwrite" is not a call of layer mpiio: choose from',
             ),
             ('call = "pwrite"', 'call = "pwritev"', 24, '"pwritev" is not a call of layer posix'),
             ('size = "block_bytes"', "", 23, "the key size of pwrite is missing"),
@@ -197,7 +197,7 @@ class TestRefusals:
             ("tasks = 4", "tasks = 4\nrank = 2", 6, '"rank" cannot be the name of a parameter'),
             ('path = "data.bin"', 'path = "../data.bin"', 9, "must be a plain file name"),
             ('path = "data.bin"', 'path = "a{task}"', 9, "must be a plain file name"),
-            ('name = "write"', 'name = "write all"', 19, "must be letters, digits"),
+            ('name = "write"', 'name = "write all"', 19, "must be 1 to 63 letters, digits"),
             ("when = 1\n", 'when = 1\nfile = "other"\n', None, "is not TOML"),
             ('call = "open"\nfile = "data"', 'call = "open"\nfile = "date"', 16, "there is no [files.date]"),
             ('call = "open"', 'call = "fsync"', 14, "task 0 makes fsync on data, which is not open there"),
@@ -226,7 +226,7 @@ class TestRefusals:
         expand(pattern_of(SOUND.replace("((repetition * tasks + rank) * 2 + call)", "rank")))
 
     def test_unknown_parameter_of_the_command_line(self, pattern_of):
-        with pytest.raises(EnsioError, match="has no parameter calls: it has tasks, block_bytes"):
+        with pytest.raises(EnsioError, match="there is no parameter calls: choose from tasks, block_bytes"):
             expand(pattern_of(SOUND), {"calls": 2})
 
     def test_missing_file_and_binary_file(self, tmp_path):

@@ -215,7 +215,7 @@ CREATE = 'call = "dataset_create"\nfile = "array"\nsize = 100'
 
 
 def test_plan_that_has_no_room_is_told(expanded):
-    with pytest.raises(EnsioError, match=r"/dev/full: the plan, of \d+ bytes, cannot be written: No space"):
+    with pytest.raises(EnsioError, match=r"/dev/full: the plan of [\d,]+ bytes cannot be written: No space"):
         expanded().write(Path("/dev/full"), Path("/data"), 0)
 
 
@@ -240,12 +240,12 @@ def test_calls_of_many_tasks_are_never_all_in_memory():
         ('"{tasks}"', '"{taks}"', "cb_nodes", "there is no parameter taks"),
         ("block_bytes = 240", "block_byte = 240", "block_byte = 240", "there is no parameter block_byte"),
         ('layer = "stdio"', 'layer = "hdf5"', "own.{rank}", "all tasks open a file of layer hdf5 together"),
-        ("count = 3\n", "", "[files.many]", "{index} and the key count go together"),
-        ("count = 3\n", "count = 2\n", "index", "is 2 for task 2: [files.many] has the numbers 0 to 1"),
+        ("count = 3\n", "", "[files.many]", "{index} and the key count need each other"),
+        ("count = 3\n", "count = 2\n", "index", "is 2 for task 2: [files.many] has numbers from 0 to 1"),
         ('index = "rank % 3"\n', "", 'call = "open"\nfile = "many"', "the key index of open is missing"),
         ('path = "many.{index}"', 'path = "own.{index}"', None, "two of the files have the same name"),
-        ("pieces = 3", "pieces = 5", 'size = "block_bytes"', "cannot be divided into so many pieces"),
-        ("pieces = 3\n", "", "write_at_all", "pieces and stride go together"),
+        ("pieces = 3", "pieces = 5", 'size = "block_bytes"', "cannot be divided into this number of equal pieces"),
+        ("pieces = 3\n", "", "write_at_all", "pieces and stride need each other"),
         ('stride = "tasks * block_bytes / 3"', "stride = 7", "stride = 7", "the pieces overlap"),
         ("pieces = 3", "planes = 2\nplane_stride = 4\npieces = 3", "plane_stride", "the planes overlap"),
         ('"rank * block_bytes / 3"', '"rank * 4"', "write_at_all", "both write byte 4 of shared.dat"),
@@ -253,9 +253,9 @@ def test_calls_of_many_tasks_are_never_all_in_memory():
             CLOSE,
             f'{CLOSE}\nwhen = "rank != 3"',
             "rank != 3",
-            "task 3 does not make mpiio.close there as task 0",
+            "task 3 does not make the call mpiio.close that task 0 makes",
         ),
-        ('call = "create"', 'call = "open"', 'call = "open"\nfile = "array"', "array.h5 is not there yet"),
+        ('call = "create"', 'call = "open"', 'call = "open"\nfile = "array"', "array.h5 does not exist yet"),
         ('call = "create"', 'call = "mpi.barrier"', 'file = "array"', '"file" is not a key of barrier'),
         ("size = 100", 'size = "100 + rank"', "100 + rank", "with 101 bytes, task 0 with 100"),
         ('"dataset_close"', '"flush"', 'call = "close"', "on array, whose dataset is still open there"),
@@ -264,12 +264,12 @@ def test_calls_of_many_tasks_are_never_all_in_memory():
             'to = "rank - 1"',
             'to = "rank + 1"',
             "to =",
-            "is 4 for task 3: there is no such task to receive it",
+            "is 4 for task 3: there is no such task",
         ),
         ("size = 5", "size = 0", "size = 0", "the size is below 1 byte"),
         ("mpi.exchange", "mpi.echange", "mpi.echange", '"mpi.echange" is not a call without a file'),
-        ("index = 1", "index = 3", "index = 3", '"3" is 3 for task 0: [files.many] has the numbers 0 to 2'),
-        ('layer = "hdf5"', 'layer = "netcdf"', "netcdf", 'layer "netcdf" is not one of files'),
+        ("index = 1", "index = 3", "index = 3", '"3" is 3 for task 0: [files.many] has numbers from 0 to 2'),
+        ('layer = "hdf5"', 'layer = "netcdf"', "netcdf", 'layer "netcdf" has no calls on files'),
         ("size = 10\n", "size = 10\npieces = 2\n", "pieces = 2", '"pieces" is not a key of fwrite'),
     ],
 )
@@ -294,7 +294,7 @@ def test_collective_calls_may_be_different_operations_of_different_tasks(expande
     half = '[[phases.operations]]\ncall = "sync"\nfile = "shared"\nwhen = "{}"\n\n'
     close = '[[phases.operations]]\ncall = "close"\nfile = "shared"'
     expanded((close, half.format("rank < 2") + half.format("rank >= 2") + close))
-    with pytest.raises(EnsioError, match=r"task 0 does not make mpiio\.sync there as task 2 does"):
+    with pytest.raises(EnsioError, match=r"task 0 does not make the call mpiio\.sync that task 2 makes"):
         expanded((close, half.format("rank >= 2") + close))
 
 
@@ -320,7 +320,7 @@ class TestVariants:
     @pytest.mark.parametrize(
         ("text", "line", "sentence"),
         [
-            ('based_on = "../base"', 2, "is no name of a pattern"),
+            ('based_on = "../base"', 2, "is not the name of a pattern"),
             ('based_on = "base"\n[parameters]\ntaks = 8', 4, "there is no parameter taks"),
             ('based_on = "base"\n[files.a]\npath = "b"', 3, '"files" is not a key'),
             ('based_on = "variant"', 2, "is based on another pattern itself"),

@@ -134,9 +134,9 @@ def test_the_command_makes_runs_with_their_answers(tmp_path):
     ("arguments", "words"),
     [
         (("--scenario", "no-such"), "no such scenario"),
-        (("--strength", "much"), "no strength"),
-        (("--strength", "-1"), "no strength"),
-        (("--seed", "x"), "no number"),
+        (("--strength", "much"), "not a strength"),
+        (("--strength", "-1"), "not a strength"),
+        (("--seed", "x"), "not a number"),
         (("--scenario", "close-cost", "--fs", "nowhere"), "no such model"),
     ],
 )
@@ -153,7 +153,7 @@ def test_wrong_usage_is_one_sentence(arguments, words, tmp_path):
         ('pattern = "ior"\nmodel = "healthy"\n', "title"),
         ('title = "x"\npattern = "ior"\nmodel = "healthy"\nfaults = 1\n', ':4: "faults" is not a key'),
         ('title = "x"\npattern = "ior"\nmodel = 3\n', ":3: model must be text"),
-        ('title = "x"\ncause = "imbalance"\npattern = "ior"\nmodel = "healthy"\n', "must be planted"),
+        ('title = "x"\ncause = "imbalance"\npattern = "ior"\nmodel = "healthy"\n', "a cause needs"),
         ('title = "x"\npattern = "ior"\nmodel = "healthy"\n[planted.calls]\nwithout = 1\n', "with"),
         ('title = "x"\npattern = "ior"\nmodel = "healthy"\n[fault]\nslow-target = "a"\n', "a number"),
         ("title = ", "not TOML"),
