@@ -163,7 +163,7 @@ class ImportedSource:
         -------
         list of iterator of Events
         """
-        cuts = {0, self.slots}
+        cuts = {0, self.capacity}
         for part in range(1, most_parts):
             rank = self._rank_at(self.capacity * part // most_parts)
             cuts.add(self._begin_of(rank))
@@ -176,7 +176,7 @@ class ImportedSource:
 
         Every worker process would have to open the trace, which is most of the work.
         """
-        return [(0, self.metadata.tasks)] if self.slots else []
+        return [(0, self.metadata.tasks)] if self.capacity else []
 
     def chunks_of_ranks(
         self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
@@ -252,7 +252,7 @@ class ImportedSource:
 
     def _begin_of(self, rank: int) -> int:
         """Find the first row of a rank, or of the next rank with events."""
-        return bisect_left(range(self.slots), rank, key=self._rank_at)
+        return bisect_left(range(self.capacity), rank, key=self._rank_at)
 
 
 def _whole(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
