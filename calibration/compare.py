@@ -15,7 +15,7 @@ from ensembles.comparison.compare_samples import compare_samples
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "python" / "statistics"))
+sys.path.insert(0, str(ROOT / "tests" / "unit" / "comparison"))
 
 from compared_runs import THREE_MODES, TWO_MODES, run_of_modes, run_of_phases  # noqa: E402
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -30,7 +31,13 @@ def say(sentence: str) -> None:
     _shown.append(sentence)
 
 
-def write(name: str, command: str, began: float) -> Path:
+def version() -> str:
+    """Return the commit of the code, with a mark if files differ from it."""
+    words = ["git", "describe", "--always", "--abbrev=10", "--dirty=, changed since"]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def write(name: str, command: str, commit: str, began: float) -> Path:
     """Write the tables between the marks of the page, with command, date and version.
 
     Parameters
@@ -39,6 +46,8 @@ def write(name: str, command: str, began: float) -> Path:
         Name of the calibration and of its page.
     command : str
         Command line that produced the tables.
+    commit : str
+        Result of `version` when the calibration began.
     began : float
         ``time.process_time()`` at the beginning, in seconds.
 

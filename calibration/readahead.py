@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "python" / "diagnosis"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit" / "diagnosis"))
 
 from judging import judged_run, random_healthy
 

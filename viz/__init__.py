@@ -1,4 +1,16 @@
-"""Pictures of runs, events and summaries: each takes the data first, and returns a figure, not shown."""
+"""Pictures of runs, events and summaries.
+
+Each function takes the data as its first argument and returns a Bokeh figure or layout, without showing it.
+`moments` returns a table.
+
+Examples
+--------
+>>> from bokeh.io import show
+>>> from ensembles import viz
+>>> run = en.open("ensio-ior")
+>>> figure = viz.rate(run)
+>>> show(figure)  # doctest: +SKIP
+"""
 
 from ensembles.viz.histogram import histogram
 from ensembles.viz.modes import modes
@@ -8,6 +20,6 @@ from ensembles.viz.report import write_report
 from ensembles.viz.tail import tail
 from ensembles.viz.trace_diagram import trace_diagram
 
-# A picture has the name of its module. All are imported here, at once, because a later import of a module
-# would put the module in the place of the function.
+# A function has the name of its module. All are imported here, because a later import of a module would
+# replace the function by the module.
 __all__ = ["histogram", "modes", "moments", "rate", "tail", "trace_diagram", "write_report"]

@@ -1,4 +1,4 @@
-"""How many tasks, or threads, are inside a call at the same time: the companion of the trace diagram."""
+"""Number of tasks, or calls, in progress over time: the curve below the trace diagram."""
 
 from __future__ import annotations
 
@@ -22,20 +22,24 @@ _CALLS_JS = """
 
 
 def tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure:
-    """Draw the number of tasks inside a call over time, the classes of operations on top of each other.
+    """Draw the number of tasks inside a call over time, stacked by class of operations.
 
-    Where tasks have several threads, it is the number of calls under way, which has no bound to compare with.
+    If tasks have several threads, the curve is the number of calls in progress, which has no upper bound.
 
     Parameters
     ----------
     raster : Raster
     present : list of str
-        Classes to show.
+        Classes of operations to show, a subset of `ensembles.summaries.raster.CLASSES`.
     x_range : Range1d
-        Time, in seconds.
+        Time axis, in seconds.
+
+    Returns
+    -------
+    figure
     """
-    title = "Calls under way" if raster.several_threads else "Tasks inside a call"
-    fig = new_figure(f"{title} at the same time", height=200, x_range=x_range, name="tasks_inside")
+    title = "Calls in progress" if raster.several_threads else "Tasks inside a call"
+    fig = new_figure(f"{title} over time", height=200, x_range=x_range, name="tasks_inside")
     fig.yaxis.axis_label = "calls" if raster.several_threads else "tasks"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
     label_time_axis(fig)
@@ -67,7 +71,7 @@ def tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure
             point_policy="follow_mouse",
             description="Values of the curve",
             tooltips=[
-                ("time", "@left{0} – @right{0}"),
+                ("time interval", "@left{0} – @right{0}"),
                 *((name, f"@n_{name}{{0}}") for name in present),
             ],
             formatters={
@@ -79,5 +83,5 @@ def tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure
     )
     most = f"{top:,.0f}" if top >= 10 else f"{top:.2g}"
     of_tasks = "" if raster.several_threads else f" of {raster.tasks:,}"
-    retitle(fig, f"{title} at the same time (at most {most}{of_tasks})")
+    retitle(fig, f"{title} over time (maximum {most}{of_tasks})")
     return fig

@@ -1,4 +1,4 @@
-"""The summary behind a picture, from whatever data a picture was given."""
+"""The summary that a picture shows, computed from the data that it is given."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FROM_CELLS: dict[type, Callable[[Run], Any]] = {
     CallTable: lambda run: table_from_cells(run.summary, run.files),
     RunTotals: lambda run: totals_from_cells(run.summary),
 }
-"""Summaries for which the recorder's own is enough."""
+"""Summaries that can be derived from the summary of the recorder."""
 
 
 def data_for(data: Any, kind: type[S]) -> S:
@@ -41,16 +41,21 @@ def data_for(data: Any, kind: type[S]) -> S:
     Parameters
     ----------
     data : Run, Events, or a summary of this kind
-        A run makes a pass by its executor and within its memory. A summary is returned as it is. A histogram
-        may be that of an Ensemble, too.
+        For a run, one pass over its events, with its executor and its memory. A summary is returned
+        unchanged. A histogram can also be computed from an Ensemble.
     kind : type
+        Class of the summary.
+
+    Returns
+    -------
+    kind
 
     Raises
     ------
     TypeError
-        `data` is none of these.
+        `data` has another type.
     EnsioError
-        The summary needs single calls, and the run was recorded without.
+        The summary needs events, and the run was recorded without events.
     """
     if isinstance(data, kind):
         return data
@@ -61,7 +66,24 @@ def data_for(data: Any, kind: type[S]) -> S:
 
 
 def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
-    """Several summaries of the same data, in one pass: as `data_for`."""
+    """Compute several summaries of the same data in one pass.
+
+    Parameters
+    ----------
+    data : Run or Events
+    *kinds : type
+        Classes of the summaries.
+
+    Returns
+    -------
+    list
+        One summary for each of `kinds`.
+
+    Raises
+    ------
+    TypeError, EnsioError
+        As `data_for`.
+    """
     requests = {kind.__name__: request_for(kind) for kind in kinds}
     if isinstance(data, Run):
         if not data.has_all_events:
@@ -69,8 +91,8 @@ def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
                 return [_FROM_CELLS[kind](data) for kind in kinds]
             if data.mode == "profile":
                 raise EnsioError(
-                    f"{data.path} was recorded in mode profile, without single calls: what is to be drawn of "
-                    "it is its histogram; record again with ensio run --mode trace for the rest"
+                    f"{data.path} was recorded in mode profile, without events: draw its histogram, or "
+                    "record again with ensio run --mode trace"
                 )
         return list(data.summarize(requests).summaries.values())
     if isinstance(data, Events):
@@ -79,12 +101,12 @@ def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
 
 
 def request_for(kind: type[Summary]) -> SummaryRequest:
-    """A request for an empty summary of a kind that a picture or table shows."""
+    """Return the request for a summary of a class, as input of a pass."""
     return SummaryRequest(_empty_raster if kind is Raster else ignoring_run(kind))
 
 
 def _empty_raster(data: Run | Events) -> Raster:
-    """Of events, with as many tasks as their largest rank tells."""
+    """Create an empty raster; the number of tasks of events is their largest rank plus 1."""
     if isinstance(data, Events):
         return Raster(int(data.rank.max()) + 1 if len(data) else 1)
     return Raster(data.tasks)

@@ -1,4 +1,4 @@
-"""What all figures have in common."""
+"""Parts that all figures share: frames, axes, legends, subtitles."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.viz.style import scaled_ticks, time_ticks, time_unit
 
 LEFT_BORDER = 76
-"""Room for the labels of the vertical axis, in pixels: the same everywhere, so that linked time axes are
-aligned."""
+"""Width of the labels of the vertical axis, in pixels; equal in all figures, to align linked time axes."""
 
 RIGHT_BORDER = 18
 
@@ -28,9 +27,21 @@ _LEAST_SPAN_S = 1e-6
 
 
 def new_figure(title: str, height: int, **options: Any) -> figure:
-    """A figure that fills the width it gets.
+    """Create a figure that fills the available width.
 
-    The wheel zooms with Ctrl held, so that a page with the figure can still be scrolled.
+    The wheel zooms only while Ctrl is held, so that a page with the figure can be scrolled.
+
+    Parameters
+    ----------
+    title : str
+    height : int
+        Pixels.
+    **options
+        Further arguments of `bokeh.plotting.figure`.
+
+    Returns
+    -------
+    figure
     """
     fig = figure(
         title=Title(text=title, text_font_size="11pt", text_font_style="bold"),
@@ -57,28 +68,33 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
 
 
 def retitle(fig: figure, title: str) -> None:
-    """Change the title of a picture."""
+    """Change the title of a figure."""
     assert isinstance(fig.title, Title)
     fig.title.text = title
 
 
 def ends(axis: Range) -> tuple[float, float]:
-    """Start and end of what an axis of numbers shows."""
+    """Return start and end of a numeric axis."""
     if not isinstance(axis, Range1d | DataRange1d):
-        raise TypeError(f"an axis of numbers is needed, not {type(axis).__name__}")
+        raise TypeError(f"a numeric axis is needed, not {type(axis).__name__}")
     return _number(axis.start), _number(axis.end)
 
 
 def _number(end: float | datetime | timedelta) -> float:
     if isinstance(end, datetime | timedelta):
-        raise TypeError("an axis of numbers is needed, not one of dates")
+        raise TypeError("a numeric axis is needed, not one of dates")
     return float(end)
 
 
 def time_range(low_ns: int, high_ns: int) -> Range1d:
-    """The time that a picture shows at first, in seconds.
+    """Return the initial range of a time axis, in seconds.
 
-    It begins with the run, unless all that happened lies far behind its beginning.
+    It starts with the run, unless all calls are much later.
+
+    Parameters
+    ----------
+    low_ns, high_ns : int
+        Start of the first call and end of the last, since the start of the run.
     """
     low, high = low_ns * 1e-9, high_ns * 1e-9
     if high_ns <= low_ns:
@@ -89,18 +105,18 @@ def time_range(low_ns: int, high_ns: int) -> Range1d:
 
 
 def label_time_axis(fig: figure) -> None:
-    """Name a time axis and give its ticks the unit that suits the range it shows at first."""
+    """Label a time axis, in a unit that suits its initial range."""
     start, end = ends(fig.x_range)
     unit_s, name = time_unit(end - start)
-    fig.xaxis.axis_label = f"time since the run began ({name})"
+    fig.xaxis.axis_label = f"time since the start of the run ({name})"
     fig.xaxis.formatter = scaled_ticks(unit_s)
     _want_ticks(fig, 10)
 
 
 def label_duration_axis(fig: figure) -> None:
-    """Name an axis of durations and give its ticks the unit that suits the range it shows at first."""
+    """Label an axis of durations, in a unit that suits its initial range."""
     unit_s, name = time_unit(ends(fig.x_range)[1])
-    fig.xaxis.axis_label = f"duration of a call ({name})"
+    fig.xaxis.axis_label = f"call duration ({name})"
     fig.xaxis.formatter = scaled_ticks(unit_s)
     _want_ticks(fig, 10)
 
@@ -112,19 +128,23 @@ def _want_ticks(fig: figure, count: int) -> None:
 
 
 def label_log_durations(fig: figure, ensemble: Ensemble) -> None:
-    """Name a logarithmic axis of an ensemble's durations; each tick has its own unit."""
-    what = "duration of a call" if ensemble.per == "call" else "time for each MiB"
+    """Label a logarithmic axis of the durations of an ensemble; each tick has a unit."""
+    what = "call duration" if ensemble.per == "call" else "duration per MiB"
     fig.xaxis.axis_label = f"{what} (unit at each tick)"
     fig.xaxis.formatter = time_ticks()
 
 
 def ensemble_from(data: Any) -> Ensemble:
-    """The ensemble itself, or that of all calls of a run or of events.
+    """Return an ensemble unchanged, or the ensemble of all calls of a run or of events.
+
+    Parameters
+    ----------
+    data : Ensemble, Events or Run
 
     Raises
     ------
     TypeError
-        `data` is none of these.
+        `data` has another type.
     """
     if isinstance(data, Ensemble):
         return data
@@ -134,17 +154,17 @@ def ensemble_from(data: Any) -> Ensemble:
 
 
 def legend_item(label: str, *drawn: GlyphRenderer[Any]) -> LegendItem:
-    """An entry of a legend, which stands for what was drawn."""
+    """Create a legend entry for one or several renderers."""
     return LegendItem(label=label, renderers=list(drawn))
 
 
 def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> None:
-    """Put a legend above the picture, where it hides nothing."""
+    """Add a legend above the figure, where it covers no data."""
     legend = Legend(
         items=items,
         orientation="horizontal",
         border_line_color=None,
-        padding=2,  # type: ignore[arg-type] # Bokeh's stubs know no plain number
+        padding=2,  # type: ignore[arg-type] # Bokeh's stubs lack plain numbers
         margin=0,
         spacing=14,
         label_text_font_size="10pt",
@@ -154,18 +174,18 @@ def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> N
 
 
 def subtitle(fig: figure, sentence: str) -> None:
-    """Put a sentence between the title and the picture."""
+    """Add a sentence between the title and the figure."""
     text = textwrap.fill(plain(sentence), _LINE)
     fig.add_layout(Title(text=text, text_font_style="normal", text_color="#666666"), "above")
 
 
 def plain(text: str) -> str:
-    """A text with names from a trace in it, without what Bokeh would take for mathematics."""
+    """Replace characters of a text that Bokeh would interpret as mathematics."""
     return re.sub(r"[^\w .,:;()%+–-]", "?", text)
 
 
 def annotate_empty(fig: figure, sentence: str) -> None:
-    """Write in the middle of a picture, whose ranges are set, why there is nothing in it."""
+    """Write in the middle of an empty figure, whose ranges are set, why it is empty."""
     middle = [
         (start * end) ** 0.5 if isinstance(scale, LogScale) else (start + end) / 2
         for (start, end), scale in ((ends(fig.x_range), fig.x_scale), (ends(fig.y_range), fig.y_scale))
@@ -182,5 +202,5 @@ def annotate_empty(fig: figure, sentence: str) -> None:
 
 
 def steps(values: np.ndarray) -> np.ndarray:
-    """One value per cell as one per edge, for glyphs that draw a step after each edge."""
+    """Repeat the last value, because step glyphs need one value for each edge."""
     return np.append(values, values[-1:])

@@ -1,4 +1,4 @@
-"""Distributions of durations, one per call, on linear and on logarithmic axes."""
+"""Distributions of call durations, one per function, on linear and on logarithmic axes."""
 
 from __future__ import annotations
 
@@ -40,23 +40,30 @@ _MOST_CALLS = 13
 def histogram(
     data: Any, *, title: str | None = None, scale: Literal["linear", "log"] | None = None
 ) -> Tabs | figure:
-    """Draw how long calls took: one distribution per call.
+    """Draw histograms of call durations, one per function.
 
-    On linear axes the bins are equally wide in time; calls that take up little of the time, and those that
-    wait for other tasks, are hidden until they are clicked in the legend. On logarithmic axes the bins are of
-    nearly equal ratio. Of many calls, those are drawn that took the most time, I/O before waiting.
+    On linear axes, bins have equal width; functions with little time, and those that wait for other tasks,
+    are hidden until they are clicked in the legend. On logarithmic axes, bins have nearly equal ratio. If
+    there are many functions, the figure shows those that took the most time, I/O before waiting.
 
     Parameters
     ----------
     data : Run, Events, Ensemble or LogHistogram
     title : str, optional
     scale : {"linear", "log"}, optional
-        Default: both, on two tabs.
+        Axes; default: both, on two tabs.
 
     Returns
     -------
     Tabs or figure
         A figure if `scale` is given.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> figure = viz.histogram(en.open("ensio-ior"), scale="log")
+    >>> figure.xaxis.axis_label
+    'call duration (unit at each tick)'
     """
     counts = data_for(data, LogHistogram)
     pictures = {"linear": _linear, "log": _logarithmic}
@@ -98,8 +105,8 @@ def _linear(histogram: LogHistogram, title: str | None) -> figure:
     words = (title or _TITLE) + _left_out(histogram)
     beyond = sum(histogram.n(call) - histogram.rebinned(call, edges_s).sum() for call in shown)
     if beyond >= 0.5:
-        longer = f"{round(beyond):,} of the calls shown took longer than {seconds_text(end_s)}"
-        words += f" ({longer}: see log–log)"
+        longer = f"{round(beyond):,} of the calls shown are longer than {seconds_text(end_s)}"
+        words += f" ({longer}: see the tab log–log)"
     retitle(fig, words)
     return fig
 
@@ -119,9 +126,9 @@ def _logarithmic(histogram: LogHistogram, title: str | None) -> figure:
         y_axis_type="log",
         name="histogram_log",
     )
-    fig.xaxis.axis_label = "duration of a call (unit at each tick)"
+    fig.xaxis.axis_label = "call duration (unit at each tick)"
     fig.xaxis.formatter = time_ticks()
-    fig.yaxis.axis_label = "calls per bin (about 9 % wide)"
+    fig.yaxis.axis_label = "calls per bin (9 % wide)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
     fig.yaxis.ticker = FixedTicker(ticks=[10.0**power for power in range(19)])
     items = []
@@ -131,7 +138,7 @@ def _logarithmic(histogram: LogHistogram, title: str | None) -> figure:
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
     words = title or _TITLE
     if any(counts[0] for counts in histogram.counts.values()):
-        words += " (calls of 0 ns are drawn below 1 ns)"
+        words += " (calls of 0 ns are shown below 1 ns)"
     retitle(fig, words + _left_out(histogram))
     _finish(fig, histogram, items)
     return fig
@@ -149,7 +156,7 @@ def _on_log_axis(edges_s: np.ndarray) -> np.ndarray:
 def _draw(
     fig: figure, call: Call, colour: str, edges_s: np.ndarray, counts: np.ndarray, base: float
 ) -> list[Any]:
-    """The outline and the area of one distribution, and what answers to the mouse."""
+    """Draw outline and area of one distribution, and the invisible bars for the hover tool."""
     heights = np.maximum(counts, base)
     outline_x = np.concatenate([edges_s[:1], edges_s, edges_s[-1:]])
     outline_y = np.concatenate([[base], steps(heights), [base]])
@@ -173,7 +180,7 @@ def _draw(
         HoverTool(
             renderers=[target],
             visible=False,
-            tooltips=[("call", "@call"), ("duration", "@left{0} – @right{0}"), ("calls", "@n{0}")],
+            tooltips=[("call", "@call"), ("duration", "@left{0} – @right{0}"), ("calls in the bin", "@n{0}")],
             formatters={"@left": time_hover(), "@right": time_hover(), "@n": number},
         )
     )
@@ -182,7 +189,7 @@ def _draw(
 
 def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> None:
     if not items:
-        annotate_empty(fig, "no calls were recorded")
+        annotate_empty(fig, "no durations were recorded")
         return
     fig.add_layout(
         Legend(
@@ -190,13 +197,13 @@ def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> No
             click_policy="hide",
             border_line_color=None,
             background_fill_alpha=0,
-            title="click to hide or show",
+            title="click to show or hide",
             title_text_font_style="normal",
             title_text_font_size="9pt",
             label_text_font_size="10pt",
             location="top_left",
             margin=14,
-            padding=2,  # type: ignore[arg-type] # Bokeh's stubs know no plain number
+            padding=2,  # type: ignore[arg-type] # Bokeh's stubs lack plain numbers
         ),
         "right",
     )
@@ -209,13 +216,15 @@ def _label(histogram: LogHistogram, call: Call) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name from a trace without what Bokeh would take for mathematics."""
+    """Replace characters of a name that Bokeh would interpret as mathematics."""
     return re.sub(r"[^\w .:+-]", "?", name)
 
 
 def _colours(histogram: LogHistogram) -> dict[Call, str]:
-    """A colour for each call that is drawn, calls of one class in shades of its colour: those that took the
-    most time first, but I/O before waiting."""
+    """Return the colour of each function that is drawn, in shades of the colour of its class.
+
+    The functions that took the most time come first, I/O before waiting.
+    """
     used: dict[str, int] = {}
     colours = {}
     ordered = sorted(histogram.counts, key=lambda call: (call.op == "wait", -histogram.time_s(call)))
@@ -227,7 +236,7 @@ def _colours(histogram: LogHistogram) -> dict[Call, str]:
 
 
 def _calls_that_matter(histogram: LogHistogram) -> list[Call]:
-    """Calls that took up a good part of the time of all calls in I/O; without such, of all calls."""
+    """Return the functions with at least 5 % of the I/O time or, without I/O, of the time of all calls."""
     times_s = {call: histogram.time_s(call) for call in histogram.counts if call.op != "wait"}
     times_s = times_s or {call: histogram.time_s(call) for call in histogram.counts}
     least = _LEAST_SHARE_OF_TIME * sum(times_s.values())
@@ -235,7 +244,7 @@ def _calls_that_matter(histogram: LogHistogram) -> list[Call]:
 
 
 def _linear_end_s(histogram: LogHistogram, shown: list[Call]) -> float:
-    """Where the linear axis ends: with the longest call, unless few calls are much longer than all others."""
+    """Return the end of the linear axis: the longest call, without a few extreme ones."""
     ends = [_LEAST_LINEAR_BINS * 1e-9]
     for call in shown:
         level, largest = histogram.quantile_s(call, [_SHOWN_LEVEL, 1.0])
@@ -244,6 +253,6 @@ def _linear_end_s(histogram: LogHistogram, shown: list[Call]) -> float:
 
 
 def _linear_bins(histogram: LogHistogram, shown: list[Call]) -> int:
-    """As many bins as the calls can fill."""
+    """Return the number of linear bins, which grows with the square root of the calls."""
     most = max((histogram.n(call) for call in shown), default=0)
     return int(np.clip(3 * most**0.5, _LEAST_LINEAR_BINS, _MOST_LINEAR_BINS))

@@ -1,4 +1,4 @@
-"""The modes of an ensemble: its histogram on the axis of log time, and what was found in it."""
+"""The modes of an ensemble: its histogram of log duration with modes and harmonics."""
 
 from __future__ import annotations
 
@@ -35,21 +35,34 @@ _LEAST_WIDTH = 0.01
 
 
 def modes(data: Any, *, title: str | None = None, found: Modes | None = None) -> figure:
-    """Draw the histogram of log duration with its modes: where each is with its interval, the log-normal
-    curve of its weight and width, and the places of harmonics.
+    """Draw the histogram of log duration with its modes and harmonics.
+
+    Each mode is drawn with its confidence interval and the log-normal curve of its weight and width.
 
     Parameters
     ----------
     data : Ensemble, Events or Run
-        Of events or a run, all calls are one ensemble.
+        For events or a run, all calls are one ensemble.
     title : str, optional
     found : Modes, optional
-        ``ensemble.modes(...)``, where it is there already, or is wanted with other options.
+        Result of ``ensemble.modes(...)``, if it is already computed or needs other options.
 
     Returns
     -------
     figure
-        Where nothing can be said about modes, it says why.
+        If modes cannot be estimated, the figure states the reason.
+
+    Raises
+    ------
+    TypeError
+        `data` has another type.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> figure = viz.modes(en.open("ensio-ior").ensemble(op="write"))
+    >>> figure.title.text
+    'Modes of pwrite: 2 modes in 160 calls'
     """
     ensemble = ensemble_from(data)
     found = ensemble.modes() if found is None else found
@@ -67,10 +80,10 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
         name="modes",
     )
     label_log_durations(fig, ensemble)
-    fig.yaxis.axis_label = "calls per bin (about 9 % wide)"
+    fig.yaxis.axis_label = "calls per bin (9 % wide)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[0]")
     if empty:
-        annotate_empty(fig, "there are no calls")
+        annotate_empty(fig, "no calls")
         return fig
     if found.refused:
         subtitle(fig, str(found))
@@ -126,9 +139,10 @@ def _draw_modes(
             "y": [top * 0.9] * len(found),
             "text": [f"{seconds_text(mode.t_s)}, {percent_text(mode.weight)}" for mode in found.modes],
             "share": [
-                f"{mode.weight:.1%} ({mode.weight_low:.1%} to {mode.weight_high:.1%})" for mode in found.modes
+                f"{100 * mode.weight:.1f} % ({100 * mode.weight_low:.1f} % – {100 * mode.weight_high:.1f} %)"
+                for mode in found.modes
             ],
-            "width": [f"{mode.width:.3g} (of log duration)" for mode in found.modes],
+            "width": [f"{mode.width:.3g} (standard deviation of log duration)" for mode in found.modes],
         }
     )
     band = fig.quad(
@@ -160,16 +174,16 @@ def _draw_modes(
             visible=False,
             tooltips=[
                 ("mode", "@t{0}"),
-                (f"{level} interval", "@low{0} to @high{0}"),
-                ("share of the calls", "@share"),
+                (f"{level} confidence interval", "@low{0} – @high{0}"),
+                ("share of calls", "@share"),
                 ("width", "@width"),
             ],
             formatters={name: time_hover() for name in ("@t", "@low", "@high")},
         )
     )
     return [
-        legend_item("log-normal of a mode's weight and width", curve),
-        legend_item(f"mode, with its {level} interval", point, band),
+        legend_item("log-normal with the weight and width of a mode", curve),
+        legend_item(f"mode with {level} confidence interval", point, band),
     ]
 
 
@@ -198,5 +212,5 @@ def _draw_harmonics(fig: figure, found: Modes, top: float) -> LegendItem:
         text_color="#207a20",
     )
     of = seconds_text(harmonics.fundamental_s)
-    label = f"harmonics of R = {of} (chance of a coincidence {harmonics.chance:.2g})"
+    label = f"harmonics of R = {of} (p = {harmonics.chance:.2g})"
     return legend_item(label, line)

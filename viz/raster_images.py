@@ -1,4 +1,4 @@
-"""A raster as images of shares, of a size that a screen can show and a file can hold."""
+"""Images of a raster, at resolutions that suit a screen and a file."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ import numpy as np
 
 from ensembles.summaries.raster import CLASSES, Raster
 
-# A canvas draws the nearest pixel of an image: one with more pixels than the screen would lose whole tasks.
-# So a coarser image, of averages, is drawn until the reader zooms in.
+# A canvas draws the nearest pixel of an image. With more pixels than the screen, whole tasks would disappear:
+# a coarser image of averages is drawn until the reader zooms in.
 _SCREEN_ROWS = 420
 _SCREEN_CELLS = 1024
 
 _MOST_BYTES = 1_700_000
-"""Compressed; with the coarser image and in base64 it becomes two thirds more."""
+"""Limit of the compressed fine image; the coarse image and base64 add two thirds."""
 
 
 @dataclass(frozen=True)
 class ShareImage:
-    """Shares of (tasks × time) that were spent in calls.
+    """Shares of (tasks × time) spent in calls, one byte for each pixel and class.
 
     Attributes
     ----------
     shares : ndarray of uint8, shape (rows, cells, classes)
-        255 is all of the tasks and time of a pixel. What is there at all is at least 1, so that it is never
-        drawn, or told, as nothing.
+        255 is the whole of the tasks and time of a pixel. A share above zero is at least 1, so that it
+        remains visible.
     ranks_per_row : int
+        Tasks in a row.
     cell_ns : int
+        Width of a pixel, in nanoseconds.
     """
 
     shares: np.ndarray
@@ -37,13 +39,18 @@ class ShareImage:
 
 
 def share_images(raster: Raster, present: list[str]) -> list[ShareImage]:
-    """One image, or two where it has more pixels than a screen: a fine one for zooming in, and a coarse one.
+    """Return one image or, if it has more pixels than a screen, a fine and a coarse one.
 
     Parameters
     ----------
     raster : Raster
     present : list of str
         Classes to show, at least one.
+
+    Returns
+    -------
+    list of ShareImage
+        The fine image first.
     """
     rows_joined = cells_joined = 1
     fine = share_image(raster, present, rows_joined, cells_joined)
@@ -61,7 +68,7 @@ def share_images(raster: Raster, present: list[str]) -> list[ShareImage]:
 def share_image(
     raster: Raster, present: list[str], rows_joined: int = 1, cells_joined: int = 1
 ) -> ShareImage:
-    """The image in which so many rows and cells of a raster are joined to one pixel."""
+    """Return the image in which a pixel joins `rows_joined` rows and `cells_joined` cells of a raster."""
     tasks = _joined(raster.tasks_of_row, 0, rows_joined)
     cell_ns = raster.cell_ns * cells_joined
     per_byte_ns = (tasks * (cell_ns / 255.0)).astype(np.float32)[:, None]
@@ -75,7 +82,7 @@ def share_image(
 
 
 def _joined(values: np.ndarray, axis: int, count: int) -> np.ndarray:
-    """Sums of `count` neighbours along an axis; the last one may be of fewer."""
+    """Sum groups of `count` neighbours along an axis; the last group may be smaller."""
     if count == 1:
         return values
     return np.add.reduceat(values, np.arange(0, values.shape[axis], count), axis=axis)

@@ -33,28 +33,42 @@ from ensembles.viz.style import COLOURS, byte_unit, time_hover
 
 
 def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> figure:
-    """Draw how many bytes all tasks together read and wrote per second, over time.
+    """Draw the aggregate read and write rates of all tasks over time.
 
-    The bytes of a call are spread evenly over its duration, so the area under each curve is exactly the bytes
-    moved.
+    The bytes of a call are spread evenly over its duration. The area under a curve is exactly the number of
+    bytes moved.
 
     Parameters
     ----------
     data : Run, Events or RateCurve
     title : str, optional
     x_range : Range1d, optional
-        Time axis of another picture, to be shared, in seconds.
+        Time axis in seconds, to share with another figure.
 
     Returns
     -------
     figure
+
+    Raises
+    ------
+    TypeError
+        `data` has another type.
+    EnsioError
+        The run was recorded without events.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> figure = viz.rate(en.open("ensio-ior"))
+    >>> figure.yaxis.axis_label
+    'aggregate rate (GiB/s)'
     """
     curve = data_for(data, RateCurve)
     edges_s = curve.edges_ns * 1e-9
     present = [direction for direction in reversed(DIRECTIONS) if curve.total_bytes(direction)]
     low_ns, high_ns = (int(curve.edges_ns[0]), int(curve.edges_ns[-1])) if present else (0, 0)
     fig = new_figure(
-        title or "Data rate of all tasks together: the area under a curve is the bytes moved",
+        title or "Aggregate rate of all tasks; the area under a curve is the number of bytes moved",
         height=260,
         x_range=x_range or time_range(low_ns, high_ns),
         name="rate",
@@ -62,7 +76,7 @@ def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None)
     label_time_axis(fig)
     if not present:
         fig.y_range = Range1d(start=0, end=1)
-        fig.yaxis.axis_label = "rate (MiB/s)"
+        fig.yaxis.axis_label = "aggregate rate (MiB/s)"
         annotate_empty(fig, "no bytes were read or written")
         return fig
     rates = {direction: curve.rate_bytes_per_s(direction) for direction in present}
@@ -82,10 +96,10 @@ def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None)
         line = fig.step(x=edges_s, y=outline, mode="after", line_color=COLOURS[direction], line_width=1.3)
         items.append(legend_item(_legend_label(curve, direction), area, line))
     horizontal_legend(fig, items, click_policy="hide")
-    # A fast direction that is clicked away lets the axis grow for the slow one.
+    # The axis adapts to the visible curves, so that hiding a fast direction enlarges the slow one.
     lines: list[Model] = [item.renderers[1] for item in items]
     fig.y_range = DataRange1d(start=0, only_visible=True, range_padding=0.08, renderers=lines)
-    fig.yaxis.axis_label = f"rate ({unit}/s)"
+    fig.yaxis.axis_label = f"aggregate rate ({unit}/s)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
     _add_hover(fig, edges_s, {name: values / unit_bytes for name, values in rates.items()}, unit)
     return fig
@@ -93,9 +107,8 @@ def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None)
 
 def _legend_label(curve: RateCurve, direction: str) -> str:
     total = curve.total_bytes(direction)
-    doing = {"write": "writing", "read": "reading"}[direction]
-    average = bytes_text(total / curve.active_s(direction))
-    return f"{direction}s: {bytes_text(total)}, {average}/s on average while {doing}"
+    mean = bytes_text(total / curve.active_s(direction))
+    return f"{direction}: {bytes_text(total)}, mean {mean}/s while active"
 
 
 def _add_hover(fig: figure, edges_s: np.ndarray, rates: dict[str, np.ndarray], unit: str) -> None:
@@ -120,7 +133,7 @@ def _add_hover(fig: figure, edges_s: np.ndarray, rates: dict[str, np.ndarray], u
             point_policy="follow_mouse",
             description="Values of the rate curves",
             tooltips=[
-                ("time", f"@left{{0}}, {seconds_text(edges_s[1] - edges_s[0])} long"),
+                ("time interval", f"@left{{0}}, width {seconds_text(edges_s[1] - edges_s[0])}"),
                 *((f"{name} rate", f"@{name}{{0}}") for name in rates),
             ],
             formatters={"@left": time_hover(), **{f"@{name}": value for name in rates}},

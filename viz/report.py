@@ -1,4 +1,4 @@
-"""The report: one HTML file about one run, that needs nothing but a browser."""
+"""The report: one HTML file about one run, readable in a browser without a network."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ _EVENTS: dict[str, type[Summary]] = {"events": EventCount}
 
 @dataclass
 class ReportData:
-    """All that a report shows of a run, but for ensembles and findings.
+    """The summaries that a report shows, except for ensembles and findings.
 
     Attributes
     ----------
     table, totals, sizes, histogram, moments, rate, raster
-        The summaries.
+        Summaries of the run.
     size_classes : dict of str to list of (int, int, int)
-        By layer: sizes that are known only as a range (least, largest), and how many calls had them.
+        By layer: smallest and largest access size in bytes of a class, and its number of calls.
     events : int or None
-        Single calls that `rate` and `raster` show; None: all of them.
+        Number of events that `rate` and `raster` show; None: all calls.
     durations_known : bool
-        False: of the durations only sums are known.
+        False if only the sums of the durations are known.
     """
 
     table: CallTable
@@ -90,18 +90,21 @@ class ReportData:
     def from_run(
         cls, run: Run, more: Mapping[str, SummaryRequest] | None = None
     ) -> tuple[Self, SummaryGroup]:
-        """The data of a run. Where its events are not all calls, tables are from the recorder's summary.
+        """Compute the data of a run in one pass.
+
+        If not all calls are events, the tables come from the summary of the recorder.
 
         Parameters
         ----------
         run : Run
         more : mapping of str to SummaryRequest, optional
-            What else to compute in the pass over the events.
+            Further summaries to compute in the same pass.
 
         Returns
         -------
-        ReportData, SummaryGroup
-            The group has the summaries of `more`.
+        ReportData
+        SummaryGroup
+            The summaries of `more`.
         """
         group = run.summarize(report_requests(run) | dict(more or {}))
         found = _found(group)
@@ -125,17 +128,24 @@ class ReportData:
 
     @classmethod
     def from_chunks(cls, chunks: Iterable[Events], run: Run) -> Self:
-        """The data of some events of a run, as `Run.chunks` gives them."""
+        """Compute the data of some events of a run.
+
+        Parameters
+        ----------
+        chunks : iterable of Events
+            As from `Run.chunks`.
+        run : Run
+        """
         requests = _requests(_OF_ALL_CALLS | _OVER_TIME)
         return cls(**_found(summarize_chunks(requests, iter(chunks), run)))
 
 
 _PREFIX = "report."
-"""Rules of findings name their summaries without it."""
+"""Prefix of the names of the report's summaries, which the rules of findings do not use."""
 
 
 def report_requests(run: Run) -> dict[str, SummaryRequest]:
-    """The summaries of a run's events that its report needs."""
+    """Return the requests for the summaries of events that a report needs."""
     return _requests(_OF_ALL_CALLS | _OVER_TIME if run.has_all_events else _OVER_TIME | _EVENTS)
 
 
@@ -152,15 +162,17 @@ def _found(group: SummaryGroup) -> dict[str, Any]:
 
 
 def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events] | None = None) -> int:
-    """Write the report of a run: under a temporary name first, renamed when it is whole.
+    """Write the report of a run.
+
+    The file is written under a temporary name and renamed when it is complete.
 
     Parameters
     ----------
     run : Run
     path : path-like
-        The HTML file; one that is there is replaced.
+        HTML file; an existing file is replaced.
     chunks : iterable of Events, optional
-        The events to show; default: all of the run.
+        Events to show; default: all events of the run.
 
     Returns
     -------
@@ -170,17 +182,23 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
     Raises
     ------
     EnsioError
-        The file cannot be written, or a file of the run cannot be read any more.
+        The file cannot be written, or a file of the run can no longer be read.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> viz.write_report(en.open("ensio-ior"), "report.html") > 1_000_000
+    True
     """
     path = os.fspath(path)
     if not path:
-        raise EnsioError("the report has no name: give one with -o")
+        raise EnsioError("the report has no name: name a file with -o")
     if os.path.isdir(path):
         raise EnsioError(
             f"{path} is a folder: name a file in it, such as {os.path.join(path, 'report.html')}"
         )
     try:
-        # A place that cannot be written to is found out before the work is done, not after it.
+        # A path that cannot be written is reported before the analysis starts.
         with atomic_write(path, find_readership(run.path)) as descriptor:
             if chunks is None:
                 page = _page_of_run(run)
@@ -189,21 +207,21 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
             with open(descriptor, "wb", closefd=False) as file:
                 return file.write(page.encode("utf-8", "replace"))
     except OSError as error:
-        sentence = f"{path} cannot be written ({error.strerror}): choose another place with -o"
+        sentence = f"{path} cannot be written ({error.strerror}): choose another path with -o"
         raise EnsioError(sentence) from error
 
 
 def _page_of_run(run: Any) -> str:
     examination = DiagnosisPass(run)
     summaries, group = ReportData.from_run(run, examination.requests)
-    # The ensembles come first: phases, which findings may name, are found in one pass with them.
+    # Ensembles come first, because the same pass finds the phases that findings may name.
     shown = shown_ensembles(run, summaries.table)
     return report_html(run, summaries, shown, examination.evaluate(group))
 
 
 def _embedded(pictures: dict[str, Any]) -> tuple[str, dict[str, str]]:
     document = Document()
-    # Otherwise everything that all pictures are made of is looked for again with each of them.
+    # Without freezing, Bokeh would search the models of all figures again for each figure.
     with document.models.freeze():
         for picture in pictures.values():
             document.add_root(picture)
@@ -213,16 +231,20 @@ def _embedded(pictures: dict[str, Any]) -> tuple[str, dict[str, str]]:
 def report_html(
     run: Any, summaries: ReportData, shown: Sequence[Shown] = (), diagnosis: Diagnosis | None = None
 ) -> str:
-    """The page as text.
+    """Return the report as HTML.
 
     Parameters
     ----------
     run : Run
     summaries : ReportData
     shown : sequence of Shown
-        Ensembles; and
+        Sections of ensembles; empty if the report shows a selection of the events.
     diagnosis : Diagnosis or None
-        What is known only where the summaries are of all calls.
+        Findings; None if the report shows a selection of the events.
+
+    Returns
+    -------
+    str
     """
     x_range = time_range(*summaries.raster.extent_ns)
     pictures: dict[str, Any] = {"histogram": histogram(summaries.histogram)}

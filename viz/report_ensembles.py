@@ -1,4 +1,4 @@
-"""The ensembles of the report: calls in which a run spent its time, with their modes and tails."""
+"""Sections of the report about ensembles: modes and tails of the functions with the most time."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _LEAST_SHARE = 0.02
 
 @dataclass(frozen=True)
 class Shown:
-    """What the page has to show of one function.
+    """The section of a report about one function.
 
     Attributes
     ----------
     name : str
-        The function.
+        Name of the function.
     pictures : dict of str to figure
-        ``modes`` and ``tail``; none where there is no ensemble.
+        ``modes`` and ``tail``; empty without an ensemble.
     sentences : sequence of str
-        What is partial or doubtful, or why there are no pictures.
+        Data-quality warnings, or the reason why there are no figures.
     """
 
     name: str
@@ -39,20 +39,24 @@ class Shown:
 
 
 def shown_ensembles(run: Any, table: CallTable) -> list[Shown]:
-    """Modes and tails of the functions in which a run spent its time, calls that move data before others.
+    """Return the sections of the functions with the most time, reads and writes before others.
 
     Parameters
     ----------
     run : Run
     table : CallTable
-        What its calls add up to.
+        Totals of its calls.
+
+    Returns
+    -------
+    list of Shown
     """
     calls = _calls_that_matter(table)
     return [_shown(run, call, ensemble) for call, ensemble in zip(calls, _ensembles(run, calls), strict=True)]
 
 
 def _ensembles(run: Any, calls: Sequence[Call]) -> list[Ensemble | EnsioError]:
-    """The ensemble of each function, or why there is none."""
+    """Return the ensemble of each function, or the error that explains why there is none."""
     chosen = [Selection.parse(call=call.name, layer=call.layer) for call in calls]
     try:
         return list(ensembles_from_run(run, [each.for_run(run, from_summary=True) for each in chosen]))

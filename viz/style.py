@@ -1,4 +1,4 @@
-"""Numbers as people read them on axes and in hover boxes."""
+"""Colours of operations, and number formats of axes and hover boxes."""
 
 from __future__ import annotations
 
@@ -29,24 +29,30 @@ LABELS = {
     "sync": "sync",
     "wait": "waiting in MPI",
 }
-"""What a legend calls each class."""
+"""Legend entry of each class."""
 
 _LIGHTNESS = (0.72, 0.35, 0.58, 0.8, 0.28, 0.65, 0.43, 0.5)
-"""Of shades, in the order in which they are used: neighbours differ well."""
+"""Lightness of successive shades, chosen so that neighbours differ clearly."""
 
 
 def op_colour(op: str) -> str:
-    """Colour of a kind of operation; of several together, that of metadata."""
+    """Return the colour of an operation; mixed operations have the colour of metadata."""
     return COLOURS[CLASS_OF_OP.get(op, "metadata")]
 
 
 def shade(colour: str, number: int) -> str:
-    """The colour itself (0), or the `number`-th lighter or darker one of the same hue, never white."""
+    """Return a colour (0), or its `number`-th lighter or darker shade, never white.
+
+    Examples
+    --------
+    >>> shade("#1f77b4", 0), shade("#1f77b4", 1)
+    ('#1f77b4', '#85c1ea')
+    """
     if number == 0:
         return colour
     red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     hue, own, saturation = colorsys.rgb_to_hls(red, green, blue)
-    # The one nearest to the colour itself could not be told from it.
+    # The lightness nearest to that of the colour would give an indistinguishable shade.
     others = [each for each in _LIGHTNESS if each != min(_LIGHTNESS, key=lambda light: abs(light - own))]
     parts = colorsys.hls_to_rgb(hue, others[(number - 1) % len(others)], saturation)
     return "#" + "".join(f"{round(part * 255):02x}" for part in parts)
@@ -56,18 +62,36 @@ _TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def byte_unit(value_bytes: float) -> tuple[float, str]:
-    """Size in bytes and name of the largest binary unit that is not larger than a number of bytes."""
+    """Return size in bytes and name of the largest binary unit up to a number of bytes.
+
+    Examples
+    --------
+    >>> byte_unit(3_000_000)
+    (1048576.0, 'MiB')
+    """
     step = 0 if value_bytes < 1024 else min(int(math.log2(value_bytes) // 10), len(BINARY_UNITS) - 1)
     return 1024.0**step, BINARY_UNITS[step]
 
 
 def time_unit(span_s: float) -> tuple[float, str]:
-    """Length in seconds and name of the unit in which a span of time is best told."""
+    """Return length in seconds and name of the unit that suits a time span.
+
+    Examples
+    --------
+    >>> time_unit(0.02)
+    (0.001, 'ms')
+    """
     return next((unit for unit in _TIME_UNITS if span_s >= unit[0]), _TIME_UNITS[-1])
 
 
 def percent_text(share: float) -> str:
-    """A share of one in percent; small ones are not rounded to nothing."""
+    """Format a share in percent; small shares are not rounded to zero.
+
+    Examples
+    --------
+    >>> percent_text(0.0123), percent_text(0.456), percent_text(0.0001)
+    ('1.2 %', '46 %', '< 0.1 %')
+    """
     if 0 < share < 0.0005:
         return "< 0.1 %"
     return f"{100 * share:.1f} %" if share < 0.0995 else f"{100 * share:.0f} %"
@@ -82,11 +106,11 @@ TIME_JS = """
         return number.toLocaleString('en-US', {maximumFractionDigits: 12}) + ' ' + name;
     }
 """
-"""A JavaScript function ``time_text``: seconds, with a unit that suits them and four digits."""
+"""JavaScript function ``time_text``: formats seconds with four digits and a suitable unit."""
 
 
 def scaled_ticks(unit: float) -> CustomJSTickFormatter:
-    """Ticks of an axis in seconds, told in a unit of so many seconds."""
+    """Return a formatter for ticks in seconds that shows them in a unit of `unit` seconds."""
     return CustomJSTickFormatter(
         args={"unit": unit},
         code="""
@@ -99,10 +123,10 @@ def scaled_ticks(unit: float) -> CustomJSTickFormatter:
 
 
 def time_ticks() -> CustomJSTickFormatter:
-    """Ticks of an axis in seconds, each with its own unit: for logarithmic axes."""
+    """Return a formatter for ticks in seconds, each with a suitable unit, for logarithmic axes."""
     return CustomJSTickFormatter(code=TIME_JS + "return time_text(tick);")
 
 
 def time_hover() -> CustomJSHover:
-    """Values in seconds in a hover box, with a unit that suits them."""
+    """Return a formatter for seconds in a hover box, with a suitable unit."""
     return CustomJSHover(code=TIME_JS + "return time_text(value);")

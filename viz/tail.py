@@ -1,4 +1,4 @@
-"""The slowest of N calls: what is predicted, the paper's Equation 1 beside it, and what was seen."""
+"""The maximum of N calls: predicted distribution, Equation 1 of the paper, observed maxima."""
 
 from __future__ import annotations
 
@@ -43,29 +43,45 @@ def tail(
     level: float = 0.9,
     curve: PredictiveCdf | None = None,
 ) -> figure:
-    """Draw the distribution of the slowest of N calls, as the chance that it is faster than a duration.
+    """Draw the predicted cumulative distribution function (CDF) of the slowest of N calls.
+
+    The figure also shows the distribution for independent, identically distributed (i.i.d.) calls, which is
+    F(t)^N (Equation 1 of the paper), and the observed maxima.
 
     Parameters
     ----------
     data : Ensemble, Events or Run
-        Of events or a run, all calls are one ensemble.
+        For events or a run, all calls are one ensemble.
     tasks : int, optional
-        N, one call a task; default: the tasks of the run, or those of the ensemble's calls.
+        N, one call per task; default: the tasks of the run, or those of the ensemble's calls.
     title : str, optional
     level : float
-        Chance with which the slowest lies in the shaded interval.
-    curve : Curve, optional
-        ``statistics.slowest.curve.curve_of(...)``, where it is there already.
+        Probability of the shaded prediction interval.
+    curve : PredictiveCdf, optional
+        Result of ``PredictiveCdf.from_ensemble(...)``, if it is already computed.
 
     Returns
     -------
     figure
-        Where there is no answer, it says why, and shows what Equation 1 says.
+        Without a prediction, the figure states the reason and shows Equation 1.
 
     Raises
     ------
     EnsioError
         The number of tasks is neither given nor known.
+    TypeError
+        `data` has another type.
+
+    References
+    ----------
+    Uselton et al., "Parallel I/O Performance: From Events to Ensembles", IPDPS 2010, Equation 1.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> figure = viz.tail(en.open("ensio-ior").ensemble(op="write"), tasks=8)
+    >>> figure.yaxis.axis_label
+    'CDF of the maximum of 8 calls'
     """
     ensemble = ensemble_from(data)
     tasks = _tasks(data, ensemble) if tasks is None else tasks
@@ -81,16 +97,16 @@ def tail(
         name="tail",
     )
     label_log_durations(fig, ensemble)
-    fig.yaxis.axis_label = f"chance that the slowest of {answer.tasks:,} is faster"
+    fig.yaxis.axis_label = f"CDF of the maximum of {count_text(answer.tasks, 'call')}"
     fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
     if not ensemble.n:
-        annotate_empty(fig, "there are no calls")
+        annotate_empty(fig, "no calls")
         return fig
-    says = f"No answer: {answer.refused}." if answer.refused else f"Stands on {METHODS[answer.method]}."
-    subtitle(fig, says)
-    items = _ours(fig, curve, op_colour(ensemble.op))
+    method = f"No prediction: {answer.refused}." if answer.refused else f"Method: {METHODS[answer.method]}."
+    subtitle(fig, method)
+    items = _predicted(fig, curve, op_colour(ensemble.op))
     items += _equation1(fig, ensemble, answer)
-    items += _seen(fig, ensemble, answer)
+    items += _observed(fig, ensemble, answer)
     horizontal_legend(fig, items)
     return fig
 
@@ -100,17 +116,17 @@ def _tasks(data: Any, ensemble: Ensemble) -> int:
     if known is None and ensemble.rank is not None:
         known = len(np.unique(ensemble.rank))
     if known is None:
-        raise EnsioError("this ensemble does not tell how many tasks there were: give the number of tasks")
+        raise EnsioError("the number of tasks of this ensemble is unknown: pass it as tasks")
     return max(int(known), 1)
 
 
 def _title(ensemble: Ensemble, answer: Tail) -> str:
     of = f" of {plain(ensemble.name)}" if ensemble.name else ""
-    what = f"The slowest of {count_text(answer.tasks, 'call')}{of}"
+    what = f"Slowest of {count_text(answer.tasks, 'call')}{of}"
     if answer.refused or answer.low_s is None or answer.high_s is None:
         return what
     between = f"{seconds_text(answer.low_s)} to {seconds_text(answer.high_s)}"
-    return f"{what}: {between} with a chance of {100 * answer.level:g} %"
+    return f"{what}: {100 * answer.level:g} % prediction interval {between}"
 
 
 def _range(ensemble: Ensemble, curve: PredictiveCdf) -> Range1d:
@@ -122,7 +138,7 @@ def _range(ensemble: Ensemble, curve: PredictiveCdf) -> Range1d:
     return Range1d(start=max(min(shown), _LEAST_S) / 1.25, end=max(max(shown), 2 * _LEAST_S) * 1.25)
 
 
-def _ours(fig: figure, curve: PredictiveCdf, colour: str) -> list[LegendItem]:
+def _predicted(fig: figure, curve: PredictiveCdf, colour: str) -> list[LegendItem]:
     answer = curve.answer
     if answer.refused or answer.low_s is None or answer.high_s is None or answer.median_s is None:
         return []
@@ -140,10 +156,10 @@ def _ours(fig: figure, curve: PredictiveCdf, colour: str) -> list[LegendItem]:
     source = ColumnDataSource({"t": np.maximum(curve.duration_s, _LEAST_S), "p": curve.chance})
     line = fig.line(x="t", y="p", source=source, line_color=colour, line_width=2.4, name="ours")
     points = fig.scatter(x="t", y="p", source=source, size=5, fill_color=colour, line_color=colour)
-    fig.add_tools(_hover(points, "the slowest is faster than"))
+    fig.add_tools(_hover(points, "maximum at most"))
     return [
-        legend_item("predicted", line, points),
-        legend_item(f"{level} interval", band),
+        legend_item("prediction", line, points),
+        legend_item(f"{level} prediction interval", band),
     ]
 
 
@@ -153,19 +169,19 @@ def _equation1(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem
     edges_s, chance = maximum_distribution(ensemble.sample, answer.tasks)
     used = np.flatnonzero((chance > 1e-6) & (np.append(True, chance[:-1]) < 1))
     used = np.arange(max(used[0] - 1, 0), used[-1] + 1) if len(used) else np.arange(1)
-    # It cannot exceed what was seen.
+    # Equation 1 is bounded by the observed durations.
     seen_s = np.clip(edges_s[used], ensemble.sample.min_s.min(), ensemble.sample.max_s.max())
     source = ColumnDataSource({"t": np.maximum(seen_s, _LEAST_S), "p": chance[used]})
     line = fig.line(
         x="t", y="p", source=source, line_color=_GREY, line_width=2, line_dash="dashed", name="equation1"
     )
-    fig.add_tools(_hover(line, "by Equation 1 it is faster than"))
+    fig.add_tools(_hover(line, "Equation 1: maximum at most"))
     one = answer.equation1
     between = f"{seconds_text(one.low_s)} to {seconds_text(one.high_s)}"
-    return [legend_item(f"Equation 1 (calls independent and alike): {between}", line)]
+    return [legend_item(f"Equation 1 (i.i.d. calls): {between}", line)]
 
 
-def _seen(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]:
+def _observed(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]:
     if answer.observed_max_s is None:
         return []
     place = max(answer.observed_max_s, _LEAST_S)
@@ -179,10 +195,10 @@ def _seen(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]:
         line_dash="dotted",
         name="seen",
     )
-    label = f"slowest seen: {seconds_text(answer.observed_max_s)}"
+    label = f"observed maximum: {seconds_text(answer.observed_max_s)}"
     items = [legend_item(label, line)]
     phases = ensemble.sample
-    # Those of phases with about as many calls are slowest of so many, too.
+    # In phases with about N calls, the maximum is a sample of the maximum of N.
     alike = len(phases.n) and answer.tasks / 1.5 <= np.median(phases.n) <= answer.tasks * 1.5
     if phases.phases_known and 1 < len(phases.phase) <= _MOST_PHASES and alike:
         slowest = np.sort(np.maximum(phases.max_s, _LEAST_S))
@@ -190,7 +206,7 @@ def _seen(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]:
         marks = fig.scatter(
             x=slowest, y=chance, marker="x", size=6, line_color=_DARK, line_alpha=0.7, name="phases"
         )
-        items.append(legend_item("slowest of each phase seen", marks))
+        items.append(legend_item("observed maximum of each phase", marks))
     return items
 
 
@@ -198,6 +214,6 @@ def _hover(renderer: Any, what: str) -> HoverTool:
     return HoverTool(
         renderers=[renderer],
         visible=False,
-        tooltips=[(what, "@t{0}"), ("chance", "@p{0.0 %}")],
+        tooltips=[(what, "@t{0}"), ("probability", "@p{0.0 %}")],
         formatters={"@t": time_hover()},
     )

@@ -1,4 +1,4 @@
-"""The trace diagram: which task was inside which kind of call, and when."""
+"""The trace diagram: tasks against time, coloured by the operation that each executes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SEPARATED_TASKS = 48
 _TASKS_JS = """
     const first = Math.floor(Math.min(Math.max(value + 0.5, 0), tasks - 1) / per_row) * per_row;
     const last = Math.min(first + per_row, tasks) - 1;
-    return first == last ? `task ${first}` : `tasks ${first}–${last}`;
+    return first == last ? `rank ${first}` : `ranks ${first}–${last}`;
 """
 
 _SHARE_JS = """
@@ -54,24 +54,37 @@ _SHARE_JS = """
 
 
 def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> Column:
-    """Draw tasks × time, and below it how many tasks were inside a call at each time.
+    """Draw ranks against time, and below them the number of tasks inside a call over time.
 
-    The colour of a pixel is the true mixture of what it covers: white where its tasks were outside of
-    recorded calls, and the colour of each kind of operation by the share of (tasks × time) spent in it. Where
-    calls are so short that most of the picture is white, the curve below tells what is there, and a button of
-    the toolbar draws short calls more strongly.
+    A pixel mixes the colours of the operations in proportion to the time spent in them, and white in
+    proportion to the time outside of recorded calls. If calls are short, most of the diagram is white; the
+    enhanced colour scale makes them visible.
 
     Parameters
     ----------
     data : Run, Events or Raster
     title : str, optional
     x_range : Range1d, optional
-        Time axis of another picture, to be shared, in seconds.
+        Time axis in seconds, to share with another figure.
 
     Returns
     -------
     Column
-        The figures in it are called ``trace_diagram`` and ``tasks_inside``.
+        The names of its figures are ``trace_diagram`` and ``tasks_inside``.
+
+    Raises
+    ------
+    TypeError
+        `data` has another type.
+    EnsioError
+        The run was recorded without events.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> layout = viz.trace_diagram(en.open("ensio-ior"))
+    >>> layout.select_one({"name": "trace_diagram"}).title.text
+    'Trace diagram of 8 tasks; white: no recorded call'
     """
     raster = data_for(data, Raster)
     shared = x_range or time_range(*raster.extent_ns)
@@ -86,10 +99,10 @@ def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | Non
 def _title(raster: Raster) -> str:
     tasks = f"{raster.tasks:,} task" + "s" * (raster.tasks != 1)
     if raster.ranks_per_row == 1:
-        return f"Trace diagram: {tasks}; white is time outside of recorded calls"
+        return f"Trace diagram of {tasks}; white: no recorded call"
     return (
-        f"Trace diagram: {tasks}, {raster.ranks_per_row} in each row; colour is the share of their time, "
-        "white is time outside of recorded calls"
+        f"Trace diagram of {tasks}, {raster.ranks_per_row} per row; colour: share of their time in an "
+        "operation, white: no recorded call"
     )
 
 
@@ -103,13 +116,13 @@ def _diagram(
         y_range=Range1d(start=raster.tasks - 0.5, end=-0.5, bounds=(-0.5, raster.tasks - 0.5)),
         name="trace_diagram",
     )
-    fig.yaxis.axis_label = "task"
+    fig.yaxis.axis_label = "rank"
     fig.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=min(raster.tasks, 8))
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
     fig.xaxis.visible = False
     fig.grid.visible = False
     if not present:
-        annotate_empty(fig, "no time was spent in recorded calls")
+        annotate_empty(fig, "no recorded call takes time")
         return fig
     images = share_images(raster, present)
     renderers = [_add_image(fig, raster, image, mapper) for image in images]
@@ -140,7 +153,7 @@ def _add_image(fig: figure, raster: Raster, image: ShareImage, mapper: Any) -> G
 
 
 def _switch_by_zoom(fig: figure, fine: GlyphRenderer[Any], coarse: GlyphRenderer[Any]) -> None:
-    """Draw the fine image as soon as its pixels are not smaller than those of the screen."""
+    """Show the fine image when the zoom makes its pixels as large as those of the screen."""
     fine.visible = False
     assert isinstance(fine.data_source, ColumnDataSource)
     image = fine.data_source.data
@@ -181,10 +194,10 @@ def _add_hover(
 
 
 def _emphasis(mapper: WeightedStackColorMapper) -> RadioButtonGroup:
-    """A choice between true areas and one that draws small shares more strongly."""
+    """Create the choice between the linear colour scale and one that enhances small shares."""
     strong = [f"#000000{round(255 * (alpha / 255) ** 0.4):02x}" for alpha in range(256)]
     buttons = RadioButtonGroup(
-        labels=["true areas", "short calls stronger"],
+        labels=["linear colour scale", "enhanced colour scale"],
         active=0,
         name="emphasis",
         margin=(0, 0, 2, LEFT_BORDER),
@@ -199,7 +212,7 @@ def _emphasis(mapper: WeightedStackColorMapper) -> RadioButtonGroup:
 
 
 def _mapper(present: list[str]) -> WeightedStackColorMapper:
-    """Mixes the colours of the classes by their shares, as opaque as the sum of the shares."""
+    """Mix the colours of the classes by their shares; the opacity is the sum of the shares."""
     alphas = [f"#000000{alpha:02x}" for alpha in range(256)]
     return WeightedStackColorMapper(
         palette=[COLOURS[name] for name in present],

@@ -34,6 +34,8 @@ __attribute__((unused)) static void check_numbers(int number)
 #define CALL(number, call, op) case number:
 #include "tables.def"
 #undef CALL
+    default:
+        break;
     }
 }
 

@@ -160,14 +160,14 @@ IMPORTED = _runs(
         "read",
         "imported",
         "DFTracer 1.0.5",
-        "tests:python/foreign/traces/dftracer-1.0.5.pfw",
+        "tests:unit/readers/foreign/traces/dftracer-1.0.5.pfw",
     ),
     _more(
         "dftracer-4.3.0",
         "read",
         "imported",
         "DFTracer 4.3.0",
-        "tests:python/foreign/traces/dftracer-4.3.0.pfw",
+        "tests:unit/readers/foreign/traces/dftracer-4.3.0.pfw",
     ),
     _more(
         "dxt",

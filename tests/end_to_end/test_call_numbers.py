@@ -13,7 +13,7 @@ from test_mpi import MPI
 from test_together import LIMIT_S
 
 import ensembles
-from ensembles.readers.spool import read_spool
+from ensembles.readers.native.spool import read_spool
 
 TASKS = 3
 SHIFT = 256  # takes the numbers of stdio, 64 to 95, to the block of its id, 320 to 383

@@ -242,10 +242,10 @@ def test_one_sentence_where_no_index_of_packages_is_reached(bare):
 @pytest.mark.parametrize(
     ("words", "packages"),
     [
-        (["test", "tests/python/viz", "-x"], {"chromium"}),
+        (["test", "tests/unit/viz", "-x"], {"chromium"}),
         (["test", "tests/end_to_end"], {"chromium", "clang"}),
         (["test"], {"chromium", "clang"}),
-        (["test", "tests/python/statistics"], set()),
+        (["test", "tests/unit/statistics"], set()),
         (["run", "true"], set()),
     ],
 )

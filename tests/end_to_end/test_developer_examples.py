@@ -138,7 +138,7 @@ def test_examples_keep_the_import_directions(tree):
         "-q",
         "-p",
         "no:cacheprovider",
-        "tests/python/test_architecture.py",
+        "tests/unit/test_architecture.py",
     ]
     done = subprocess.run(words, cwd=tree, env=environment_of(tree, BUILD), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout

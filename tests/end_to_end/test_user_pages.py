@@ -188,7 +188,7 @@ def test_traces_of_other_tools_are_opened(folder):
     assert len(every) == 4
     log = Path(darshan.__file__).parent / "tests" / "input" / "sample-dxt-simple.darshan"
     shutil.copy(log, folder / "program.darshan")
-    trace = ROOT / "tests" / "python" / "foreign" / "traces" / "dftracer-4.3.0.pfw"
+    trace = ROOT / "tests" / "unit" / "readers" / "foreign" / "traces" / "dftracer-4.3.0.pfw"
     (folder / "trace.pfw.gz").write_bytes(gzip.compress(trace.read_bytes()))
     shell("ensio export run --to otf2 archive", folder)
     shell("strace -f -ttt -T -y -o program.strace dd if=/dev/zero of=data bs=1k count=5", folder)

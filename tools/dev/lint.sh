@@ -43,7 +43,7 @@ check_ruff() { ruff check "${python_sources[@]}"; }
 
 check_format() { ruff format --check --quiet "${python_sources[@]}"; }
 
-check_imports() { python -m pytest -q -p no:cacheprovider tests/python/test_architecture.py; }
+check_imports() { python -m pytest -q -p no:cacheprovider tests/unit/test_architecture.py; }
 
 check_shellcheck() {
     shellcheck -x dev tools/dev/bare_root.sh .ci/run libtrace/tools/ensio-cc docs/examples/ensio-dask.slurm docs/examples/record.slurm

@@ -153,5 +153,5 @@ newcomer_as_user() {
     step user-packages inside user root "apt-get update && ${asked[0]}" || return 0
     step user-demo inside user newcomer "./dev demo" || return 0
     step user-otf2 inside user newcomer "$otf2_export" || true
-    [[ $demo_only ]] || step user-test inside user newcomer "./dev test tests/python/cli" || true
+    [[ $demo_only ]] || step user-test inside user newcomer "./dev test tests/unit/cli" || true
 }

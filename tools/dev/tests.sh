@@ -6,18 +6,25 @@
 declare -A needs_of=(
     [tests/c]="tools"
     [tests/corpus]="tools +darshan +otf2 +pandas +parquet"
-    [tests/python]="tools chromium hdf5-tools sqlite3 strace $(printf '+%s ' "${test_extras[@]}")"
-    [tests/python/cli]="tools +darshan +filters +otf2 +pandas +parquet"
-    [tests/python/diagnosis]="python"
-    [tests/python/foreign]="tools sqlite3 strace +darshan +otf2"
-    [tests/python/jobfile]="tools"
-    [tests/python/reading]="python hdf5-tools +darshan +filters +pandas +parquet"
-    [tests/python/scale]="python +dask"
-    [tests/python/statistics]="python"
-    [tests/python/structure]="python +pandas"
-    [tests/python/summaries]="python"
-    [tests/python/testbed]="tools"
-    [tests/python/viz]="tools chromium +browser +notebook"
+    [tests/unit]="tools chromium git hdf5-tools sqlite3 strace $(printf '+%s ' "${test_extras[@]}")"
+    [tests/unit/cli]="tools +darshan +filters +otf2 +pandas +parquet"
+    [tests/unit/comparison]="python"
+    [tests/unit/diagnosis]="python"
+    [tests/unit/ensemble]="python"
+    [tests/unit/model]="python"
+    [tests/unit/passes]="python +dask"
+    [tests/unit/readers]="tools hdf5-tools sqlite3 strace +darshan +filters +otf2 +pandas"
+    [tests/unit/readers/common]="python"
+    [tests/unit/readers/foreign]="tools sqlite3 strace +darshan +otf2"
+    [tests/unit/readers/native]="tools"
+    [tests/unit/readers/tracefile]="python hdf5-tools +darshan +filters +otf2"
+    [tests/unit/run]="python"
+    [tests/unit/statistics]="python"
+    [tests/unit/structure]="python +pandas"
+    [tests/unit/summaries]="python"
+    [tests/unit/viz]="tools chromium +browser +notebook"
+    [tests/unit/workloads]="tools"
+    [tests/unit/writers]="python hdf5-tools +filters +pandas +parquet"
     [tests/end_to_end/test_dev.py]="tools git strace"
     [tests/end_to_end/test_documents.py]="python git"
 )
@@ -29,8 +36,9 @@ quick_needs="tools git hdf5-tools sqlite3 strace +darshan +filters +otf2 +pandas
 list_parts() {
     local entry
     for entry in "${!needs_of[@]}"; do
-        printf '  %-12s %s\n' "${entry##*/}" "${needs_of[$entry]}"
-    done | grep -vE '^  (python|test_)' | sort
+        [[ $entry == tests/unit || $entry == tests/end_to_end/* ]] ||
+            printf '  %-18s %s\n' "$(sed 's,^tests/\(unit/\)\?,,' <<<"$entry")" "${needs_of[$entry]}"
+    done | sort
 }
 
 # needs_at PATH: what a file or folder of tests needs; "all" where the table does not know.
@@ -108,10 +116,10 @@ run_tests() {
     --quick) run_quick_tests "${@:2}" ;;
     -*) run_part "$@" ;;
     *)
-        # ./dev test statistics is short for ./dev test tests/python/statistics.
+        # ./dev test statistics is short for ./dev test tests/unit/statistics.
         local folder
-        for folder in tests tests/python; do
-            [[ $1 == */* || -e $1 || ! -e $folder/$1 ]] || set -- "$folder/$1" "${@:2}"
+        for folder in tests tests/unit; do
+            [[ $1 == [./]* || ! -e $folder/$1 ]] || set -- "$folder/$1" "${@:2}"
         done
         run_part "$@"
         ;;
@@ -132,7 +140,7 @@ run_quick_tests() {
     local status=0
     ctest --test-dir "$build" --quiet --output-on-failure --no-tests=error || status=$?
     python -m pytest -m "not slow and not long and not real" --numprocesses "$(nproc)" --dist loadfile \
-        tests/corpus tests/python tests/end_to_end "$@" || status=$?
+        tests/corpus tests/unit tests/end_to_end "$@" || status=$?
     return "$status"
 }
 
@@ -142,7 +150,7 @@ run_all_tests() {
     say "C tests"
     ctest --test-dir "$build" --output-on-failure --no-tests=error | tee "$log/ctest.log" || ctest_status=$?
     say "Python tests, end-to-end tests, notebooks: three files at a time, for many wait"
-    python -m pytest --numprocesses 3 --dist loadfile tests/corpus tests/python tests/end_to_end --nbmake notebooks |
+    python -m pytest --numprocesses 3 --dist loadfile tests/corpus tests/unit tests/end_to_end --nbmake notebooks |
         tee "$log/pytest.log" || pytest_status=$?
     say "in short"
     grep -E 'tests passed|tests failed' "$log/ctest.log" || echo "ctest: no closing line; see build/log/ctest.log"

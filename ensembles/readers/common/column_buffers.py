@@ -11,15 +11,14 @@ from ensembles.passes.memory import held_elsewhere
 
 
 class ReusedColumns:
-    """Columns for chunk after chunk: the same memory again, unless somebody still holds a column of it.
+    """Columns for successive chunks that reuse their memory unless a caller still holds a column.
 
-    Memory that is new to the process has to be cleared and mapped page by page, which takes as long as
-    decoding.
+    The kernel clears and maps new memory page by page, which takes as long as decoding.
 
     Parameters
     ----------
     length : int
-        Of each column.
+        Length of each column.
     names : sequence of str or None
         As for `empty_columns`.
     """
@@ -29,15 +28,26 @@ class ReusedColumns:
         self._last: dict[str, np.ndarray] = {}
 
     def taken(self) -> dict[str, np.ndarray]:
-        """Columns whose values are not set yet."""
+        """Return columns with undefined values."""
         if not self._last or held_elsewhere(self._last):
             self._last = empty_columns(self._length, self._names)
         return self._last
 
 
 def empty_columns(length: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-    """Columns of this length whose values are not set yet: all, or those that are named and the few on which
-    decoding stands."""
+    """Allocate columns of events with undefined values.
+
+    Parameters
+    ----------
+    length : int
+        Length of each column.
+    names : sequence of str, optional
+        Names of the wanted columns; those that decoding needs are added. Default: all columns.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (length,)
+    """
     if names is None:
         return {name: np.empty(length, dtype) for name, dtype in COLUMNS.items()}
     needed = {*names, "call", "start", "duration"} | ({"error"} if "moved" in names else set())

@@ -1,4 +1,4 @@
-"""Open the spools and job files of a run directory as one run.
+"""Find run directories, and the records in them that are read.
 
 If ``ENSIO_DIR`` names a folder that is not safe to record into, the recorder makes a run directory inside it.
 The readers find that directory too.
@@ -102,114 +102,9 @@ def _listed(paths: list[str]) -> str:
     return ", ".join(words) + (f", and {more} more" if more else "")
 
 
-def open_spool(path: str) -> SpoolSource:
-    """Open a single spool as a run.
-
-    Parameters
-    ----------
-    path : str
-
-    Returns
-    -------
-    SpoolSource
-
-    Raises
-    ------
-    EnsioError
-        The file cannot be read or is not a valid spool.
-    """
-    return SpoolSource([read_spool(path)])
-
-
-def open_job_file(path: str) -> SpoolSource:
-    """Open a single job file as a run.
-
-    Parameters
-    ----------
-    path : str
-
-    Returns
-    -------
-    SpoolSource
-
-    Raises
-    ------
-    EnsioError
-        The file cannot be read or is not a valid job file.
-    """
-    return SpoolSource(job_file.read_job_file(path))
-
-
-def open_run_directory(path: str) -> SpoolSource:
-    """Open all spools and job files in a directory as one run.
-
-    A spool contains everything that its process recorded. It takes precedence over the job file's record of
-    the same process, because the process may have written to the spool later.
-
-    Parameters
-    ----------
-    path : str
-
-    Returns
-    -------
-    SpoolSource
-        Its notes name the files that cannot be read.
-
-    Raises
-    ------
-    EnsioError
-        The directory cannot be read or has no readable spool or job file.
-    """
-    spools: dict[str, Spool] = {}
-    collected: dict[str, Spool] = {}
-    failures: list[tuple[str, str]] = []
-    paths, _, foreign = chosen_records(path)
-    elsewhere = [record_path for record_path in paths if lies_elsewhere(record_path)]
-    for record_path in paths:
-        if record_path in elsewhere:
-            continue
-        try:
-            if record_path.endswith(JOB_FILE_SUFFIX):
-                collected.update((spool.name, spool) for spool in job_file.read_job_file(record_path))
-            else:
-                spools[os.path.basename(record_path)] = read_spool(record_path)
-        except EnsioError as error:
-            failures.append((record_path, str(error)))
-    # A spool that disappeared in the meantime is in the job file by now.
-    sentences = [
-        sentence
-        for place, sentence in failures
-        if os.path.basename(place) not in collected or os.path.lexists(place)
-    ]
-    sentences = [*foreign, *sentences, *_notes_on_other_nodes(elsewhere, path)]
-    for name in collected.keys() & spools.keys():
-        spools[name].leave_to(collected[name])
-    everything = list((collected | spools).values())
-    if not everything:
-        if len(sentences) == 1:
-            raise EnsioError(sentences[0])
-        if sentences:
-            count = len(record_paths(path))
-            raise EnsioError(f"none of the {count} spools in {path} can be read: {sentences[0]}")
-        raise EnsioError(f"{path} is not a run directory: there is no spool in it")
-    return SpoolSource(everything, few(sentences, "spools cannot be read"))
-
-
 def lies_elsewhere(path: str) -> bool:
     """Test whether a spool is a dangling link to a node-local folder (``ENSIO_SPOOL``) of another node."""
     return os.path.islink(path) and not os.path.exists(path)
-
-
-def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
-    """Describe the spools on other nodes, one sentence per folder."""
-    places = Counter(
-        (os.path.basename(link).rsplit("-", 2)[0], os.path.dirname(os.readlink(link))) for link in links
-    )
-    return [
-        f"the spools of {count} process{'es' * (count > 1)} on host {host} lie in {folder} on that host "
-        f"and cannot be reached from here, their calls are missing: copy them from there to {directory}"
-        for (host, folder), count in places.items()
-    ]
 
 
 def chosen_records(directory: str) -> Chosen:

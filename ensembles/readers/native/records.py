@@ -16,37 +16,62 @@ from ensembles.readers.native.spool_source import SpoolSource
 
 
 def open_spool(path: str) -> SpoolSource:
-    """A single spool as a run.
+    """Open a single spool as a run.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    SpoolSource
 
     Raises
     ------
     EnsioError
-        The file cannot be read, or is no sound spool.
+        The file cannot be read or is not a valid spool.
     """
     return SpoolSource([read_spool(path)])
 
 
 def open_job_file(path: str) -> SpoolSource:
-    """A single job file as a run.
+    """Open a single job file as a run.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    SpoolSource
 
     Raises
     ------
     EnsioError
-        The file cannot be read, or is no sound job file.
+        The file cannot be read or is not a valid job file.
     """
     return SpoolSource(job_file.read_job_file(path))
 
 
 def open_run_directory(path: str) -> SpoolSource:
-    """What the processes of a job left in a directory, as a run; its notes name files that cannot be read.
+    """Open all spools and job files in a directory as one run.
 
-    A spool holds all that its process recorded, and goes before what a job file says of the same process: it
-    may have been written to after that.
+    A spool contains everything that its process recorded. It takes precedence over the job file's record of
+    the same process, because the process may have written to the spool later.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    SpoolSource
+        Its notes name the files that cannot be read.
 
     Raises
     ------
     EnsioError
-        The directory cannot be read, or there is nothing in it that can.
+        The directory cannot be read or has no readable spool or job file.
     """
     spools: dict[str, Spool] = {}
     collected: dict[str, Spool] = {}
@@ -63,7 +88,7 @@ def open_run_directory(path: str) -> SpoolSource:
                 spools[os.path.basename(record_path)] = read_spool(record_path)
         except EnsioError as error:
             failures.append((record_path, str(error)))
-    # A spool that went away while the directory was read is in the job file by now.
+    # A spool that disappeared in the meantime is in the job file by now.
     sentences = [
         sentence
         for place, sentence in failures
@@ -84,7 +109,7 @@ def open_run_directory(path: str) -> SpoolSource:
 
 
 def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
-    """Which spools lie on other nodes, one sentence a folder."""
+    """Describe the spools on other nodes, one sentence per folder."""
     places = Counter(
         (os.path.basename(link).rsplit("-", 2)[0], os.path.dirname(os.readlink(link))) for link in links
     )

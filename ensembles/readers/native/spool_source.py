@@ -333,8 +333,3 @@ class SpoolSource:
 def _slots_of(decoding: Decoding) -> int:
     """Return an upper bound on the number of events."""
     return sum(window.slots for window in decoding.windows) + sum(block.events for block in decoding.coded)
-
-
-def identity(status: os.stat_result) -> tuple[int, int]:
-    """Return size in bytes and modification time in ns, which change when a file changes."""
-    return status.st_size, status.st_mtime_ns

@@ -31,12 +31,6 @@ NATIVE = _columns is not None
 LARGEST_TICKS = 1 << 55
 """Largest plausible time since the start of a process, ticks (more than 100 days)."""
 
-LARGEST_NS = 1 << 58
-"""Largest plausible time, ns (nine years). Sums of a few of them fit into 64 bits."""
-
-LARGEST_MOVED_BYTES = 1 << 50
-"""Largest plausible number of bytes of a call. Linux moves less than 2**31 bytes in one call."""
-
 _MOST_ERRNO = 0xFFFF
 
 _AS_STORED = ("depth", "offset", "requested", "moved")

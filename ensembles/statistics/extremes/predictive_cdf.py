@@ -34,7 +34,9 @@ class PredictiveCdf:
     chance: np.ndarray
 
     @classmethod
-    def from_ensemble(cls, ensemble: Ensemble, tasks: int, level: float = 0.9, seed: int = 0) -> PredictiveCdf:
+    def from_ensemble(
+        cls, ensemble: Ensemble, tasks: int, level: float = 0.9, seed: int = 0
+    ) -> PredictiveCdf:
         """Compute the curve of an ensemble, with one method for all points.
 
         Parameters

@@ -76,8 +76,8 @@ def without_even_spread(cells: LogCells, spans: list[Span]) -> tuple[list[Span],
     Notes
     -----
     The density per log time of such calls grows in proportion to time and ends with a jump. The last interval
-    is rejected if it has at most 1.3 times as many calls per second as the antimode before it, and if the last
-    tenth of log time is about as dense as the interval.
+    is rejected if it has at most 1.3 times as many calls per second as the antimode before it, and if the
+    last tenth of log time is about as dense as the interval.
     """
     if len(spans) < 3:
         return spans, ()
@@ -180,7 +180,8 @@ def calls_by_phase(sample: CountedDurations, cells: LogCells, low: float, high: 
     cell = cells.cell_of_bin[sample.bin]
     counts = np.where((cell >= first) & (cell < last), sample.count, 0)
     before = np.concatenate([[0], np.cumsum(counts)])
-    return np.diff(before[sample.begin]).astype(np.float64)
+    calls: np.ndarray = np.diff(before[sample.begin]).astype(np.float64)
+    return calls
 
 
 def _support(difference: np.ndarray) -> float:

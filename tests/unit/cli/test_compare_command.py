@@ -1,0 +1,222 @@
+"""ensio compare and ensembles.compare on runs that are written to disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from project import BUILD
+
+import ensembles as en
+from ensembles.model.c_layout import CONSTANTS, EVENT
+from ensembles.workloads.synthetic import synthetic_run
+from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
+
+pytestmark = pytest.mark.slow
+
+NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
+TASKS = 4
+
+
+def write_run(folder: Path, seed: int, factor: float = 1.0, phases: int = 40, calls: int = 6) -> Path:
+    """A run of phases after which tasks wait: each task writes a few times, and reads once; writes are
+    slower by `factor`."""
+    rng = np.random.default_rng(seed)
+    folder.mkdir()
+    events = np.zeros((TASKS, phases, calls + 1), EVENT.dtype)
+    events["call"] = NUMBER["pwrite"]
+    events["call"][:, :, -1] = NUMBER["pread"]
+    duration_s = (
+        1e-3
+        * factor
+        * rng.lognormal(0, 0.2, events.shape)
+        * np.exp(0.05 * rng.standard_normal((1, phases, 1)))
+    )
+    duration_s[:, :, -1] = 5e-5 * rng.lognormal(0, 0.1, (TASKS, phases))
+    duration_ns = np.rint(duration_s * 1e9).astype(np.int64)
+    before = np.cumsum(duration_ns, axis=2) - duration_ns
+    began_ns = np.cumsum(np.append(0, duration_ns.sum(axis=2).max(axis=0)[:-1] + 50_000_000))
+    events["start"] = 10**12 + began_ns[None, :, None] + before
+    events["duration"] = duration_ns
+    events["requested"] = events["moved"] = 1 << 20
+    events["offset"], events["file"] = -1, 1
+    last = int(events["start"].max()) + 10**9
+    for rank in range(TASKS):
+        head = {
+            "clock": CONSTANTS["ENSIO_CLOCK_MONOTONIC"],
+            "pid": 100 + rank,
+            "rank": rank,
+            "tasks": TASKS,
+            "first_ticks": 10**12,
+            "first_monotonic_ns": 10**12,
+            "first_realtime_ns": 1_700_000_000_000_000_000,
+            "last_ticks": last,
+            "last_monotonic_ns": last,
+            "last_realtime_ns": 1_700_000_000_000_000_000 + last - 10**12,
+        }
+        properties = {"host": "node0001", "program": "/opt/bin/app", "mode": "trace"}
+        content = SpoolContent(
+            [events[rank].reshape(-1)], {1: "/scratch/data"}, POSIX_CALLS, properties, head
+        )
+        write_spool(folder / f"{rank}.spool", content)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    made = {f"a{i}": write_run(folder / f"a{i}", i) for i in range(5)}
+    made |= {f"b{i}": write_run(folder / f"b{i}", 10 + i, factor=1.25) for i in range(5)}
+    return made
+
+
+def ensio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ensembles.cli.main", "compare", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def result(*arguments: str | Path) -> dict:
+    done = ensio(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_two_groups_of_runs_are_told_apart_in_what_changed_alone(runs):
+    a, b = ([runs[f"{side}{i}"] for i in range(5)] for side in "ab")
+    found = result(*a, "--with", *b)
+    assert {"op", "verdict", "shift", "tests"} <= set(found)
+    assert (found["op"], found["verdict"]) == ("write", "different")
+    assert found["shift"]["low"] <= 1.25 <= found["shift"]["high"]
+    assert [move["what"] for move in found["moved"]] == ["all"]
+    assert (found["tests"]["units"], found["tests"]["sizes"]) == ("runs", [5, 5])
+    by_op = {one["op"]: one for one in found["ops"]}
+    assert set(by_op) == {"write", "read"}
+    assert by_op["read"]["verdict"] == "same"
+    assert [group["calls"] for group in found["groups"]] == [5 * TASKS * 240] * 2
+
+
+def test_two_runs_are_compared_by_their_phases(runs):
+    found = result(runs["a0"], runs["b0"], "--op", "write")
+    assert found["verdict"] == "different"
+    assert found["tests"]["units"] == "blocks of phases"
+    assert len(found["ops"]) == 1
+
+
+def test_exit_code_tells_a_difference_only_if_asked(runs):
+    different, alike = [runs["a0"], runs["b0"]], [runs["a0"], runs["a1"]]
+    assert ensio(*different).returncode == 0
+    assert ensio(*different, "--fail-on-difference").returncode == 1
+    done = ensio(*alike, "--fail-on-difference", "--op", "read")
+    assert done.returncode == 0, done.stdout
+
+
+def test_text_says_verdict_what_moved_and_why(runs):
+    done = ensio(runs["a0"], runs["b0"], "--margin", "20%")
+    assert "posix write: DIFFERENT" in done.stdout
+    assert "everything moved by × 1.2" in done.stdout
+    assert "blocks of phases permuted" in done.stdout
+    assert done.stderr == ""
+
+
+def test_three_runs_are_three_groups(runs):
+    found = result(runs["a0"], runs["a1"], runs["b0"], "--op", "write")
+    assert [group["runs"] for group in found["groups"]] == [1, 1, 1]
+    assert {move["effect"]["group"] for move in found["moved"]} == {str(runs["b0"])}
+
+
+def test_filters_choose_what_is_compared(runs):
+    found = result(runs["a0"], runs["b0"], "--call", "pread", "--rank", "0-1", "--per-byte")
+    assert found["op"] == "read"
+    assert found["groups"][0]["calls"] == 2 * 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "a comparison needs two groups"),
+        (("--op", "sync"), "no kind of call"),
+        (("--margin", "ten"), "not a share between 0 and 1"),
+        (("--level", "0"), "not a share between 0 and 1"),
+        (("--phase", "first"), "neither a number nor a range"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_sentence(runs, arguments, sentence):
+    second = [] if not arguments else [runs["a1"]]
+    done = ensio(runs["a0"], *second, *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_compare_takes_runs_ensembles_and_lists_of_them(runs):
+    a, b = ([en.open(runs[f"{side}{i}"]) for i in range(5)] for side in "ab")
+    assert en.compare(a[0], b[0]).verdict == "different"
+    whole = en.compare(a, b, op="write")
+    assert (whole.verdict, whole.op, whole.tests["units"]) == ("different", "write", "runs")
+    writes = [[run.select(op="write").ensemble() for run in side] for side in (a, b)]
+    again = en.compare(*writes)
+    assert [part.effects[0].value for part in again.parts] == [part.effects[0].value for part in whole.parts]
+    single = en.compare(writes[0][0], writes[1][0])
+    assert (single.verdict, single.tests["units"]) == ("different", "blocks of phases")
+    with pytest.raises(en.EnsioError, match="compared with ensembles"):
+        en.compare(a[0], writes[0][0])
+    with pytest.raises(en.EnsioError, match="cannot be compared"):
+        en.compare(a[0], 3)
+    with pytest.raises(en.EnsioError, match="without runs"):
+        en.compare(a[0], [])
+
+
+def test_runs_in_mode_profile_are_compared_by_their_summaries(tmp_path):
+    library = BUILD
+    library = library / "lib" / "libensio-preload.so"
+    if not library.exists():
+        pytest.fail(f"{library} is not built; run ./dev setup")
+    sides: dict[str, list[Path]] = {"64": [], "1M": []}
+    for number in range(4):
+        for size, paths in sides.items():
+            paths.append(tmp_path / f"{size}-{number}")
+            program = ["dd", "if=/dev/zero", f"of={tmp_path / 'data'}", f"bs={size}", "count=100"]
+            subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "ensembles.cli.main",
+                    "run",
+                    "--mode",
+                    "profile",
+                    "-o",
+                    paths[-1],
+                    "--",
+                    *program,
+                ],
+                env={**os.environ, "ENSIO_PRELOAD": str(library)},
+                check=True,
+                capture_output=True,
+                timeout=600,
+            )
+    found = result(*sides["64"], "--with", *sides["1M"], "--op", "write")
+    assert (found["verdict"], found["tests"]["units"]) == ("different", "runs")
+    assert [group["calls"] for group in found["groups"]] == [400, 400]
+    assert found["shift"]["median_ratio"] > 5
+    single = result(sides["64"][0], sides["1M"][0], "--op", "write")
+    assert single["verdict"] == "inconclusive"
+    assert "phases are unknown" in single["reason"]
+    assert any(str(sides["64"][0]) in note and "summary" in note for note in single["notes"])
+    refused = ensio(sides["64"][0], sides["1M"][0], "--file", "*.dat")
+    assert refused.returncode == 2
+    assert "leave the filter out" in refused.stderr
+
+
+def test_synthetic_runs_of_one_kind_are_not_different(tmp_path):
+    for seed in range(8):
+        synthetic_run(tmp_path / str(seed), 8, 42, seed=seed)
+    sides = [[en.open(tmp_path / str(seed)) for seed in seeds] for seeds in (range(4), range(4, 8))]
+    assert en.compare(*sides).verdict != "different"

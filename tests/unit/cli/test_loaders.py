@@ -1,0 +1,155 @@
+"""``ensio run`` says beforehand which programs the preload library cannot get into."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from project import BUILD
+
+from ensembles.recorder.elf import read_interpreter
+
+ENSIO = Path(sys.executable).with_name("ensio")
+
+SOURCE = r"""
+#include <fcntl.h>
+#include <unistd.h>
+int main(void)
+{
+    int fd = open("started", O_CREAT | O_WRONLY, 0600);
+    for (int i = 0; i < 5; i++)
+        if (write(fd, "0123456789", 10) != 10)
+            return 1;
+    return close(fd);
+}
+"""
+
+START = ".globl _start\n_start: nop\n"
+
+
+@pytest.fixture
+def ensio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Starts ``ensio`` in an empty folder."""
+    library = BUILD / "lib" / "libensio-preload.so"
+    if not library.exists():
+        pytest.fail(f"{library} is not built; run ./dev setup")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ENSIO_PRELOAD", str(library))
+
+    def start(*arguments: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([ENSIO, *map(str, arguments)], capture_output=True, text=True, timeout=600)
+
+    return start
+
+
+def compiled(folder: Path, *command: str) -> Path:
+    """The program, made by this compiler with these options."""
+    if shutil.which(command[0]) is None:
+        pytest.fail(f"{command[0]} is not installed; on Debian, musl-gcc comes in the package musl-tools")
+    (folder / "app.c").write_text(SOURCE)
+    subprocess.run([*command, "app.c", "-o", "app"], cwd=folder, check=True)
+    return folder / "app"
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], folder: Path, name: str) -> None:
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
+    assert done.stderr.startswith(f"ensio: {name} uses the C library musl (ld-musl-")
+    assert not (folder / "started").exists()
+    assert not (folder / "run").exists()
+
+
+def test_a_musl_program_is_refused_in_a_sentence(ensio, tmp_path: Path) -> None:
+    compiled(tmp_path, "musl-gcc")
+    assert subprocess.run(["./app"], cwd=tmp_path).returncode == 0  # it does run by itself
+    (tmp_path / "started").unlink()
+    assert_refused(ensio("run", "-o", "run", "--", "./app"), tmp_path, "./app")
+
+
+def test_one_on_path_too(ensio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled(tmp_path, "musl-gcc")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert_refused(ensio("run", "-o", "run", "--", "app"), tmp_path, "app")
+
+
+def test_and_musls_loader_itself(ensio, tmp_path: Path) -> None:
+    loader = read_interpreter(str(compiled(tmp_path, "musl-gcc")))
+    assert loader is not None
+    assert_refused(ensio("run", "-o", "run", "--", loader, "./app"), tmp_path, loader)
+
+
+def test_what_a_launcher_starts_is_not_guessed(ensio, tmp_path: Path) -> None:
+    compiled(tmp_path, "musl-gcc")
+    done = ensio("run", "-o", "run", "--", "env", "./app")
+    assert done.returncode == 127
+    assert "is linked with" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [["gcc", "-static"], ["gcc", "-static-pie"], ["musl-gcc", "-static"]])
+def test_a_static_program_runs_with_a_note(ensio, tmp_path: Path, command: list[str]) -> None:
+    compiled(tmp_path, *command)
+    done = ensio("run", "-o", "run", "--", "./app")
+    assert done.returncode == 0
+    assert (tmp_path / "started").stat().st_size == 50
+    note, outcome = done.stderr.splitlines()
+    assert note.startswith("ensio: note: ./app is linked statically, so the preload library cannot")
+    assert outcome.startswith("ensio: nothing was recorded in run: ./app is linked statically")
+    assert "ensio-cc" in note
+    assert "ensio-cc" in outcome
+
+
+def test_a_static_program_with_the_recorder_in_it_needs_no_note(ensio, tmp_path: Path) -> None:
+    compiled(tmp_path, str(BUILD / "bin" / "ensio-cc"), "gcc", "-static")
+    done = ensio("run", "-o", "run", "--", "./app")
+    assert done.stderr == "ensio: recorded in run: look at it with ensio info run\n"
+
+
+def test_programs_that_can_be_recorded_and_scripts_need_none(ensio, tmp_path: Path) -> None:
+    compiled(tmp_path, "gcc")
+    (tmp_path / "script").write_text("#!/bin/sh\nexec ./app\n")
+    (tmp_path / "script").chmod(0o755)
+    loader = read_interpreter(str(tmp_path / "app"))
+    for number, command in enumerate((["./app"], ["./script"], [loader, "./app"])):
+        done = ensio("run", "-o", f"run{number}", "--", *command)
+        assert done.returncode == 0
+        assert done.stderr.startswith(f"ensio: recorded in run{number}: "), command
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("bits", "emulation", "name"),
+    [("32", "elf_i386", "/lib/ld-musl-i386.so.1"), ("64", "elf_x86_64", "/lib/ld-musl-x86_64.so.1")],
+)
+def test_interpreters_of_both_classes_are_read(tmp_path: Path, bits: str, emulation: str, name: str) -> None:
+    """As GNU ld writes them, and as readelf reads them."""
+    if os.uname().machine != "x86_64":
+        pytest.skip("this assembler is for another processor than x86-64")
+    (tmp_path / "start.s").write_text(START)
+    subprocess.run(["as", f"--{bits}", "start.s", "-o", "start.o"], cwd=tmp_path, check=True)
+    linked = ["ld", "-m", emulation, "-pie", "-dynamic-linker", name, "start.o", "-o", "program"]
+    subprocess.run(linked, cwd=tmp_path, check=True)
+    subprocess.run(["ld", "-m", emulation, "start.o", "-o", "static"], cwd=tmp_path, check=True)
+    told = subprocess.run(["readelf", "-lW", "program"], cwd=tmp_path, capture_output=True, text=True).stdout
+    assert f"[Requesting program interpreter: {name}]" in told
+    assert read_interpreter(str(tmp_path / "program")) == name
+    assert read_interpreter(str(tmp_path / "static")) == ""
+    assert read_interpreter(str(tmp_path / "start.o")) is None  # no program
+    assert read_interpreter(str(tmp_path / "start.s")) is None
+
+
+def test_a_cut_or_damaged_program_does_no_harm(tmp_path: Path) -> None:
+    whole = Path(sys.executable).resolve().read_bytes()[:4096]
+    loader = read_interpreter(sys.executable)
+    assert loader
+    path = tmp_path / "cut"
+    for length in range(0, 1000, 7):
+        path.write_bytes(whole[:length])
+        assert loader.startswith(read_interpreter(str(path)) or "")
+    for place in range(64):
+        for value in (0, 127, 255):
+            path.write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
+            assert len(read_interpreter(str(path)) or "") <= 4096

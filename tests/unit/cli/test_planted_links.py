@@ -1,0 +1,163 @@
+"""What another user may do in a run directory of his: plant links, and replace what is being written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from bounded import command
+from made_spools import made_events, spool
+
+import ensembles
+from ensembles.model.errors import EnsioError
+from ensembles.run.collect import collect
+
+pytestmark = pytest.mark.slow
+
+TRIES = 40
+NOBODY = 65534
+
+SWAPPER = """
+import os, sys
+folder, victim, kind = sys.argv[1:]
+print("ready", flush=True)
+number = 0
+while True:
+    for name in os.listdir(folder):
+        if name.startswith(".ensio-") and name.endswith(".part"):
+            number += 1
+            planted = f"{folder}/planted-{number}"
+            if kind == "link":
+                os.symlink(victim, planted)
+            else:
+                with open(planted, "w") as file:
+                    file.write("nothing")
+            try:
+                os.rename(planted, f"{folder}/{name}")
+            except OSError:
+                pass
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    spool(folder / "a.spool", [made_events(50)], rank=0)
+    return folder
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    path = tmp_path / "notes.txt"
+    path.write_text("the victim's own file\n")
+    return path
+
+
+def is_unchanged(victim: Path) -> bool:
+    return victim.read_text() == "the victim's own file\n"
+
+
+def test_collect_refuses_a_planted_link_and_names_it(run: Path, victim: Path, tmp_path: Path) -> None:
+    (run / "trace.h5").symlink_to(victim)
+    code, told = command(tmp_path, "collect", str(run))
+    assert (code, told.count("\n")) == (2, 1)
+    assert f"{run}/trace.h5 is a symbolic link, to {victim}" in told
+    assert is_unchanged(victim)
+    assert (run / "trace.h5").is_symlink()
+
+
+def test_collect_makes_no_file_by_a_planted_link(run: Path, tmp_path: Path) -> None:
+    (run / "trace.h5").symlink_to(tmp_path / "made")
+    assert command(tmp_path, "collect", str(run))[0] == 2
+    assert not (tmp_path / "made").exists()
+
+
+def test_collect_refuses_a_planted_pipe(run: Path, tmp_path: Path) -> None:
+    os.mkfifo(run / "trace.h5")
+    code, told = command(tmp_path, "collect", str(run))
+    assert (code, told.count("\n")) == (2, 1)
+    assert f"{run}/trace.h5 is not a regular file" in told
+
+
+@pytest.mark.parametrize("words", [["info"], ["modes"], ["events"], ["report", "-o", "OUT"]])
+def test_what_is_written_by_itself_follows_no_link(
+    run: Path, victim: Path, tmp_path: Path, words: list[str]
+) -> None:
+    (run / "trace.h5").symlink_to(victim)
+    words = [str(tmp_path / "out") if word == "OUT" else word for word in words]
+    assert command(tmp_path, words[0], str(run), *words[1:]) == (0, "")
+    assert is_unchanged(victim)
+
+
+def test_a_link_that_a_user_names_is_followed(run: Path, victim: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(victim)
+    assert command(tmp_path, "collect", str(run), "-o", str(tmp_path / "link"))[0] == 0
+    assert len(ensembles.open(victim).events) == 50
+
+
+@contextmanager
+def swapping(run: Path, victim: Path, kind: str) -> Iterator[None]:
+    """A process that replaces each unfinished file in a folder as soon as it sees it."""
+    words = [sys.executable, "-c", SWAPPER, str(run), str(victim), kind]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield
+            assert process.poll() is None
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_a_replaced_unfinished_file_is_no_success(run: Path, victim: Path, kind: str) -> None:
+    ends: Counter[str] = Counter()
+    with swapping(run, victim, kind):
+        for _ in range(TRIES):
+            (run / "trace.h5").unlink(missing_ok=True)
+            try:
+                path, count = collect(str(run))
+            except EnsioError as error:
+                assert "another process replaced" in str(error) or "No such file" in str(error)  # noqa: PT017
+                ends["refused"] += 1
+            else:
+                assert count == 50
+                assert not os.path.islink(path)
+                assert len(ensembles.open(path).events) == 50
+                ends["written"] += 1
+            assert is_unchanged(victim)
+    assert ends.total() == TRIES
+    assert ends["refused"] > 0  # else nothing was tried
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_the_same_of_every_other_output(run: Path, victim: Path, tmp_path: Path, kind: str) -> None:
+    outputs = tmp_path / "outputs"
+    outputs.mkdir()
+    with swapping(outputs, victim, kind):
+        for number in range(TRIES // 4):
+            path = outputs / f"{number}.csv"
+            code, told = command(tmp_path, "export", str(run), "--to", "csv", str(path))
+            assert is_unchanged(victim)
+            if code == 0:
+                assert not path.is_symlink()
+                assert path.read_text().count("\n") == 51
+            else:
+                assert (code, told.count("\n")) == (2, 1)
+
+
+def test_root_puts_nothing_by_itself_into_a_run_of_another_user(run: Path, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a run to another user")
+    for path in (run, *run.iterdir()):
+        os.chown(path, NOBODY, NOBODY)
+    assert command(tmp_path, "info", str(run)) == (0, "")
+    assert [path.name for path in run.iterdir()] == ["a.spool"]
+    assert command(tmp_path, "collect", str(run))[0] == 0
+    assert (run / "trace.h5").exists()

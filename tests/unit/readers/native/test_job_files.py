@@ -1,0 +1,187 @@
+"""Job files are read as the spools that they were made from, beside spools or alone, whole or damaged."""
+
+import os
+import shutil
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_job_files import collect_spools
+from made_spools import RUNNING, made_events, spool
+
+import ensembles
+from ensembles.model.c_layout import BLOCK, JOB
+from ensembles.model.errors import EnsioError
+from ensembles.readers.native import job_file_codec
+from ensembles.readers.native.records import open_run_directory
+from ensembles.run.collect import collect
+
+EVENTS = 40_000
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, coder) -> Path:
+    """A folder with the spools of three ranks and one with their job file alone."""
+    folder = tmp_path_factory.mktemp("made")
+    for rank in range(3):
+        threads = [made_events(EVENTS + 1000 * rank, seed=rank), made_events(100, seed=9)]
+        files = {1: "/data/shared", 2: f"/data/of/rank.{rank}"}
+        spool(
+            folder / "spools" / f"alpha-{rank}.spool",
+            threads,
+            files=files,
+            rank=rank,
+            tasks=3,
+            pid=100 + rank,
+        )
+    (folder / "job").mkdir()
+    paths = sorted((folder / "spools").iterdir())
+    collect_spools(coder, paths, folder / "job/job.ensio")
+    return folder
+
+
+@pytest.fixture
+def job(made, tmp_path) -> Path:
+    """The folder with the job file alone, to do with as one likes."""
+    shutil.copy(made / "job/job.ensio", tmp_path / "job.ensio")
+    return tmp_path
+
+
+def spools(made: Path) -> ensembles.Run:
+    return ensembles.open(made / "spools")
+
+
+def assert_equal(run: ensembles.Run, other: ensembles.Run) -> None:
+    assert run.files == other.files
+    assert run.calls == other.calls
+    assert (run.tasks, run.threads, run.notes) == (other.tasks, other.threads, other.notes)
+    assert run.processes == other.processes
+    ours, theirs = run.events, other.events
+    for name, column in theirs.columns.items():
+        np.testing.assert_array_equal(ours.columns[name], column, err_msg=name)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_job_file_is_read_as_its_spools(made, monkeypatch, native):
+    if not native:
+        monkeypatch.setattr(job_file_codec, "_decode", None)
+    assert_equal(ensembles.open(made / "job"), spools(made))
+    assert_equal(ensembles.open(made / "job/job.ensio"), spools(made))
+
+
+@pytest.mark.parametrize("max_events", [7, 1000, 20_001])
+def test_chunks_of_any_size_hold_the_same_events(made, max_events):
+    chunks = list(islice(ensembles.open(made / "job/job.ensio").chunks(max_events), 3000))
+    # The spools themselves, in their order: a trace.h5 beside them is sorted.
+    spools = open_run_directory(str(made / "spools"))
+    expected = np.concatenate([chunk.start for chunk in spools.chunks(1 << 20)])
+    found = np.concatenate([chunk.start for chunk in chunks])
+    assert all(len(chunk) == max_events for chunk in chunks[:-1])
+    assert len(found) == min(len(expected), 3000 * max_events)
+    np.testing.assert_array_equal(found, expected[: len(found)])
+
+
+def test_spool_beside_the_job_file_goes_before_it(made, job):
+    """A rank went on after MPI_Finalize: its spool has more than the job file, which counts no call twice."""
+    more = made_events(EVENTS + 10, seed=0)
+    spool(job / "alpha-0.spool", [more, made_events(100, seed=9)], rank=0, tasks=3, pid=100, state=RUNNING)
+    run = ensembles.open(job)
+    assert np.bincount(run.events.rank).tolist() == [EVENTS + 110, EVENTS + 1100, EVENTS + 2100]
+    assert [process.ended for process in run.processes] == [False, True, True]
+
+
+def test_damaged_spool_beside_the_job_file_is_told_and_the_job_file_read(made, job):
+    (job / "alpha-1.spool").write_bytes(b"nothing that makes sense")
+    run = ensembles.open(job)
+    assert len(run.events) == len(spools(made).events)
+    assert any("alpha-1.spool is not a spool" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("damage", ["cut", "foreign", "head", "no record"])
+def test_damaged_job_file_is_one_sentence_and_the_spools_are_read(made, job, damage):
+    path = job / "job.ensio"
+    content = bytearray(path.read_bytes())
+    if damage == "cut":
+        content = content[:-1]
+    elif damage == "foreign":
+        content[:8] = b"%PDF-1.4"
+    elif damage == "head":
+        content[8] = 99
+    else:
+        content[JOB.unpack(content).records] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(EnsioError, match=r"job\.ensio"):
+        ensembles.open(job)
+    with pytest.raises(EnsioError, match=r"job\.ensio|not a spool"):
+        ensembles.open(path)
+    for other in (made / "spools").glob("*.spool"):
+        shutil.copy(other, job)
+    run = ensembles.open(job)
+    assert len(run.events) == len(spools(made).events)
+    assert len([note for note in run.notes if "job.ensio" in note]) == 1
+
+
+def test_damaged_block_costs_its_own_events_and_is_told(made, job):
+    path = job / "job.ensio"
+    content = bytearray(path.read_bytes())
+    block = BLOCK.unpack(content, JOB.size)
+    content[JOB.size + BLOCK.size + 5] ^= 0xFF
+    path.write_bytes(content)
+    run = ensembles.open(job)
+    assert len(run.events) == len(spools(made).events) - block.events
+    assert any(f"{block.events} events in it cannot be read" in note for note in run.notes)
+
+
+def test_head_that_knows_fewer_processes_is_damage(job):
+    path = job / "job.ensio"
+    content = bytearray(path.read_bytes())
+    content[JOB.dtype.fields["processes"][1]] = 2
+    path.write_bytes(content)
+    with pytest.raises(EnsioError, match="is damaged"):
+        ensembles.open(job)
+
+
+def test_damaged_record_costs_one_process_and_is_told(made, job):
+    path = job / "job.ensio"
+    content = bytearray(path.read_bytes())
+    content[-20] ^= 0xFF
+    path.write_bytes(content)
+    run = ensembles.open(job)
+    assert np.bincount(run.events.rank).tolist() == [EVENTS + 100, EVENTS + 1100]
+    assert any("the record of one process cannot be read" in note for note in run.notes)
+
+
+@pytest.mark.slow
+@given(at=st.integers(0), value=st.integers(1, 255), cut=st.booleans())
+@settings(max_examples=60)
+def test_any_damage_is_an_error_or_told(made, tmp_path_factory, at, value, cut):
+    folder = tmp_path_factory.mktemp("any")
+    content = bytearray((made / "job/job.ensio").read_bytes())
+    at %= len(content)
+    content[at] ^= value
+    (folder / "job.ensio").write_bytes(content[:at] if cut else content)
+    try:
+        run = ensembles.open(folder / "job.ensio")
+        found = len(run.events)
+    except EnsioError:
+        return
+    assert found == len(spools(made).events) or run.notes
+
+
+def test_trace_file_is_made_again_when_the_job_file_is_another(made, job):
+    collect(str(job))
+    stored = os.stat(job / "trace.h5").st_mtime_ns
+    assert len(ensembles.open(job).events) == len(spools(made).events)
+    os.utime(job / "job.ensio", ns=(1, 1))
+    spool(job / "alpha-0.spool", [made_events(10)], rank=0, tasks=3)
+    assert np.bincount(ensembles.open(job).events.rank).tolist() == [10, EVENTS + 1100, EVENTS + 2100]
+    assert os.stat(job / "trace.h5").st_mtime_ns == stored
+
+
+def test_temporary_job_file_is_no_record(job):
+    (job / "job.ensio").rename(job / "job.ensio.tmp-123")
+    with pytest.raises(EnsioError, match="not a run directory"):
+        ensembles.open(job)

@@ -1,0 +1,272 @@
+"""The report in headless Chromium, cut off from the network: it shows what it should, without an error."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bokeh.embed import file_html
+from bokeh.resources import INLINE
+from made_runs import run_of
+
+from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.viz import histogram, write_report
+from ensembles.viz.style import COLOURS, LABELS
+from ensembles.workloads.synthetic import synthetic_run
+
+if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
+    pytest.skip(
+        "playwright or Pillow is not installed: the report is not tried in a browser", allow_module_level=True
+    )
+
+from browser import browser, chromium
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        chromium() is None, reason="no Chromium on PATH: the report is not tried in a browser"
+    ),
+]
+
+MIB = 1 << 20
+WHITE = (255, 255, 255)
+
+
+def rgb(colour: str) -> tuple[int, int, int]:
+    return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
+
+
+@pytest.fixture(scope="module")
+def open_report():
+    with browser() as open_page:
+        yield open_page
+
+
+@pytest.fixture(scope="module")
+def four_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Task 0 writes from 1 s to 2 s, task 1 reads from 3 s to 5 s, 2 syncs and 3 opens from 6 s to 7 s."""
+    folder = tmp_path_factory.mktemp("four")
+    tasks = [
+        [("pwrite", 1.0, 1.0, 8 * MIB)],
+        [("pread", 3.0, 2.0, 4 * MIB)],
+        [("fsync", 6.0, 1.0, 0)],
+        [("open", 6.0, 1.0, 0)],
+    ]
+    path = folder / "report.html"
+    write_report(run_of(folder / "run", tasks, lasted_s=8.0), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def many_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("many")
+    synthetic_run(folder / "run", 3000, 12)
+    from ensembles.run.open import open as open_run
+
+    path = folder / "report.html"
+    write_report(open_run(folder / "run"), path)
+    return path
+
+
+def test_nothing_goes_wrong_and_nothing_is_fetched(open_report, four_tasks: Path) -> None:
+    report = open_report(four_tasks)
+    report.page.get_by_text("log–log").first.click()
+    report.page.wait_for_timeout(300)
+    assert report.problems == []
+
+
+@pytest.mark.parametrize("width", [1000, 1280, 1600])
+def test_page_fits_its_window(open_report, four_tasks: Path, width: int) -> None:
+    report = open_report(four_tasks)
+    report.page.set_viewport_size({"width": width, "height": 900})
+    report.page.wait_for_timeout(300)
+    assert report.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize(
+    ("x_s", "task", "colour"),
+    [(1.5, 0, "write"), (4.0, 1, "read"), (6.5, 2, "sync"), (6.5, 3, "metadata")],
+)
+def test_pixels_of_the_diagram_have_the_colour_of_the_call(
+    open_report, four_tasks: Path, x_s: float, task: int, colour: str
+) -> None:
+    report = open_report(four_tasks)
+    assert report.pixel("trace_diagram", x_s, task + 0.2) == rgb(COLOURS[colour])
+    assert report.pixel("trace_diagram", 2.5, task + 0.2) == WHITE
+
+
+def test_colour_of_a_pixel_is_the_mixture_of_what_it_covers(open_report, tmp_path: Path) -> None:
+    # Writes for a quarter, reads for half of every 2 µs: far shorter than a pixel.
+    calls = [
+        call
+        for i in range(4000)
+        for call in (("write", 2e-6 * i, 5e-7, 1), ("read", 2e-6 * i + 5e-7, 1e-6, 1))
+    ]
+    path = tmp_path / "report.html"
+    write_report(run_of(tmp_path / "run", [calls], lasted_s=0.01), path)
+    report = open_report(path)
+    write, read = rgb(COLOURS["write"]), rgb(COLOURS["read"])
+    expected = [0.25 * 255 + 0.25 * w + 0.5 * r for w, r in zip(write, read, strict=True)]
+    assert report.pixel("trace_diagram", 0.004, 0.2) == pytest.approx(expected, abs=8)
+    # A pixel of 4.1 µs does not cover two whole turns.
+    assert re.search(
+        r"write: 2[3-7] % read: (4[7-9]|5[0-3]) %", report.hover_text("trace_diagram", 0.004, 0.2)
+    )
+
+
+def test_task_0_is_on_top(open_report, four_tasks: Path) -> None:
+    report = open_report(four_tasks)
+    assert report.position("trace_diagram", 1.5, 0)[1] < report.position("trace_diagram", 1.5, 3)[1]
+
+
+def test_hover_boxes_tell_values_with_units(open_report, four_tasks: Path) -> None:
+    report = open_report(four_tasks)
+    diagram = report.hover_text("trace_diagram", 1.5, 0)
+    assert "rank 0" in diagram
+    assert "write: 100 %" in diagram
+    assert "read: 0 %" in diagram
+    assert "1.5" in diagram
+    inside = report.hover_text("tasks_inside", 6.5, 1)
+    assert "sync: 1 of 4 tasks (25 %)" in inside
+    rate = report.hover_text("rate", 1.5, 4)
+    assert "write rate: 8 MiB/s" in rate
+    assert "read rate: 0 MiB/s" in rate
+    durations = report.hover_text("histogram_linear", 1.999, 0.1)
+    assert "call: pread" in durations
+    assert " s" in durations
+
+
+def test_pictures_have_legends_for_what_is_there_and_share_their_time_axis(
+    open_report, four_tasks: Path
+) -> None:
+    report = open_report(four_tasks)
+    code = "model.above.flatMap((part) => part.items ?? []).map((item) => item.label.value)"
+    assert report.property_of("trace_diagram", code) == [
+        LABELS[name] for name in ("write", "read", "metadata", "sync")
+    ]
+    writes, reads = report.property_of("rate", code)
+    # The average is over whole cells of time: 1 s is 239 of them, and parts of two more.
+    assert re.fullmatch(r"write: 8\.00 MiB, mean (8\.00|7\.9\d) MiB/s while active", writes)
+    assert re.fullmatch(r"read: 4\.00 MiB, mean (2\.00|1\.99) MiB/s while active", reads)
+    ranges = {
+        report.property_of(name, "model.x_range.id") for name in ("trace_diagram", "tasks_inside", "rate")
+    }
+    assert len(ranges) == 1
+
+
+def test_hiding_the_faster_direction_lets_the_rate_axis_grow_for_the_other(
+    open_report, four_tasks: Path
+) -> None:
+    report = open_report(four_tasks)
+    assert report.property_of("rate", "model.y_range.end") == pytest.approx(8, rel=0.1)
+    # What a click on the legend does.
+    hide = "(model.above.flatMap((p) => p.items ?? [])[0].renderers.forEach((r) => (r.visible = false)), 0)"
+    report.property_of("rate", hide)
+    report.page.wait_for_timeout(300)
+    assert report.property_of("rate", "model.y_range.end") == pytest.approx(2, rel=0.1)
+
+
+def test_time_axes_of_all_pictures_are_aligned(open_report, four_tasks: Path) -> None:
+    report = open_report(four_tasks)
+    for x_s in (0.0, 7.0):
+        lefts = [report.position(name, x_s, 0)[0] for name in ("trace_diagram", "tasks_inside", "rate")]
+        assert max(lefts) - min(lefts) < 1.5
+
+
+def test_box_and_wheel_zoom_the_diagram(open_report, four_tasks: Path) -> None:
+    report = open_report(four_tasks)
+    span = "model.x_range.end - model.x_range.start"
+    whole = report.property_of("trace_diagram", span)
+    left, top = report.position("trace_diagram", 1.0, 0.5)
+    right = report.position("trace_diagram", 2.0, 0.5)[0]
+    report.page.mouse.move(left, top)
+    report.page.mouse.down()
+    report.page.mouse.move(right, top + 30, steps=5)
+    report.page.mouse.up()
+    zoomed = report.property_of("trace_diagram", span)
+    assert zoomed == pytest.approx(1.0, rel=0.1)
+    assert report.property_of("rate", span) == zoomed < whole
+    report.page.keyboard.down("Control")
+    report.page.mouse.wheel(0, 300)
+    report.page.keyboard.up("Control")
+    report.wait_until("trace_diagram", f"{span} > {zoomed}")
+    assert report.problems == []
+
+
+def test_many_tasks_share_rows_and_zooming_in_shows_the_finer_image(open_report, many_tasks: Path) -> None:
+    report = open_report(many_tasks)
+    # 3,000 tasks are 3 in each of 1,000 rows; the coarse image joins two rows.
+    start = report.property_of("trace_diagram", "model.renderers[0].data_source.data.x[0]")
+    assert "ranks 1500–1505" in report.hover_text("trace_diagram", start + 1e-4, 1503)
+    images = "model.renderers.slice(0, 2).map((r) => r.visible)"
+    assert report.property_of("trace_diagram", images) == [False, True]
+    report.property_of("trace_diagram", "(model.y_range.start = 1600, model.y_range.end = 1400, 0)")
+    assert report.property_of("trace_diagram", images) == [True, False]
+    assert "ranks 1503–1505" in report.hover_text("trace_diagram", start + 1e-4, 1504)
+    assert report.problems == []
+
+
+def test_short_calls_can_be_drawn_more_strongly(open_report, tmp_path: Path) -> None:
+    # A hundred calls of 1 ms in 10 s cover 1 % of every pixel or so: nearly white, until emphasised.
+    calls = [("pwrite", 0.1 * i, 0.001, 4096) for i in range(100)]
+    path = tmp_path / "report.html"
+    write_report(run_of(tmp_path / "run", [calls], lasted_s=11.0), path)
+    report = open_report(path)
+    # The cell that holds the call at 5 s.
+    cell = 2.0**23 * 1e-9
+    x_s = (5.0 // cell + 0.5) * cell
+    pale = sum(report.pixel("trace_diagram", x_s, 0.2))
+    report.page.get_by_text("enhanced colour scale").click()
+    report.page.wait_for_timeout(300)
+    assert sum(report.pixel("trace_diagram", x_s, 0.2)) < pale - 100
+    assert report.problems == []
+
+
+def test_names_from_a_trace_are_never_code(open_report, tmp_path: Path) -> None:
+    evil = "<img src=x onerror=window.cracked=1><script>window.cracked=1</script>"
+    properties = {"program": f"/bin/{evil}", "command": f"{evil}\x1f</script>{evil}", "host": evil}
+    run = run_of(
+        tmp_path / "run",
+        [[("write", 0.1, 0.1, 1)]],
+        path=f"/tmp/{evil}",
+        properties=properties,
+        head={"state": 0},
+    )
+    path = tmp_path / "report.html"
+    write_report(run, path)
+    report = open_report(path)
+    assert report.page.evaluate("window.cracked") is None
+    assert report.problems == []
+    assert "<script>" in report.page.inner_text("h1") + report.page.inner_text(".command")
+    assert "did not end" in report.page.inner_text(".notes")
+
+
+def test_names_of_calls_from_a_trace_are_never_code(open_report, tmp_path: Path) -> None:
+    evil = Call("<img/src=x/onerror=window.cracked=1>$$x$$@{n}", "posix", "write")
+    columns = {name: np.zeros(1, dtype) for name, dtype in COLUMNS.items()} | {"duration": np.array([10**9])}
+    path = tmp_path / "histogram.html"
+    path.write_text(file_html(histogram(Events(columns, [evil], [""])), INLINE, "test"), encoding="utf-8")
+    report = open_report(path)
+    assert "call: ?img?src?x" in report.hover_text("histogram_linear", 1.0, 0.1)
+    assert report.page.evaluate("window.cracked") is None
+    assert report.problems == []
+
+
+@pytest.mark.parametrize(
+    ("tasks", "sentence"),
+    [
+        ([[], []], "no recorded call takes time"),
+        ([[("write", 0.5, 0.0, 10)]], "no recorded call takes time"),
+        ([[("open", 0.5, 0.1, 0)]], "no bytes were read or written"),
+    ],
+    ids=["no events", "no duration", "no bytes"],
+)
+def test_pictures_with_nothing_in_them_say_why(open_report, tmp_path: Path, tasks, sentence: str) -> None:
+    path = tmp_path / "report.html"
+    write_report(run_of(tmp_path / "run", tasks), path)
+    report = open_report(path)
+    assert report.problems == []
+    assert sentence in path.read_text(encoding="utf-8")

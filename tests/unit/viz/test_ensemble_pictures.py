@@ -1,0 +1,168 @@
+"""Pictures of modes and of the slowest call: they show what the statistics say, and why they say nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bokeh.models import Segment, Title
+from made_runs import run_of
+
+import ensembles as en
+from ensembles import viz
+from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
+from ensembles.viz import write_report
+from ensembles.workloads.synthetic import synthetic_run
+
+pytestmark = pytest.mark.slow
+
+R_S = 0.016
+
+
+def harmonic_ensemble(phases: int = 40, tasks: int = 64) -> en.Ensemble:
+    """Log-normal modes at R, R/2 and R/4, alike in all phases."""
+    random = np.random.default_rng(4)
+    n = phases * tasks
+    durations_s = R_S * random.choice([1, 0.5, 0.25], n, p=[0.6, 0.25, 0.15]) * random.lognormal(0, 0.05, n)
+    phase, rank = np.repeat(np.arange(1, phases + 1), tasks), np.tile(np.arange(tasks), phases)
+    return en.Ensemble(durations_s, phase, rank, name="pwrite", op="write")
+
+
+def glyph(fig, name: str):
+    return next(renderer for renderer in fig.renderers if renderer.name == name)
+
+
+def sentences(fig) -> list[str]:
+    return [" ".join(title.text.split()) for title in fig.select({"type": Title})]
+
+
+def labels(fig) -> str:
+    return "; ".join(item.label.value for item in fig.legend[0].items)
+
+
+def test_modes_are_marked_where_they_are_and_harmonics_too() -> None:
+    fig = viz.modes(harmonic_ensemble())
+    assert fig.title.text == "Modes of pwrite: 3 modes in 2,560 calls"
+    marks = glyph(fig, "mode_labels").data_source.data
+    np.testing.assert_allclose(marks["t"], [R_S / 4, R_S / 2, R_S], rtol=0.03)
+    low, place, high = (np.array(marks[name]) for name in ("low", "t", "high"))
+    assert ((low < place) & (place < high)).all()
+    shares = [float(re.search(r", ([\d.]+) %", text)[1]) for text in marks["text"]]
+    np.testing.assert_allclose(shares, [15, 25, 60], atol=3)
+    lines = glyph(fig, "harmonics")
+    assert isinstance(lines.glyph, Segment)
+    np.testing.assert_allclose(sorted(lines.data_source.data["x0"]), [R_S / 4, R_S / 2, R_S], rtol=0.03)
+    assert "harmonics of R = 1" in labels(fig)
+
+
+def test_the_curves_of_modes_hold_the_calls_of_the_histogram() -> None:
+    ensemble = harmonic_ensemble()
+    fig = viz.modes(ensemble)
+    curves = next(r for r in fig.renderers if type(r.glyph).__name__ == "MultiLine").data_source.data
+    counts = ensemble.histogram("log")
+    width = np.log(counts.edges_s[-1] / counts.edges_s[0]) / len(counts.amounts)
+    areas = [np.trapezoid(y, np.log(x)) / width for x, y in zip(curves["xs"], curves["ys"], strict=True)]
+    np.testing.assert_allclose(areas, ensemble.n * np.array([0.15, 0.25, 0.6]), rtol=0.15)
+
+
+def test_the_curve_of_the_slowest_is_that_of_theory() -> None:
+    random = np.random.default_rng(8)
+    ensemble = en.Ensemble(random.exponential(1e-3, 200_000), rank=np.arange(200_000) % 100)
+    curve = PredictiveCdf.from_ensemble(ensemble, 100)
+    assert curve.answer.method == "within-reach"
+    theory_s = -1e-3 * np.log1p(-(curve.chance ** (1 / 100)))
+    np.testing.assert_allclose(curve.duration_s, theory_s, rtol=0.04)
+    assert (np.diff(curve.duration_s) >= 0).all()
+    assert (np.diff(curve.chance) > 0).all()
+
+
+def test_the_slowest_of_n_stands_beside_equation_1_and_what_was_seen() -> None:
+    ensemble = harmonic_ensemble()
+    answer = ensemble.tail(64)
+    fig = viz.tail(ensemble)
+    band = glyph(fig, "interval").data_source.data
+    assert (band["left"][0], band["right"][0]) == (answer.low_s, answer.high_s)
+    ours = glyph(fig, "ours").data_source.data
+    assert np.interp(0.5, ours["p"], ours["t"]) == pytest.approx(answer.median_s, rel=1e-6)
+    theirs = glyph(fig, "equation1").data_source.data
+    assert np.interp(0.5, theirs["p"], theirs["t"]) == pytest.approx(answer.equation1.median_s, rel=0.03)
+    assert max(theirs["t"]) <= answer.observed_max_s
+    assert glyph(fig, "seen").data_source.data["x0"] == [answer.observed_max_s]
+    assert len(glyph(fig, "phases").data_source.data["x"]) == 40
+    assert "Slowest of 64 calls of pwrite: " in fig.title.text
+    # Of phases of 64 calls, the slowest says nothing about the slowest of 1,000.
+    assert not [renderer for renderer in viz.tail(ensemble, 1000).renderers if renderer.name == "phases"]
+
+
+def test_what_cannot_be_said_is_said_so() -> None:
+    one = en.Ensemble([0.01], rank=[0], name="read", op="read")
+    assert any("too few for modes" in text for text in sentences(viz.modes(one)))
+    fig = viz.tail(one)
+    assert any(text.startswith("No prediction: 1 call") for text in sentences(fig))
+    assert "Equation 1" in labels(fig)
+    alike = en.Ensemble(np.full(100, 0.5), rank=np.arange(100))
+    assert any("No prediction: all 100 calls took 500 ms" in text for text in sentences(viz.tail(alike)))
+    nothing, no_time = en.Ensemble([]), en.Ensemble([0.0], rank=[0])
+    for fig in (viz.modes(nothing), viz.tail(nothing, 4), viz.modes(no_time), viz.tail(no_time)):
+        assert fig.x_range.start < fig.x_range.end
+    with pytest.raises(en.EnsioError, match="pass it as tasks"):
+        viz.tail(en.Ensemble([0.1, 0.2]))
+    with pytest.raises(TypeError, match="an ensemble, events or a run"):
+        viz.modes([0.1, 0.2])
+
+
+def test_pictures_take_runs_and_events(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", [[("pwrite", 0.01 * i, 1e-3 + 1e-5 * i, 10) for i in range(30)]] * 2)
+    assert "60 calls" in labels(viz.modes(run))
+    assert viz.modes(run.select(rank=0)).title.text.startswith("Modes of pwrite")
+    assert "Slowest of 2 calls" in viz.tail(run).title.text
+
+
+def text_of(page: str) -> str:
+    return re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("mode", ["trace", "profile"])
+def test_the_report_has_the_ensembles_in_which_time_was_spent(tmp_path: Path, mode: str) -> None:
+    calls = [
+        ("open", 0.001, 1e-5, 0),
+        *[("pwrite", 0.01 * i, 1e-3 + 1e-5 * i, 4096) for i in range(1, 40)],
+        ("pread", 0.5, 1e-6, 100),
+    ]
+    run = run_of(tmp_path / "run", [calls] * 4, properties={"mode": mode})
+    size_bytes = write_report(run, tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert re.findall(r"Ensemble of (\w+)", text_of(page)) == ["pwrite"]
+    assert "Modes of pwrite" in page
+    assert "Slowest of 4 calls of pwrite" in page
+    assert size_bytes < 2.5e6
+    if mode == "profile":
+        assert "neither phases nor tasks" in text_of(page)
+
+
+@pytest.mark.parametrize("tasks", ["4", "empty", "one"])
+def test_the_report_with_ensembles_shows_in_a_browser_without_a_complaint(tmp_path: Path, tasks: str) -> None:
+    if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
+        pytest.skip("playwright or Pillow is not installed: the report is not tried in a browser")
+    from browser import browser, chromium
+
+    if chromium() is None:
+        pytest.skip("no Chromium on PATH: the report is not tried in a browser")
+    if tasks == "4":
+        synthetic_run(tmp_path / "run", 4, 302, seed=2)
+    else:
+        run_of(tmp_path / "run", [[("pwrite", 0.1, 0.01, 4096)] * (tasks == "one")])
+    write_report(en.open(tmp_path / "run"), tmp_path / "a.html")
+    with browser() as open_page:
+        report = open_page(tmp_path / "a.html")
+        drawn = report.page.locator("section[id^=ensemble-] canvas").count()
+        assert (drawn > 0) == (tasks != "empty")
+        if tasks == "4":
+            # Above the curve lies the shaded interval.
+            answer = en.open(tmp_path / "run").ensemble(call="pwrite").tail(4)
+            middle_s = (answer.low_s * answer.high_s) ** 0.5
+            assert report.pixel("tail_posix_pwrite", middle_s, 0.97) != (255, 255, 255)
+        assert report.problems == []

@@ -1,0 +1,85 @@
+"""The notebooks run from a clean start, and their pictures show in a browser that has no network."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from project import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+if importlib.util.find_spec("nbconvert") is None or importlib.util.find_spec("ipykernel") is None:
+    pytest.skip("nbconvert or ipykernel is not installed: notebooks are not run", allow_module_level=True)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        shutil.which("ensio-replay") is None,
+        reason="ensio-replay is not on PATH: notebooks are not run (./dev test puts it there)",
+    ),
+    # Libraries of Jupyter warn about themselves and about each other.
+    pytest.mark.filterwarnings("default"),
+]
+
+
+def executed(path: Path, folder: Path):
+    """The notebook with its outputs; an error in a cell is an error here."""
+    import nbformat
+    from nbconvert.preprocessors import ExecutePreprocessor
+
+    notebook = nbformat.read(path, as_version=4)
+    ExecutePreprocessor(timeout=600).preprocess(notebook, {"metadata": {"path": str(folder)}})
+    return notebook
+
+
+@pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda path: path.stem)
+def notebook(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    before = os.environ["PATH"]
+    # The command that belongs to this Python, wherever the tests were started from.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{before}"
+    try:
+        return executed(request.param, tmp_path_factory.mktemp("notebook"))
+    finally:
+        os.environ["PATH"] = before
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_committed_without_outputs(path: Path) -> None:
+    import nbformat
+
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    assert all(not cell.outputs and cell.execution_count is None for cell in cells)
+
+
+def test_pictures_show_in_a_browser_without_network(notebook, tmp_path: Path) -> None:
+    pytest.importorskip(
+        "playwright", reason="playwright is not installed: notebooks are not tried in a browser"
+    )
+    pytest.importorskip("PIL", reason="Pillow is not installed: notebooks are not tried in a browser")
+    from browser import browser, chromium
+    from nbconvert import HTMLExporter
+
+    if chromium() is None:
+        pytest.skip("no Chromium on PATH: notebooks are not tried in a browser")
+    page, _ = HTMLExporter(require_js_url="", mathjax_url="").from_notebook_node(notebook)
+    path = tmp_path / "notebook.html"
+    path.write_text(page, encoding="utf-8")
+    with browser() as open_page:
+        report = open_page(path)
+        for name in ("trace_diagram", "tasks_inside", "rate", "histogram_linear"):
+            assert report.property_of(name, "Bokeh.index.find_one(model).frame.bbox.width") > 300
+        assert "tasks" in report.hover_text("tasks_inside", *middle_of(report, "tasks_inside"))
+        assert report.problems == []
+
+
+def middle_of(report, figure: str) -> tuple[float, float]:
+    """The point in the middle of a figure, in its coordinates."""
+    return tuple(
+        report.property_of(figure, f"(model.{axis}_range.start + model.{axis}_range.end) / 2")
+        for axis in "xy"
+    )

@@ -1,0 +1,178 @@
+"""The report as a file: what is in it, and what happens when it cannot be written."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_runs import run_of
+
+from ensembles.cli.main import main
+from ensembles.model.c_layout import EVENT
+from ensembles.model.errors import EnsioError
+from ensembles.viz import write_report
+from ensembles.viz.report import ReportData
+from ensembles.workloads.synthetic import synthetic_run
+from ensembles.writers.native.spool import SpoolContent, write_spool
+
+pytestmark = pytest.mark.slow
+
+TASKS = [
+    [("open", 0.1, 0.01, 0), ("pwrite", 0.2, 0.5, 1 << 20), ("close", 0.9, 0.001, 0)],
+    [("open", 0.1, 0.02, 0), ("pread", 0.3, 0.25, 1 << 19), ("close", 0.9, 0.001, 0)],
+]
+
+
+@pytest.fixture
+def run_path(tmp_path: Path) -> Path:
+    run_of(tmp_path / "run", TASKS)
+    return tmp_path / "run"
+
+
+def text_of(page: str) -> str:
+    """What a reader sees of a page, without its scripts and styles."""
+    without_code = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
+    return html.unescape(" ".join(re.sub(r"<[^>]*>", " ", without_code).split()))
+
+
+def test_report_tells_what_ran_and_what_it_moved(run_path: Path, tmp_path: Path) -> None:
+    assert main(["report", str(run_path), "-o", str(tmp_path / "a.html")]) == 0
+    text = text_of((tmp_path / "a.html").read_text(encoding="utf-8"))
+    assert "I/O of app" in text
+    assert "2 tasks" in text
+    assert "app --input deck.in" in text
+    assert "written 1.00 MiB" in text
+    assert "read 512 KiB" in text
+    # 0.5 + 0.25 + 0.01 + 0.02 + 2 × 0.001 s of 2 threads × 0.801 s.
+    assert "I/O time 49 %" in text
+    assert "slowest call 500 ms pwrite of rank 0 at 200 ms, data.out" in text
+
+
+def test_report_and_info_count_nested_transfers_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = np.zeros(3, EVENT.dtype)
+    events["call"], events["file"], events["depth"] = 6, 1, [1, 1, 0]
+    events["flags"] = [2, 2, 0]  # the bytes of the first two are part of the last one's
+    events["start"], events["duration"] = [2000, 5000, 1000], [1000, 2000, 9000]
+    events["requested"] = events["moved"] = 100
+    write_spool(tmp_path / "s.spool", SpoolContent([events], files={1: "/d"}, head={"rank": 0}))
+    assert main(["info", "--json", str(tmp_path)]) == 0
+    information = json.loads(capsys.readouterr().out)
+    assert information["bytes_written"] == 100
+    assert information["calls"]["pwrite"]["bytes"] == 300
+    assert main(["report", str(tmp_path), "-o", str(tmp_path / "a.html")]) == 0
+    assert "written 100 B" in text_of((tmp_path / "a.html").read_text(encoding="utf-8"))
+
+
+def test_page_asks_for_nothing_from_a_network(run_path: Path, tmp_path: Path) -> None:
+    main(["report", str(run_path), "-o", str(tmp_path / "a.html")])
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert not re.search(r"<(script|img|iframe|link)\b[^>]*\b(src|href)\s*=\s*[\"']?(https?:)?//", page)
+    assert "cdn.bokeh.org" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    assert not re.search(
+        r"@import|url\(\s*[\"']?https?:", re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    )
+
+
+def test_json_names_the_file_and_its_size(run_path: Path, tmp_path: Path, capsys) -> None:
+    path = tmp_path / "a.html"
+    assert main(["report", str(run_path), "-o", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"report": str(path), "bytes": path.stat().st_size}
+
+
+def test_report_is_readable_for_those_the_umask_lets_read(run_path: Path, tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        main(["report", str(run_path), "-o", str(tmp_path / "a.html")])
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a.html").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("place", ["missing/a.html", ".", "/dev/null/a.html"])
+def test_unwritable_destination_is_one_sentence_and_exit_2(
+    run_path: Path, tmp_path: Path, place: str, capsys
+) -> None:
+    assert main(["report", str(run_path), "-o", str(tmp_path / place)]) == 2
+    sentence = capsys.readouterr().err
+    assert sentence.startswith("ensio: ")
+    assert sentence.count("\n") == 1
+
+
+def test_empty_name_is_refused(run_path: Path, capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(run_path), "-o", ""])
+    assert ended.value.code == 2
+    sentence = capsys.readouterr().err
+    assert "the report has no name" in sentence
+    assert sentence.count("\n") == 1
+
+
+def test_failure_while_writing_leaves_the_old_report_and_no_other_file(
+    run_path: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.html"
+    path.write_text("the old report")
+
+    def broken_chunks():
+        raise EnsioError("the run went away")
+        yield
+
+    import ensembles
+
+    with pytest.raises(EnsioError, match="went away"):
+        write_report(ensembles.open(run_path), path, chunks=broken_chunks())
+    assert path.read_text() == "the old report"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a.html", "run"]
+
+
+def test_full_disk_is_told_in_one_sentence(run_path: Path, tmp_path: Path) -> None:
+    # The shell's limit on the size of files stands in for a disk that is full.
+    limited = "ulimit -f 64; trap '' XFSZ; exec \"$@\""
+    program = "import sys; from ensembles.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "report", run_path, "-o", "out.html"]
+    done = subprocess.run(["sh", "-c", limited, "sh", *command], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert re.fullmatch(
+        r"ensio: out\.html cannot be written \(.*\): choose another path with -o\n", done.stderr
+    )
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
+
+
+def test_notes_of_a_partial_run_are_on_the_page(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", TASKS, head={"state": 0, "dropped_events": 77})
+    write_report(run, tmp_path / "a.html")
+    text = text_of((tmp_path / "a.html").read_text(encoding="utf-8"))
+    assert "Data-quality warnings" in text
+    for note in run.notes:
+        assert " ".join(note.split()) in text
+    assert "lost 154 calls" in text
+
+
+def test_names_that_are_no_text_are_shown_all_the_same(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", TASKS, path=os.fsdecode(b"/tmp/\xff\xfe.dat"))
+    assert write_report(run, tmp_path / "a.html") == (tmp_path / "a.html").stat().st_size
+
+
+def test_one_pass_fills_every_summary(tmp_path: Path) -> None:
+    made = synthetic_run(tmp_path / "run", 6, 42)
+    from ensembles.run.open import open as open_run
+
+    run = open_run(tmp_path / "run")
+    summaries = ReportData.from_chunks(run.chunks(max_events=17), run)
+    assert summaries.table.events == 6 * 42
+    written = 6 * int(made.requested[made.call == 6].sum())
+    assert summaries.rate.total_bytes("write") == summaries.totals.bytes_written == written
+    events = run.events
+    assert summaries.raster.time_ns.sum() == events.duration.sum()
+    assert sum(moments.n for moments in summaries.moments.moments.values()) == len(events)
+    assert sum(counts.sum() for counts in summaries.histogram.counts.values()) == len(events)

@@ -1,0 +1,289 @@
+"""The shipped patterns: what the publications say of these workloads, counted apart from the expansion."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+from project import ROOT
+
+from ensembles.workloads.patterns import expand, read_pattern
+
+PATTERNS = ROOT / "testbed" / "patterns"
+NAMES = sorted(path.stem for path in PATTERNS.glob("*.toml"))
+KIB, MIB = 1 << 10, 1 << 20
+
+# At a size at which every byte can be looked at: parameters, and the files that are filled without a gap.
+WHOLE = {
+    "ior": ({"block_bytes": 64}, ["ior.dat"]),
+    "ior-sdumont": (
+        {"shrink": 3000},
+        ["ior-1024.dat", "ior-1312.dat", "ior-58864.dat", "ior-65536.dat"],
+    ),
+    "olam": (
+        {"shrink": 10**5, "outputs": 2},
+        ["olam-maps.in", "olam-climate.in", "olam-catalogue.in", "olam-history-0.h5", "olam-history-1.h5"],
+    ),
+    "btio": ({"tasks": 6, "grid": 12, "shrink": 3}, ["btio.dat"]),
+    "hacc": ({"tasks": 3, "particles": 7}, ["hacc-soa.dat", "hacc-aos.dat"]),
+    "benchio": (
+        {"tasks": 12, "block_x": 3, "block_y": 2, "block_z": 4, "repetitions": 1},
+        ["benchio-mpiio-0.dat", "benchio-hdf5-0.h5"],
+    ),
+    "twophase": ({"tasks": 7, "aggregators": 3}, ["twophase.dat"]),
+}
+# Those that leave gaps: how many bytes of the file are written.
+GAPS = {
+    "madbench": ({"tasks": 3, "matrix_bytes": 1000, "alignment_bytes": 64}, 3 * 8 * 1000),
+    "gcrm": ({"tasks": 3, "record_bytes": 1000}, 3 * 21 * 1000 + 21 * 8 * 2048),
+    "gcrm-writers": ({"record_bytes": 1000}, 8 * 21 * 1000 + 21 * 8 * 2048),
+    "gcrm-aligned": ({"record_bytes": 1000, "alignment_bytes": 512}, 8 * 21 * 1000 + 21 * 8 * 2048),
+    "gcrm-aggregated": (
+        {"record_bytes": 1000, "alignment_bytes": 512, "aggregate_bytes": 4096},
+        8 * 21 * 1000 + 4096,
+    ),
+}
+
+
+def plan_of(name, overrides=None, **how):
+    return expand(read_pattern(PATTERNS / f"{name}.toml"), overrides, **how)
+
+
+def calls_named(plan, *names):
+    """Rows of these calls, with the task in front."""
+    numbers = [plan.calls.index(name) for name in names]
+    parts = []
+    for block in plan.blocks():
+        own = np.isin(block.rows[:, 1], numbers)
+        parts.append(np.column_stack([block.rank[own], block.rows[own]]))
+    return np.concatenate(parts)
+
+
+def times_written(plan, phase=None):
+    """How often each byte of each file is written, counted byte by byte."""
+    written = {}
+    names = [name for name in plan.calls if re.search(r"\.p?f?write", name)]
+    for row in calls_named(plan, *names).tolist():
+        _, step, _, file, offset, size, pieces, stride, planes, plane_stride = row
+        if phase and not plan.steps[step].phase.startswith(phase):
+            continue
+        counts = written.setdefault(plan.files[file], Counter())
+        length = size // (pieces * planes)
+        for plane in range(planes):
+            for piece in range(pieces):
+                start = offset + plane * plane_stride + piece * stride
+                counts.update(range(start, start + length))
+    return written
+
+
+def test_every_pattern_is_among_the_tested():
+    assert {*WHOLE, *GAPS} == set(NAMES)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_every_byte_of_the_files_is_written_exactly_once(name):
+    overrides, files = WHOLE[name]
+    plan = plan_of(name, overrides)
+    written = times_written(plan)
+    assert sorted(written) == sorted(files)
+    for counts in written.values():
+        assert set(counts.values()) == {1}
+        assert sorted(counts) == list(range(len(counts)))
+    assert plan.needed_bytes() == sum(map(len, written.values()))
+
+
+@pytest.mark.parametrize("name", GAPS)
+def test_patterns_with_gaps_write_no_more_than_their_records(name):
+    overrides, expected = GAPS[name]
+    plan = plan_of(name, overrides)
+    first = times_written(plan, "generate" if name == "madbench" else None)
+    [counts] = first.values()
+    assert set(counts.values()) == {1}
+    assert len(counts) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scale_keeps_tasks_and_steps_and_makes_less(name):
+    pattern = read_pattern(PATTERNS / f"{name}.toml")
+    if "shrink" not in pattern.parameters:
+        assert name == "twophase"  # requests of 1312 bytes are what it is about
+        return
+    full = expand(pattern, {"shrink": 1})
+    small = expand(pattern, {"shrink": 64})
+    assert small.steps == full.steps
+    assert small.tasks == full.tasks
+    assert small.calls == full.calls
+    assert small.needed_bytes() < full.needed_bytes() / 5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_laptops_have_room_for_the_defaults(name):
+    plan = plan_of(name)
+    assert plan.tasks <= 8
+    assert plan.needed_bytes() < 1 << 30
+
+
+def test_ior_sdumont_has_the_segments_of_table_2():
+    paper = plan_of("ior-sdumont", {"only": 65536}, paper=True)
+    assert (paper.tasks, paper.tasks_per_node) == (240, 24)
+    plan = plan_of("ior-sdumont", {"tasks": 24}, paper=True)  # a tenth of the tasks
+    rows = calls_named(plan, "mpiio.write_at_all")
+    for size, segment_bytes, segments in (
+        (1024, 245760, 6554),
+        (1312, 314880, 5116),
+        (58864, 14127360, 116),
+        (65536, 15728640, 104),
+    ):
+        own = rows[rows[:, 5] == size]
+        assert len(own) == 24 * segments
+        assert own[:, 4].max() + size == segments * segment_bytes // 10
+        of_task = own[own[:, 0] == 17]
+        np.testing.assert_array_equal(np.diff(of_task[:, 4]), segment_bytes // 10)
+
+
+def test_madbench_is_the_workload_of_figure_4():
+    """8 x write, 8 x read and write that begin with two reads and end with two writes, 8 x read."""
+    plan = plan_of("madbench", paper=True)
+    assert (plan.tasks, plan.tasks_per_node) == (256, 4)
+    rows = calls_named(plan, "posix.read", "posix.write")
+    own = rows[rows[:, 0] == 100]
+    made = "".join(plan.calls[call].split(".")[1][0] for call in own[:, 2])
+    assert made == "w" * 8 + "rr" + "wr" * 6 + "ww" + "r" * 8
+    assert set(rows[:, 5].tolist()) == {300_000_000}
+    offsets = own[:, 4].reshape(-1)
+    part = 287 * MIB  # 300 MB up to the next MiB: the gap is below 1 MiB
+    assert 0 < part - 300_000_000 < MIB
+    np.testing.assert_array_equal(offsets[:8], (100 * 8 + np.arange(8)) * part)
+    np.testing.assert_array_equal(offsets[-8:], offsets[:8])
+    reads = np.array([step == "r" for step in made[8:24]])
+    np.testing.assert_array_equal(offsets[8:24][reads], offsets[:8])
+    np.testing.assert_array_equal(offsets[8:24][~reads], offsets[:8])
+
+
+@pytest.mark.parametrize("layer", ["stdio", "mpiio"])
+def test_madbench_goes_through_other_layers_with_the_same_calls(layer):
+    posix = plan_of("madbench")
+    other = expand(read_pattern(PATTERNS / "madbench.toml", layer))
+    assert {name.partition(".")[0] for name in other.calls} == {layer, "mpi"}
+    for column in ("rank", "step", "call", "file", "offset", "bytes"):
+        np.testing.assert_array_equal(other.column(column), posix.column(column))
+
+
+@pytest.mark.parametrize(
+    ("name", "writers", "alignment", "metadata"),
+    [
+        ("gcrm", 10240, 1, 10080),
+        ("gcrm-writers", 80, 1, 10080),
+        ("gcrm-aligned", 80, MIB, 10080),
+        ("gcrm-aggregated", 80, MIB, 1),
+    ],
+)
+def test_gcrm_is_the_ladder_of_figure_6(name, writers, alignment, metadata):
+    plan = plan_of(name, paper=True)
+    assert plan.tasks == writers
+    rows = calls_named(plan, "posix.pwrite")
+    records = rows[rows[:, 5] == 1_600_000]
+    assert len(records) == 10240 * (3 * 1 + 3 * 6)
+    assert set(Counter(records[:, 0].tolist()).values()) == {10240 * 21 // writers}
+    assert len(np.unique(records[:, 4])) == len(records)
+    assert not (records[:, 4] % alignment).any()
+    if alignment == 1:
+        assert (records[:, 4] % MIB != 0).mean() > 0.99
+    others = rows[rows[:, 5] != 1_600_000]
+    assert len(others) == metadata
+    assert not others[:, 0].any()
+    assert (others[:, 5] < 3 * KIB).all() if metadata > 1 else others[0, 5] == MIB
+    per_phase = Counter(plan.steps[step] for step in records[:, 1])
+    assert [per_phase[step] for step in plan.steps if step in per_phase] == [10240] * 3 + [6 * 10240] * 3
+
+
+def test_olam_makes_the_requests_of_table_1():
+    few = {"outputs": 1, "reads_8192": 1, "reads_8190": 1}
+    plan = plan_of("olam", few, paper=True)
+    assert (plan.tasks, plan.tasks_per_node) == (240, 24)
+    writes = Counter(calls_named(plan, "hdf5.write_all")[:, 5].tolist())
+    # The table's counts are of 49 files and, of reads, of 240 tasks, which divide them to less than one call.
+    assert {size: writes[size] for size in (1308, 1312, 1316, 59040)} == {
+        1308: 94521 // 49,
+        1312: 55713 // 49,
+        1316: 44394 // 49,
+        59040: 43904 // 49,
+    }
+    assert plan.needed_bytes() == pytest.approx(1.1e9, rel=0.01)
+    one_task = plan_of("olam", {"tasks": 1}, paper=True)  # every task reads the same
+    reads = Counter(calls_named(one_task, "posix.read")[:, 5].tolist())
+    for size, count in ((8192, 8585280), (8190, 6785760), (512, 126186)):
+        assert abs(240 * reads[size] - count) < 240
+    assert one_task.steps[-1].repetition == 48
+
+
+def test_btio_class_d_moves_the_requests_of_the_paper():
+    plan = plan_of("btio", paper=True)
+    rows = calls_named(plan, "mpiio.write_at_all")
+    assert plan.tasks == 144
+    assert set(rows[:, 5].tolist()) == {18_865_920}
+    assert len(rows) == 144 * 50
+    assert plan.needed_bytes() == 408**3 * 40 * 50
+    # 12 cubes of 34 x 34 rows of 34 cells in BT, 34 x 408 rows of 34 cells here.
+    assert {(5440 // 4, 12 * 34 * 34)} == {
+        (size // (pieces * planes), pieces * planes) for size, pieces, planes in rows[:, [5, 6, 8]].tolist()
+    }
+
+
+def test_hacc_has_nine_variables_of_38_bytes_together():
+    plan = plan_of("hacc", {"tasks": 32}, paper=True)
+    for phase in ("soa-write", "aos-write"):
+        step = next(number for number, step in enumerate(plan.steps) if step.phase == phase)
+        rows = calls_named(plan, "mpiio.write_at_all")
+        own = rows[(rows[:, 1] == step) & (rows[:, 0] == 5)]
+        assert (own[:, 5] // 25000).tolist() == [4, 4, 4, 4, 4, 4, 4, 8, 2]
+        before = np.cumsum(own[:, 5]) - own[:, 5]
+        expected = 5 * 38 * 25000 + before if phase == "aos-write" else 32 * before + 5 * own[:, 5]
+        np.testing.assert_array_equal(own[:, 4], expected)
+
+
+def test_benchio_blocks_are_those_of_an_array():
+    """What task r writes is its block of the array, looked up in an array of the same shape."""
+    x, y, z = 3, 2, 4
+    plan = plan_of("benchio", {"tasks": 12, "block_x": x, "block_y": y, "block_z": z, "repetitions": 1})
+    across = (2, 2, 3)  # 12 = 3 x 2 x 2, the most along the slowest axis
+    owner = np.empty((across[2] * z, across[1] * y, across[0] * x), dtype=int)
+    for rank in range(12):
+        i, j, k = rank % 2, rank // 2 % 2, rank // 4
+        owner[k * z : (k + 1) * z, j * y : (j + 1) * y, i * x : (i + 1) * x] = rank
+    owner = np.repeat(owner.ravel(), 8)
+    for call in ("mpiio.write_at_all", "hdf5.write_all"):
+        for rank, _, _, _, offset, size, pieces, stride, planes, plane_stride in calls_named(
+            plan, call
+        ).tolist():
+            length = size // (pieces * planes)
+            starts = offset + np.add.outer(np.arange(planes) * plane_stride, np.arange(pieces) * stride)
+            places = np.add.outer(starts.ravel(), np.arange(length)).ravel()
+            assert len(places) == x * y * z * 8
+            assert (owner[places] == rank).all()
+
+
+def test_twophase_sends_every_request_to_the_aggregator_that_writes_it():
+    plan = plan_of("twophase", paper=True)
+    assert [step.phase for step in plan.steps] == [
+        "open",
+        "1-ranges",
+        "2-counts",
+        "3-offsets",
+        "4-data",
+        "5-write",
+        "close",
+    ]
+    sent = calls_named(plan, "mpi.exchange")
+    for phase, size in (("3-offsets", 16), ("4-data", 1312)):
+        step = next(number for number, step in enumerate(plan.steps) if step.phase == phase)
+        own = sent[sent[:, 1] == step]
+        sends, receives = own[own[:, 5] > 0], own[own[:, 5] < 0]
+        assert set(sends[:, 5].tolist()) == {size}
+        assert sorted(zip(sends[:, 0], sends[:, 4], sends[:, 5], strict=True)) == sorted(
+            zip(receives[:, 4], receives[:, 0], -receives[:, 5], strict=True)
+        )
+        assert Counter(receives[:, 0].tolist()) == dict.fromkeys(range(0, 240, 24), 23)
+    written = calls_named(plan, "mpiio.write_at")
+    assert written[:, 0].tolist() == list(range(0, 240, 24))
+    assert set(written[:, 5].tolist()) == {24 * 1312}

@@ -1,0 +1,62 @@
+"""The models of machines: their keys are those of the model, and only what must differ between them does."""
+
+import re
+import tomllib
+
+import pytest
+from project import ROOT
+
+MODELS = sorted((ROOT / "testbed" / "models").glob("*.toml"))
+SETTINGS = (ROOT / "testbed" / "pfsmodel" / "settings.h").read_text()
+PARAMETERS = {
+    key: [float(number) for number in numbers]
+    for key, *numbers in re.findall(r"^    X\((\w+), (\S+), (\S+), (\S+)\)", SETTINGS, re.MULTILINE)
+}
+FAULTS = re.findall(r'^    X\(\w+, "([\w-]+)"\)', SETTINGS, re.MULTILINE)
+TEXTS = {"title", "source"}
+
+
+def model(name: str) -> dict:
+    return tomllib.loads((ROOT / "testbed" / "models" / f"{name}.toml").read_text())
+
+
+def test_there_are_the_models_of_the_papers_and_a_healthy_one():
+    assert {path.stem for path in MODELS} == {"franklin", "franklin-patched", "healthy", "jaguar"}
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_keys_are_known_and_numbers_within_their_limits(path):
+    keys = tomllib.loads(path.read_text())
+    assert set(keys) > TEXTS
+    for key, value in keys.items():
+        if key == "fault":
+            assert set(value) <= set(FAULTS)
+        elif key not in TEXTS:
+            _, least, most = PARAMETERS[key]
+            assert least <= value <= most, key
+
+
+def test_healthy_is_what_the_model_is_without_settings():
+    keys = model("healthy")
+    assert "fault" not in keys
+    assert {key: value for key, value in keys.items() if key not in TEXTS} == {
+        key: PARAMETERS[key][0] for key in keys if key not in TEXTS
+    }
+
+
+def test_the_patch_takes_strided_readahead_away_and_nothing_else():
+    faulty, patched = model("franklin"), model("franklin-patched")
+    assert faulty["fault"].pop("strided-readahead") == 1
+    assert faulty["fault"] == patched["fault"]
+    of_the_fault = {"stride_window_MiB", "page_ms", "page_noise", "title"}
+    assert {key: value for key, value in faulty.items() if key not in of_the_fault} == {
+        key: value for key, value in patched.items() if key != "title"
+    }
+
+
+def test_every_parameter_and_fault_is_documented():
+    page = (ROOT / "docs" / "reference" / "pfsmodel.md").read_text()
+    words = set(re.findall(r"`([\w-]+)`", page))
+    factors = {"straggler_task_factor", "straggler_node_factor"}  # "…_factor" in the table
+    assert set(PARAMETERS) - factors <= words
+    assert set(FAULTS) <= words
