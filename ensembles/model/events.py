@@ -66,6 +66,12 @@ class Call(NamedTuple):
         ``posix``, ``stdio``, ``mpiio``, ``mpisync`` or ``hdf5``; imported traces may have other layers.
     op : str
         Kind of operation, one of `OPS`.
+
+    Examples
+    --------
+    >>> from ensembles.model.events import Call
+    >>> Call("pwrite", "posix", "write").op
+    'write'
     """
 
     name: str
@@ -238,7 +244,17 @@ class Events:
 
     @classmethod
     def empty(cls, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> Events:
-        """Make an object without events."""
+        """Make an object without events.
+
+        Parameters
+        ----------
+        calls : sequence of Call
+        files : sequence of str
+
+        Returns
+        -------
+        Events
+        """
         return cls({name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}, calls, files)
 
     @classmethod
