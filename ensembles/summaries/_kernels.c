@@ -1,4 +1,4 @@
-/* The loops over events under the summaries, as a module: _spread.c and _counts.c hold them. */
+/* The module of the compiled loops of the summaries, which _spread.c and _counts.c implement. */
 #include "_kernels.h"
 
 static PyMethodDef methods[] = {{"spread", spread, METH_VARARGS, NULL},

@@ -1,4 +1,4 @@
-/* arrays.h: the arguments of compiled functions that are arrays: contiguous buffers whose items have a known size. */
+/* arrays.h: array arguments of compiled functions: contiguous buffers with items of a given size. */
 #ifndef ENSIO_ARRAYS_H
 #define ENSIO_ARRAYS_H
 
@@ -7,15 +7,15 @@
 
 enum { WRITTEN = 1, OR_NONE = 2, MOST_ARRAYS = 16 };
 
-/* What an argument must be. */
+/* Requirements on an argument. */
 typedef struct {
     const char *name;
     Py_ssize_t item_bytes;
-    int flags; /* 0: it is only read, and must be given */
+    int flags; /* 0: read-only and required */
 } array_kind;
 
-/* Takes the buffers of arrays; the first `columns` of them, those left out apart, are of one length. `views` are zeros
- * before, those left out stay so, and all are released afterwards, also when this has failed. */
+/* Get the buffers of arrays. The first `columns` of them must have equal lengths unless they are None. The caller
+ * zeroes `views` before, and releases them afterwards, even after a failure. Views of omitted arrays remain zero. */
 static inline int get_arrays(Py_buffer *views, PyObject *const *objects, const array_kind *wanted, int count,
                              int columns)
 {
@@ -37,7 +37,7 @@ static inline int get_arrays(Py_buffer *views, PyObject *const *objects, const a
     return 0;
 }
 
-/* The same for a function that takes nothing but arrays. */
+/* The same for a function with array arguments only. */
 static inline int get_only_arrays(Py_buffer *views, PyObject *args, const array_kind *wanted, int count, int columns)
 {
     PyObject *objects[MOST_ARRAYS];
@@ -50,7 +50,7 @@ static inline int get_only_arrays(Py_buffer *views, PyObject *args, const array_
     return get_arrays(views, objects, wanted, count, columns);
 }
 
-/* Python leaves views alone that are zeros. */
+/* Releasing a zeroed view has no effect. */
 static inline void release_arrays(Py_buffer *views, int count)
 {
     for (int i = 0; i < count; i++)
@@ -62,7 +62,7 @@ static inline int is_given(const Py_buffer *view)
     return view->obj != NULL;
 }
 
-/* The items of an array; 0: it was left out. */
+/* The number of items of an array; 0: it was omitted. */
 static inline Py_ssize_t length_of(const Py_buffer *view)
 {
     return is_given(view) ? view->len / view->itemsize : 0;
