@@ -249,7 +249,7 @@ static int get_part(struct part *part, PyObject *told)
     /* Deflated data exceed their content by at most a few bytes per block. */
     if (stored_bytes < 1 || (unsigned long long)stored_bytes > 2 * part->rows * (size_t)part->width + (1 << 16) ||
         part->position > LLONG_MAX - stored_bytes) {
-        PyErr_Format(PyExc_ValueError, "a part of its column %s has a length that cannot be", part->name);
+        PyErr_Format(PyExc_ValueError, "a part of its column %s has an impossible length", part->name);
         return -1;
     }
     part->stored_bytes = (size_t)stored_bytes;
@@ -264,12 +264,12 @@ static void set_error(enum flaw flaw, const struct part *part, int number)
         errno = number;
         PyErr_SetFromErrno(PyExc_OSError);
     } else if (flaw == BEYOND)
-        PyErr_Format(PyExc_ValueError, "its column %s has values beyond %lld to %lld", part->name, part->least,
+        PyErr_Format(PyExc_ValueError, "its column %s has values outside of %lld to %lld", part->name, part->least,
                      part->most);
     else if (flaw == TOO_SHORT)
         PyErr_Format(PyExc_ValueError, "a part of its column %s lies beyond its end", part->name);
     else if (flaw == OTHER_LENGTH)
-        PyErr_SetString(PyExc_ValueError, "its compressed data have another length than they are said to have");
+        PyErr_SetString(PyExc_ValueError, "the length of its compressed data differs from the number of rows");
     else
         PyErr_SetString(PyExc_ValueError, "its compressed data are damaged");
 }
