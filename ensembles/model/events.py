@@ -344,7 +344,8 @@ class Events:
         """
         if key not in self._remembered:
             self._remembered[key] = make(self)
-        return self._remembered[key]
+        found: T = self._remembered[key]
+        return found
 
     def with_derived(self, ask: Callable[[str], np.ndarray | None]) -> Events:
         """Set the source of columns that are computed from all events of a run, and return these events.
@@ -463,15 +464,15 @@ def of_calls(function: Callable[[Sequence[Call]], T]) -> Callable[[Sequence[Call
 
     All chunks of a run share one tuple of calls, so that the last result is usually the right one.
     """
-    last: tuple[Any, Any] = None, None
+    last: tuple[Sequence[Call], T] | None = None
 
     @wraps(function)
     def remembering(calls: Sequence[Call]) -> T:
         nonlocal last
-        known, answer = last
-        if known is not calls:
-            answer = function(calls)
-            last = (calls, answer) if isinstance(calls, tuple) else (None, None)
+        if last is not None and last[0] is calls:
+            return last[1]
+        answer = function(calls)
+        last = (calls, answer) if isinstance(calls, tuple) else None
         return answer
 
     return remembering

@@ -192,7 +192,8 @@ def whole_column(group: h5py.Group, name: str) -> np.ndarray:
     if dataset.dtype.hasobject:
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
     _check_size(dataset, name)
-    return dataset[:]
+    column: np.ndarray = dataset[:]
+    return column
 
 
 def read_texts(group: h5py.Group, name: str) -> list[str]:

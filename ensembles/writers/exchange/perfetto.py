@@ -116,7 +116,8 @@ class PerfettoWriter:
                 self._tids[key] = len(self._tids) + 1
                 self._name(key >> 16, key & 0xFFFF, self._tids[key])
             numbers.append(self._tids[key])
-        return np.array(numbers, np.int64)[place].tolist()
+        tids: list[int] = np.array(numbers, np.int64)[place].tolist()
+        return tids
 
     def _name(self, rank: int, thread: int, tid: int) -> None:
         pid = rank + 1  # Perfetto keeps 0 for the idle process

@@ -312,4 +312,5 @@ def _ns(seconds: np.ndarray) -> np.ndarray:
     """Convert seconds to ns; timers that a version lacks are negative and become 0."""
     if not (np.abs(seconds).max(initial=0.0) < _LONGEST_S):
         raise DamagedLog("a time in it is impossible")
-    return np.rint(np.maximum(seconds, 0.0) * 1e9).astype("i8")
+    times_ns: np.ndarray = np.rint(np.maximum(seconds, 0.0) * 1e9).astype("i8")
+    return times_ns

@@ -46,7 +46,8 @@ def _declarations(folder: str) -> str:
         raise DarshanError(f"load {place}")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.load_darshan_header() + _MORE
+    declarations: str = module.load_darshan_header()
+    return declarations + _MORE
 
 
 class Log:
@@ -246,7 +247,8 @@ class Log:
         DarshanError
             The module cannot be decompressed.
         """
-        done = self.library.darshan_log_get_mod(self._handle, number, self.ffi.from_buffer(buffer), length)
+        place = self.ffi.from_buffer(buffer)
+        done: int = self.library.darshan_log_get_mod(self._handle, number, place, length)
         if done < 0:
-            raise DarshanError("unpack the records of DXT")
+            raise DarshanError("decompress the records of DXT")
         return done

@@ -269,7 +269,8 @@ class Otf2Import:
         if beyond is None:
             return regions
         self._impossible += int(beyond.sum())
-        return regions[~beyond]
+        possible: np.ndarray = regions[~beyond]
+        return possible
 
     def _keep_regions(self, rows: np.ndarray) -> None:
         rank, thread = self._who(rows)

@@ -87,7 +87,7 @@ _MOST_DIGITS = 64
 _BEYOND = 1 << 200
 _LARGEST = (1 << 63) - 1
 LATEST_NS = 1 << 62
-_UNIT_NS = [10 ** max(9 - digits, 0) for digits in range(10)]
+_UNIT_NS: list[int] = [10 ** max(9 - digits, 0) for digits in range(10)]
 
 
 def unescaped(text: str) -> str:
