@@ -66,6 +66,12 @@ class Call(NamedTuple):
         ``posix``, ``stdio``, ``mpiio``, ``mpisync`` or ``hdf5``; imported traces may have other layers.
     op : str
         Kind of operation, one of `OPS`.
+
+    Examples
+    --------
+    >>> from ensembles.model.events import Call
+    >>> Call("pwrite", "posix", "write").op
+    'write'
     """
 
     name: str
@@ -238,7 +244,17 @@ class Events:
 
     @classmethod
     def empty(cls, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> Events:
-        """Make an object without events."""
+        """Make an object without events.
+
+        Parameters
+        ----------
+        calls : sequence of Call
+        files : sequence of str
+
+        Returns
+        -------
+        Events
+        """
         return cls({name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}, calls, files)
 
     @classmethod
@@ -328,7 +344,8 @@ class Events:
         """
         if key not in self._remembered:
             self._remembered[key] = make(self)
-        return self._remembered[key]
+        found: T = self._remembered[key]
+        return found
 
     def with_derived(self, ask: Callable[[str], np.ndarray | None]) -> Events:
         """Set the source of columns that are computed from all events of a run, and return these events.
@@ -447,15 +464,15 @@ def of_calls(function: Callable[[Sequence[Call]], T]) -> Callable[[Sequence[Call
 
     All chunks of a run share one tuple of calls, so that the last result is usually the right one.
     """
-    last: tuple[Any, Any] = None, None
+    last: tuple[Sequence[Call], T] | None = None
 
     @wraps(function)
     def remembering(calls: Sequence[Call]) -> T:
         nonlocal last
-        known, answer = last
-        if known is not calls:
-            answer = function(calls)
-            last = (calls, answer) if isinstance(calls, tuple) else (None, None)
+        if last is not None and last[0] is calls:
+            return last[1]
+        answer = function(calls)
+        last = (calls, answer) if isinstance(calls, tuple) else None
         return answer
 
     return remembering

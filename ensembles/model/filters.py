@@ -66,7 +66,8 @@ def parse_size(text: str) -> int:
     _check_length(match[1], "size")
     whole, _, fraction = match[1].partition(".")
     scaled = int(whole + fraction) * units[match[2].lower()]
-    size, rest = divmod(scaled, 10 ** len(fraction))
+    divisor: int = 10 ** len(fraction)
+    size, rest = divmod(scaled, divisor)
     if rest:
         raise EnsioError(f'size "{text}" is not a whole number of bytes')
     return size

@@ -44,6 +44,13 @@ class Process:
         Dropped events that are missing in the summary too.
     source : str
         Name of the file that the process was read from.
+
+    Examples
+    --------
+    >>> import ensembles as en
+    >>> process = en.open("ensio-ior").processes[0]
+    >>> process.rank, process.threads, process.dropped_events
+    (0, 1, 0)
     """
 
     rank: int

@@ -42,6 +42,11 @@ def region(name: str) -> Iterator[None]:
     name : str
         Name of the region; up to 255 bytes in UTF-8 are kept.
 
+    Returns
+    -------
+    context manager
+        It is a decorator too.
+
     Examples
     --------
     >>> import ensembles as en

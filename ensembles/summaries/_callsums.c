@@ -1,10 +1,10 @@
-/* Sums over the events of a chunk by function, and counts of request sizes. callsums.py documents the functions,
- * and has the same in NumPy. Integers are equal to the last bit, sums of real numbers to rounding. */
+/* Sums of the events of a chunk by call, and counts of request sizes. callsums.py documents the functions and
+ * implements them in NumPy. Integers are identical, sums of real numbers are equal to rounding. */
 #include "summaries/arrays.h"
 
 #include <stdint.h>
 
-/* The compiler builds each loop for several processors; the version is chosen at run time. */
+/* The build contains a version of each loop for several processors; the loader chooses one. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
 #else
@@ -23,7 +23,7 @@ static inline int64_t most_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Returns where the next events of another call begin. */
+/* The end of the sequence of events of the same call. */
 static inline Py_ssize_t end_of_run(const uint16_t *call, Py_ssize_t i, Py_ssize_t events)
 {
     const uint16_t mine = call[i];
@@ -33,7 +33,7 @@ static inline Py_ssize_t end_of_run(const uint16_t *call, Py_ssize_t i, Py_ssize
     return i;
 }
 
-/* Returns None, or an error for `misfit`, the first event whose call is out of range (-1: none). */
+/* Return None, or raise IndexError if `misfit`, the first event of an unknown call, is not -1. */
 static PyObject *none_unless(Py_ssize_t misfit)
 {
     if (misfit < 0)
@@ -50,8 +50,8 @@ typedef struct {
     int64_t *sums, *ends;
 } sum_job;
 
-/* Returns the index of the first event of an unknown call, or -1. Calls of a kind mostly follow each other: each such
- * run is summed separately. */
+/* Return the first event of an unknown call, or -1. Events of a call are mostly consecutive: each such sequence is
+ * summed separately. */
 FOR_EACH_PROCESSOR
 static Py_ssize_t sum_events(const sum_job *job)
 {
@@ -139,7 +139,7 @@ typedef struct {
     double *sums;
 } power_job;
 
-/* Sums of powers of the deviations from the mean, in several lanes that a processor handles at a time. */
+/* Central sums of powers, in several lanes for vectorisation. */
 typedef struct {
     double second[LANES], third[LANES], fourth[LANES];
 } lanes;
@@ -152,7 +152,7 @@ static inline void add_powers(lanes *sums, int lane, double beyond)
     sums->fourth[lane] += square * square;
 }
 
-/* Returns as sum_events. */
+/* Return value as of sum_events. */
 FOR_EACH_PROCESSOR
 static Py_ssize_t sum_power_events(const power_job *job)
 {
@@ -209,7 +209,7 @@ done:
 
 typedef struct {
     uint64_t size;
-    int64_t count; /* 0: the place is free */
+    int64_t count; /* 0: the entry is free */
     uint8_t layer;
 } known_size;
 
@@ -231,8 +231,8 @@ static inline void put_size(size_job *job, const known_size *known)
     job->count[job->found++] = known->count;
 }
 
-/* Returns as sum_events. A size replaces another one that has the same place, and may be found again: there are no
- * more entries than events. */
+/* Return value as of sum_events. A size is replaced by another one with the same table entry, and may be reported
+ * several times: at most once per event. */
 static Py_ssize_t count_size_events(size_job *job)
 {
     known_size table[KNOWN_SIZES] = {0};

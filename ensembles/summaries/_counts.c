@@ -1,5 +1,5 @@
-/* Durations counted by bins, in groups or all together. kernels.py documents the functions, and has the same in
- * NumPy. Results are equal to the last bit. */
+/* Count durations in bins, for groups of events or for all events. kernels.py documents the functions and implements
+ * them in NumPy, with bit-identical results. */
 #include "_kernels.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include <ensio/bins.h>
 
-/* Returns the index of the first event whose group has no row in `out`, or -1. */
+/* Return the first event whose group has no row in `out`, or -1. */
 static Py_ssize_t count_events(const uint16_t *group, const int64_t *duration, Py_ssize_t events, int64_t *out,
                                Py_ssize_t groups)
 {
@@ -46,18 +46,18 @@ done:
     return result;
 }
 
-/* Sums over the durations of each group: rows of `counts`, and entries of the other arrays. */
+/* Results per group: rows of `counts`, entries of the other arrays. */
 typedef struct {
-    const int64_t *key, *duration, *cuts; /* the group of a call: number of cuts not above its key */
-    const uint8_t *taken;                 /* 0: a call is left out; NULL: all count */
+    const int64_t *key, *duration, *cuts; /* group of a call: number of cuts up to its key */
+    const uint8_t *taken;                 /* 0: the call is left out; NULL: all calls are counted */
     Py_ssize_t events, groups;
     int64_t *counts, *least, *most;
-    double *sums;      /* of the durations, and of their squares */
-    int32_t *apart;    /* gets the positions of the calls in groups of odd numbers; NULL: not wanted */
-    Py_ssize_t *found; /* how many there are */
+    double *sums;      /* of durations, and of their squares */
+    int32_t *apart;    /* receives the positions of calls in odd groups; NULL: not wanted */
+    Py_ssize_t *found; /* number of these */
 } group_job;
 
-/* Returns the group of a key: the number of cuts that are not above it. */
+/* The group of a key: the number of cuts up to it. */
 static Py_ssize_t group_of(const group_job *job, int64_t key)
 {
     Py_ssize_t low = 0, high = job->groups - 1;
@@ -71,8 +71,8 @@ static Py_ssize_t group_of(const group_job *job, int64_t key)
     return low;
 }
 
-/* Returns the index of the first event with a negative duration, or -1. Calls of a group mostly follow each other:
- * their sums are kept in registers, and added when another group begins. */
+/* Return the first event with a negative duration, or -1. Calls of a group are mostly consecutive: their sums are kept
+ * in registers and added to the arrays when another group begins. */
 static Py_ssize_t count_group_events(const group_job *job)
 {
     Py_ssize_t i = 0;
@@ -157,12 +157,12 @@ done:
     return result;
 }
 
-/* Counts durations in seconds, rounded to whole ns. Returns the index of the first one that cannot be counted, or
- * -1. `stats`: least and largest; sums of the differences from stats[4] and of their squares. */
+/* Count durations in seconds, rounded to ns, and return the first one that cannot be counted, or -1. `stats`:
+ * minimum, maximum, sum, and sum of squared differences from stats[4]. */
 static Py_ssize_t count_second_events(const double *seconds, Py_ssize_t events, double limit, int64_t *out,
                                       double *stats)
 {
-    const double to_integer = 6755399441055744.0; /* 1.5 * 2**52: what is added to it loses its fraction */
+    const double to_integer = 6755399441055744.0; /* 1.5 * 2**52: adding it removes the fraction */
     double least = stats[0], most = stats[1], sum = stats[2], squares = stats[3];
     const double reference = stats[4];
     for (Py_ssize_t i = 0; i < events; i++) {

@@ -1,4 +1,4 @@
-/* The module _kernels: loops over events in _spread.c and _counts.c. */
+/* The module of the compiled loops of the summaries, which _spread.c and _counts.c implement. */
 #include "_kernels.h"
 
 static PyMethodDef methods[] = {{"spread", spread, METH_VARARGS, NULL},

@@ -1,12 +1,11 @@
-/* Amounts of events, spread over the cells of time in which they last. kernels.py and spreading.py document the
- * functions, and have the same in NumPy. Results are equal to the last bit. */
+/* Spread time or bytes of events over the cells of time that they overlap. kernels.py and spreading.py document the
+ * functions and implement them in NumPy, with bit-identical results. */
 #include "_kernels.h"
 
 #include <stdint.h>
 
-/* Returns the share of `amount` used `elapsed` ns into an event: all of it at the end, whatever the rounding
- * before. It depends only on the event and on the elapsed time, so that the parts of an event in cells add up to
- * its amount. */
+/* The part of `amount` in the first `elapsed` ns of an event; all of it at the end. The result depends only on the
+ * event and the elapsed time. Therefore the parts in the cells sum to the amount exactly, whatever the rounding. */
 static inline int64_t used(int64_t amount, int64_t elapsed, int64_t duration)
 {
     if (elapsed >= duration)
@@ -15,7 +14,7 @@ static inline int64_t used(int64_t amount, int64_t elapsed, int64_t duration)
 }
 
 typedef struct {
-    const int64_t *start, *duration, *amount; /* amount: NULL for the time itself */
+    const int64_t *start, *duration, *amount; /* amount: NULL: time is spread */
     const int32_t *row;
     Py_ssize_t events;
     int level;
@@ -24,13 +23,13 @@ typedef struct {
     int64_t rows, cells;
 } spread_job;
 
-/* Sums beyond 64 bits (8 PiB in one cell, only from forged events) wrap around as in NumPy. */
+/* Wraps beyond 64 bits as NumPy does (8 PiB in one cell, which only forged events move). */
 static inline int64_t wrapped(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-/* Spreads one event; false: it does not fit into `out`. If time itself is spread, each ns stays in its cell. */
+/* Spread an event, and return whether it fits into `out`. Time is spread exactly, ns by ns. */
 static inline int spread_event(const spread_job *job, int64_t start, int64_t duration, int64_t row, int64_t amount,
                                int is_time)
 {
@@ -54,7 +53,7 @@ static inline int spread_event(const spread_job *job, int64_t start, int64_t dur
     return 1;
 }
 
-/* Spreads all events. Returns the index of the first one that does not fit into `out`, or -1. */
+/* Return the first event that does not fit into `out`, or -1. */
 static Py_ssize_t spread_events(const spread_job *job)
 {
     for (Py_ssize_t i = 0; i < job->events; i++) {
@@ -109,20 +108,21 @@ done:
     return result;
 }
 
-/* The events to spread, their rows, and their amounts. */
+/* The events to spread, their rows, and the quantity. */
 typedef struct {
     const uint16_t *call;
-    const int32_t *row_of; /* by call; negative: its events are left out */
+    const int32_t *row_of; /* by call; negative: events of the call are left out */
     Py_ssize_t calls;
-    const uint32_t *rank; /* NULL: all ranks share a row; else of `in_row` each, row_of is the row of the first */
+    const uint32_t *rank; /* NULL: all ranks share a row; else `in_row` ranks do, and row_of is the first row */
     int64_t in_row;
-    const uint8_t *depth;          /* NULL, or those deeper than 0 are left out */
-    const int64_t *moved;          /* NULL: the time is spread; else bytes, as 2**shift parts each */
-    const uint8_t *carried, *bits; /* with `moved`: left out are those with a bit of their call */
+    const uint8_t *depth; /* if given, events deeper than 0 are left out */
+    const int64_t *moved; /* NULL: time is spread; else bytes, in units of 2**-shift */
+    const uint8_t *carried,
+        *bits; /* with `moved`: events whose carried bits include those of their call are left out */
     int shift;
 } choice;
 
-/* Returns the row of an event; -1: it is left out; -2: its call is out of range. */
+/* The row of an event; -1: it is left out; -2: its call is unknown. */
 static inline int64_t row_of_event(const choice *choice, Py_ssize_t i)
 {
     const uint16_t call = choice->call[i];
@@ -138,7 +138,7 @@ static inline int64_t row_of_event(const choice *choice, Py_ssize_t i)
 
 static Py_ssize_t spread_chosen(const spread_job *job, const choice *choice)
 {
-    uint32_t last_rank = 0; /* a division takes longer than all the rest */
+    uint32_t last_rank = 0; /* the division is the slowest operation of the loop */
     int64_t add = 0;
     for (Py_ssize_t i = 0; i < job->events; i++) {
         const int64_t row = row_of_event(choice, i), duration = job->duration[i];
@@ -157,8 +157,8 @@ static Py_ssize_t spread_chosen(const spread_job *job, const choice *choice)
     return -1;
 }
 
-/* Finds the time span of the chosen events, and returns whether there are any. An event of no duration lasts one
- * ns. -2: an event ends before it starts; -3: its call is out of range. */
+/* Compute the time span of the chosen events; an event without a duration counts as 1 ns long. Return whether there are
+ * any; -2: an event ends before it starts; -3: the call of an event is unknown. */
 static int extent_of_chosen(const spread_job *job, const choice *choice, int64_t *low, int64_t *high)
 {
     int any = 0;
@@ -178,7 +178,7 @@ static int extent_of_chosen(const spread_job *job, const choice *choice, int64_t
     return any;
 }
 
-/* Arguments: columns, choice and target. If `out` is None, it returns the time span of the chosen events. */
+/* Arguments: columns, choice and output. If `out` is None, return the time span of the chosen events. */
 PyObject *spread_calls(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -1,4 +1,4 @@
-/* arrays.h: array arguments of compiled functions: contiguous buffers of items of a known size. */
+/* arrays.h: array arguments of compiled functions: contiguous buffers with items of a given size. */
 #ifndef ENSIO_ARRAYS_H
 #define ENSIO_ARRAYS_H
 
@@ -11,11 +11,11 @@ enum { WRITTEN = 1, OR_NONE = 2, MOST_ARRAYS = 16 };
 typedef struct {
     const char *name;
     Py_ssize_t item_bytes;
-    int flags; /* 0: it is only read, and must be given */
+    int flags; /* 0: read-only and required */
 } array_kind;
 
-/* Gets the buffers of arrays. The first `columns` of them must have one length, except those left out. `views` must be
- * zeros before; those left out stay so. The caller releases all of them, also after a failure. */
+/* Get the buffers of arrays. The first `columns` of them must have equal lengths unless they are None. The caller
+ * zeroes `views` before, and releases them afterwards, even after a failure. Views of omitted arrays remain zero. */
 static inline int get_arrays(Py_buffer *views, PyObject *const *objects, const array_kind *wanted, int count,
                              int columns)
 {
@@ -37,7 +37,7 @@ static inline int get_arrays(Py_buffer *views, PyObject *const *objects, const a
     return 0;
 }
 
-/* The same for a function whose arguments are all arrays. */
+/* The same for a function with array arguments only. */
 static inline int get_only_arrays(Py_buffer *views, PyObject *args, const array_kind *wanted, int count, int columns)
 {
     PyObject *objects[MOST_ARRAYS];
@@ -50,7 +50,7 @@ static inline int get_only_arrays(Py_buffer *views, PyObject *args, const array_
     return get_arrays(views, objects, wanted, count, columns);
 }
 
-/* Releasing a view of zeros has no effect. */
+/* Releasing a zeroed view has no effect. */
 static inline void release_arrays(Py_buffer *views, int count)
 {
     for (int i = 0; i < count; i++)
@@ -62,7 +62,7 @@ static inline int is_given(const Py_buffer *view)
     return view->obj != NULL;
 }
 
-/* Returns the items of an array; 0: it was left out. */
+/* The number of items of an array; 0: it was omitted. */
 static inline Py_ssize_t length_of(const Py_buffer *view)
 {
     return is_given(view) ? view->len / view->itemsize : 0;

@@ -186,12 +186,12 @@ def stand_in(folder, script):
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ("kill -SEGV $$", "the OTF2 library broke down on it"),
-        ("kill -ABRT $$", "the OTF2 library broke down on it"),
+        ("kill -SEGV $$", "the OTF2 library crashed on it"),
+        ("kill -ABRT $$", "the OTF2 library crashed on it"),
         ("exec sleep 1000", "the OTF2 library made no progress on it for 1 s"),
-        ("exec cat /dev/zero", "the OTF2 library broke down on it"),
-        ("exec head -c 100 /dev/urandom", "the OTF2 library broke down on it"),
-        ("exit 0", "the OTF2 library broke down on it"),
+        ("exec cat /dev/zero", "the OTF2 library crashed on it"),
+        ("exec head -c 100 /dev/urandom", "the OTF2 library crashed on it"),
+        ("exit 0", "the OTF2 library crashed on it"),
     ],
 )
 def test_what_the_library_does_to_its_process_is_told_in_a_sentence(tmp_path, monkeypatch, script, reason):

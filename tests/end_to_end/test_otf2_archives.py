@@ -197,7 +197,7 @@ def test_export_tells_the_cost_and_names_what_is_in_the_way(preload, tmp_path, c
     assert main(["export", str(preload.run), "--to", "otf2", archive]) == 2
     assert (
         capsys.readouterr().err.splitlines()[-1]
-        == f"ensio: {archive} is there already: name a folder that does not exist yet"
+        == f"ensio: {archive} exists already: name a folder that does not exist yet"
     )
 
 

@@ -97,9 +97,9 @@ def test_functions_have_their_layers_and_operations(archive):
 def test_what_is_left_out_is_told(archive):
     run = ensembles.open(archive[0])
     assert len(run.notes) == 3
-    assert re.search(r": 1 operations were begun and have no end", run.notes[0])
-    assert re.search(r": 1 calls were entered and not left", run.notes[1])
-    assert re.search(r"of another tool: errors of calls are known only", run.notes[2])
+    assert re.search(r": 1 operations have no end", run.notes[0])
+    assert re.search(r": 1 calls were entered but not left", run.notes[1])
+    assert re.search(r"by another tool: failed calls are known only", run.notes[2])
 
 
 def printed_operations(anchor):
@@ -232,8 +232,8 @@ def test_an_end_in_another_process_is_not_that_of_an_operation(tmp_path):
         [32],
         [50],
     )
-    assert sum("1 operations were begun and have no end" in note for note in run.notes) == 1
-    assert sum("1 operations end without a begin" in note for note in run.notes) == 1
+    assert sum("1 operations have no end" in note for note in run.notes) == 1
+    assert sum("1 operations have no beginning" in note for note in run.notes) == 1
 
 
 def test_positions_are_those_of_a_process_that_has_handles_in_common_with_others(tmp_path):

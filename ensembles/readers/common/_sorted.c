@@ -1,5 +1,5 @@
-/* Whether rows of a trace.h5 are sorted as its index says. trace_index.py documents the function, and has the same in
- * NumPy; answers are equal. */
+/* Test whether rows of a trace.h5 are sorted as its index states. readers/tracefile/index.py documents the function
+ * and implements it in NumPy, with equal results. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -7,7 +7,7 @@
 
 #include "summaries/processors.h"
 
-/* What `is_sorted` is told, as arrays. */
+/* The arguments of `is_sorted`. */
 enum { RANK, START, DURATION, BEGIN, RANKS, ARRAYS };
 
 FOR_EACH_PROCESSOR
@@ -39,7 +39,7 @@ static int64_t last_end(const int64_t *start, const int64_t *duration, Py_ssize_
     return last;
 }
 
-/* Some rows of each rank at a time, which stay in the second cache of the processor from check to check. */
+/* The rows of a rank are checked in blocks that stay in the L2 cache between the checks. */
 static int sorted(const Py_buffer *arrays, Py_ssize_t count, int64_t max_end)
 {
     enum { SOME_ROWS = 1 << 13 };
@@ -101,7 +101,7 @@ static PyObject *is_sorted(PyObject *module, PyObject *args)
         goto done;
     }
     for (Py_ssize_t i = 0; i < groups; i++)
-        possible &= !arrays[RANK].buf || ranks[i] <= UINT32_MAX; /* no row has a greater rank */
+        possible &= !arrays[RANK].buf || ranks[i] <= UINT32_MAX; /* no row has a larger rank */
     Py_BEGIN_ALLOW_THREADS
     answer = possible && sorted(arrays, count, max_end);
     Py_END_ALLOW_THREADS

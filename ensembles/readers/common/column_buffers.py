@@ -1,4 +1,4 @@
-"""Columns whose memory is used again for chunk after chunk."""
+"""Column buffers that successive chunks reuse."""
 
 from __future__ import annotations
 

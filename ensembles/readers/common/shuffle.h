@@ -1,4 +1,4 @@
-/* HDF5's shuffle undone: byte k of item i is at k * items + i. */
+/* The inverse of HDF5's shuffle filter: byte k of item i is at k * items + i. */
 #ifndef ENSIO_SHUFFLE_H
 #define ENSIO_SHUFFLE_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* `count` items of `width` bytes (1, 2, 4 or 8) from the item `first` on. */
+/* Copy `count` items of `width` bytes (1, 2, 4 or 8), beginning with item `first`. */
 static inline void put_together(const uint8_t *restrict shuffled, size_t items, size_t first, size_t count, int width,
                                 uint8_t *restrict out)
 {

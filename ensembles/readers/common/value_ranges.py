@@ -10,10 +10,10 @@ from collections.abc import Mapping
 import numpy as np
 
 LARGEST_NS = 1 << 58
-"""Times beyond this many ns (nine years) are damage: sums of a few smaller ones stay within 64 bits."""
+"""Largest plausible time, ns (nine years). Sums of a few of them fit into 64 bits."""
 
 LARGEST_MOVED_BYTES = 1 << 50
-"""A call that is said to have moved more is damage: Linux moves less than 2**31 bytes in one."""
+"""Largest plausible number of bytes of a call. Linux moves less than 2**31 bytes in one call."""
 
 LATEST_NS = 1 << 62
 """Latest plausible origin of a run, ns since 1970."""

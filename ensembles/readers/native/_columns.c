@@ -1,5 +1,5 @@
-/* From events as they lie in spools to columns. columns.py documents the functions, and has the same in NumPy; results
- * are equal to the last bit. */
+/* Decode events of spools into columns. window_decoder.py documents the functions and implements them in NumPy, with
+ * bit-identical results. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <errno.h>
@@ -13,8 +13,8 @@
 enum { RANK, THREAD, CALL, DEPTH, CARRIED, FILE_NUMBER, OFFSET, REQUESTED, MOVED, ERROR, START, DURATION, COLUMNS };
 
 enum {
-    SOME_EVENTS = 256,  /* go through the columns one after the other, and stay in the first cache of the processor */
-    READ_EVENTS = 2048, /* are read at a time, and stay in the second */
+    SOME_EVENTS = 256,  /* events that are decoded column by column while they are in the L1 cache */
+    READ_EVENTS = 2048, /* events that are read at a time and stay in the L2 cache */
 };
 
 static const int widths[COLUMNS] = {4, 2, 2, 1, 1, 4, 8, 8, 8, 2, 8, 8};
@@ -34,10 +34,10 @@ typedef struct job {
     Py_ssize_t unknown_calls, unknown_files;
 } job;
 
-/* 1.5 * 2**52: a double of this size has no fraction, and its lowest bits are the number that was added to it. */
+/* 1.5 * 2**52: a double of this magnitude has no fraction, and its low bits are the integer that was added. */
 #define TO_INTEGER 6755399441055744.0
 #define TO_INTEGER_BITS 0x4338000000000000LL
-#define EXACT ((int64_t)1 << 51) /* numbers below this survive that */
+#define EXACT ((int64_t)1 << 51) /* valid for numbers below this */
 
 static inline int64_t nanoseconds(int64_t ticks, double ns_per_tick)
 {
@@ -45,8 +45,7 @@ static inline int64_t nanoseconds(int64_t ticks, double ns_per_tick)
     return (int64_t)(fabs(ns) < (double)EXACT ? (ns + TO_INTEGER) - TO_INTEGER : rint(ns));
 }
 
-/* The same for `ticks` and nanoseconds below EXACT, in operations that every processor has for several numbers at once.
- */
+/* The same for ticks and nanoseconds below EXACT, with operations that compilers can vectorise. */
 static inline int64_t few_nanoseconds(int64_t ticks, double ns_per_tick)
 {
     double real;
@@ -73,12 +72,12 @@ static void to_nanoseconds(int64_t *restrict start, int64_t *restrict duration, 
     }
 }
 
-/* Whether a time or an amount of data is impossible: then nothing else is done. */
+/* Decode times; return 1, without decoding, if a time or a number of bytes is impossible. */
 static int decode_times(const job *job)
 {
     int64_t *const start = job->columns[START], *const duration = job->columns[DURATION];
     const uint64_t most = (uint64_t)job->most_ticks;
-    uint64_t bits = 0; /* those that any time has */
+    uint64_t bits = 0; /* the bits that are set in any time */
     int damaged = 0;
     for (Py_ssize_t i = 0; i < job->count; i++) {
         const struct ensio_event *const event = &job->events[i];
@@ -128,7 +127,7 @@ static void decode_numbers(job *job)
         job->unknown_files += job->events[i].file && !file[i];
 }
 
-/* Some events at a time, which stay in the processor's cache from column to column. */
+/* Decode blocks of events, which stay in the L1 cache from column to column. */
 static int decode_all(job *whole)
 {
     for (Py_ssize_t done = 0; done < whole->count; done += SOME_EVENTS) {
@@ -148,7 +147,7 @@ static int decode_all(job *whole)
     return 0;
 }
 
-/* Moves completed events to the front; how many there are. */
+/* Move completed events to the front, and return their number. */
 static Py_ssize_t compact_events(struct ensio_event *events, Py_ssize_t count)
 {
     Py_ssize_t completed = 0;
@@ -166,12 +165,12 @@ static int get_bytes(PyObject *object, Py_buffer *view, int flags)
     return PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | flags);
 }
 
-/* What `decode` and `read` are told alike. */
+/* The arguments that `decode` and `read_window` share. */
 typedef struct {
     job job;
     Py_buffer views[3 + COLUMNS];
     int held[3 + COLUMNS];
-    Py_ssize_t room; /* events that every column has room for */
+    Py_ssize_t room; /* capacity of the shortest column, events */
 } request;
 
 static void release(request *request)
@@ -181,8 +180,8 @@ static void release(request *request)
             PyBuffer_Release(&request->views[i]);
 }
 
-/* Takes the arguments that are the same: the buffer of events, the numbers of calls and of files, the columns, a tuple
- * with the rest. */
+/* Parse the shared arguments: the buffer of events, the numbers of calls and of files, the columns, and a tuple of
+ * scalars. */
 static int get_request(request *request, PyObject *raw, PyObject *calls, PyObject *files, PyObject *columns,
                        PyObject *numbers, int raw_flags)
 {
@@ -255,15 +254,15 @@ done:
     return result;
 }
 
-/* How far `read` came. */
+/* The progress of `read_window`. */
 typedef struct {
     Py_ssize_t slots, events, left;
     int error;
 } progress;
 
-/* Reads and decodes, a buffer at a time, until there are no more slots or there is no more room, and ends early behind
- * a buffer without events (a hole may be passed over), behind one that is damaged (`left` events are in the buffer) and
- * where the file ends. */
+/* Read and decode one buffer after another until the slots or the columns are exhausted. Return early after a buffer
+ * without events (the caller may skip a hole), after a damaged buffer (which then has `left` events), and at the end of
+ * the file. */
 static progress read_events(job *job, int descriptor, off_t from, Py_ssize_t slots, Py_ssize_t position,
                             Py_ssize_t room, struct ensio_event *buffer, Py_ssize_t most)
 {

@@ -1,6 +1,5 @@
-/* The decoding of a block of a job file, and of HDF5's shuffle. coding.py documents the functions, and has the same in
- * NumPy; results are equal. What is decoded comes from a file that may be damaged or forged: nothing in it is believed
- * unread. */
+/* Decode blocks of a job file, and HDF5's shuffle. job_file_codec.py documents the functions and implements them in
+ * NumPy, with equal results. The input is untrusted: a file may be damaged or forged. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -16,7 +15,7 @@ struct column {
     const uint8_t *at, *end;
 };
 
-/* 0 where the column has no whole number left: *failed says so. */
+/* Return 0 and set *failed if the column has no complete number left. */
 static inline uint64_t take(struct column *column, int *failed)
 {
     const uint8_t *at = column->at;
@@ -48,7 +47,7 @@ struct block {
     struct column columns[COLUMNS];
 };
 
-/* Whether the parts of the block fill it. */
+/* Test whether the parts of the block fill it exactly. */
 static int find_parts(struct block *block, const uint8_t *bytes, Py_ssize_t length)
 {
     struct ensio_block head;
@@ -77,7 +76,7 @@ static int find_parts(struct block *block, const uint8_t *bytes, Py_ssize_t leng
     return at == (uint64_t)length;
 }
 
-/* Whether all events could be decoded, and the columns hold nothing more. */
+/* Decode all events, and return whether this consumed the columns exactly. */
 static int decode(struct block *block, uint8_t *out)
 {
     static const struct ensio_template none;

@@ -174,7 +174,8 @@ def _launch(spool: Spool) -> bytes:
 def _plausible(ticks: np.ndarray, first_ticks: np.ndarray) -> np.ndarray:
     """Test which processes have barrier times in a possible order: bool, shape (processes,)."""
     begun = (ticks[:, 0] >= np.maximum(first_ticks, 1)[:, None]).all(1)
-    return begun & (ticks[:, 1] >= ticks[:, 0]).all(1) & (ticks < 1 << 63).all((1, 2))
+    plausible: np.ndarray = begun & (ticks[:, 1] >= ticks[:, 0]).all(1) & (ticks < 1 << 63).all((1, 2))
+    return plausible
 
 
 def _offset(node: _Meeting, reference: _Meeting) -> _Offset:

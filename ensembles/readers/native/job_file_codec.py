@@ -171,7 +171,8 @@ def _groups(slot: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _sums_of_groups(values: np.ndarray, first: np.ndarray) -> np.ndarray:
     """Compute cumulative sums within each group."""
     sums = np.cumsum(values)
-    return sums - (sums[first] - values[first])
+    of_group: np.ndarray = sums - (sums[first] - values[first])
+    return of_group
 
 
 def _decode_offsets(

@@ -63,7 +63,7 @@ def _array(raw: bytes, dtype: np.dtype | str) -> np.ndarray:
 
 def _sound(cells: np.ndarray, blocks: int, decoding: Decoding) -> np.ndarray:
     """Test which cells have possible values: bool, shape (cells,)."""
-    sound = (cells["count"] < 1 << 60) & (cells["blocks"].max(axis=1, initial=0) <= blocks)
+    sound: np.ndarray = (cells["count"] < 1 << 60) & (cells["blocks"].max(axis=1, initial=0) <= blocks)
     for name in ("time_ns", "inner_ns", "min_ns", "max_ns", "shift_ns"):
         sound &= cells[name] <= LARGEST_NS
     for name in ("errors", "nested_count", "without_bin"):
@@ -74,7 +74,8 @@ def _sound(cells: np.ndarray, blocks: int, decoding: Decoding) -> np.ndarray:
     for name in ("first_start", "last_end"):
         since_first = (cells[name] - np.uint64(decoding.first_ticks)).view("i8")
         sound &= (since_first >= -most) & (since_first <= most)
-    return sound & np.isfinite(cells["power4"])
+    sound &= np.isfinite(cells["power4"])
+    return sound
 
 
 def _decoded(

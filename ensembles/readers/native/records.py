@@ -1,4 +1,4 @@
-"""Open the records of all processes in a run directory, in a job file and in spools, as one run."""
+"""Open the spools and job files of all processes as one run."""
 
 from __future__ import annotations
 

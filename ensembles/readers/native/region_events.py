@@ -162,7 +162,9 @@ def _events(contents: Contents, windows: Sequence[Window]) -> Iterator[np.ndarra
 def _ends(events: np.ndarray, decoding: Decoding) -> np.ndarray:
     """Return the ends of the events with possible times, in ticks since the first clock reading."""
     events = events[_sound(events, decoding)]
-    return (events["start"] - np.uint64(decoding.first_ticks)).view("i8") + events["duration"].view("i8")
+    since_first = (events["start"] - np.uint64(decoding.first_ticks)).view("i8")
+    ends: np.ndarray = since_first + events["duration"].view("i8")
+    return ends
 
 
 def _sound(events: np.ndarray, decoding: Decoding) -> np.ndarray:

@@ -183,7 +183,8 @@ class Spool:
     @property
     def ended(self) -> bool:
         """Whether the process ended in order or was replaced by exec, so that the spool is final."""
-        return self.head.state != CONSTANTS["ENSIO_STATE_RUNNING"]
+        state: int = self.head.state
+        return state != CONSTANTS["ENSIO_STATE_RUNNING"]
 
     @property
     def slots(self) -> int:

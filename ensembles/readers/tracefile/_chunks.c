@@ -1,6 +1,5 @@
-/* From chunks of a trace.h5 as they lie in the file to columns. trace_chunks.py documents the functions, and has the
- * same with zlib and NumPy; results are equal to the last bit. What is read comes from a file that may be damaged or
- * forged: nothing in it is believed unread. */
+/* Decode chunks of a trace.h5 into columns. chunks.py documents the functions and implements them with zlib and NumPy,
+ * with bit-identical results. The input is untrusted: a file may be damaged or forged. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <errno.h>
@@ -15,19 +14,19 @@
 
 enum {
     MOST_COLUMNS = 16,
-    SOME_ITEMS = 2048, /* are put together and looked at while they are in the first cache of the processor */
-    MUCH_SHORTER = 64, /* chunks that were so many times longer may hold one value only */
+    SOME_ITEMS = 2048, /* items that are unshuffled and checked while they are in the L1 cache */
+    MUCH_SHORTER = 64, /* chunks with this compression ratio may have a single value */
     MOST_ROWS = 1 << 27,
 };
 
-/* The last chunk of a column that held one value only, as it lies in the file: most are like it to the last bit. */
+/* The last chunk of a column with a single value, compressed. Most later chunks of the column are identical. */
 struct single {
     uint8_t *stored, item[8];
-    size_t stored_bytes, rows; /* 0: there was none */
+    size_t stored_bytes, rows; /* 0: there is none */
     int width;
 };
 
-/* Memory of one thread, used again for each chunk: what is new to a process has to be cleared and mapped. */
+/* Memory of one thread, reused for each chunk: the kernel must clear and map new memory. */
 struct workspace {
     struct libdeflate_decompressor *machine;
     uint8_t *stored, *plain;
@@ -39,7 +38,7 @@ struct workspace {
 enum flaw { NONE, NO_MEMORY, NOT_READ, TOO_SHORT, DAMAGED, OTHER_LENGTH, BEYOND };
 
 struct part {
-    const char *name; /* of the column, as UTF-8 */
+    const char *name; /* name of the column, UTF-8 */
     PyObject *name_bytes;
     Py_buffer out;
     int number, width, is_signed, limited, zeroed;
@@ -68,7 +67,7 @@ static int has_room(uint8_t **memory, size_t *room, size_t bytes)
         return (int)beyond; \
     } while (0)
 
-/* Whether any item is less than `least` or more than `least` + `span`; modulo the width of an item. */
+/* Test whether an item is less than `least` or greater than `least` + `span`, modulo the width of an item. */
 static inline int are_beyond(const void *items, size_t count, int width, uint64_t least, uint64_t span)
 {
     if (width == 1)
@@ -80,7 +79,7 @@ static inline int are_beyond(const void *items, size_t count, int width, uint64_
     BEYOND_LIMITS(uint64_t);
 }
 
-/* Puts items together, and tells whether any of them is beyond the limits of its column. */
+/* Unshuffle items, and return whether one of them is outside of the limits of its column. */
 FOR_EACH_PROCESSOR
 static int put_in_place(const uint8_t *plain, const struct part *part)
 {
@@ -117,13 +116,13 @@ static void fill(const struct part *part, const uint8_t *item)
     }
     memcpy(out, item, done);
     for (size_t some; done < bytes; done += some) {
-        some = done < 4096 ? done : 4096; /* stays in the first cache */
+        some = done < 4096 ? done : 4096; /* fits into the L1 cache */
         some = some < bytes - done ? some : bytes - done;
         memcpy(out + done, out, some);
     }
 }
 
-/* Remembers a chunk that holds one value only; the value is that of any item. */
+/* Remember a chunk with a single value, which is the value of any item. */
 static void remember(struct single *single, const struct workspace *space, const struct part *part)
 {
     const size_t rows = part->rows;
@@ -210,7 +209,7 @@ static PyObject *workspace(PyObject *module, PyObject *none)
     return capsule;
 }
 
-/* Takes a part's description; its column is held from then on, even where this fails: `out.obj` says so. */
+/* Parse the description of a part. It holds a reference to its column if `out.obj` is set, even after a failure. */
 static int get_part(struct part *part, PyObject *told)
 {
     PyObject *name, *out, *limits;
@@ -247,10 +246,10 @@ static int get_part(struct part *part, PyObject *told)
     }
     part->width = (int)width, part->count = (size_t)count;
     part->rows = (size_t)rows, part->first = (size_t)first;
-    /* Deflated data are no longer than what they hold but for a few bytes a block. */
+    /* Deflated data exceed their content by at most a few bytes per block. */
     if (stored_bytes < 1 || (unsigned long long)stored_bytes > 2 * part->rows * (size_t)part->width + (1 << 16) ||
         part->position > LLONG_MAX - stored_bytes) {
-        PyErr_Format(PyExc_ValueError, "a part of its column %s has a length that cannot be", part->name);
+        PyErr_Format(PyExc_ValueError, "a part of its column %s has an impossible length", part->name);
         return -1;
     }
     part->stored_bytes = (size_t)stored_bytes;
@@ -265,12 +264,12 @@ static void set_error(enum flaw flaw, const struct part *part, int number)
         errno = number;
         PyErr_SetFromErrno(PyExc_OSError);
     } else if (flaw == BEYOND)
-        PyErr_Format(PyExc_ValueError, "its column %s has values beyond %lld to %lld", part->name, part->least,
+        PyErr_Format(PyExc_ValueError, "its column %s has values outside of %lld to %lld", part->name, part->least,
                      part->most);
     else if (flaw == TOO_SHORT)
         PyErr_Format(PyExc_ValueError, "a part of its column %s lies beyond its end", part->name);
     else if (flaw == OTHER_LENGTH)
-        PyErr_SetString(PyExc_ValueError, "its compressed data have another length than they are said to have");
+        PyErr_SetString(PyExc_ValueError, "the length of its compressed data differs from the number of rows");
     else
         PyErr_SetString(PyExc_ValueError, "its compressed data are damaged");
 }

@@ -1,4 +1,4 @@
-"""Check groups and columns of a ``trace.h5`` before HDF5 reads them.
+"""Check groups, columns and filters of a ``trace.h5`` before HDF5 reads them.
 
 HDF5 follows links into other files, reads the data of a column from other files, returns zeros for data that
 were never written, and decompresses a few bytes to any length. Here every part must lie in the file itself,
@@ -13,10 +13,14 @@ from __future__ import annotations
 
 import os
 import struct
+from contextlib import suppress
 from typing import Any
 
 import h5py
 import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS
 
 _HEADER = b"OHDR"
 """Signature of an object header with a checksum; headers without one begin with their version, 1."""
@@ -94,6 +98,41 @@ def lies_here(parent: h5py.Group, name: str) -> bool:
     return has_part(parent, name) and parent.id.links.get_info(name.encode()).type == h5py.h5l.TYPE_HARD
 
 
+def find_plugins(group: h5py.Group, path: str) -> None:
+    """Check that the filters of all columns of a group are available; load those of hdf5plugin if needed.
+
+    Parameters
+    ----------
+    group : h5py.Group
+    path : str
+        Path of the file, for messages.
+
+    Raises
+    ------
+    EnsioError
+        A filter is missing.
+    """
+    for name in COLUMNS:
+        if not lies_here(group, name):
+            continue  # the reader of the column reports it
+        dataset = group[name]
+        if not isinstance(dataset, h5py.Dataset):
+            continue
+        settings = dataset.id.get_create_plist()
+        for place in range(settings.get_nfilters()):
+            code, _, _, label = settings.get_filter(place)
+            if h5py.h5z.filter_avail(code):
+                continue
+            with suppress(ImportError):
+                import hdf5plugin  # noqa: F401 # the import registers its filters
+            if not h5py.h5z.filter_avail(code):
+                known = label.decode("ascii", "replace") or "without a name"
+                raise EnsioError(
+                    f"{path} is compressed by HDF5's filter {code} ({known}), which is not installed: "
+                    "install ensio[filters], or make the file again with ensio collect --filter gzip"
+                )
+
+
 def open_group(parent: h5py.Group, name: str) -> h5py.Group:
     """Open a group of the same file.
 
@@ -153,7 +192,8 @@ def whole_column(group: h5py.Group, name: str) -> np.ndarray:
     if dataset.dtype.hasobject:
         raise ValueError(f"its column {name} has the type {dataset.dtype}")
     _check_size(dataset, name)
-    return dataset[:]
+    column: np.ndarray = dataset[:]
+    return column
 
 
 def read_texts(group: h5py.Group, name: str) -> list[str]:

@@ -52,7 +52,7 @@ class TraceColumns:
         lengths = {dataset.shape[0] for dataset in self._datasets.values()}
         if len(lengths) != 1:
             raise ValueError("its columns have different lengths")
-        self.length = lengths.pop()
+        self.length: int = lengths.pop()
         for name, dataset in self._datasets.items():
             if dataset.dtype != COLUMNS[name]:
                 raise ValueError(f"its column {name} has the type {dataset.dtype}")

@@ -22,6 +22,7 @@ from ensembles.readers.common.completion_order import NEEDED, CompletionOrder
 from ensembles.readers.common.value_ranges import LIMITS, unsound
 from ensembles.readers.tracefile.checked_parts import (
     check_superblock,
+    find_plugins,
     has_part,
     open_group,
     read_attribute,
@@ -31,7 +32,6 @@ from ensembles.readers.tracefile.checked_parts import (
 )
 from ensembles.readers.tracefile.chunks import DAMAGE, Limits
 from ensembles.readers.tracefile.columns import THREADS, TraceColumns
-from ensembles.readers.tracefile.hdf5_filters import find_plugins
 from ensembles.readers.tracefile.index import Ranges, TraceIndex
 from ensembles.readers.tracefile.stored_metadata import FORMAT, VERSION, read_metadata, read_number
 from ensembles.summaries.cells import ARRAYS, CellSummary

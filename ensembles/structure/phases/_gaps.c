@@ -1,5 +1,5 @@
-/* Parts of gaps into which the calls of a run reach. gap_occupancy.py documents the arrays, and has the same in
- * NumPy. Results are equal. */
+/* Find the parts of gaps that the calls of a run overlap. gap_occupancy.py documents the arrays and implements the
+ * function in NumPy, with equal results. */
 #include "summaries/arrays.h"
 
 #include <stdint.h>
@@ -36,8 +36,8 @@ typedef struct {
     Py_ssize_t events, calls, gaps, cells;
 } job;
 
-/* Returns the cell of a gap in which a moment lies: one of the equal cells, or one of the finer ones after them,
- * which become narrower towards the end of the gap. */
+/* The cell of a gap that contains a time. The first cells have equal widths; the later ones become narrower towards
+ * the end of the gap. */
 static inline int64_t cell_of(const job *job, Py_ssize_t gap, int64_t time)
 {
     const int64_t even = job->even[gap], cell = (time - job->from[gap]) / job->width[gap];
@@ -47,7 +47,7 @@ static inline int64_t cell_of(const job *job, Py_ssize_t gap, int64_t time)
     return even + (int64_t)ensio_bin((uint64_t)most) - (int64_t)ensio_bin((uint64_t)left);
 }
 
-/* Adds the call from `start` to `end` to the cells of a gap into which it reaches. */
+/* Add the call from `start` to `end` to the cells of a gap that it overlaps. */
 static void mark(const job *job, Py_ssize_t gap, int64_t start, int64_t end)
 {
     const int64_t from = job->from[gap], to = job->to[gap];
@@ -75,12 +75,12 @@ static void mark(const job *job, Py_ssize_t gap, int64_t start, int64_t end)
 
 static void mark_all(const job *job)
 {
-    Py_ssize_t gap = 0; /* the first one that does not end before the call begins */
+    Py_ssize_t gap = 0; /* the first gap that does not end before the call begins */
     for (Py_ssize_t i = 0; i < job->events; i++) {
         const int64_t start = job->start[i], end = start + job->duration[i];
         if (job->depth[i] || job->call[i] >= job->calls || !job->transfers[job->call[i]])
             continue;
-        /* Most calls lie at the same gap as the one before, or at the next. */
+        /* Most calls belong to the same gap as the previous call, or to the next gap. */
         if (gap < job->gaps && start >= job->to[gap])
             gap++;
         if ((gap < job->gaps && start >= job->to[gap]) || (gap > 0 && start < job->to[gap - 1])) {

@@ -1,5 +1,5 @@
-/* Streams of reads of a task: where a stride begins, and whether it lasts. Only _strides.c includes this file.
- * ensembles/structure/strides/summary.py defines the terms. */
+/* Detection of strides in the read streams of a task. ensembles/structure/strides/summary.py defines the terms.
+ * Only _strides.c, which iterates over the calls, includes this file. */
 #ifndef ENSIO_STREAMS_H
 #define ENSIO_STREAMS_H
 
@@ -11,7 +11,7 @@
 
 enum { MOST_HELD = 16, LATE = 3 };
 
-/* ROW of detect.py. */
+/* ROW of strides/detect.py. */
 typedef struct {
     int64_t start, end, duration, bytes, stride, written, writing;
     uint32_t rank, file, run, reads, ordinal, calls;
@@ -19,22 +19,22 @@ typedef struct {
     uint8_t layer, interleaved;
 } row;
 
-/* BYTES of detect.py. */
+/* BYTES of strides/detect.py. */
 typedef struct {
     int64_t bytes;
     uint32_t file, layer;
 } file_bytes;
 
-/* Successive reads of a stream without a hole between them, and the writes since the read before. */
+/* Contiguous reads of a stream. `written` counts since the previous read. */
 typedef struct {
     int64_t start, end, duration, offset, bytes, written, writing;
     uint32_t ordinal, calls;
     uint16_t call;
 } one_read;
 
-/* The reads of a task on a file through a layer. */
+/* The reads of a file by a task through a layer. */
 typedef struct {
-    int64_t bytes, reads[2]; /* in strided runs: of threads apart, and of all threads together */
+    int64_t bytes, reads[2]; /* number in strided runs of single threads, and of all threads together */
     Py_ssize_t together;     /* the stream of all threads, or -1 */
     uint32_t file, ordinal;
     uint16_t lane;
@@ -42,17 +42,17 @@ typedef struct {
 } group;
 
 typedef struct {
-    one_read now, held[MOST_HELD]; /* held: those that may turn out to be a run */
+    one_read now, held[MOST_HELD]; /* held: candidates for a run */
     one_read before;
-    int64_t stride, written, writing; /* what was written when `now` began */
-    Py_ssize_t group, run, length;    /* run: -1 as long as the stride is too young; length: reads with this stride */
-    int holding, begun, taken;        /* begun: there is a `before`; taken: that is the last one of the run before */
+    int64_t stride, written, writing; /* written: at the beginning of `now` */
+    Py_ssize_t group, run, length;    /* run: -1 until the stride has enough reads; length: reads with this stride */
+    int holding, begun, taken;        /* begun: `before` is set; taken: `before` is the last read of the previous run */
     uint16_t lane;
 } stream;
 
 typedef struct {
     int64_t begin, stride;
-    Py_ssize_t group, number, first, last, reads, late, mixed; /* late: from the fourth on; mixed: with writes before */
+    Py_ssize_t group, number, first, last, reads, late, mixed; /* late: from the fourth on; mixed: after writes */
     uint32_t file;
     uint16_t lane;
     uint8_t layer, taken, together;
@@ -65,10 +65,10 @@ typedef struct {
 
 typedef struct {
     uint64_t key;
-    Py_ssize_t index, epoch; /* of another epoch: the place is free */
+    Py_ssize_t index, epoch; /* an entry of another epoch is free */
 } place;
 
-/* An array that grows. */
+/* A growing array. */
 #define LIST(type) \
     struct { \
         type *items; \
@@ -83,19 +83,19 @@ typedef struct {
     int64_t *sums;
     Py_ssize_t events, calls, least_reads, most_positions;
     double written_share;
-    /* Of the current rank: */
+    /* State of the current rank: */
     LIST(group) groups;
     LIST(stream) streams;
     LIST(strided_run) runs;
     LIST(listed_read) reads;
     place *places;
     Py_ssize_t room, used, epoch;
-    /* Of all ranks: */
+    /* Results of all ranks: */
     LIST(row) rows;
     LIST(file_bytes) bytes;
 } job;
 
-/* Makes room for one more item. Returns its index, or -1 without memory. */
+/* Append an undefined item; return its index, or -1 without memory. */
 static Py_ssize_t one_more(void **items, Py_ssize_t *count, Py_ssize_t *room, size_t size)
 {
     if (*count == *room) {
@@ -120,7 +120,7 @@ static place *place_of(place *places, Py_ssize_t room, Py_ssize_t epoch, uint64_
     return &places[at];
 }
 
-/* Returns the place of a key; its index is -1 if the key is new. NULL: no memory. */
+/* Find the entry of a key; a new entry is free (index -1). NULL: no memory. */
 static place *found_place(job *job, uint64_t key)
 {
     if (2 * job->used >= job->room) {
@@ -181,7 +181,7 @@ static inline void add_up(int64_t *sum, int64_t more)
     *sum = (int64_t)((uint64_t)*sum + (uint64_t)more);
 }
 
-/* Adds a read to the run of its stream. */
+/* Add a read to the run of its stream. */
 static int put_read(job *job, const stream *mine, const one_read *read)
 {
     strided_run *const run = &job->runs.items[mine->run];
@@ -212,7 +212,7 @@ static int put_read(job *job, const stream *mine, const one_read *read)
     return 0;
 }
 
-/* Starts a run: the stride has lasted long enough, and the reads held are its first ones. */
+/* Begin a run with the held reads, because the stride has enough reads. */
 static int begin_run(job *job, stream *mine, int together)
 {
     mine->run = ADDED(job->runs);
@@ -235,7 +235,7 @@ static int begin_run(job *job, stream *mine, int together)
     return 0;
 }
 
-/* Ends the current read of a stream, and compares the stride that leads to it. */
+/* Finish the current read of a stream, and compare its stride. */
 static int end_read(job *job, stream *mine, int together)
 {
     const one_read *const now = &mine->now, *const before = &mine->before;
@@ -260,7 +260,7 @@ static int end_read(job *job, stream *mine, int together)
     return status;
 }
 
-/* Adds one call to a stream. */
+/* Continue a stream with a call. */
 static int add_read(job *job, stream *mine, Py_ssize_t i, uint32_t ordinal, int64_t written, int64_t writing,
                     int together)
 {

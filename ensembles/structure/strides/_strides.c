@@ -1,5 +1,5 @@
-/* Strided reads of tasks, in one loop over their calls. detect.py documents the functions, and has the same in
- * NumPy. Results are equal to the last bit. */
+/* Detect the strided reads of tasks in one loop over their calls. detect.py documents the functions and implements
+ * them in NumPy, with bit-identical results. */
 #include "summaries/processors.h"
 #include "_streams.h"
 
@@ -13,19 +13,19 @@ static const char *const names[ARRAYS] = {"rank",  "thread", "call",     "depth"
                                           "moved", "start",  "duration", "kind",  "layer",   "sums", "order"};
 static const Py_ssize_t itemsizes[ARRAYS] = {4, 2, 2, 1, 1, 4, 8, 8, 8, 8, 1, 1, 8, 8};
 
-/* Position of the k-th call in the order of rank and start. */
+/* The position of the k-th call. */
 static inline Py_ssize_t at(const int64_t *order, Py_ssize_t k)
 {
     return order ? (Py_ssize_t)order[k] : k;
 }
 
-/* Of a rank: bytes and time of writes so far, sums over calls, and the file read last. */
+/* Progress within a rank: writes so far, sums of calls, and the group and stream of the last read. */
 typedef struct {
     int64_t written, writing, sums[SUM_COUNT];
     Py_ssize_t group, stream; /* -1: none */
 } progress;
 
-/* Adds the times of calls of one function, which mostly follow each other, so that the loop has little to do. */
+/* Sum the times of calls of one function. Such calls are mostly consecutive, and the loop can be vectorised. */
 static inline void sum_times(const job *job, const int64_t *order, Py_ssize_t low, Py_ssize_t high, progress *done)
 {
     int64_t first = done->sums[FIRST], last = done->sums[LAST];
@@ -64,7 +64,7 @@ static inline void sum_read(const job *job, Py_ssize_t i, progress *done)
     done->sums[WITH_OFFSET] += alone && job->offset[i] >= 0;
 }
 
-/* Returns the stream of a read, and makes it the last one used. */
+/* Find the stream of a read, and make it the last one. */
 static stream *next_stream(job *job, Py_ssize_t i, progress *done)
 {
     const uint32_t file = job->file[i];
@@ -102,7 +102,7 @@ static inline int add_reads(job *job, const int64_t *order, Py_ssize_t low, Py_s
         add_up(&group->bytes, job->moved[i]);
         if (add_read(job, mine, i, ++group->ordinal, done->written, done->writing, 0) != 0)
             return -1;
-        /* Joins the following calls that continue where this one ends. */
+        /* Consume the calls that continue where this one ends. */
         one_read *const now = &mine->now;
         const int64_t begun = (int64_t)((uint64_t)now->offset + (uint64_t)now->bytes);
         int64_t end = now->end, offset = begun;
@@ -138,7 +138,7 @@ static inline Py_ssize_t end_of_function(const job *job, const int64_t *order, P
     return k;
 }
 
-/* Goes through all calls of a rank, with separate streams for threads, and adds to the sums. */
+/* Process all calls of a rank by thread, and add them to the sums. */
 static inline int look_at_calls(job *job, const int64_t *order, Py_ssize_t low, Py_ssize_t high)
 {
     progress done = {.group = -1, .stream = -1};
@@ -161,11 +161,11 @@ static inline int look_at_calls(job *job, const int64_t *order, Py_ssize_t low, 
 FOR_EACH_PROCESSOR
 static int look_at_rank(job *job, Py_ssize_t low, Py_ssize_t high)
 {
-    /* A separate call without an order: the compiler then knows that calls are adjacent. */
+    /* Two copies: without an order, the compiler knows that calls are contiguous. */
     return job->order ? look_at_calls(job, job->order, low, high) : look_at_calls(job, NULL, low, high);
 }
 
-/* Goes through the calls again, for files that several threads read through one layer, as one stream. */
+/* Process files again that several threads read through one layer, with the reads of all threads as one stream. */
 static int look_at_threads_together(job *job, Py_ssize_t low, Py_ssize_t high)
 {
     int64_t written = 0, writing = 0;
@@ -218,7 +218,7 @@ static int compared_runs(const void *one, const void *other)
     return 0;
 }
 
-/* Uses the runs of all threads of a file together if they hold as many reads as those of separate threads. */
+/* Choose the runs of all threads of a file together if they contain as many reads as those of single threads. */
 static void choose_runs(job *job)
 {
     strided_run *const runs = job->runs.items;
@@ -307,7 +307,7 @@ static int do_all(job *job)
     return 0;
 }
 
-/* Returns the index of the first event with an unknown call, or of an invalid position in the order; -1: none. */
+/* Return the first event of an unknown call, or the first invalid position in the order; -1: all are valid. */
 static Py_ssize_t misfit_of(const job *job)
 {
     for (Py_ssize_t i = 0; i < job->events; i++)
@@ -342,7 +342,7 @@ static int get_arrays(Py_buffer *views, int *held, PyObject *args)
     return 0;
 }
 
-/* An empty array may have no memory. */
+/* `items` is NULL if there are none. */
 static PyObject *bytes_of(const void *items, Py_ssize_t bytes)
 {
     return PyBytes_FromStringAndSize(bytes ? items : "", bytes);

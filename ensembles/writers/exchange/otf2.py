@@ -1,4 +1,4 @@
-"""Writes OTF2 archives, which Vampir and other tools for traces open: by way of ``ensio-otf2``, in blocks."""
+"""Write OTF2 archives for Vampir and other trace tools, through the program ``ensio-otf2``."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 PARADIGMS = {"posix": "POSIX", "stdio": "ISOC", "mpiio": "MPI-IO", "hdf5": "HDF5"}
-"""Names that OTF2 has for our layers. Other layers go by their own; waiting in MPI is no I/O."""
+"""OTF2's names of I/O paradigms by layer. Other layers keep their names."""
 
 NO_IO = ("mpisync", "program", "unknown", "")
-"""Layers that are no I/O paradigms."""
+"""Layers that are not I/O paradigms."""
 
 NAME = "traces"
-"""Of the archive within its folder: ``traces.otf2``, as Score-P calls it."""
+"""Name of the archive in its folder: ``traces.otf2``, as in archives of Score-P."""
 
 _NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_")
 _SPLIT = "_begin"
@@ -41,14 +41,14 @@ _BLOCK_EVENTS = 1 << 18
 
 
 class Cost(NamedTuple):
-    """What an archive takes, before it is written.
+    """Estimated size of an archive.
 
     Attributes
     ----------
     files : int
-        Two a location, and two for all.
+        Number of files: two per location and two more.
     size_bytes : int
-        About.
+        Approximate size.
     """
 
     files: int
@@ -56,15 +56,16 @@ class Cost(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What was written.
+    """Description of a written archive.
 
     Attributes
     ----------
     anchor : str
-        The file to open.
+        Path of the anchor file, which tools open.
     locations, handles : int
+        Number of locations and of I/O handles.
     late_calls : int
-        Calls whose records stand later in the archive than they began; an attribute tells when.
+        Number of calls that are recorded later in the archive than they began. An attribute has the time.
     """
 
     anchor: str
@@ -74,7 +75,18 @@ class Written(NamedTuple):
 
 
 def estimate_cost(run: Run, ranks_per_location: int = 1) -> Cost:
-    """What `write_otf2` would take, without a look at the events."""
+    """Estimate the size of the archive that `write_otf2` would write.
+
+    Parameters
+    ----------
+    run : Run
+    ranks_per_location : int
+        As for `write_otf2`.
+
+    Returns
+    -------
+    Cost
+    """
     locations = (
         max(run.threads, run.tasks) if ranks_per_location == 1 else -(-run.tasks // ranks_per_location)
     )
@@ -82,29 +94,33 @@ def estimate_cost(run: Run, ranks_per_location: int = 1) -> Cost:
 
 
 def write_otf2(run: Run, path: str, ranks_per_location: int = 1) -> Written:
-    """Write a run as an OTF2 archive: a folder that appears under its name when it is whole.
+    """Write a run as an OTF2 archive, a folder that appears under its name when it is complete.
 
     Parameters
     ----------
     run : Run
     path : str
-        The folder; there must be nothing there yet.
+        Path of the folder, which must not exist.
     ranks_per_location : int
-        1: each thread of each rank is a location of its own, with a file of its own. More: so many ranks
-        share one; their calls are told apart by attributes alone, and viewers show them in one row.
+        1: each thread of each rank is a separate location with its own file. More: this many ranks share a
+        location. Only attributes distinguish their calls, and viewers show them in one row.
+
+    Returns
+    -------
+    Written
 
     Raises
     ------
     EnsioError
-        There is something at `path`, it cannot be written, a file of the run cannot be read any more, or
-        there is no ``ensio-otf2``.
+        `path` exists or cannot be written, a file of the run cannot be read any more, or ``ensio-otf2`` is
+        not installed.
     """
     if ranks_per_location < 1:
-        raise ValueError("a location is of one rank at least")
+        raise ValueError("a location has at least one rank")
     tool = link.program()
     path = os.path.normpath(path)
     if os.path.lexists(path):
-        raise EnsioError(f"{path} is there already: name a folder that does not exist yet")
+        raise EnsioError(f"{path} exists already: name a folder that does not exist yet")
     try:
         with atomic_write_folder(path, find_readership(run.path)) as folder:
             told = _written_by(tool, run, folder, ranks_per_location, path)
@@ -150,7 +166,7 @@ def _written_by(tool: str, run: Run, folder: int, ranks_per_location: int, path:
 
 
 def _tell(pipe: IO[bytes], run: Run, ranks_per_location: int) -> None:
-    """All that the program needs, in the order in which it wants it."""
+    """Send the run to the program, in the order that it expects."""
     tasks = max(run.tasks, 1)
     _send(pipe, link.SETTINGS_KIND, 1, link.SETTINGS.pack(run.origin_unix_ns, ranks_per_location, 0))
     _send(pipe, link.RUN_KIND, 1, json.dumps(_facts_of(run)).encode())
@@ -182,7 +198,7 @@ def _send_texts(pipe: IO[bytes], kind: int, things: Sequence[Sequence[str]]) -> 
 def _send_columns(
     pipe: IO[bytes], kind: int, columns: Mapping[str, np.ndarray], dtypes: Mapping[str, np.dtype]
 ) -> None:
-    """Columns one behind the other, each filled up to a multiple of 8 bytes."""
+    """Send columns one after another, each padded to a multiple of 8 bytes."""
     arrays = [np.ascontiguousarray(columns[name], dtype) for name, dtype in dtypes.items()]
     gaps = [bytes(-array.nbytes % 8) for array in arrays]
     size = sum(array.nbytes + len(gap) for array, gap in zip(arrays, gaps, strict=True))
@@ -193,7 +209,7 @@ def _send_columns(
 
 
 def _facts_of(run: Run) -> dict[str, Any]:
-    """What is known about the run beside its events, files and processes, for those who read it again."""
+    """Collect the metadata of the run, except files and processes, for ensio's reader."""
     return {
         "tasks": run.tasks,
         "threads": run.threads,
@@ -214,7 +230,7 @@ def _facts_of(run: Run) -> dict[str, Any]:
 
 
 def _words_of(call: Call) -> list[str]:
-    """A call as the program wants it: name, layer, operation, paradigm, letters."""
+    """Describe a call for the program: name, layer, operation, paradigm, letters for properties."""
     paradigm = "" if call.layer in NO_IO else PARADIGMS.get(call.layer, call.layer)
     data = call.op in ("read", "write", "sync")
     letters = "n" * (data and (call.name.startswith(_NON_BLOCKING) or call.name.endswith(_SPLIT)))
@@ -224,7 +240,7 @@ def _words_of(call: Call) -> list[str]:
 
 
 def _file_properties(run: Run) -> list[list[str]]:
-    """What is known of files: their file systems, and what was noted about each."""
+    """Collect the properties of files: their file systems and other recorded properties."""
     rows: list[list[str]] = []
     for number, path in enumerate(run.files):
         if not path:

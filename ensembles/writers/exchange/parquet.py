@@ -1,4 +1,4 @@
-"""Writes events as Parquet, by way of pyarrow."""
+"""Write events as Parquet with pyarrow."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 
 class ParquetWriter:
-    """A Parquet file of events; times in ns, sizes in bytes, names as dictionaries.
+    """Writer of a Parquet file of events: times in ns, sizes in bytes, names as dictionaries.
+
+    Units and meanings of the columns are stored as metadata of the columns.
 
     Parameters
     ----------
-    file : file object
-        Binary; it stays open.
+    file : binary file
+        It stays open.
     about : dict, optional
-        Facts of the run, which go into the metadata of the file, each as JSON under its name with ``ensio.``
-        before it. Units and meanings of columns are metadata of these.
+        Properties of the run. Each is stored as JSON in the metadata of the file, with the prefix ``ensio.``.
 
     Raises
     ------
@@ -51,11 +52,11 @@ class ParquetWriter:
         self._writer = pyarrow.parquet.ParquetWriter(file, self._schema, compression="zstd")
 
     def write(self, events: Events) -> None:
-        """Write events."""
+        """Append events."""
         columns = {name: self._arrow.array(column) for name, column in events.columns.items()}
         for part, name in enumerate(("call", "layer", "op")):
             columns[name] = self._names(events.call, [call[part] for call in events.calls])
-        # Arrow's text is UTF-8; the bytes of a path that are none are shown as replacement signs.
+        # Arrow requires UTF-8; invalid bytes of a path become replacement characters.
         used, place = np.unique(events.file, return_inverse=True)
         paths = [os.fsencode(events.files[number]).decode("utf-8", "replace") for number in used]
         columns["file"] = self._names(place, paths)

@@ -1,7 +1,7 @@
-"""Writes events as a trace in JSON that ui.perfetto.dev and chrome://tracing open (the Trace Event Format).
+"""Write events as a JSON trace for ui.perfetto.dev and chrome://tracing (the Trace Event Format).
 
-Ranks are processes, threads are threads, calls are slices; the rates of reading and writing, of all ranks
-together, are counters. Times are in µs since the run's time 0, to the ns.
+Ranks are processes, threads are threads, and calls are slices. The aggregate rates of reading and writing are
+counters. Times are in µs since time 0 of the run, with a resolution of 1 ns.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 
 BLOCK_EVENTS = 1 << 14
-"""Events that are turned into Python objects at a time."""
+"""Number of events that are converted to Python objects at a time."""
 
 ROUNDING_NS = 2
-"""Start and duration are rounded to whole ns: so much later than one around it may a call seem to end."""
+"""Tolerance of nesting: start and duration are rounded to ns, so that an inner call may seem to end later."""
 
 RATE_CELLS = 1000
-"""Points of a counter."""
+"""Number of points of a counter."""
 
 _SLICE = '{"ph":"X","pid":%d,"tid":%d,"ts":%s,"dur":%s,"name":%s,"cat":%s,"args":{%s}}'
 _BEGIN = '{"ph":"b","pid":%d,"tid":%d,"id":"%d","ts":%s,"name":%s,"cat":%s,"args":{%s}}'
@@ -34,19 +34,20 @@ _ARGS = '"file":%s,"offset":%d,"requested":%d,"moved":%d,"errno":%d,"depth":%d'
 
 
 class PerfettoWriter:
-    """A JSON trace.
+    """Writer of a JSON trace.
 
-    Slices of a thread must lie within each other or apart. Calls that overlap others of their thread in part,
-    as asynchronous ones do, are written as asynchronous slices, which have rows of their own.
+    Slices of a thread must be nested or disjoint. Calls that partially overlap others of their thread, such
+    as asynchronous calls, are written as asynchronous slices, which have separate rows.
 
     Parameters
     ----------
     stream : TextIO
     tasks : int
+        Number of tasks of the run.
     processes : list of Process
-        Their hosts and programs name the ranks.
+        Their hosts and programs become part of the names of the ranks.
     about : dict
-        Facts of the run, for ``otherData``.
+        Properties of the run, stored as ``otherData``.
     """
 
     def __init__(self, stream: TextIO, tasks: int, processes: list[Process], about: dict[str, Any]) -> None:
@@ -61,9 +62,9 @@ class PerfettoWriter:
         stream.write(f'{{"displayTimeUnit":"ns","otherData":{json.dumps(about)},"traceEvents":[')
 
     def write(self, events: Events) -> None:
-        """Write events, those of a rank before those of the next."""
+        """Append events; all events of a rank come before those of the next rank."""
         self._rate.add(events)
-        # Of those that start at once, the one around the others comes first.
+        # Of calls with equal starts, the outer one comes first.
         events = events[np.lexsort((events.depth, events.start, events.thread, events.rank))]
         overlaps = _overlapping(events)
         names = [[_json(text) for text in call] for call in events.calls]
@@ -106,7 +107,7 @@ class PerfettoWriter:
         self._lines(lines)
 
     def _tids_of(self, events: Events) -> list[int]:
-        """Numbers of threads, which no two threads of the trace share; new ones are named."""
+        """Return thread numbers that are unique in the trace, and write the names of new threads."""
         keys = events.rank.astype(np.int64) << 16 | events.thread
         unique, place = np.unique(keys, return_inverse=True)
         numbers = []
@@ -115,7 +116,8 @@ class PerfettoWriter:
                 self._tids[key] = len(self._tids) + 1
                 self._name(key >> 16, key & 0xFFFF, self._tids[key])
             numbers.append(self._tids[key])
-        return np.array(numbers, np.int64)[place].tolist()
+        tids: list[int] = np.array(numbers, np.int64)[place].tolist()
+        return tids
 
     def _name(self, rank: int, thread: int, tid: int) -> None:
         pid = rank + 1  # Perfetto keeps 0 for the idle process
@@ -151,7 +153,7 @@ class PerfettoWriter:
             rate = self._rate.rate_bytes_per_s(direction)
             if not rate.any():
                 continue
-            # Where it stays as it was, nothing is said; at the end it is zero.
+            # Only changes are written; at the end the rate is zero.
             changes = np.flatnonzero(np.diff(rate, prepend=-1.0))
             points = [(edges_us[cell], rate[cell]) for cell in changes.tolist()]
             for time, value in [*points, (edges_us[-1], 0.0)]:
@@ -164,32 +166,36 @@ class PerfettoWriter:
 
 
 def _json(text: str) -> str:
-    """A text in JSON. Bytes of a path that are no UTF-8 are shown as replacement signs."""
+    """Encode a text as JSON; bytes of a path that are not UTF-8 become replacement characters."""
     return json.dumps(os.fsencode(text).decode("utf-8", "replace"))
 
 
 def _microseconds(times_ns: np.ndarray) -> list[str]:
-    """Times in µs, with three decimals."""
+    """Format times in µs with three decimals."""
     whole, rest = np.divmod(np.abs(times_ns), 1000)
     signs = np.where(times_ns < 0, "-", "").tolist()
     return [f"{sign}{us}.{ns:03d}" for sign, us, ns in zip(signs, whole.tolist(), rest.tolist(), strict=True)]
 
 
 def _overlapping(events: Events) -> np.ndarray:
-    """Which of these events, sorted by rank, thread, start and depth, lie neither within earlier ones of
-    their thread nor apart from them: bool, shape (n,)."""
+    """Test which events partially overlap earlier events of their thread: bool, shape (n,).
+
+    Events are sorted by rank, thread, start and depth.
+    """
     key = events.rank.astype(np.int64) << 16 | events.thread
     found = np.zeros(len(events), bool)
     found |= _crossing(key, events, whole=False)
-    # Calls of one depth never lie within each other.
+    # Calls of equal depth are never nested.
     order = np.lexsort((np.arange(len(events)), events.depth, key))
     found[order] |= _crossing((key << 8 | events.depth)[order], events[order], whole=True)
     return found
 
 
 def _crossing(key: np.ndarray, events: Events, whole: bool) -> np.ndarray:
-    """Which events begin before the last end of the earlier ones with their key, and end after it; `whole`:
-    or before it, too."""
+    """Test which events begin before and end after the latest end of earlier events with their key.
+
+    With `whole`, also those that end before it.
+    """
     start, end = events.start, events.end
     latest = np.full(len(events), -LARGEST_NS * 2)
     edges = np.flatnonzero(np.diff(key, prepend=-1, append=-1)) if len(key) else np.empty(0, np.int64)

@@ -1,4 +1,4 @@
-"""Writes events as text: CSV, JSON lines, or a table for people."""
+"""Write events as text: CSV, JSON lines, or an aligned table."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ensembles.model.events import COLUMNS, Events
 from ensembles.model.sanitize_text import sanitize_text
 
 BLOCK_EVENTS = 1 << 14
-"""Events that are turned into Python objects at a time."""
+"""Number of events that are converted to Python objects at a time."""
 
 FIELDS = (*COLUMNS, "op", "layer")
-"""Names of the fields: the columns, with names in place of the numbers of calls and files, and two more."""
+"""Names of the fields: all columns, with names instead of numbers for calls and files, and two more."""
 
 _TEXTS = ("call", "file", "op", "layer")
 
@@ -25,7 +25,7 @@ def _blocks(events: Events) -> Iterator[Events]:
 
 
 def _fields(events: Events, as_text: Callable[[str], str] = str) -> list[list[int] | list[str]]:
-    """The fields of events, a list each. Texts go through `as_text`, once for each entry of a dictionary."""
+    """Return a list per field. `as_text` converts each text of the dictionaries once."""
     calls = [tuple(as_text(text) for text in call) for call in events.calls]
     numbers = events.call.tolist()
     of_file = {number: as_text(events.files[number]) for number in set(events.file.tolist())}
@@ -40,7 +40,20 @@ def _fields(events: Events, as_text: Callable[[str], str] = str) -> list[list[in
 
 
 class CsvWriter:
-    """Comma-separated values with a line of names; times in ns, sizes in bytes."""
+    """Writer of comma-separated values with a header line; times in ns, sizes in bytes.
+
+    Parameters
+    ----------
+    stream : TextIO
+
+    Examples
+    --------
+    >>> import sys
+    >>> from ensembles.model.events import Events
+    >>> from ensembles.writers.exchange.text import CsvWriter
+    >>> CsvWriter(sys.stdout).write(Events.empty())
+    rank,thread,call,depth,carried,file,offset,requested,moved,error,start,duration,op,layer
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._writer = csv.writer(stream, lineterminator="\n")
@@ -53,7 +66,12 @@ class CsvWriter:
 
 
 class JsonLinesWriter:
-    """One JSON object a call; times in ns, sizes in bytes."""
+    """Writer of one JSON object per call and line; times in ns, sizes in bytes.
+
+    Parameters
+    ----------
+    stream : TextIO
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -67,7 +85,12 @@ class JsonLinesWriter:
 
 
 class TableWriter:
-    """Aligned columns for people; times in seconds, sizes in bytes."""
+    """Writer of aligned columns for people; times in seconds, sizes in bytes.
+
+    Parameters
+    ----------
+    stream : TextIO
+    """
 
     _HEAD = ("rank", "thread", "start s", "duration s", "call", "offset", "requested", "moved", "file")
     _LINE = "{:>6} {:>6} {:>15} {:>13}  {:<16} {:>14} {:>12} {:>12}  {}\n"
@@ -96,7 +119,7 @@ class TableWriter:
 
 
 def _outcome(moved: int, error: int) -> str:
-    """Bytes moved, or the name of the error."""
+    """Return the bytes moved, or the name of the error."""
     import errno
 
     return errno.errorcode.get(error, f"errno {error}") if error else str(moved)

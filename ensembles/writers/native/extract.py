@@ -1,4 +1,4 @@
-"""A part of a run as a run of its own."""
+"""Select a part of a run for writing as a separate run."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ if TYPE_CHECKING:
 
 
 class Extract:
-    """The calls of a run that a selection chooses; its notes say so.
+    """The selected calls of a run, as input for `write_trace_file`. A note describes the selection.
 
     Parameters
     ----------
     run : Run
     selection : Selection
-        For this run.
     words : str
-        What it chooses, for the notes.
+        Description of the selection, for the note.
 
     Raises
     ------
     EnsioError
-        The run's sums hold calls that are not among its events, and cannot be split.
+        The run's summary includes calls without an event, and a summary cannot be filtered.
     """
 
     is_complete = True
@@ -38,8 +37,8 @@ class Extract:
     def __init__(self, run: Run, selection: Selection, words: str) -> None:
         if not run.has_all_events:
             raise EnsioError(
-                f"{run.path} keeps not every call as an event, and what all calls add up to cannot be "
-                "filtered: export it without filters"
+                f"{run.path} does not have an event of every call, and its summary cannot be filtered: "
+                "export it without filters"
             )
         self._run = run
         self._selection = selection
@@ -49,22 +48,22 @@ class Extract:
 
     @property
     def metadata(self) -> RunMetadata:
-        """That of the run, with a note more."""
+        """Metadata of the run, with a note on the selection."""
         metadata = self._run.source.metadata
         return replace(
             metadata, notes=[*metadata.notes, f"this is an extract: only the calls of {self._words}"]
         )
 
     def chunks(self, max_events: int) -> Iterator[Events]:
-        """The events, in the order of ranks."""
+        """Yield the selected events, ordered by rank."""
         return self._run.chunks_for(self._selection, max_events)
 
     def regions(self) -> RegionTable:
-        """Those of the run."""
+        """Return all regions of the run."""
         return self._run.regions
 
     def summary(self) -> None:
-        """It follows from the events."""
+        """Return None: the summary is computed from the events."""
 
     def ranks(self) -> None:
-        """They follow from the events."""
+        """Return None: the sums by rank are computed from the events."""

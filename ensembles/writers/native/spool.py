@@ -1,7 +1,4 @@
-"""Writes spools with NumPy.
-
-Real spools come from the recorder. These serve tests and benchmarks: their events are known beforehand.
-"""
+"""Write spools with given events, for tests and benchmarks. The recorder writes real spools."""
 
 from __future__ import annotations
 
@@ -27,33 +24,34 @@ POSIX_CALLS = {
     7: Call("lseek", "posix", "seek"),
     8: Call("fsync", "posix", "sync"),
 }
-"""A table of calls as a recorder writes it: number → call."""
+"""A table of calls by number, as the recorder writes it."""
 
 
 @dataclass
 class SpoolContent:
-    """What one process recorded.
+    """The record of one process.
 
     Attributes
     ----------
     threads : sequence of ndarray of EVENT.dtype
-        The events of each thread in the order of their completion, times in ticks.
+        Events of each thread in the order of completion, times in ticks.
     files : mapping of int to str or bytes
-        The paths of the file numbers in the events.
+        Paths by file number.
     calls : mapping of int to Call
+        Traced functions by call number.
     properties : mapping of str to str
         Keys as in docs/reference/formats/spool.md: ``host``, ``program``, ...
     file_facts : mapping of int to mapping of str to str
-        What is known about files, by their numbers.
+        Further properties of files by file number.
     head : mapping of str to int
-        Members of ``struct ensio_spool``, for example ``rank``, ``pid``, ``first_ticks``. Those about the
-        layout of the file are filled in by themselves.
+        Members of ``struct ensio_spool``, for example ``rank``, ``pid``, ``first_ticks``. The writer sets
+        those that describe the layout of the file.
     region_names : mapping of int to str
-        Names of phases and regions by their numbers.
+        Names of phases and regions by number.
     marks : ndarray of EVENT.dtype, optional
-        Phases and regions.
+        Marks of phases and regions.
     losses : mapping of str to int
-        Members of ``struct ensio_losses``, entries of arrays as ``dropped_for3``.
+        Members of ``struct ensio_losses``; entries of arrays as ``dropped_for3``.
     """
 
     threads: Sequence[np.ndarray]
@@ -68,7 +66,14 @@ class SpoolContent:
 
 
 def write_spool(path: str | os.PathLike[str], content: SpoolContent) -> None:
-    """Write one spool. Windows grow from 64 KiB to 1 MiB, those of several threads take turns.
+    """Write one spool.
+
+    Windows grow from 64 KiB to 1 MiB. Windows of different threads alternate.
+
+    Parameters
+    ----------
+    path : path-like
+    content : SpoolContent
 
     Raises
     ------
@@ -129,7 +134,7 @@ def _text_entry(kind: int, number: int, text: bytes) -> bytes:
 
 
 def _split_entries(entries: Iterable[bytes], room: int) -> tuple[bytes, bytes]:
-    """As many entries as `room` bytes hold, and the others."""
+    """Split entries into those that fit into `room` bytes, and the others."""
     first, others = bytearray(), bytearray()
     for entry in entries:
         if not others and len(first) + len(entry) <= room:
@@ -170,7 +175,7 @@ def _write_event_window(
 
 
 def _in_turns(threads: Sequence[np.ndarray]) -> Iterable[tuple[int, np.ndarray]]:
-    """Each thread's events cut into windows of 64 KiB, 128 KiB, ... 1 MiB, the threads taking turns."""
+    """Cut the events of each thread into windows of 64 KiB, 128 KiB, ... 1 MiB; threads alternate."""
     window_bytes, position = HEAD_BYTES, [0] * len(threads)
     while any(start < len(events) for start, events in zip(position, threads, strict=True)):
         capacity = (window_bytes - CONSTANTS["ENSIO_WINDOW_HEADER_BYTES"]) // EVENT.size

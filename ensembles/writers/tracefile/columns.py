@@ -1,7 +1,7 @@
-"""Columns and attributes of a ``trace.h5``, stored so that damage shows when they are read.
+"""Store columns and attributes of a ``trace.h5`` with checksums, so that readers detect damage.
 
-Texts have a fixed length: those of variable length lie in HDF5's global heap, the one structure of the format
-that never has a checksum, and of which its library does not come back where an empty text lost its number.
+Texts have a fixed length. HDF5 stores texts of variable length in the global heap, the only structure of the
+format without a checksum. If a text there is damaged, the HDF5 library may loop forever.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 
 _CHUNK_BYTES = 1 << 18
 _PACKED_BYTES = 1 << 10
-"""Shorter columns of texts would hardly become shorter."""
+"""Columns of texts are compressed above this length."""
 
 
 def put_text(thing: h5py.Group | h5py.Dataset, name: str, text: str) -> None:
-    """An attribute that is a text."""
+    """Store a text as an attribute."""
     data = os.fsencode(text)
     thing.attrs.create(name, np.bytes_(data), dtype=h5py.string_dtype("utf-8", max(len(data), 1)))
 
 
 def put_column(group: h5py.Group, name: str, data: np.ndarray, unit: str = "", meaning: str = "") -> None:
-    """A column of numbers."""
+    """Store a column of numbers, with unit and meaning as its attributes."""
     dataset = _created(group, name, len(data), data.dtype, data.itemsize)
     if len(data):
         dataset[:] = data
@@ -34,7 +34,7 @@ def put_column(group: h5py.Group, name: str, data: np.ndarray, unit: str = "", m
 
 
 def put_texts(group: h5py.Group, name: str, texts: Sequence[str], meaning: str) -> None:
-    """A column of texts, as long as the longest of them."""
+    """Store a column of texts, with the length of the longest one."""
     coded = [os.fsencode(text) for text in texts]
     width = max(map(len, coded), default=0) or 1
     packing = {"compression": "gzip", "compression_opts": 1} if len(coded) * width > _PACKED_BYTES else {}
@@ -47,13 +47,13 @@ def put_texts(group: h5py.Group, name: str, texts: Sequence[str], meaning: str) 
 
 
 def describe(dataset: h5py.Dataset, unit: str, meaning: str) -> None:
-    """Unit and meaning of a column, as attributes of it."""
+    """Store unit and meaning of a column as its attributes."""
     put_text(dataset, "unit", unit)
     put_text(dataset, "meaning", meaning)
 
 
 def _text_type(width: int) -> h5py.Datatype:
-    """Texts that end with a zero: of those that are padded, h5dump prints the zeros."""
+    """Make a type of null-terminated texts; of null-padded ones, h5dump prints the padding."""
     kind = h5py.h5t.C_S1.copy()
     kind.set_size(width + 1)
     kind.set_cset(h5py.h5t.CSET_UTF8)
@@ -68,7 +68,7 @@ def _created(
     item_bytes: int,
     **packing: Any,
 ) -> h5py.Dataset:
-    if length == 0:  # which cannot have chunks
+    if length == 0:  # HDF5 does not allow chunks of length 0
         return group.create_dataset(name, (0,), dtype)
     rows = min(length, max(_CHUNK_BYTES // item_bytes, 1))
     return group.create_dataset(name, (length,), dtype, chunks=(rows,), fletcher32=True, **packing)

@@ -1,8 +1,8 @@
-"""Deflates columns as HDF5's own shuffle and gzip filters do it, so that every HDF5 reads them.
+"""Compress columns in the format of HDF5's shuffle and gzip filters, which every HDF5 reads.
 
-Bytes are sorted by significance first. A plane of bytes that does not become shorter is noise (the low bytes
-of times), and is stored as it is: that costs nothing to read. ISA-L deflates several times as fast as zlib;
-without it zlib does the same work.
+The shuffle groups bytes by significance into planes. A plane that does not compress is noise (the low bytes
+of times) and is stored uncompressed, which is faster to read. ISA-L deflates several times as fast as zlib;
+without it, zlib is used.
 """
 
 from __future__ import annotations
@@ -22,16 +22,27 @@ _HEAD = b"\x78\x01"
 _LAST_BLOCK = b"\x01\x00\x00\xff\xff"
 _STORED_BYTES = 0xFFFF
 _GAIN = 0.9
-"""A plane that stays above this share of its length is stored."""
+"""Planes with a compression ratio above this value are stored uncompressed."""
 
 
 class ColumnDeflater:
-    """Deflates the chunks of one column; those of a single value, which are most, only once.
+    """Compressor of the chunks of one column.
+
+    Most chunks contain a single value. The result for such a chunk is reused.
 
     Parameters
     ----------
     rows : int
-        Items of a chunk; shorter ones are filled up with zeros, as HDF5 does.
+        Items per chunk. The last chunk is padded with zeros, as HDF5 requires.
+
+    Examples
+    --------
+    >>> import zlib
+    >>> import numpy as np
+    >>> from ensembles.writers.tracefile.deflater import ColumnDeflater
+    >>> chunk = ColumnDeflater(4).deflate(np.array([1, 2, 259], "<u2"))
+    >>> list(zlib.decompress(chunk))  # all low bytes, then all high bytes
+    [1, 2, 3, 0, 0, 0, 1, 0]
     """
 
     def __init__(self, rows: int) -> None:
@@ -39,12 +50,23 @@ class ColumnDeflater:
         self._single: tuple[Any, bytes] | None = None
 
     def deflate(self, column: np.ndarray) -> bytes:
-        """A chunk as HDF5 stores it; `column` has at most as many items as a chunk."""
+        """Compress a chunk.
+
+        Parameters
+        ----------
+        column : ndarray, shape (n,)
+            At most `rows` items.
+
+        Returns
+        -------
+        bytes
+            The chunk as HDF5 stores it.
+        """
         whole = len(column) == self._rows
         if whole and (column == column[0]).all():
             known = self._single
             if known is None or known[0] != column[0]:
-                # Several threads may come here at once: each leaves a pair that belongs together.
+                # Thread-safe: the pair of value and result is replaced at once.
                 known = self._single = (column[0], self._deflated(column))
             return known[1]
         return self._deflated(column)
@@ -56,7 +78,7 @@ class ColumnDeflater:
         machine = _deflate.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS)
         parts = [_HEAD]
         for plane in planes:
-            # A full flush ends at a byte, and what follows does not lean on what came before.
+            # A full flush ends at a byte boundary, and later data do not refer to earlier data.
             shorter = machine.compress(plane) + machine.flush(zlib.Z_FULL_FLUSH)
             parts.append(shorter if len(shorter) < _GAIN * self._rows else _stored(plane.tobytes()))
         checksum = _deflate.adler32(planes.reshape(-1))
@@ -64,7 +86,7 @@ class ColumnDeflater:
 
 
 def _stored(plane: bytes) -> bytes:
-    """Blocks that hold bytes as they are (RFC 1951, 3.2.4)."""
+    """Encode bytes as uncompressed blocks (RFC 1951, section 3.2.4)."""
     pieces = (plane[low : low + _STORED_BYTES] for low in range(0, len(plane), _STORED_BYTES))
     return b"".join(
         struct.pack("<BHH", 0, len(piece), len(piece) ^ _STORED_BYTES) + piece for piece in pieces

@@ -1,7 +1,6 @@
-"""Writes the events of a run into a ``trace.h5``: columns sorted by rank and start, and their index.
+"""Write the events of a run into a ``trace.h5``: columns sorted by rank and start, and their index.
 
-Columns are compressed as HDF5's own filters do it, but by several threads at once, and the result is handed
-to HDF5 as it is.
+Several threads compress the columns in the format of HDF5's filters. HDF5 stores the result unchanged.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ CHUNK_ROWS = 1 << 17
 
 INDEX_MEANINGS = {
     "rank": ("", "tasks that made calls, ascending"),
-    "row": ("", "the first row of each of them in the events"),
+    "row": ("", "first row of each of these tasks in the events"),
     "first_start": ("ns", "start of the first event of each chunk of rows"),
     "last_start": ("ns", "start of the last event of each chunk of rows"),
-    "max_end": ("ns", "the latest end (start + duration) of the events of each chunk of rows"),
+    "max_end": ("ns", "latest end (start + duration) of the events of each chunk of rows"),
 }
 """Unit and meaning of each column of the index."""
 
@@ -46,12 +45,12 @@ def write_events(
     ----------
     file : h5py.File
     chunks : callable
-        Gives the events in the order of ranks, at most so many at a time.
+        Called with a maximum length; yields the events in chunks, ordered by rank.
     most_events : int
-        There are not more.
+        Upper bound on the number of events.
     compression : Filter
     folder : str
-        For a temporary file, where a rank does not fit into memory.
+        Folder for a temporary file, if a rank does not fit into memory.
 
     Returns
     -------
@@ -84,7 +83,7 @@ def _create_column(group: h5py.Group, name: str, rows: int, compression: Filter)
 def _deflating(
     datasets: Mapping[str, h5py.Dataset], blocks: Iterator[dict[str, np.ndarray]], pool: ThreadPoolExecutor
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Store blocks, compressed by the threads of the pool; gives each when it is under way."""
+    """Store blocks that the threads of the pool compress; yield each block when its compression has begun."""
     deflaters = {name: ColumnDeflater(dataset.chunks[0]) for name, dataset in datasets.items()}
     waiting: deque[tuple[int, dict[str, Future[bytes]]]] = deque()
     position = 0
@@ -109,7 +108,7 @@ def _store(datasets: Mapping[str, h5py.Dataset], position: int, jobs: dict[str, 
 def _plain(
     datasets: Mapping[str, h5py.Dataset], blocks: Iterator[dict[str, np.ndarray]], pool: ThreadPoolExecutor
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Store blocks by HDF5's own means."""
+    """Store blocks with HDF5's filters."""
     position = 0
     for columns in blocks:
         end = position + len(columns["rank"])
@@ -122,6 +121,6 @@ def _plain(
 
 def _write_index(group: h5py.Group, index: TraceIndex) -> None:
     group.attrs["rows"] = index.rows
-    put_text(group, "meaning", "where ranks and times lie among the events; a chunk is `rows` rows")
+    put_text(group, "meaning", "locations of ranks and times among the events; a chunk has `rows` rows")
     for name, (unit, meaning) in INDEX_MEANINGS.items():
         put_column(group, name, getattr(index, name), unit, meaning)

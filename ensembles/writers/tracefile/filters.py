@@ -1,4 +1,4 @@
-"""The filters by which the columns of a ``trace.h5`` can be compressed."""
+"""Compression filters for the columns of a ``trace.h5``."""
 
 from __future__ import annotations
 
@@ -10,20 +10,30 @@ from ensembles.model.errors import EnsioError
 
 @dataclass(frozen=True)
 class Filter:
-    """A way to compress columns.
+    """A compression filter.
 
     Attributes
     ----------
     name : str
     needs : str
-        What a reader of such files needs beside HDF5 itself; "": nothing.
+        What a reader of such files needs in addition to HDF5; "": nothing.
+
+    Examples
+    --------
+    >>> from ensembles.writers.tracefile.filters import FILTERS
+    >>> FILTERS["gzip"].options()
+    {'compression': 'gzip', 'compression_opts': 1, 'shuffle': True}
     """
 
     name: str
     needs: str
 
     def options(self) -> dict[str, Any]:
-        """What `h5py.Group.create_dataset` is told.
+        """Return the arguments of `h5py.Group.create_dataset` for this filter.
+
+        Returns
+        -------
+        dict
 
         Raises
         ------
@@ -61,4 +71,4 @@ FILTERS = {
         Filter("blosc", _PLUGIN),
     )
 }
-"""By name; every HDF5 reads the first two."""
+"""Filters by name. Every HDF5 reads the first two."""

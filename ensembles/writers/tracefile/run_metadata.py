@@ -1,4 +1,4 @@
-"""Writes into a ``trace.h5`` what it tells about its run beside the events."""
+"""Write the metadata of a run into a ``trace.h5``."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def write_metadata(
     file : h5py.File
     metadata : RunMetadata
     complete : bool
-        Every process had ended.
+        Whether every process had ended.
     made_from : mapping of str to (int, int)
-        Name of each file it was read from → its size in bytes and time of change in ns.
+        By name of each file that the run was read from: size in bytes and modification time in ns.
     """
     put_text(file, "format", FORMAT)
     file.attrs["version"] = VERSION
@@ -45,7 +45,7 @@ def write_metadata(
         put_texts(calls, part, [getattr(call, part) for call in metadata.calls], f"{part} of each call")
     put_texts(file, "files", metadata.files, "absolute paths; the first: none or unknown")
     put_texts(file, "hosts", metadata.hosts, "nodes")
-    put_texts(file, "notes", metadata.notes, "what is partial or doubtful about this run")
+    put_texts(file, "notes", metadata.notes, "data-quality warnings")
     _write_processes(file.create_group("processes"), metadata.processes)
     _write_facts(file, metadata)
     _write_losses(file.create_group("losses"), metadata)
@@ -83,7 +83,7 @@ def _write_processes(group: h5py.Group, processes: Sequence[Process]) -> None:
         values: list[Any] = [getattr(process, field.name) for process in processes]
         if field.name == "command":
             commands = ["\x1f".join(words) for words in values]
-            put_texts(group, "command", commands, "words parted by the byte 0x1f")
+            put_texts(group, "command", commands, "words separated by the byte 0x1f")
         elif field.type == "str":
             put_texts(group, field.name, values, f"{field.name} of each process")
         else:

@@ -1,8 +1,8 @@
-"""Sorts the events of a run by rank and start, in bounded memory, whatever the length of a rank.
+"""Sort the events of a run by rank and start in bounded memory.
 
-Readers give ranks in ascending order, and the calls of a rank in the order of their completion, thread by
-thread. What is held is sorted as soon as its ranks are over. Of a rank that does not fit, sorted runs go into
-a temporary file without a name, and are merged from there.
+Readers yield ranks in ascending order, and the calls of a rank in the order of completion, thread by thread.
+Events in memory are sorted when their ranks are complete. If a rank does not fit into memory, sorted runs of
+its events are written to an unnamed temporary file and merged from there (external merge sort).
 """
 
 from __future__ import annotations
@@ -20,23 +20,37 @@ from ensembles.readers.native.block_reader import sort_by_rank_and_start
 Columns = Mapping[str, np.ndarray]
 
 HELD_ROWS = 1 << 20
-"""Events that are held and sorted at a time (56 bytes each, twice)."""
+"""Number of events that are sorted in memory (56 bytes each, twice)."""
 
 _BLOCK_ROWS = 1 << 15
-"""Events of a run that are read back at a time."""
+"""Number of events of a sorted run that are read back at a time."""
 
 
 def sorted_blocks(
     chunks: Iterator[Events], rows: int, folder: str, held_rows: int = HELD_ROWS
 ) -> Iterator[dict[str, np.ndarray]]:
-    """The columns of a run's events by rank and start, `rows` at a time; the last block may be shorter.
+    """Sort the events of a run by rank and start, stably.
 
-    Calls of a rank that start at once stay in their order. `folder` is where the temporary file goes.
+    Parameters
+    ----------
+    chunks : iterator of Events
+        The events, ordered by rank.
+    rows : int
+        Length of the blocks; the last block may be shorter.
+    folder : str
+        Folder for a temporary file.
+    held_rows : int
+        Number of events that are sorted in memory.
+
+    Yields
+    ------
+    dict of str to ndarray, shape (rows,)
+        All columns.
 
     Raises
     ------
     ValueError
-        The ranks of `chunks` do not ascend.
+        The chunks are not ordered by rank.
     OSError
         The temporary file cannot be written.
     """
@@ -69,9 +83,9 @@ def _in_blocks(pieces: Iterator[Columns], rows: int) -> Iterator[dict[str, np.nd
 def _sorted_pieces(
     chunks: Iterator[Events], new_file: Callable[[], IO[bytes]], held_rows: int
 ) -> Iterator[Columns]:
-    """The same in pieces of any length."""
+    """Yield the sorted events in pieces of any length."""
     held: list[Columns] = []
-    runs: _Runs | None = None  # of the rank that comes first in what is held
+    runs: _Runs | None = None  # sorted runs of the first rank in memory
     for chunk in _with_end(chunks):
         if chunk is not None:
             held.append(chunk.columns)
@@ -83,7 +97,7 @@ def _sorted_pieces(
         held = []
         rank = joined["rank"]
         if (rank[1:] < rank[:-1]).any():
-            raise ValueError("the events do not come by rank")
+            raise ValueError("the events are not ordered by rank")
         sort_by_rank_and_start(joined)
         if runs is not None:
             same = int(np.searchsorted(rank, runs.rank, "right"))
@@ -92,7 +106,7 @@ def _sorted_pieces(
             if chunk is None or same < len(rank):
                 yield from runs.merged()
                 runs = None
-        # The last rank goes on in the next chunk, perhaps.
+        # The last rank may continue in the next chunk.
         rank = joined["rank"]
         last = len(rank) if chunk is None or not len(rank) else int(np.searchsorted(rank, rank[-1]))
         if last:
@@ -115,12 +129,12 @@ def _with_end(chunks: Iterator[Events]) -> Iterator[Events | None]:
 
 
 def _joined(parts: Sequence[Columns]) -> dict[str, np.ndarray]:
-    """Columns of their own: sorting them changes nobody else's."""
+    # Copies, so that sorting in place changes no caller's arrays.
     return {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
 
 
 class _Run:
-    """A sorted run in the file: blocks, of which the present one is in memory."""
+    """A sorted run in the file: blocks, of which the current one is in memory."""
 
     def __init__(self) -> None:
         self.places: list[tuple[int, int, int]] = []  # position in the file, rows, first start
@@ -129,7 +143,7 @@ class _Run:
 
     @property
     def has_more(self) -> bool:
-        """Whether there are blocks that are not in memory yet."""
+        """Whether further blocks are in the file."""
         return self.next < len(self.places)
 
     @property
@@ -147,7 +161,7 @@ class _Runs:
         self._last_start = 0
 
     def add(self, columns: Columns) -> None:
-        """Append sorted events; they go on with the last run where they can."""
+        """Append sorted events, to the last run if they continue it."""
         start = columns["start"]
         if not len(start):
             return
@@ -162,7 +176,7 @@ class _Runs:
                 self._file.write(np.ascontiguousarray(block[name]).data)
 
     def merged(self) -> Iterator[Columns]:
-        """All events by start; of those that start at once the ones that were added earlier come first."""
+        """Yield all events sorted by start, stably."""
         with self._file:
             while True:
                 bound = self._loaded_bound()
@@ -172,7 +186,7 @@ class _Runs:
             yield from self._up_to(np.iinfo(np.int64).max, len(self._runs))
 
     def _loaded_bound(self) -> tuple[int, int] | None:
-        """Up to which start, and in which run, all events are in memory; None: all that are left."""
+        """Load blocks, and return start and run up to which all events are in memory; None: all events."""
         while True:
             ends = [
                 (int(run.block["start"][-1]), number)
@@ -199,8 +213,10 @@ class _Runs:
         }
 
     def _up_to(self, bound: int, of_run: int) -> Iterator[Columns]:
-        """Take what starts before `bound`, and at it in the runs up to `of_run`: what else starts at it in
-        these is in memory, and what does in later ones comes after it."""
+        """Yield the events that start before `bound`, and those at `bound` in the runs up to `of_run`.
+
+        These runs have all their events at `bound` in memory, and those of later runs come after them.
+        """
         parts = []
         for number, run in enumerate(self._runs):
             if run.block is None:

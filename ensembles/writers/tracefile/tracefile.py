@@ -1,5 +1,7 @@
-"""Writes ``trace.h5``: a whole run in one HDF5 file. Every HDF5 from 1.10 on reads it without a plugin,
-unless another filter is asked for."""
+"""Write a ``trace.h5``: a whole run in one HDF5 file.
+
+HDF5 1.10 and later read it without a plugin, unless another filter is chosen.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ from ensembles.writers.tracefile.run_metadata import write_metadata
 
 
 class Collectable(Protocol):
-    """What can be written: what a reader gives of a run."""
+    """A run that can be written; every `EventSource` is one."""
 
     is_complete: bool
     spool_identities: dict[str, tuple[int, int]]
@@ -57,7 +59,7 @@ def write_trace_file(
     compression: Filter = GZIP,
     follow: bool = True,
 ) -> int:
-    """Write a run, under a temporary name that becomes `path` when the file is whole.
+    """Write a run to a file that appears as `path` when it is complete.
 
     Events are sorted by rank and start.
 
@@ -66,10 +68,10 @@ def write_trace_file(
     source : Collectable
     path : str
     readers : Readership
-        Who may read the file beside its owner.
+        Who may read the file, in addition to its owner.
     compression : Filter
     follow : bool
-        A user chose the name: if it is a link, the file that it leads to is written.
+        Whether to follow a symbolic link at `path`, which is safe only if a user chose the name.
 
     Returns
     -------
@@ -98,20 +100,20 @@ def write_trace_file(
 
 
 def _scratch_folder(path: str) -> str:
-    """Where temporary files without a name go: beside the file, for there is room for it."""
+    """Choose the folder for unnamed temporary files: that of the file, which has space for it."""
     folder = os.path.dirname(os.path.realpath(path))
     return folder if os.access(folder, os.W_OK) else tempfile.gettempdir()
 
 
 @contextmanager
 def _created(descriptor: int) -> Iterator[h5py.File]:
-    """A new HDF5 file; one plain OSError if not all of it could be written."""
+    """Create an HDF5 file; raise a single OSError if it could not be written completely."""
     written = FullDiskSafeFile(descriptor)
     try:
         with written, h5py.File(written, "w", libver=("v110", "v110")) as file:
             yield file
     except (OSError, RuntimeError) as error:
-        # Where something was lost, HDF5 may stumble over it later, with reasons of its own.
+        # After lost data, HDF5 may fail later with an unrelated error.
         number = _errno_of(written.error or error)
         raise OSError(number, os.strerror(number)) from error
     if written.error is not None:

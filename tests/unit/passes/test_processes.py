@@ -23,7 +23,7 @@ from ensembles.model.events import COLUMNS
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import ProcessExecutor
 from ensembles.passes.summary import ignoring_run
-from ensembles.readers.common.rank_partitions import even_spans
+from ensembles.readers.native.spool_source import even_spans
 from ensembles.run.collect import collect
 from ensembles.summaries.eventcount import EventCount
 from ensembles.viz.report import ReportData

@@ -1,4 +1,4 @@
-"""Which of Darshan's counters count which calls."""
+"""Meaning of Darshan's counters: which of them count which calls."""
 
 from __future__ import annotations
 
@@ -19,12 +19,27 @@ BUCKETS = (
     ("100M_1G", (100 << 20) + 1, 1 << 30),
     ("1G_PLUS", (1 << 30) + 1, (1 << 63) - 1),
 )
-"""Darshan's classes of request sizes: the end of the counter's name, the least and the largest size."""
+"""Darshan's classes of request sizes: suffix of the counter's name, smallest and largest size in bytes."""
 
 
 class CounterMapping(NamedTuple):
-    """Where a module counts calls of a kind: the sum of counters, their bytes, and times (names without the
-    module's prefix)."""
+    """Names of the counters of a module for one kind of calls, without the prefix of the module.
+
+    Attributes
+    ----------
+    call : Call
+        The call under which they are shown.
+    counts : tuple of str
+        Counters whose sum is the number of calls.
+    moved : str or None
+        Bytes moved.
+    time, longest : str
+        Sum of the durations and longest duration (None: unknown).
+    first, last : tuple of str
+        Times of the first and of the last calls.
+    sizes : str or None
+        Prefix of the counters of request sizes.
+    """
 
     call: Call
     counts: tuple[str, ...]
@@ -99,8 +114,9 @@ WAYS: dict[str, tuple[CounterMapping, ...]] = {
         False,
     ),
 }
-"""By module, in the order in which they come: what is counted of reads, writes and other calls. Functions
-that do the same are counted together, under the name of the first."""
+"""Counters of reads, writes and other calls, by module in the order of reading.
+
+Darshan counts functions of the same kind together; they are shown under the name of the first function."""
 
 PREFIX = {"POSIX": "POSIX_", "MPI-IO": "MPIIO_", "STDIO": "STDIO_"}
 CALLS = tuple(way.call for ways in WAYS.values() for way in ways)

@@ -1,7 +1,7 @@
-"""What Darshan's counters add up to: sums by function, over all ranks and, where Darshan kept them, by rank.
+"""Sums of Darshan's counters by function, over all ranks and, if available, by rank.
 
-Darshan counts by file and rank; files that all ranks opened it mostly adds up over the ranks, so that nobody
-knows what each did. How long single calls took it does not keep, but for the longest read and write.
+Darshan counts by file and rank. For most files that all ranks opened, it keeps only the sum over the ranks.
+It keeps no durations of single calls except those of the longest read and write.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST = 1 << 62
 
 
 class CountedSummary(CellSummary):
-    """A summary without the durations of single calls; ``max_ns`` −1: not known."""
+    """A summary without durations of single calls; ``max_ns`` −1: unknown."""
 
     durations_known = False
 
@@ -34,7 +34,7 @@ class CountedSummary(CellSummary):
 
 @dataclass(slots=True)
 class _Sum:
-    """What calls of one kind add up to; times in ns."""
+    """Sums of calls of one kind; times in ns."""
 
     count: int = 0
     moved: int = 0
@@ -48,35 +48,36 @@ class _Sum:
 
 @dataclass(slots=True)
 class _File:
-    """Time in MPI-IO and in the POSIX calls inside, of a file and a kind of operation, in ns."""
+    """Time of one kind of operation on a file in MPI-IO, and in the POSIX calls inside, ns."""
 
     time_ns: int = 0
     inner_ns: int = 0
     of_rank: dict[int, int] = field(default_factory=dict)
 
     def add(self, rank: int, time_ns: int) -> None:
-        """Time in MPI-IO."""
+        """Add time in MPI-IO."""
         self.time_ns += time_ns
         self.of_rank[rank] = self.of_rank.get(rank, 0) + time_ns
 
     def give(self, rank: int, inner_ns: int) -> int:
-        """Time in POSIX: how much of it was in MPI-IO of the same rank."""
+        """Add time in POSIX, and return the part of it inside MPI-IO of the same rank."""
         self.inner_ns += inner_ns
         return min(inner_ns, self.of_rank.get(rank, 0))
 
 
 class Counters:
-    """Sums over the records of modules; those of MPI-IO have to come first.
+    """Sums over the records of the modules; records of MPI-IO must be added first.
 
     Attributes
     ----------
     sums : dict of Call to _Sum
+        Sums by kind of call.
     table : RankTable
-        Of records that are of one rank.
+        Sums of the records of single ranks.
     shared_records : int
-        Records that are of all ranks together.
+        Number of records that are sums over all ranks.
     negative_times : int
-        Sums of durations that are negative; they are taken for none.
+        Number of negative timers, which count as 0.
     """
 
     def __init__(self) -> None:
@@ -84,26 +85,26 @@ class Counters:
         self.table = RankTable(CALLS)
         self.shared_records = self.negative_times = 0
         self._around: dict[str, dict[int, _File]] = {}
-        """Kind of operation → identity → what MPI-IO did of it to the file."""
+        """By kind of operation and file id: time in MPI-IO."""
 
     def add(
         self, module: str, names: tuple[Sequence[str], Sequence[str]], columns: Sequence[np.ndarray]
     ) -> None:
-        """Add records.
+        """Add records of a module.
 
         Parameters
         ----------
         module : str
-        names : tuple of (sequence of str, sequence of str)
-            Of the counters, and of the times.
+        names : (sequence of str, sequence of str)
+            Names of the k counters, and of the l timers.
         columns : sequence of ndarray
-            Identity of the file (u8, (n,)), rank (i8, (n,); −1: all), counters (i8, (n, k)), times in seconds
-            (f8, (n, l)).
+            File id (uint64, shape (n,)), rank (int64, shape (n,); −1: all ranks), counters (int64, shape
+            (n, k)), timers in seconds (float64, shape (n, l)).
 
         Raises
         ------
         DamagedLog
-            A number cannot be what it is said to be.
+            A value is impossible.
         """
         identity, rank, whole, real = columns
         prefix = PREFIX[module]
@@ -111,7 +112,7 @@ class Counters:
         second = {name.removeprefix(prefix): real[:, i] for i, name in enumerate(names[1])}
         self.shared_records += int((rank < 0).sum())
         for way in WAYS[module]:
-            # What a version did not count is -1.
+            # Counters that a version lacks are -1.
             count = sum(np.maximum(counter[name], 0) for name in way.counts)
             if count.sum() == 0 and way.moved is None:
                 continue
@@ -119,7 +120,7 @@ class Counters:
             time_ns = _ns(second[way.time])
             self.negative_times += int(((second[way.time] < 0) & (count > 0)).sum())
             if max(_total(count), _total(moved), _total(time_ns)) > _MOST:
-                raise DamagedLog(f"the counters of {module} add up to what no run can reach")
+                raise DamagedLog(f"the sums of the counters of {module} are impossibly large")
             longest_ns = _ns(second[way.longest]) if way.longest else np.full(len(count), -1)
             carried = self._nested(module, way, identity, rank, time_ns, moved)
             rows = {
@@ -158,10 +159,13 @@ class Counters:
         time_ns: np.ndarray,
         moved: np.ndarray,
     ) -> np.ndarray:
-        """Whose bytes calls of MPI-IO count: bool, shape (n,); times inside calls of MPI-IO are noted.
+        """Test which records have bytes that MPI-IO calls count too, and collect times inside MPI-IO calls.
 
-        A file that was opened by MPI-IO is taken to be read and written by it alone: the calls of POSIX on it
-        are inside.
+        All POSIX calls on a file that MPI-IO opened are assumed to be inside MPI-IO calls.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
         """
         nothing = np.zeros(len(rank), np.int64)
         if way.moved is None:
@@ -193,14 +197,14 @@ class Counters:
         return inside
 
     def _inner_ns(self, call: Call) -> int:
-        """Time of MPI-IO calls that was spent in calls of POSIX."""
+        """Return the time that MPI-IO calls spent in POSIX calls, ns."""
         if call.layer != "mpiio":
             return 0
         return sum(min(file.time_ns, file.inner_ns) for file in self._around.get(call.op, {}).values())
 
     @staticmethod
     def _times(found: _Sum, first: list[np.ndarray], last: list[np.ndarray], count: np.ndarray) -> None:
-        """A time of 0 stands for none."""
+        """Extend the span of calls; a time of 0 means that it was not recorded."""
         for start_ns, end_ns in zip(first, last, strict=True):
             known = (count > 0) & (end_ns > 0)
             if known.any():
@@ -209,7 +213,17 @@ class Counters:
                 found.end_ns = max(found.end_ns, int(end_ns[known].max()))
 
     def summary(self, files: Sequence[str]) -> CountedSummary:
-        """All of it, a cell for each kind of call."""
+        """Make a summary with one cell per kind of call.
+
+        Parameters
+        ----------
+        files : sequence of str
+            Paths of the run.
+
+        Returns
+        -------
+        CountedSummary
+        """
         sums = {call: found for call, found in self.sums.items() if found.count}
         starts = [found.start_ns for found in sums.values() if found.start_ns is not None]
         summary = CountedSummary(CALLS, files)
@@ -250,15 +264,30 @@ class Counters:
 
 
 def counter_columns(records: np.ndarray, whole: int, real: int) -> tuple[np.ndarray, ...]:
-    """Identities (u8, (n,)), ranks (i8, (n,)), counters (i8, (n, whole)) and times (f8, (n, real)) of
-    records that lie behind each other (u1, shape (bytes,))."""
+    """Split records into columns.
+
+    Parameters
+    ----------
+    records : ndarray of uint8, shape (bytes,)
+        Records of Darshan, one after another.
+    whole, real : int
+        Number of integer counters and of timers of a record.
+
+    Returns
+    -------
+    id : ndarray of uint64, shape (n,)
+    rank : ndarray of int64, shape (n,)
+    counters : ndarray of int64, shape (n, whole)
+    times : ndarray of float64, shape (n, real)
+        Seconds.
+    """
     shape = np.dtype([("id", "u8"), ("rank", "i8"), ("whole", "i8", (whole,)), ("real", "f8", (real,))])
     table = records.view(shape)
     return table["id"], table["rank"], table["whole"], table["real"]
 
 
 def _joined(sizes: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """The same classes of reads and writes put together, the most frequent first."""
+    """Add up equal classes of reads and writes; the most frequent comes first."""
     counts: dict[tuple[int, int], int] = {}
     for low, high, count in sizes:
         counts[low, high] = counts.get((low, high), 0) + count
@@ -266,7 +295,7 @@ def _joined(sizes: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 
 def _bounds(found: _Sum) -> tuple[int, int]:
-    """Between which sizes all requests lie."""
+    """Return bounds on the sizes of all requests, bytes."""
     used = [bounds for bounds, count in zip(BUCKETS, found.sizes, strict=True) if count]
     if not used:
         return 0, found.moved
@@ -274,13 +303,14 @@ def _bounds(found: _Sum) -> tuple[int, int]:
 
 
 def _total(values: np.ndarray) -> int:
-    """The sum, which may be more than the type of the values holds."""
+    """Compute a sum that may exceed 64 bits."""
     total = float(values.astype("f8").sum())
     return int(values.sum()) if total < _MOST else int(total)
 
 
 def _ns(seconds: np.ndarray) -> np.ndarray:
-    """Times in ns; what a version did not measure is negative, and taken for none."""
+    """Convert seconds to ns; timers that a version lacks are negative and become 0."""
     if not (np.abs(seconds).max(initial=0.0) < _LONGEST_S):
-        raise DamagedLog("a time in it makes no sense")
-    return np.rint(np.maximum(seconds, 0.0) * 1e9).astype("i8")
+        raise DamagedLog("a time in it is impossible")
+    times_ns: np.ndarray = np.rint(np.maximum(seconds, 0.0) * 1e9).astype("i8")
+    return times_ns

@@ -1,7 +1,6 @@
-"""What the process that reads a Darshan log tells the one that asked for it: JSON objects, each with arrays.
+"""Messages (frames) from the process that reads a Darshan log: JSON objects, each with arrays.
 
-The reading process may have been led astray by a damaged log, so that a frame is believed no further than it
-can be checked.
+A damaged log may have corrupted the reading process. Therefore every frame is checked.
 """
 
 from __future__ import annotations
@@ -16,25 +15,35 @@ if TYPE_CHECKING:
     import numpy as np
 
 MOST_BYTES = 1 << 28
-"""A frame is far smaller."""
+"""Limit on the parts of a frame, which are far smaller."""
 
 ROWS = 1 << 12
-"""Names, layouts, or records of counters in a frame."""
+"""Number of names, layouts or records of counters in a frame."""
 
 SEGMENT_BYTES = 40
-"""Of a segment of DXT, in the buffer that both processes share (``segment_info``)."""
+"""Length of a DXT segment (``segment_info``) in the buffer that both processes share."""
 
 DTYPES = {"Q": "u8", "q": "i8", "B": "u1"}
-"""Types of the arrays: as the module ``array`` has them, and NumPy."""
+"""Types of arrays: type code of the module ``array``, and NumPy type."""
 
 
 class FrameError(Exception):
-    """What came is no frame."""
+    """The received bytes are not a frame."""
 
 
 def write_frame(stream: IO[bytes], head: dict[str, Any], arrays: Sequence[array[int]] = ()) -> None:
-    """Write one frame; arrays have one of `DTYPES`. NumPy, which takes longer to load than most logs
-    to read, is not needed for that."""
+    """Write one frame.
+
+    This function does not need NumPy, whose import takes longer than reading most logs.
+
+    Parameters
+    ----------
+    stream : binary file
+    head : dict
+        Converted to JSON.
+    arrays : sequence of array
+        With the type codes of `DTYPES`.
+    """
     shapes = [(column.typecode, len(column)) for column in arrays]
     text = json.dumps({**head, "arrays": shapes}).encode("ascii")
     stream.write(struct.pack("<I", len(text)) + text)
@@ -44,12 +53,21 @@ def write_frame(stream: IO[bytes], head: dict[str, Any], arrays: Sequence[array[
 
 
 def read_frame(stream: IO[bytes]) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """The next frame, with arrays of shape (n,).
+    """Read the next frame.
+
+    Parameters
+    ----------
+    stream : binary file
+
+    Returns
+    -------
+    head : dict
+    arrays : list of ndarray, shape (n,)
 
     Raises
     ------
     FrameError
-        There is none, or it makes no sense.
+        There is no frame, or it is invalid.
     """
     import numpy as np
 

@@ -1,8 +1,7 @@
-"""The uncompressed head of a Darshan log: which version wrote it, and where its parts lie.
+"""Check the uncompressed header of a Darshan log: format version, and locations of its parts.
 
-Darshan's library believes what stands there, so it is looked at before the library sees the file. Layout:
-``darshan-log-format.h`` of Darshan 3 (``struct darshan_header``; before version 3.41 with room for 16
-modules).
+Darshan's library trusts the header. Therefore it is checked before the library opens the file. The layout is
+``struct darshan_header`` of ``darshan-log-format.h`` in Darshan 3; before format 3.41 it has 16 modules.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ensembles.model.errors import EnsioError
 
 MAGIC = 6567223
 VERSIONS = ("3.00", "3.10", "3.20", "3.21", "3.41")
-"""Versions of the format that Darshan's library reads, and converts where they are old."""
+"""Format versions that Darshan's library reads; it converts old ones."""
 
 _VERSION = re.compile(rb"[0-9]+\.[0-9]+\0+")
 _GZIP = b"\x1f\x8b"
@@ -25,29 +24,30 @@ _ZLIB, _BZIP2 = 0, 1
 _FEW_MODULES, _MANY_MODULES = 16, 64
 MOST_JOB_BYTES = 1 << 16
 LONGEST = 1328
-"""Bytes of the head, at most."""
+"""Maximum length of the header, bytes."""
 
 
 class DamagedLog(Exception):
-    """The text says what is wrong with a log."""
+    """A log is damaged; the text describes how."""
 
 
 class Header(NamedTuple):
-    """What the head says.
+    """Contents of the header.
 
     Attributes
     ----------
     version : str
+        Format version.
     swapped : bool
-        It was written by a machine of the other byte order.
+        Whether the log has the other byte order.
     is_zlib : bool
-        Its parts are compressed by zlib, else by bzip2.
-    job : tuple of (int, int)
-        Offset and length of the job's description, in the file.
-    names : tuple of (int, int)
-        Offset and length of the names of files, in the file; length 0: there are none.
+        Whether zlib compressed the parts; else bzip2 did.
+    job : (int, int)
+        Offset and length of the job's description in the file, bytes.
+    names : (int, int)
+        Offset and length of the file names, bytes; length 0: there are none.
     modules : tuple of (int, int)
-        Likewise, of each module.
+        Offset and length of each module, bytes.
     """
 
     version: str
@@ -59,9 +59,26 @@ class Header(NamedTuple):
 
 
 def log_version(beginning: bytes) -> str | None:
-    """The version of a Darshan log that begins so; None: it is none.
+    """Return the format version of a Darshan log.
 
-    Logs of Darshan 1 and 2 are compressed as a whole (gzip), and look the same inside.
+    Logs of Darshan 1 and 2 are compressed as a whole (gzip), but begin in the same way inside.
+
+    Parameters
+    ----------
+    beginning : bytes
+        First bytes of the file.
+
+    Returns
+    -------
+    str or None
+        None: the file is not a Darshan log.
+
+    Examples
+    --------
+    >>> import struct
+    >>> from ensembles.readers.foreign.darshan.header import MAGIC, log_version
+    >>> log_version(b"3.41".ljust(8, bytes(1)) + struct.pack("<q", MAGIC))
+    '3.41'
     """
     if beginning.startswith(_GZIP):
         try:
@@ -76,34 +93,38 @@ def log_version(beginning: bytes) -> str | None:
 
 
 def read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
-    """The head of a log of Darshan 3.
+    """Parse and check the header of a log of Darshan 3.
 
     Parameters
     ----------
     path : str
-        For messages.
+        Path of the log, for messages.
     beginning : bytes
-        The first `LONGEST` bytes of the file, or all.
+        The first `LONGEST` bytes of the file, or the whole file.
     size_bytes : int
-        Of the file.
+        Size of the file.
+
+    Returns
+    -------
+    Header
 
     Raises
     ------
     EnsioError
-        The library reads no such version, or the parts that the head names do not lie in the file.
+        The library does not read this version, or the parts do not lie in the file.
     """
     version = log_version(beginning) or ""
     if version not in VERSIONS or beginning.startswith(_GZIP):
         raise EnsioError(
             f"{path} is a Darshan log of format {version}, which Darshan's library does not read: "
-            "convert it with the darshan-convert of the Darshan that made it"
+            "convert it with darshan-convert of the Darshan release that wrote it"
         )
     old = version < "3.41"
     count = _FEW_MODULES if old else _MANY_MODULES
     swapped = struct.unpack_from("<q", beginning, 8)[0] != MAGIC
     shape = struct.Struct(f"{'>' if swapped else '<'}{'B3xI' if old else 'B7xQ'}{2 + 2 * count}Q{count}I")
     if len(beginning) < 16 + shape.size:
-        raise damaged(path, f"it ends after {size_bytes:,} bytes, within its head")
+        raise damaged(path, f"it ends after {size_bytes:,} bytes, within its header")
     compression, _, *numbers = shape.unpack_from(beginning, 16)
     if compression not in (_ZLIB, _BZIP2):
         raise EnsioError(
@@ -118,20 +139,20 @@ def read_header(path: str, beginning: bytes, size_bytes: int) -> Header:
 
 
 def check_job(path: str, header: Header, packed: bytes) -> None:
-    """See whether the job's description is whole: the library looks at its beginning only.
+    """Check that the job's description is complete; the library checks only its beginning.
 
     Parameters
     ----------
     path : str
-        For messages.
+        Path of the log, for messages.
     header : Header
     packed : bytes
-        The part `header.job` of the file, or the beginning of it.
+        The part `header.job` of the file, or its beginning.
 
     Raises
     ------
     EnsioError
-        It is not.
+        The description is incomplete.
     """
     unpacking = zlib.decompressobj() if header.is_zlib else bz2.BZ2Decompressor()
     try:
@@ -140,28 +161,41 @@ def check_job(path: str, header: Header, packed: bytes) -> None:
     except (zlib.error, OSError):
         whole = False
     if not whole:
-        raise damaged(path, "the description of the job cannot be unpacked")
+        raise damaged(path, "the description of the job cannot be decompressed")
 
 
 def _check_places(path: str, places: list[tuple[int, int]], head_bytes: int, size_bytes: int) -> int:
-    """The end of the job's description, which lies between the head and the first part; all parts have to lie
-    apart, in the file."""
+    """Check that all parts lie in the file and do not overlap, and return the end of the job's description.
+
+    The description lies between the header and the first part.
+    """
     end = head_bytes
     for offset, length in sorted(place for place in places if place[1]):
         if offset + length > size_bytes:
-            raise damaged(path, f"{offset + length:,} bytes are announced, and {size_bytes:,} are there")
+            raise damaged(path, f"it has {size_bytes:,} of at least {offset + length:,} bytes")
         if offset <= head_bytes or offset < end:
             raise damaged(path, f"its parts overlap at byte {offset:,}")
         end = offset + length
     names = places[0]
-    # Where there are no names the library takes the job to end at the first module.
+    # Without names, the library assumes that the description ends at the first module.
     firsts = [offset for offset, _ in ([names] if names[0] else places[1:]) if offset]
     first = firsts[0] if firsts else size_bytes
     if first <= head_bytes or any(length and offset < first for offset, length in places):
-        raise damaged(path, "there is no room for the description of the job in it")
+        raise damaged(path, "it has no space for the description of the job")
     return first
 
 
 def damaged(path: str, how: str) -> EnsioError:
-    """The sentence about a damaged log."""
+    """Make the error for a damaged log.
+
+    Parameters
+    ----------
+    path : str
+    how : str
+        Description of the damage.
+
+    Returns
+    -------
+    EnsioError
+    """
     return EnsioError(f"{path} is a damaged Darshan log: {how}; copy it again from where it was written")

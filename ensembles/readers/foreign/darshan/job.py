@@ -1,4 +1,4 @@
-"""What a Darshan log says about the job, and what has to be said about the log."""
+"""Metadata of the job in a Darshan log, and notes on what the log lacks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 
 from ensembles.model.events import Call
 from ensembles.model.metadata import Mount, Process, RunMetadata
+from ensembles.model.units import count_text
 from ensembles.readers.foreign.darshan.counter_semantics import WAYS
 from ensembles.readers.foreign.darshan.counters import Counters
 from ensembles.readers.foreign.darshan.header import DamagedLog
 from ensembles.readers.foreign.darshan.segments import CALLS, Converter, SegmentBlocks
 
 MOST_TASKS = 1 << 24
-"""More tasks no machine has."""
+"""Upper bound on the number of tasks of a plausible log."""
 
 _LATEST_NS = (1 << 33) * 10**9
 _MODULE_OF = {"DXT_POSIX": "POSIX", "DXT_MPIIO": "MPI-IO"}
@@ -26,11 +27,20 @@ _CORRUPT_VERSION = "3.20"
 
 @dataclass(slots=True)
 class JobState:
-    """What is known of a log while it is read.
+    """Metadata that are collected while a log is read.
 
     Attributes
     ----------
     has_segments : bool
+        Whether the log has DXT segments.
+    start_ns, end_ns : int
+        Start and end of the job, ns since 1970.
+    paths : dict of int to str
+        Paths by file id.
+    hosts : dict of int to str
+        Name of the node by rank.
+    counted : Counter of Call
+        Number of DXT segments by kind of call.
     """
 
     has_segments: bool = False
@@ -47,11 +57,22 @@ class JobState:
     _numbers: dict[str, int] = field(default_factory=lambda: {"": 0})
 
     def add_names(self, identity: np.ndarray, names: list[str]) -> None:
-        """Paths of files."""
+        """Add paths of files by their ids."""
         self.paths.update(zip(identity.tolist(), map(str, names), strict=True))
 
     def see(self, metadata: RunMetadata, identity: np.ndarray) -> np.ndarray:
-        """Index of each file among those of the run, which learns those it lacks: int64, shape (n,)."""
+        """Return the file numbers of the run for file ids, and add new files to the metadata.
+
+        Parameters
+        ----------
+        metadata : RunMetadata
+        identity : ndarray of uint64, shape (n,)
+            File ids.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+        """
         found = np.empty(len(identity), np.int64)
         for i, known in enumerate(identity.tolist()):
             path = self.paths.get(known, "")
@@ -64,12 +85,12 @@ class JobState:
         return found
 
     def see_hosts(self, rank: np.ndarray, host: np.ndarray, names: list[str]) -> None:
-        """On which nodes ranks ran."""
+        """Add the nodes on which ranks ran."""
         for of_rank, number in zip(rank.tolist(), host.tolist(), strict=True):
             self.hosts.setdefault(of_rank, str(names[number]))
 
     def count(self, parts: SegmentBlocks) -> None:
-        """Count segments."""
+        """Count segments by kind of call."""
         self.has_segments = True
         read, write = CALLS[parts.module]
         writes = int(parts.count[parts.is_write > 0].sum())
@@ -78,19 +99,26 @@ class JobState:
 
 
 def describe(metadata: RunMetadata, state: JobState, head: dict[str, Any]) -> None:
-    """Take what the log says about the job.
+    """Add the description of the job to the metadata.
+
+    Parameters
+    ----------
+    metadata : RunMetadata
+    state : JobState
+    head : dict
+        Frame of kind ``job``.
 
     Raises
     ------
     DamagedLog
-        That makes no sense.
+        The description is implausible.
     """
     job = head["job"]
     tasks, state.start_ns, state.end_ns = int(job["nprocs"]), int(job["start_ns"]), int(job["end_ns"])
     if not 1 <= tasks <= MOST_TASKS:
-        raise DamagedLog(f"it speaks of a job of {tasks:,} tasks")
+        raise DamagedLog(f"its job has {tasks:,} tasks")
     if not 0 <= state.start_ns <= _LATEST_NS or not 0 <= state.end_ns <= _LATEST_NS:
-        raise DamagedLog("its job has no sensible time")
+        raise DamagedLog("the time of its job is impossible")
     state.command, state.version, state.modules = str(job["command"]), str(head["version"]), head["modules"]
     state.mounts = tuple(Mount(str(point), str(kind), "") for point, kind in head["mounts"])
     told = dict(line.partition("=")[::2] for line in job["metadata"].splitlines())
@@ -102,7 +130,7 @@ def describe(metadata: RunMetadata, state: JobState, head: dict[str, Any]) -> No
 
 
 def finish(metadata: RunMetadata, state: JobState, counters: Counters, converter: Converter) -> None:
-    """Put the rest into the metadata, once the log has been gone through."""
+    """Complete the metadata after the whole log has been read."""
     metadata.mode = "trace" if state.has_segments else "profile"
     metadata.threads = len(converter.threads) if state.has_segments else metadata.tasks
     metadata.hosts = sorted({host for host in state.hosts.values() if host})
@@ -144,7 +172,7 @@ def _process(state: JobState, rank: int, threads: int, first_thread: int, lost: 
 
 
 def _lost(state: JobState, counters: Counters) -> int:
-    """Reads and writes that the counters know, but DXT lacks, of the modules that it traced."""
+    """Count the reads and writes of traced modules that are counted but have no DXT segment."""
     traced = [call for module in CALLS if module in state.modules for call in CALLS[module]]
     counted = {call: counters.sums[call].count for call in traced if call in counters.sums}
     if not state.has_segments:
@@ -159,43 +187,43 @@ def _notes(
     full = [module for module, known in state.modules.items() if known["partial"]]
     if full:
         notes.append(
-            f"Darshan's memory for {', '.join(full)} was full, and what came after that is missing: give it "
-            "more (DARSHAN_MODMEM, or MODMEM in its configuration)"
+            f"Darshan's memory for {', '.join(full)} was full, later calls are missing: increase it "
+            "(DARSHAN_MODMEM, or MODMEM in its configuration)"
         )
     if lost:
-        notes.append(f"{lost:,} reads and writes are counted by Darshan, but DXT did not keep them")
+        notes.append(f"{lost:,} reads and writes are counted by Darshan but missing in DXT")
     if state.has_segments:
         notes += _only_counted(state, counters)
     else:
         notes.append(
-            "Darshan's counters say how many calls there were and how long they took together, not when "
-            "each was made nor how long it took: record with DXT (DXT_ENABLE_IO_TRACE=1) or with ensio run "
-            "for that"
+            "Darshan's counters hold numbers and total durations of calls, not the time and duration of each "
+            "call: record with DXT (DXT_ENABLE_IO_TRACE=1) or with ensio run for these"
         )
         if counters.shared_records:
             notes.append(
-                f"{counters.shared_records:,} records of files are sums over all ranks: what each rank did "
-                "is not known of these"
+                f"{count_text(counters.shared_records, 'file record')} with sums over all ranks: values by "
+                "rank are unknown"
             )
     passed = sorted(set(state.modules) - _UNDERSTOOD)
     if passed:
-        notes.append(f"what Darshan's modules {', '.join(passed)} counted is not shown")
+        notes.append(f"counters of Darshan's modules {', '.join(passed)} are not shown")
     if state.nameless:
-        notes.append(f"the log lacks the names of {len(state.nameless):,} files")
+        notes.append(f"the log lacks the names of {count_text(len(state.nameless), 'file')}")
     if counters.negative_times:
-        notes.append(
-            f"{counters.negative_times:,} times that Darshan added up are negative, as by a clock that was "
-            "set back, and are taken for none"
-        )
+        timers = count_text(counters.negative_times, "negative Darshan timer")
+        notes.append(f"ignored {timers} (clock stepped backwards?)")
     if converter.turned:
-        notes.append(f"{converter.turned:,} calls ended before they began, and are shown without a duration")
+        calls = count_text(converter.turned, "call")
+        notes.append(
+            f"{calls} with an end before the start (clock stepped backwards?): shown with duration 0"
+        )
     if state.version == _CORRUPT_VERSION:
-        notes.append("Darshan 3.2.0 wrote this log, and is known to have corrupted counters")
+        notes.append("Darshan 3.2.0 wrote this log; this release is known for corrupted counters")
     return notes
 
 
 def _only_counted(state: JobState, counters: Counters) -> list[str]:
-    """What is not among the calls of a log with DXT."""
+    """Describe the calls without a segment in a log with DXT."""
     traced = {_MODULE_OF[module] for module in CALLS if module in state.modules}
     texts = []
     for module, ways in WAYS.items():
@@ -208,4 +236,4 @@ def _only_counted(state: JobState, counters: Counters) -> list[str]:
                 )
     if not texts:
         return []
-    return ["DXT traces reads and writes of POSIX and MPI-IO; only counted are " + ", ".join(texts)]
+    return ["DXT traces reads and writes of POSIX and MPI-IO; counted only: " + ", ".join(texts)]

@@ -1,7 +1,7 @@
-"""Darshan's own library (libdarshan-util, which comes with the package ``darshan``), without the rest of that
-package: its DataFrames take a second to import and microseconds a segment.
+"""Bindings to Darshan's library (libdarshan-util), which is part of the package ``darshan``.
 
-Only `sandbox_process` calls it, in a process of its own: it trusts what it reads.
+The rest of that package is not used: its DataFrames take a second to import and microseconds per segment.
+Only `sandbox_process` calls the library, in a separate process, because the library trusts its input.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from glob import escape, glob
 from typing import Any
 
-# The package's own declarations lack these. `struct darshan_fd_s` begins so.
+# The declarations of the package lack these. ensio_fd is the beginning of `struct darshan_fd_s`.
 _MORE = """
 int darshan_log_get_mod(void *, int, void *, int);
 struct ensio_fd { char version[8]; int swap_flag; };
@@ -24,42 +24,50 @@ _RECORDS = {
     "MPI-IO": ("struct darshan_mpiio_file", "mpiio"),
     "STDIO": ("struct darshan_stdio_file", "stdio"),
 }
-"""Modules of counters: the type of their records, and how the names of their counters are called."""
+"""Modules of counters: type of their records, and prefix of the variables with the counters' names."""
 
 _COMPONENT_COUNTERS = 7
 
 
 class DarshanError(Exception):
-    """The library failed; the text says at what."""
+    """The library failed; the text names the operation."""
 
 
 def is_installed() -> bool:
-    """Whether the package and what it stands on are there, without importing them."""
+    """Test whether the packages ``darshan`` and ``cffi`` are installed, without importing them."""
     return all(importlib.util.find_spec(name) is not None for name in ("darshan", "cffi"))
 
 
 def _declarations(folder: str) -> str:
-    """The package's C declarations, by its file: importing the package would import all of it."""
+    """Load the C declarations from their file; importing the package would import all of it."""
     place = os.path.join(folder, "backend", "api_def_c.py")
     spec = importlib.util.spec_from_file_location("_ensio_darshan_declarations", place)
     if spec is None or spec.loader is None:
         raise DarshanError(f"load {place}")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.load_darshan_header() + _MORE
+    declarations: str = module.load_darshan_header()
+    return declarations + _MORE
 
 
 class Log:
-    """An open log.
+    """An open Darshan log.
 
     Parameters
     ----------
     path : str
 
+    Attributes
+    ----------
+    knows_threads : bool
+        Whether the library's segments have thread ids.
+    swapped : bool
+        Whether the log has the other byte order.
+
     Raises
     ------
     DarshanError
-        The library cannot be loaded, or does not open the file.
+        The library cannot be loaded, or cannot open the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -88,8 +96,19 @@ class Log:
         return os.fsdecode(self.ffi.string(value, longest))
 
     def job(self) -> dict[str, Any]:
-        """``uid``, ``jobid``, ``nprocs``, ``start_ns`` and ``end_ns`` since 1970, ``metadata`` (lines) and
-        ``command``."""
+        """Read the description of the job.
+
+        Returns
+        -------
+        dict
+            ``uid``, ``jobid``, ``nprocs``, ``start_ns`` and ``end_ns`` (since 1970), ``metadata`` (lines
+            ``key=value``) and ``command``.
+
+        Raises
+        ------
+        DarshanError
+            It cannot be read.
+        """
         record = self.ffi.new("struct darshan_job *")
         if self.library.darshan_log_get_job(self._handle, record) < 0:
             raise DarshanError("read the description of the job")
@@ -107,7 +126,7 @@ class Log:
         }
 
     def mounts(self) -> list[tuple[str, str]]:
-        """Mount points and the types of their file systems."""
+        """Read the mount points and the types of their file systems."""
         found = self.ffi.new("struct darshan_mnt_info **")
         count = self.ffi.new("int *")
         if self.library.darshan_log_get_mounts(self._handle, found, count) < 0:
@@ -118,7 +137,7 @@ class Log:
         ]
 
     def modules(self) -> dict[str, dict[str, Any]]:
-        """By name: ``number``, ``version``, ``partial``."""
+        """Return ``number``, ``version`` and ``partial`` of each module, by name."""
         found = self.ffi.new("struct darshan_mod_info **")
         count = self.ffi.new("int *")
         self.library.darshan_log_get_modules(self._handle, found, count)
@@ -133,7 +152,7 @@ class Log:
         }
 
     def names(self) -> tuple[array[int], list[str]]:
-        """Identities of files and their paths."""
+        """Read ids and paths of the files."""
         found = self.ffi.new("struct darshan_name_record **")
         count = self.ffi.new("int *")
         self.library.darshan_log_get_name_records(self._handle, found, count)
@@ -142,7 +161,7 @@ class Log:
         return identities, [self._text(entry.name, 65536) for entry in entries]
 
     def counter_names(self, module: str) -> tuple[list[str], list[str]]:
-        """Of the counters that are whole numbers, and of the others."""
+        """Return the names of the integer counters and of the timers of a module."""
         _, prefix = _RECORDS[module]
         return self._listed(f"{prefix}_counter_names"), self._listed(f"{prefix}_f_counter_names")
 
@@ -154,12 +173,17 @@ class Log:
         return names
 
     def records(self, module: str, number: int) -> Iterator[Any]:
-        """The records of a module of counters, each valid until the next is asked for.
+        """Yield the records of a module of counters.
+
+        Yields
+        ------
+        cffi pointer
+            A record; it is valid until the next one is requested.
 
         Raises
         ------
         DarshanError
-            The library cannot go on.
+            The library cannot read a record.
         """
         kind = _RECORDS[module][0] if module in _RECORDS else "struct darshan_lustre_record"
         while True:
@@ -173,13 +197,15 @@ class Log:
             self.library.darshan_free(place[0])
 
     def counter_shape(self, module: str) -> tuple[int, int]:
-        """How many counters are whole numbers, and how many are not: a record is its file's identity, the
-        rank, and these, of 8 bytes each."""
+        """Return the number of integer counters and of timers of a module.
+
+        A record consists of file id, rank, integer counters and timers, of 8 bytes each.
+        """
         fields = dict(self.ffi.typeof(_RECORDS[module][0]).fields)
         return fields["counters"].type.length, fields["fcounters"].type.length
 
     def counters(self, module: str, number: int, most: int) -> Iterator[bytes]:
-        """Records of a module, at most so many at a time."""
+        """Yield the bytes of the records of a module, up to `most` records at a time."""
         size = 8 * (2 + sum(self.counter_shape(module)))
         rows: list[bytes] = []
         for record in self.records(module, number):
@@ -191,7 +217,7 @@ class Log:
             yield b"".join(rows)
 
     def layouts(self, number: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-        """Identity of each file on Lustre, and the components of its layout."""
+        """Yield the id of each file on Lustre, and the components of its layout."""
         for record in self.records("LUSTRE", number):
             components, place = [], 0
             for i in range(record.num_comps):
@@ -209,9 +235,20 @@ class Log:
             yield record.base_rec.id, components
 
     def read_into(self, number: int, buffer: Any, length: int) -> int:
-        """Put the next bytes of a module into a buffer: how many there were; fewer than asked for only at its
-        end, after which it would begin again."""
-        done = self.library.darshan_log_get_mod(self._handle, number, self.ffi.from_buffer(buffer), length)
+        """Decompress the next bytes of a module into a buffer.
+
+        Returns
+        -------
+        int
+            Number of bytes; less than `length` only at the end. The next call would begin again.
+
+        Raises
+        ------
+        DarshanError
+            The module cannot be decompressed.
+        """
+        place = self.ffi.from_buffer(buffer)
+        done: int = self.library.darshan_log_get_mod(self._handle, number, place, length)
         if done < 0:
-            raise DarshanError("unpack the records of DXT")
+            raise DarshanError("decompress the records of DXT")
         return done

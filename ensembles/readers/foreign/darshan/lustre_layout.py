@@ -1,5 +1,7 @@
-"""Layouts on Lustre that a Darshan log holds, in the form in which a file's own attribute has them
-(`ensembles.model.lustre`), so that all that is asked of that attribute is answered."""
+"""Convert the Lustre layouts in a Darshan log to the extended attribute ``lustre.lov``.
+
+`ensembles.model.lustre` decodes this attribute, so that striping has one representation.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,26 @@ _MOST_COMPONENTS = 1000
 
 
 def encode_attribute(components: Sequence[dict[str, Any]]) -> str | None:
-    """The attribute ``lustre.lov`` as hexadecimal digits; None: it makes no sense.
+    """Encode a layout as the attribute ``lustre.lov``.
 
     Parameters
     ----------
     components : sequence of dict
-        ``counters`` (size and number of stripes, pattern, flags, first and last byte, mirror), ``pool``,
-        ``targets``.
+        ``counters`` (stripe size in bytes, stripe count, pattern, flags, first and last byte, mirror),
+        ``pool`` (str) and ``targets`` (list of int) of each component.
+
+    Returns
+    -------
+    str or None
+        The bytes of the attribute as hexadecimal digits; None: the layout is invalid.
+
+    Examples
+    --------
+    >>> from ensembles.model.lustre import decode_layout
+    >>> from ensembles.readers.foreign.darshan.lustre_layout import encode_attribute
+    >>> component = {"counters": [1 << 20, 2, 1, 0, 0, -1, 0], "pool": "", "targets": [3, 8]}
+    >>> decode_layout(encode_attribute([component])).components[0].targets
+    (3, 8)
     """
     try:
         plain = [_component(component) for component in components[:_MOST_COMPONENTS]]
@@ -36,7 +51,7 @@ def _component(component: dict[str, Any]) -> bytes:
     stripe_bytes, count, pattern, *_ = component["counters"]
     if count == -1:
         count = _ALL_TARGETS
-    # Old logs do not say the pattern; there was one then.
+    # Old logs lack the pattern; Lustre had only one at that time.
     pattern = _RAID0 if pattern < 0 else pattern & _U32
     pool = component["pool"].encode("utf-8", "surrogateescape")
     head = struct.pack("<II16xIHH", _POOLED if pool else _PLAIN, pattern, stripe_bytes, count, 0)

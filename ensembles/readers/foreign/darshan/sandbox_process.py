@@ -1,8 +1,8 @@
-"""The process in which Darshan's library reads a log: a crash on a damaged log ends only this process.
+"""The process in which Darshan's library reads a log. A crash on a damaged log ends only this process.
 
-It is started as ``python -m``, this module, and the arguments LOG, DESCRIPTOR and SEGMENTS. It writes frames
-(`frames`) to standard output. DXT segments are unpacked into the shared memory of the descriptor, which has
-room for SEGMENTS of them. A byte on standard input says that they were taken.
+The command line is ``python -m`` with this module and the arguments LOG, DESCRIPTOR and SEGMENTS. The process
+writes frames (`frames`) to standard output. It decompresses DXT segments into the shared memory of the
+descriptor, which has room for SEGMENTS segments. A byte on standard input acknowledges them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MEMORY_PER_NAME_BYTE = 128
 
 
 def main(path: str, descriptor: int, room: int) -> int:
-    """Read the log, tell what is in it."""
+    """Read the log and write its contents as frames."""
     out = sys.stdout.buffer
     try:
         with open(path, "rb") as file:
@@ -53,7 +53,7 @@ def main(path: str, descriptor: int, room: int) -> int:
 
 
 def _limit(size_bytes: int, header: Header) -> None:
-    """No core file, no more time and memory than a log of this size can need."""
+    """Limit core file, time and memory to what a log of this size needs."""
     _lower(resource.RLIMIT_CORE, 0)
     seconds = _LEAST_SECONDS + size_bytes // _BYTES_PER_SECOND
     _lower(resource.RLIMIT_CPU, seconds)
@@ -64,7 +64,7 @@ def _limit(size_bytes: int, header: Header) -> None:
 
 
 def _lower(which: int, most: int) -> None:
-    """Set a limit, unless there is a lower one."""
+    """Set a limit unless there is a lower one."""
     soft, hard = resource.getrlimit(which)
     most = min([most, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)])
     resource.setrlimit(which, (most, most))
@@ -111,7 +111,7 @@ def _tell(path: str, header: Header, out: Any, descriptor: int, room: int) -> No
 
 
 def _check_version(path: str, module: str, version: int, log: Log) -> None:
-    """The declarations of the library tell which it knows: threads came with the last one."""
+    """Refuse versions that the library does not know; the newest version added threads."""
     newest = _FIRST_WITH_THREADS[module] - (0 if log.knows_threads else 1)
     if version > newest:
         raise EnsioError(
@@ -122,11 +122,11 @@ def _check_version(path: str, module: str, version: int, log: Log) -> None:
 
 def _check_packing(unpacked: int, packed: int) -> None:
     if unpacked > _PACKED_CHECK_BYTES and unpacked > _MOST_TIMES_PACKED * packed:
-        raise DarshanError("unpack records that are nothing like a program's (they are all alike)")
+        raise DarshanError("decompress records with an implausible compression ratio (all alike)")
 
 
 class _Segments:
-    """The segments of a module of DXT, as many at a time as the shared memory holds."""
+    """Reader of the segments of a DXT module, which fills the shared memory again and again."""
 
     def __init__(
         self, log: Log, module: str, known: dict[str, Any], shared: mmap.mmap, out: Any, packed: int
@@ -150,13 +150,13 @@ class _Segments:
         self._shape = struct.Struct((">" if log.swapped else "<") + _RECORD)
 
     def tell(self) -> None:
-        """Go through the module."""
+        """Read the module and write its segments."""
         head = bytearray(self._shape.size)
         while (got := self._log.read_into(self._number, head, len(head))) == len(head):
             self._unpacked += len(head)
             identity, rank, _, host, writes, reads = self._shape.unpack(head)
             if min(writes, reads) < 0 or max(writes, reads) >= 1 << 48:
-                raise DarshanError(f"make sense of a record of {self._module}")
+                raise DarshanError(f"interpret a record of {self._module}")
             self._take(identity, rank, host.partition(b"\0")[0], writes, 1)
             self._take(identity, rank, host.partition(b"\0")[0], reads, 0)
         if got:
@@ -170,7 +170,7 @@ class _Segments:
                 self._send()
             now = min(count, self._room - self._used)
             length = now * self._bytes
-            # The packed segments lie behind each other: their width is the same in the whole module.
+            # Segments are contiguous, because their width is the same in the whole module.
             place = self._view[self._used * self._bytes :][:length]
             if self._log.read_into(self._number, place, length) < length:
                 raise DarshanError(f"read the records of {self._module} to their end")

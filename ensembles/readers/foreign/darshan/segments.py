@@ -1,4 +1,4 @@
-"""Segments of Darshan's DXT as columns of calls."""
+"""Convert segments of Darshan's DXT to columns of events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CALLS = {
     "DXT_POSIX": (Call("read", "posix", "read"), Call("write", "posix", "write")),
     "DXT_MPIIO": (Call("MPI_File_read", "mpiio", "read"), Call("MPI_File_write", "mpiio", "write")),
 }
-"""What reads and writes of a module are called: DXT does not say by which function they were made."""
+"""Calls for the reads and writes of a module; DXT does not record the function."""
 
 _READ, _WRITE = 1, 2
 _LONGEST_S = 1e9
@@ -26,17 +26,23 @@ Columns = dict[str, np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class SegmentBlocks:
-    """Stretches of consecutive segments that are of one file, rank and kind; arrays of shape (n,).
+    """Blocks of consecutive segments of one file, rank and kind.
 
     Attributes
     ----------
     module : str
-    rank, count, is_write : ndarray of int64
-        ``count``: segments in the stretch.
-    file : ndarray of int64
-        Index into the files of the run.
-    has_threads, has_offsets, swapped : bool
-        Of the segments: old versions lack the thread, or the offset; or it is another machine's byte order.
+    rank : ndarray of int64, shape (n,)
+        Rank of each block.
+    count : ndarray of int64, shape (n,)
+        Number of segments of each block.
+    is_write : ndarray of int64, shape (n,)
+        1: writes, 0: reads.
+    file : ndarray of int64, shape (n,)
+        File number in the run.
+    has_threads, has_offsets : bool
+        Whether segments have threads and offsets; old versions lack them.
+    swapped : bool
+        Whether segments have the other byte order.
     """
 
     module: str
@@ -55,24 +61,24 @@ class SegmentBlocks:
 
     @property
     def width_bytes(self) -> int:
-        """Bytes of a segment."""
+        """Length of a segment, bytes."""
         return SEGMENT_BYTES if self.has_threads else SEGMENT_BYTES - 8
 
 
 @dataclass(slots=True)
 class Converter:
-    """Makes columns of segments; remembers threads and MPI-IO calls, which tell what a POSIX call is inside.
+    """Converter of segments to columns of events.
 
-    The segments of DXT_MPIIO have to come first.
+    It keeps MPI-IO calls to find the POSIX calls inside them, so that segments of DXT_MPIIO must come first.
 
     Attributes
     ----------
     calls : tuple of Call
-        Of the run; those of `CALLS` are among them.
+        Calls of the run, including those of `CALLS`.
     turned : int
-        Segments that ended before they began, as their clock was set back; they got no duration.
+        Number of segments with an end before the start, whose duration is set to 0.
     threads : dict of (int, int) to int
-        Rank and the number that pthreads gave the thread → its number among those of the rank.
+        Thread number within the rank, by rank and pthread id.
     """
 
     calls: tuple[Call, ...]
@@ -83,12 +89,23 @@ class Converter:
     _sorted: dict[int, tuple[tuple[np.ndarray, np.ndarray], ...]] | None = None
 
     def columns(self, parts: SegmentBlocks, memory: mmap | bytes) -> Columns:
-        """The columns of the segments in the memory.
+        """Convert segments to columns.
+
+        Parameters
+        ----------
+        parts : SegmentBlocks
+        memory : buffer
+            The segments, contiguous.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (number of segments,)
+            Columns as in `Events`.
 
         Raises
         ------
         DamagedLog
-            A number cannot be what it is said to be.
+            A value is impossible.
         """
         fields = [("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")]
         fields += [("thread", "u8")] if parts.has_threads else []
@@ -98,7 +115,7 @@ class Converter:
         start_s, end_s = segments["start"].astype("f8"), segments["end"].astype("f8")
         # Comparisons with NaN are false.
         if not (np.abs(start_s).max() < _LONGEST_S and np.abs(end_s).max() < _LONGEST_S):
-            raise DamagedLog("a call has no sensible time")
+            raise DamagedLog("the time of a call is impossible")
         length = segments["length"].astype("i8")
         if length.min() < 0:
             raise DamagedLog("a call moved a negative number of bytes")
@@ -131,7 +148,7 @@ class Converter:
         return columns
 
     def _numbered(self, rank: np.ndarray, thread: np.ndarray) -> np.ndarray:
-        """Threads numbered from 0 in each rank, in the order in which they are met."""
+        """Number the threads of each rank from 0, in the order in which they occur."""
         change = np.flatnonzero((rank[1:] != rank[:-1]) | (thread[1:] != thread[:-1])) + 1
         first = np.concatenate([[0], change])
         pairs = np.stack([rank[first].astype("u8"), thread[first]])
@@ -148,7 +165,7 @@ class Converter:
         return np.repeat(numbers[place.ravel()], np.diff(np.append(first, len(rank))))
 
     def _carried(self, columns: Columns, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """Which MPI-IO calls of the same thread lie around each call: those that read (1), that write (2)."""
+        """Find the MPI-IO calls of the same thread around each call: 1: a read, 2: a write, 3: both."""
         if self._sorted is None:
             self._sorted = self._by_thread()
         key = columns["rank"].astype("i8") << 16 | columns["thread"]
@@ -164,8 +181,7 @@ class Converter:
         return found
 
     def _by_thread(self) -> dict[int, tuple[tuple[np.ndarray, np.ndarray], ...]]:
-        """Of each thread the starts of MPI-IO calls in their order, and the latest end up to each; those that
-        read, and those that write."""
+        """Return starts and running maximum of ends of each thread's MPI-IO reads, and of its writes."""
         around = {name: np.concatenate([part[name] for part in self._around]) for name in self._around[0]}
         key = around["rank"].astype("i8") << 16 | around["thread"]
         order = np.lexsort((around["start"], key))

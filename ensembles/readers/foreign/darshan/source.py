@@ -1,6 +1,6 @@
-"""Darshan logs: DXT's segments as calls, or where there are none, what the counters add up to.
+"""Read Darshan logs: DXT segments as events, or sums of counters if there are no segments.
 
-The log is read by Darshan's own library, in a process of its own (`sandbox_process`).
+Darshan's library reads the log in a separate process (`sandbox_process`).
 """
 
 from __future__ import annotations
@@ -34,12 +34,20 @@ CALLS: tuple[Call, ...] = tuple(
 
 
 def read(path: str) -> DarshanImport:
-    """The log, to be gone through.
+    """Open a Darshan log.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    DarshanImport
 
     Raises
     ------
     EnsioError
-        It is not one that the library reads, or the library is not there.
+        The library does not read this log, or is not installed.
     """
     try:
         with open(path, "rb") as file:
@@ -54,7 +62,7 @@ def read(path: str) -> DarshanImport:
 
 
 class DarshanImport:
-    """A Darshan log (`ensembles.readers.foreign.common.import_table.ForeignTrace`).
+    """A Darshan log; a `ForeignTrace`.
 
     Parameters
     ----------
@@ -69,23 +77,23 @@ class DarshanImport:
         self._converter = segments.Converter(CALLS)
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
-        """The reads and writes that DXT holds; the times of ranks are as their own clocks tell."""
+        """Yield blocks of the reads and writes in DXT; times are by the local clocks of the ranks."""
         memory = os.memfd_create("ensio-darshan")
         try:
             os.ftruncate(memory, max_events * SEGMENT_BYTES)
-            # Not closed, but left: arrays of an error's traceback may still look at it.
+            # Not closed explicitly: arrays in the traceback of an error may still refer to it.
             shared = mmap.mmap(memory, max_events * SEGMENT_BYTES, prot=mmap.PROT_READ)
             yield from self._blocks(memory, shared, max_events)
         except DamagedLog as error:
             raise damaged(self.path, str(error)) from error
         except FrameError as error:
-            raise damaged(self.path, "Darshan's library did not get through it") from error
+            raise damaged(self.path, "Darshan's library failed on it") from error
         finally:
             os.close(memory)
         job.finish(self.metadata, self._state, self._counters, self._converter)
 
     def _blocks(self, memory: int, shared: mmap.mmap, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
-        # -P: modules of the folder in which somebody calls ensio are not ours.
+        # -P: do not import modules from the current directory.
         child = subprocess.Popen(
             [
                 sys.executable,
@@ -181,17 +189,17 @@ class DarshanImport:
     def _check_ranks(self, rank: np.ndarray, least: int) -> None:
         if rank.min(initial=0) < least or rank.max(initial=0) >= self.metadata.tasks:
             raise DamagedLog(
-                f"it speaks of rank {int(rank.max(initial=0)):,} of {self.metadata.tasks:,} tasks"
+                f"it has a record of rank {int(rank.max(initial=0)):,} of {self.metadata.tasks:,} tasks"
             )
 
     def regions(self) -> RegionTable:
-        """Darshan knows no phases and no regions."""
+        """Return an empty table: Darshan records no phases and no regions."""
         return RegionTable.empty()
 
     def summary(self) -> CellSummary | None:
-        """The sums of the counters, where there are no calls; else None: the calls tell."""
+        """Return the sums of the counters; None if there are segments, from which sums are computed."""
         return None if self._state.has_segments else self._counters.summary(self.metadata.files)
 
     def ranks(self) -> RankTable | None:
-        """Likewise by rank; None too where the log holds sums over all ranks."""
+        """Return the sums by rank and function; None also if the log has sums over all ranks only."""
         return None if self._state.has_segments or self._counters.shared_records else self._counters.table

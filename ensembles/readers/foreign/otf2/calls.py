@@ -1,4 +1,4 @@
-"""Which function a row of an OTF2 archive is: by its region, its I/O paradigm and what was recorded in it."""
+"""Determine the call of each row of an OTF2 archive from its region, I/O paradigm and kind."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ensembles.model.events import OPS, Call
 from ensembles.readers.foreign.otf2.definitions import Definitions
 
 LAYERS = {"POSIX": "posix", "ISOC": "stdio", "MPI-IO": "mpiio", "HDF5": "hdf5"}
-"""I/O paradigms by their identification; others are layers of their own."""
+"""Layer of each I/O paradigm, by its identification. Other paradigms become layers with their names."""
 
 OPS_OF_ROWS = ("read", "write", "sync", "open", "close", "seek", "meta", "meta")
-"""Of rows in the order of their kinds; what comes behind is told by the region."""
+"""Kind of operation of each kind of row. For larger kinds the region determines the operation."""
 
 _NAMES_OF_ROWS = ("read", "write", "flush", "open", "close", "seek", "delete", "duplicate")
 _CALL_ROW = 8
@@ -41,14 +41,18 @@ _OPS = (
 
 
 class CallResolver:
-    """The dictionary of calls, made as rows come.
+    """Resolver of rows to calls, which adds new calls as they occur.
+
+    Parameters
+    ----------
+    definitions : Definitions
 
     Attributes
     ----------
     known : list of Call
-        What the column ``call`` indexes; the first is unknown.
+        The calls that the column ``call`` indexes; the first is unknown.
     without_operation : int
-        Reads and writes so far of which nothing but the region was recorded.
+        Number of reads and writes so far with a region but without an I/O record.
     """
 
     def __init__(self, definitions: Definitions) -> None:
@@ -60,7 +64,7 @@ class CallResolver:
         self.without_operation = 0
 
     def _our_calls(self) -> np.ndarray | None:
-        """The call of each region, where regions are ours: then they stand in the order of the dictionary."""
+        """Return the call number of each region of an archive of ensio; None for other archives."""
         regions = self._definitions.call_regions
         if not regions or not all(said.startswith("ensio call ") for _, said, _ in regions.values()):
             return None
@@ -75,7 +79,17 @@ class CallResolver:
         return table
 
     def resolve(self, rows: np.ndarray) -> np.ndarray:
-        """The call of each row: index into `known`, u2, shape (n,)."""
+        """Resolve the call of each row.
+
+        Parameters
+        ----------
+        rows : structured ndarray, shape (n,)
+
+        Returns
+        -------
+        ndarray of uint16, shape (n,)
+            Index into `known`.
+        """
         region = rows["region"]
         if self._ours is not None:
             inside = region < len(self._ours)
@@ -89,7 +103,7 @@ class CallResolver:
 
     @staticmethod
     def _lacks_operation(kind: int, call: Call) -> bool:
-        """Whether such rows should have had an operation in them; ends of split collectives have none."""
+        """Test whether a read or write lacks its I/O record; ends of split collectives never have one."""
         return kind == _CALL_ROW and call.op in ("read", "write") and not call.name.endswith("_end")
 
     def _other(self, key: int) -> int:
@@ -115,7 +129,7 @@ class CallResolver:
 
 
 def _layer_of(name: str, role: int) -> str:
-    """The layer of a function that was recorded without any I/O record."""
+    """Determine the layer of a function without an I/O record."""
     if name.startswith("MPI_File_"):
         return "mpiio"
     if role not in _IO_ROLES:

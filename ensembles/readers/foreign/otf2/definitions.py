@@ -1,4 +1,4 @@
-"""What the records of an OTF2 archive refer to: locations (ranks and threads), files, regions, the run."""
+"""Definitions of an OTF2 archive: locations (ranks and threads), files, regions, and metadata of the run."""
 
 from __future__ import annotations
 
@@ -23,20 +23,27 @@ _MOST_TASKS = 1 << 26
 
 
 class Definitions:
-    """Definitions, in the order in which they come.
+    """Definitions of an archive, collected in the order of the archive.
+
+    Parameters
+    ----------
+    anchor : str
+        Path of the anchor file, for messages.
 
     Attributes
     ----------
-    ranks, threads : ndarray
-        Of each location; after `complete`.
+    ranks, threads : ndarray of int, shape (locations,)
+        Rank and thread of each location, after `complete`.
     tasks : int
+        Number of tasks, after `complete`.
     files : list of str
-        The first is none.
+        Paths; the first is ``""``: no file.
     region_names : list of str
         Names of phases and regions of the program.
-    call_regions : dict of int to tuple
-        Regions that are calls: name, description, role.
+    call_regions : dict of int to (str, str, int)
+        Name, description and role of the regions that are calls.
     paradigms : dict of int to str
+        Identification of each I/O paradigm.
     """
 
     def __init__(self, anchor: str) -> None:
@@ -60,7 +67,7 @@ class Definitions:
         self.tasks = 0
 
     def add(self, words: Sequence[str]) -> None:
-        """One more definition."""
+        """Add a definition, given as a list of words."""
         what, *rest = words
         if what == "clock":
             self._set_clock(*map(int, rest))
@@ -101,7 +108,7 @@ class Definitions:
             self._named[number] = (name, description == "ensio phase")
 
     def complete(self) -> None:
-        """All definitions have come."""
+        """Assign ranks, threads and names after the last definition."""
         if self._completed:
             return
         self._completed = True
@@ -119,8 +126,11 @@ class Definitions:
         self._name_of = {number: names[name] for number, (name, _) in self._named.items()}
 
     def _set_our_locations(self, facts: dict[str, Any]) -> None:
-        """Groups of ours are numbered by rank, locations by group and thread. Where ranks share locations,
-        records tell both."""
+        """Assign ranks and threads in an archive of ensio.
+
+        Groups are numbered by rank, locations by group and thread. If ranks share locations, each record has
+        its rank and thread.
+        """
         tasks = facts.get("tasks")
         if not isinstance(tasks, int) or not 0 <= tasks <= _MOST_TASKS:
             raise self._damaged()
@@ -131,7 +141,7 @@ class Definitions:
         self.threads = np.array([number & _MOST_THREADS for number, _, _ in self._locations], "u2")
 
     def _set_other_locations(self) -> None:
-        """Threads of a process are numbered as they are defined."""
+        """Assign ranks and threads in another archive: threads in the order of their definitions."""
         order = self._order_of_groups()
         self.tasks = len(order)
         self.ranks = np.zeros(len(self._locations), "u4")
@@ -143,7 +153,7 @@ class Definitions:
                 seen[group] += 1
 
     def _order_of_groups(self) -> dict[int, int]:
-        """The rank of each group of locations that is a process: as MPI numbers them, then as defined."""
+        """Return the rank of each process group: MPI ranks first, then the order of definitions."""
         group_of = {number: group for number, _, group in self._locations}
         order: dict[int, int] = {}
         for number in self._mpi_ranks:
@@ -155,7 +165,7 @@ class Definitions:
         return order
 
     def _run_facts(self) -> dict[str, Any] | None:
-        """What our archives tell of the run."""
+        """Return the metadata of the run in an archive of ensio; None for other archives."""
         pieces = self._texts.get(("node property", "ensio.run"))
         return None if pieces is None else self._object("".join(pieces))
 
@@ -170,11 +180,21 @@ class Definitions:
 
     def _damaged(self) -> EnsioError:
         return EnsioError(
-            f"{self._anchor} cannot be read: what it says about its run is damaged; copy the archive again"
+            f"{self._anchor} cannot be read: the metadata of its run are damaged; copy the archive again"
         )
 
     def read_files(self, numbers: np.ndarray) -> np.ndarray:
-        """Indices into `files` of these numbers of files; 0: not defined."""
+        """Translate file numbers of the archive to indices into `files`.
+
+        Parameters
+        ----------
+        numbers : ndarray of int, shape (n,)
+
+        Returns
+        -------
+        ndarray of uint32, shape (n,)
+            0: the file is not defined.
+        """
         if not len(self._sorted_numbers):
             return np.zeros(len(numbers), "u4")
         at = np.searchsorted(self._sorted_numbers, numbers)
@@ -183,14 +203,30 @@ class Definitions:
         return np.where(found, self._sorted_files[at] + 1, 0).astype("u4")
 
     def read_regions(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Kind and name of these regions, as `RegionTable` has them."""
+        """Return kind and name of regions, as in `RegionTable`.
+
+        Parameters
+        ----------
+        numbers : ndarray of int, shape (n,)
+
+        Returns
+        -------
+        kind : ndarray of uint8, shape (n,)
+        name : ndarray of uint32, shape (n,)
+        """
         unique, place = np.unique(numbers, return_inverse=True)
         kinds = np.array([0 if self._named[number][1] else 1 for number in unique.tolist()], "u1")
         names = np.array([self._name_of[number] for number in unique.tolist()], "u4")
         return kinds[place], names[place]
 
     def metadata(self) -> RunMetadata:
-        """What is known about the run; the calls are not."""
+        """Make the metadata of the run, without its calls.
+
+        Raises
+        ------
+        EnsioError
+            The metadata are damaged.
+        """
         self.complete()
         facts = self._run_facts()
         try:
@@ -281,10 +317,10 @@ class Definitions:
         )
 
     def _host_of(self, group: int) -> str:
-        """The node of the system tree above a group that is called one, or the nearest."""
+        """Return the name of the nearest system tree node of class "node" above a group, or of any class."""
         at = self._groups[group][2] if group in self._groups else UNDEFINED
         nearest = ""
-        for _ in range(16):  # trees are not as deep, but damaged ones go round
+        for _ in range(16):  # real trees are less deep; damaged ones may be cyclic
             if at not in self._nodes:
                 break
             name, kind, at = self._nodes[at]
@@ -294,19 +330,21 @@ class Definitions:
         return nearest
 
     def notes(self) -> list[str]:
-        """What the archive cannot tell."""
+        """Describe what the archive lacks."""
         if self._run_facts() is not None:
             return []
         told = [
-            f"{self._anchor} is of another tool: errors of calls are known only where a call moved no bytes"
+            f"{self._anchor} was written by another tool: failed calls are known only if they moved no bytes"
         ]
         if self._origin_unix_ns is None:
-            told.append(f"{self._anchor} does not say when it was recorded: its times are without a date")
+            told.append(
+                f"{self._anchor} has no date of recording: its times are relative to an unknown origin"
+            )
         return told
 
 
 def _without_number(name: str) -> str:
-    """The name of a property that came in pieces: NAME, NAME+1, ..."""
+    """Return the name of a property that is split into pieces NAME, NAME+1, ..."""
     match = _PIECE.fullmatch(name)
     return match[1] if match else name
 
@@ -328,7 +366,7 @@ def _time(told: Any) -> int:
 
 
 def _checked(record: Any) -> Any:
-    """A process or a mount whose members are what they are declared to be, and fit into 64 bits."""
+    """Check that the members of a process or a mount have their declared types and fit into 64 bits."""
     for field in fields(record):
         value = getattr(record, field.name)
         kind = {"str": str, "int": int, "bool": bool}.get(str(field.type), tuple)

@@ -1,7 +1,7 @@
-"""Reads OTF2 archives, those of ``ensio export`` and those of other tools, by way of ``ensio-otf2``.
+"""Read OTF2 archives of ``ensio export`` and of other tools through ``ensio-otf2``.
 
-Libotf2 ends its process, or does worse, where an archive is damaged: so the archive is read by processes
-of their own, in bounded memory, and where they make no progress they are given up.
+On a damaged archive, libotf2 aborts or hangs. Therefore separate processes with bounded memory read the
+archive, and they are killed if they make no progress.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
 MAGIC = b"OTF2"
-"""Behind a byte for the kind of block, and one for the order of bytes."""
+"""Magic number of an archive; it follows one byte for the kind of block and one for the byte order."""
 
 ROW = np.dtype(
     [
@@ -55,33 +55,44 @@ NO_NUMBER = 0xFFFFFFFF
 NO_THREAD = 0xFFFF
 
 MOST_MEMORY_BYTES = 2 << 30
-"""Of the processes that read: what definitions may take."""
+"""Memory limit of the reading processes, which hold all definitions."""
 
 MOST_DEFINITION_BYTES = 1 << 30
 _MOST_MESSAGE_BYTES = 64 << 20
 
 MOST_PROCESSES = min(8, len(os.sched_getaffinity(0)))
-"""Of ``ensio-otf2``, which take turns at telling what each reads of the archive. More than eight tell more
-than one Python takes in."""
+"""Number of reading processes. More than eight produce rows faster than Python can process them."""
 
 STANDSTILL_S = 60.0
-"""A process that tells nothing for so long has met damage that it does not get out of."""
+"""Time without a message after which a reading process counts as stuck on damage."""
 
 _COUNTED = {
-    "unknown definitions": "definitions of kinds that are not known were passed over",
-    "unknown records": "records of unknown kinds, or about handles that are not defined, were passed over",
-    "never complete": "operations were begun and have no end: they are left out",
-    "never left": "calls were entered and not left: they are left out",
-    "missing": "records that its definitions promise are not there: the calls in them are missing",
-    "without begin": "operations end without a begin: they are left out",
-    "without bytes": "reads and writes do not say how many bytes were asked for or moved (Score-P's of scanf "
-    "do not): they count none, and offsets behind them are not known",
+    "unknown definitions": "definitions of unknown kinds were skipped",
+    "unknown records": "records of unknown kinds, or about undefined handles, were skipped",
+    "never complete": "operations have no end: they are left out",
+    "never left": "calls were entered but not left: they are left out",
+    "missing": "records announced by its definitions are missing, with the calls in them",
+    "without begin": "operations have no beginning: they are left out",
+    "without bytes": "reads and writes have no number of bytes (such as scanf in archives of Score-P): they "
+    "count as 0 bytes, and later offsets in the file are unknown",
 }
 
 
 def find_anchor(path: str, beginning: bytes | None) -> str | None:
-    """The anchor file of an archive: `path` itself (its first bytes are given), or the only one in a folder
-    (None is given); None: it is no archive."""
+    """Find the anchor file of an archive.
+
+    Parameters
+    ----------
+    path : str
+        File or folder.
+    beginning : bytes or None
+        First bytes of a file; None for a folder.
+
+    Returns
+    -------
+    str or None
+        The file itself, or the only anchor file in the folder. None: this is not an archive.
+    """
     if beginning is not None:
         return path if _has_magic(beginning) else None
     try:
@@ -104,20 +115,40 @@ def _is_anchor(path: str) -> bool:
 
 
 def recognises(path: str, beginning: bytes | None) -> bool:
-    """Whether this is an anchor file, or a folder that holds one."""
+    """Test whether a path is an anchor file, or a folder with one anchor file."""
     return find_anchor(path, beginning) is not None
 
 
 def read(path: str) -> Otf2Import:
-    """The archive, as `ensembles.readers.foreign.common.import_table` wants it."""
+    """Open an OTF2 archive.
+
+    Parameters
+    ----------
+    path : str
+        Anchor file, or folder with one anchor file.
+
+    Returns
+    -------
+    Otf2Import
+
+    Raises
+    ------
+    EnsioError
+        The archive has disappeared, or ``ensio-otf2`` is not installed.
+    """
     anchor = find_anchor(path, None) if os.path.isdir(path) else path
     if anchor is None:
-        raise EnsioError(f"{path} holds no OTF2 archive any more")
+        raise EnsioError(f"{path} contains no OTF2 archive any more: name another folder")
     return Otf2Import(anchor)
 
 
 class Otf2Import:
-    """An OTF2 archive, to be gone through once.
+    """An OTF2 archive; a `ForeignTrace`.
+
+    Parameters
+    ----------
+    anchor : str
+        Path of the anchor file.
 
     Attributes
     ----------
@@ -134,7 +165,7 @@ class Otf2Import:
         self.metadata = RunMetadata(0, 0, 0, (), [""], [], [])
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
-        """Columns of at most `max_events` calls, location by location; those of several ranks may take turns.
+        """Yield blocks of calls, as `ForeignTrace.blocks`. Blocks of different ranks may alternate.
 
         Raises
         ------
@@ -157,21 +188,22 @@ class Otf2Import:
         self._finish(counts)
 
     def regions(self) -> RegionTable:
-        """Phases and regions that the program named."""
+        """Return the phases and regions that the program named."""
         if not self._regions:
             return RegionTable.empty()
         columns = {name: np.concatenate([part[name] for part in self._regions]) for name in self._regions[0]}
-        by_rank = np.argsort(columns["rank"], kind="stable")  # whichever process was the first to tell
+        # The order of the reading processes must not matter.
+        by_rank = np.argsort(columns["rank"], kind="stable")
         return RegionTable(
             {name: column[by_rank] for name, column in columns.items()}, self._definitions.region_names
         )
 
     def summary(self) -> CellSummary | None:
-        """None: it follows from the calls."""
+        """Return None: sums are computed from the events."""
         return None
 
     def ranks(self) -> RankTable | None:
-        """None: it follows from the calls."""
+        """Return None: sums are computed from the events."""
         return None
 
     def _finish(self, counts: Mapping[str, int]) -> None:
@@ -182,17 +214,17 @@ class Otf2Import:
             if count and name in _COUNTED:
                 self.metadata.note(f"{self._anchor}: {count:,} {_COUNTED[name]}")
         if calls.without_operation:
-            told = "reads and writes were recorded without their bytes and their file"
-            doing = "(Score-P does so for sockets, pipes and what was opened unseen): they count no bytes"
+            told = "reads and writes have neither bytes nor file"
+            doing = "(Score-P: sockets, pipes and files opened before recording): they count as 0 bytes"
             self.metadata.note(f"{self._anchor}: {calls.without_operation:,} {told} {doing}")
         if self._impossible:
-            told = "regions have times that no clock shows: they are left out"
+            told = "regions have impossible times: they are left out"
             self.metadata.note(f"{self._anchor}: {self._impossible:,} {told}")
         for note in self._definitions.notes():
             self.metadata.note(note)
 
     def _block_of(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The columns of rows; phases and regions are put aside."""
+        """Convert rows to columns, and keep phases and regions separately."""
         if self._calls is None:
             self._definitions.complete()
             self._calls = CallResolver(self._definitions)
@@ -217,7 +249,7 @@ class Otf2Import:
         }
 
     def _who(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rank and thread of each row: as it says itself, or as its location does."""
+        """Return rank and thread of each row, from the row itself or from its location."""
         ranks, threads = self._definitions.ranks, self._definitions.threads
         location = rows["location"]
         if len(location) and int(location.max()) >= len(ranks):
@@ -232,12 +264,13 @@ class Otf2Import:
         return rank, thread
 
     def _possible(self, regions: np.ndarray) -> np.ndarray:
-        """Without regions that have impossible times, which are counted."""
+        """Leave out and count regions with impossible times."""
         beyond = unsound({name: regions[name] for name in ("start", "duration")})
         if beyond is None:
             return regions
         self._impossible += int(beyond.sum())
-        return regions[~beyond]
+        possible: np.ndarray = regions[~beyond]
+        return possible
 
     def _keep_regions(self, rows: np.ndarray) -> None:
         rank, thread = self._who(rows)
@@ -255,7 +288,7 @@ class Otf2Import:
         )
 
     def _messages(self) -> Iterator[tuple[int, int, bytes | bytearray]]:
-        """What the program tells, to its end."""
+        """Yield kind, count and data of each message of the program."""
         with (
             tempfile.TemporaryFile() as complaint,
             subprocess.Popen(
@@ -273,13 +306,13 @@ class Otf2Import:
                 while (head := self._receive(process.stdout, link.HEAD.size)) is not None:
                     kind, count, size = link.HEAD.unpack(head)
                     if not _makes_sense(kind, count, size):
-                        raise self._damaged("the OTF2 library broke down on it")
+                        raise self._damaged("the OTF2 library crashed on it")
                     data = self._receive(process.stdout, size) if size else b""
                     if data is None:
                         break
                     definition_bytes += size * (kind == link.DEFINITION_KIND)
                     if definition_bytes > MOST_DEFINITION_BYTES:
-                        raise self._damaged("its definitions go on for more than a GiB")
+                        raise self._damaged("its definitions are longer than 1 GiB")
                     told_all = told_all or kind == link.READ_KIND
                     yield kind, count, data
             finally:
@@ -288,10 +321,10 @@ class Otf2Import:
             if process.wait() != 0 or not told_all:
                 complaint.seek(0)
                 reason = complaint.read(1000).decode("utf-8", "replace").strip().split("\n")[0]
-                raise self._damaged(reason or "the OTF2 library broke down on it")
+                raise self._damaged(reason or "the OTF2 library crashed on it")
 
     def _receive(self, pipe: IO[bytes], size: int) -> bytearray | None:
-        """So many bytes; None: the program has ended."""
+        """Receive `size` bytes; None: the program has ended."""
         data = bytearray(size)
         room = memoryview(data)
         until = time.monotonic() + STANDSTILL_S
@@ -306,12 +339,12 @@ class Otf2Import:
 
     def _damaged(self, reason: str) -> EnsioError:
         return EnsioError(
-            f"{self._anchor} cannot be read: {reason}; copy the archive again, or write it anew"
+            f"{self._anchor} cannot be read: {reason}; copy the archive again, or write it again"
         )
 
 
 def _makes_sense(kind: int, count: int, size: int) -> bool:
-    """Whether a message is one that the program sends: damage may have reached its memory."""
+    """Test whether the head of a message is valid; a damaged archive may have corrupted the program."""
     if kind == link.ROWS_KIND:
         return size == count * ROW.itemsize <= _MOST_MESSAGE_BYTES
     known = kind in (link.DEFINITION_KIND, link.ALIVE_KIND, link.READ_KIND)
@@ -319,7 +352,7 @@ def _makes_sense(kind: int, count: int, size: int) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The program has ended by itself (its reason is told), or is ended."""
+    """Wait briefly for the program, whose own message is better than none, then kill it."""
     try:
         process.wait(timeout=0.2)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""What strace's lines say of single system calls: which arguments name files, sizes and offsets."""
+"""Parse arguments and results of system calls in strace output: files, sizes, offsets and times."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ socket socketpair accept accept4 pipe pipe2 eventfd eventfd2 epoll_create epoll_
 signalfd signalfd4 inotify_init inotify_init1 memfd_create memfd_secret pidfd_open pidfd_getfd userfaultfd
 io_uring_setup perf_event_open bpf fanotify_init landlock_create_ruleset"""
 NO_FILES = frozenset(_NO_FILES.split())
-"""System calls that make descriptors of what is no file."""
+"""System calls that make descriptors of other objects than files."""
 
 BIRTHS = frozenset(("fork", "vfork", "clone", "clone3"))
 
@@ -43,7 +43,7 @@ FOLLOWED = (
     | BIRTHS
     | {"execve", "execveat", "chdir", "fchdir", "getcwd", "close_range", "unshare", "ioctl"}
 )
-"""System calls that are looked at."""
+"""System calls that are interpreted."""
 
 MOVING = {
     "read": "read",
@@ -87,11 +87,18 @@ _MOST_DIGITS = 64
 _BEYOND = 1 << 200
 _LARGEST = (1 << 63) - 1
 LATEST_NS = 1 << 62
-_UNIT_NS = [10 ** max(9 - digits, 0) for digits in range(10)]
+_UNIT_NS: list[int] = [10 ** max(9 - digits, 0) for digits in range(10)]
 
 
 def unescaped(text: str) -> str:
-    """A name as strace writes it (Latin-1 of the bytes) as Python has names of files."""
+    """Decode a name in strace output, which is Latin-1 with C escapes, to a Python file name.
+
+    Examples
+    --------
+    >>> from ensembles.readers.foreign.strace.call_arguments import unescaped
+    >>> unescaped(r"M\\303\\274ller")
+    'Müller'
+    """
 
     def plain(match: re.Match[bytes]) -> bytes:
         code = match[1]
@@ -106,24 +113,25 @@ def unescaped(text: str) -> str:
 
 
 def bounded_number(text: str, base: int = 10) -> int:
-    """A whole number, or a huge one where there are thousands of digits, which Python's `int` refuses."""
+    """Parse an integer; numbers of many digits, which `int` may refuse, become ±2**200."""
     if len(text) > _MOST_DIGITS:
         return -_BEYOND if text.startswith("-") else _BEYOND
     return int(text, base)
 
 
 class SyscallResult:
-    """What a call returned.
+    """Result of a system call.
 
     Attributes
     ----------
     value : int or None
-        None: it never returned, or will be restarted.
+        Returned value; None: the call did not return, or is restarted.
     path : str or None
-        The file of the descriptor that it returned, if strace says it.
+        Path of the returned descriptor, if strace printed it.
     errno : int
+        0: no error, or an unknown one.
     duration_ns : int or None
-        None: strace was not asked for it (``-T``).
+        None: strace ran without ``-T``.
     """
 
     __slots__ = ("duration_ns", "errno", "path", "value")
@@ -134,20 +142,44 @@ class SyscallResult:
         self.path = path
         self.errno = 0
         if self.value is not None and self.value < 0:
-            # strace knows names that Python on another system may not: those stay failures without a number.
+            # Error names that Python does not know on this system remain failures without a number.
             self.errno = getattr(errno, error or "", 0)
         self.duration_ns = None if seconds is None else time_ns(seconds, fraction)
 
 
 def time_ns(seconds: str, fraction: str) -> int:
-    """Seconds and the digits behind their point as ns; at most `LATEST_NS`."""
+    """Convert seconds and their decimals to ns, at most `LATEST_NS`.
+
+    Examples
+    --------
+    >>> from ensembles.readers.foreign.strace.call_arguments import time_ns
+    >>> time_ns("1", "25")
+    1250000000
+    """
     return min(bounded_number(seconds) * 1_000_000_000 + int(fraction) * _UNIT_NS[len(fraction)], LATEST_NS)
 
 
 def split_result(text: str) -> tuple[str, SyscallResult] | None:
-    """Arguments and result of a call from what follows its name and bracket; None: it makes no sense."""
+    """Split the text after the opening bracket of a call into arguments and result.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    (str, SyscallResult) or None
+        None: the text is invalid.
+
+    Examples
+    --------
+    >>> from ensembles.readers.foreign.strace.call_arguments import split_result
+    >>> arguments, result = split_result('3, "data", 4096) = 4 <0.000012>')
+    >>> arguments, result.value, result.duration_ns
+    ('3, "data", 4096', 4, 12000)
+    """
     at = len(text)
-    for _ in range(8):  # a path in the result may contain the sign itself
+    for _ in range(8):  # a path in the result may contain " = "
         at = text.rfind(" = ", 0, at)
         if at < 0:
             return None
@@ -159,7 +191,20 @@ def split_result(text: str) -> tuple[str, SyscallResult] | None:
 
 
 def descriptor(arguments: str, begin: int = 0) -> tuple[int | None, str | None, int] | None:
-    """A descriptor (None: ``AT_FDCWD``), its path if strace says it, and where the next argument begins."""
+    """Parse a descriptor among the arguments.
+
+    Parameters
+    ----------
+    arguments : str
+    begin : int
+        Position of the descriptor.
+
+    Returns
+    -------
+    (int or None, str or None, int) or None
+        Descriptor (None: ``AT_FDCWD``), path printed by strace, position of the next argument. None: there is
+        no descriptor.
+    """
     match = _DESCRIPTOR.match(arguments, begin)
     if not match:
         return None
@@ -170,7 +215,7 @@ def descriptor(arguments: str, begin: int = 0) -> tuple[int | None, str | None, 
 
 
 def texts(arguments: str) -> list[str]:
-    """The first two texts among the arguments, unescaped."""
+    """Return the first two quoted texts among the arguments, decoded."""
     found = []
     for match in _TEXT.finditer(arguments):
         found.append(unescaped(match[1]))
@@ -184,7 +229,14 @@ def _without_texts(arguments: str) -> str:
 
 
 def size_and_offset(name: str, arguments: str) -> tuple[int, int]:
-    """Bytes that a call asks for, and the offset that it names (-1: none)."""
+    """Parse the requested bytes and the explicit offset (-1: none) of a read or write.
+
+    Examples
+    --------
+    >>> from ensembles.readers.foreign.strace.call_arguments import size_and_offset
+    >>> size_and_offset("pwrite64", '3, "..."..., 4096, 8192')
+    (4096, 8192)
+    """
     kind = MOVING[name]
     if kind in ("read", "write"):
         return _number(arguments.rpartition(", ")[2]), -1
@@ -201,7 +253,7 @@ def size_and_offset(name: str, arguments: str) -> tuple[int, int]:
 
 
 def number_at(arguments: str, place: int) -> int:
-    """The number that is the argument at a place, counted from 0, or from the last, -1; 0: it is none."""
+    """Return the integer argument at an index (negative: from the end); 0: it is not an integer."""
     words = _without_texts(arguments).split(", ")
     return _number(words[place]) if -len(words) <= place < len(words) else 0
 

@@ -1,4 +1,4 @@
-"""The lines of strace's text, in bounded memory."""
+"""Read the lines of strace output in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from ensembles.model.errors import EnsioError
 LONGEST_LINE_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 22
 _HOPELESS_BYTES = 1 << 28
-"""So much text in one line, a hole in the file perhaps, and it is given up: that may go on for terabytes."""
+"""Reading fails on a line of this length: a hole in the file may be terabytes long."""
 
 _ATTACHED = re.compile(r"strace: Process \d+ attached$", re.ASCII)
 
 
 class TextLines:
-    """The lines of a file, without their ends, each byte a letter (Latin-1).
+    """The lines of a file without line ends, decoded as Latin-1.
+
+    Parameters
+    ----------
+    path : str
 
     Attributes
     ----------
     too_long : int
-        Lines of more than `LONGEST_LINE_BYTES`, which are left out.
+        Number of lines longer than `LONGEST_LINE_BYTES`, which are left out.
     """
 
     def __init__(self, path: str) -> None:
@@ -29,7 +33,7 @@ class TextLines:
         self.too_long = 0
 
     def __iter__(self) -> Iterator[str]:
-        """Go through them.
+        """Iterate over the lines.
 
         Raises
         ------
@@ -38,7 +42,7 @@ class TextLines:
         """
         held = ""
         for line in self._raw():
-            # On a terminal strace says in the middle of a line that it follows a process from now on.
+            # On a terminal, strace reports in the middle of a line that it attached to a process.
             if line.endswith(" attached") and (match := _ATTACHED.search(line)):
                 held = (held + line[: match.start()])[-LONGEST_LINE_BYTES:]
             else:
@@ -66,7 +70,8 @@ class TextLines:
                     hopeless = 0 if lines else hopeless + len(text)
                     if hopeless > _HOPELESS_BYTES:
                         raise EnsioError(
-                            f"{self._path} has hundreds of MB without an end of line: is it damaged?"
+                            f"{self._path} has hundreds of MB without a line end: it may be damaged, copy it "
+                            "again"
                         )
                     if len(held) > LONGEST_LINE_BYTES:
                         self.too_long += not skipping

@@ -1,4 +1,4 @@
-"""Who has which file open where, as strace's lines tell it: descriptors, positions, folders, births."""
+"""State of open files that follows from strace output: descriptors, file positions, working directories."""
 
 from __future__ import annotations
 
@@ -6,21 +6,29 @@ import os
 from dataclasses import dataclass, field
 
 NO_FILE = "\0no file"
-"""The path of what is a socket, a pipe, or the like."""
+"""Path of sockets, pipes and the like."""
 
 
 class OpenFile:
-    """What descriptors share after dup and fork.
+    """An open file description, which descriptors share after dup and fork.
 
     Attributes
     ----------
     path : str
-        ``""``: not known.
+        ``""``: unknown.
     position : int or None
+        File position in bytes; None: unknown.
     appends : bool
-        Writes go to the end, wherever that is.
+        Whether writes go to the end of the file.
     under_way : int
-        Calls that use the position and have not returned.
+        Number of calls that use the position and have not returned.
+
+    Examples
+    --------
+    >>> from ensembles.readers.foreign.strace.open_files import OpenFile
+    >>> file = OpenFile("/scratch/data", position=0)
+    >>> file.moved(4096, writes=True), file.moved(4096, writes=True)
+    (0, 4096)
     """
 
     __slots__ = ("appends", "path", "position", "under_way")
@@ -32,11 +40,23 @@ class OpenFile:
         self.under_way = 0
 
     def moved(self, count: int, writes: bool) -> int:
-        """`count` bytes were moved at the position: where that was; -1: not known."""
+        """Advance the position by a transfer.
+
+        Parameters
+        ----------
+        count : int
+            Bytes moved.
+        writes : bool
+
+        Returns
+        -------
+        int
+            Offset of the transfer, bytes; -1: unknown.
+        """
         if self.appends and writes:
             self.position = None
         if self.under_way:
-            # Another call used the position at the same time: who was first, the text does not tell.
+            # A concurrent call used the position; the output does not show which one was first.
             self.position = None
         at = self.position
         if at is None:
@@ -47,17 +67,24 @@ class OpenFile:
 
 @dataclass(slots=True)
 class Descriptors:
-    """Open files by number; `closed_by_exec` are those that a new program does not get."""
+    """Table of descriptors of a process.
+
+    Attributes
+    ----------
+    files : dict of int to OpenFile
+    closed_by_exec : set of int
+        Descriptors that exec closes.
+    """
 
     files: dict[int, OpenFile] = field(default_factory=dict)
     closed_by_exec: set[int] = field(default_factory=set)
 
     def copy(self) -> Descriptors:
-        """As a child gets them: its own numbers for the same open files."""
+        """Copy the table for a child process; both refer to the same open files."""
         return Descriptors(dict(self.files), set(self.closed_by_exec))
 
     def put(self, number: int, file: OpenFile, closed_by_exec: bool = False) -> None:
-        """A number stands for a file from now on."""
+        """Assign a descriptor."""
         self.files[number] = file
         if closed_by_exec:
             self.closed_by_exec.add(number)
@@ -65,17 +92,28 @@ class Descriptors:
             self.closed_by_exec.discard(number)
 
     def close(self, number: int) -> None:
-        """A number stands for nothing from now on."""
+        """Close a descriptor."""
         self.files.pop(number, None)
         self.closed_by_exec.discard(number)
 
     def close_range(self, low: int, high: int) -> None:
-        """So do all of a range."""
+        """Close all descriptors from `low` to `high`, both included."""
         for number in [number for number in self.files if low <= number <= high]:
             self.close(number)
 
     def get(self, number: int, told: str | None) -> OpenFile:
-        """The file of a number; `told` is what strace says of it, if it was asked to (``-y``)."""
+        """Return the file of a descriptor.
+
+        Parameters
+        ----------
+        number : int
+        told : str or None
+            Path in the output of ``strace -y``, which takes precedence.
+
+        Returns
+        -------
+        OpenFile
+        """
         file = self.files.get(number)
         if told is not None and (file is None or (file.path != told and file.path != NO_FILE)):
             file = OpenFile(told)
@@ -87,12 +125,29 @@ class Descriptors:
 
 @dataclass(slots=True)
 class Folder:
-    """A working directory; threads share it. ``""``: not known."""
+    """A working directory, which threads share. ``""``: unknown."""
 
     path: str = ""
 
     def join(self, path: str, base: str | None = None) -> str:
-        """A path as absolute as can be told."""
+        """Make a path absolute as far as the directory is known.
+
+        Parameters
+        ----------
+        path : str
+        base : str, optional
+            Base of relative paths. Default: the working directory.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> from ensembles.readers.foreign.strace.open_files import Folder
+        >>> Folder("/home/me").join("../data")
+        '/home/data'
+        """
         base = self.path if base is None else base
         if not path:
             return base

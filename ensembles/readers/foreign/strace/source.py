@@ -1,7 +1,7 @@
-"""The text of ``strace -f -ttt -T``: system calls of programs, with or without ``-o``, ``-y`` and ``-yy``.
+"""Read output of ``strace -f -ttt -T``, with or without ``-o``, ``-y`` and ``-yy``.
 
-Every line changes what the next ones mean (descriptors, positions, folders, who is whose child), so they are
-gone through one by one.
+Each line affects the meaning of later lines (descriptors, file positions, working directories, child
+processes). Therefore lines are interpreted one by one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ COLUMNS = ("rank", "thread", "call", "file", "offset", "requested", "moved", "er
 
 
 class StraceImport:
-    """The text of strace.
+    """Output of strace; a `ForeignTrace`.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class StraceImport:
     Raises
     ------
     EnsioError
-        It cannot be read, or has no times.
+        The file cannot be read, or has no times.
     """
 
     def __init__(self, path: str) -> None:
@@ -81,7 +81,7 @@ class StraceImport:
         self.metadata = RunMetadata(0, 0, origin, (), [], [], [], mode="trace", recorder="strace")
 
     def _look_through(self) -> int | None:
-        """Note who was born by whom; the time of the first call, ns since 1970; None: there is none."""
+        """Collect the parents of all threads, and return the time of the first call (ns since 1970)."""
         origin = None
         flags: dict[str, str] = {}
         for line in TextLines(self._path):
@@ -104,7 +104,7 @@ class StraceImport:
         return origin
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
-        """Columns of the calls, in the order in which they returned."""
+        """Yield blocks of calls in the order of their returns, as `ForeignTrace.blocks`."""
         limit = min(max_events, _BLOCK_EVENTS)
         lines = TextLines(self._path)
         for line in lines:
@@ -148,12 +148,12 @@ class StraceImport:
             self._ended(pid, thread, match[9])
 
     def _pid_of(self, match: re.Match[str]) -> int:
-        """On a terminal strace writes numbers only while there are several processes."""
+        """Return the process id of a line; on a terminal, strace prints it only for several processes."""
         told = match[1] or match[2]
         if told is None:
             if len(self._threads) == 1:
                 self._alone = next(iter(self._threads))
-            # A child is followed a little later than it is born.
+            # strace follows a child a little later than the child starts.
             return self._alone if self._alone in self._threads else 0
         pid = bounded_number(told)
         if pid not in self._threads and 0 in self._threads and not self._births.get(pid):
@@ -162,7 +162,7 @@ class StraceImport:
         return pid
 
     def _born(self, pid: int) -> Thread:
-        """A thread or process of which nothing was known."""
+        """Add a thread or process at its first line."""
         births = self._births.get(pid)
         parent_pid, flags = births.popleft() if births else (0, "")
         parent = self._threads.get(parent_pid) or (self._unnamed if births is not None else None)
@@ -257,9 +257,7 @@ class StraceImport:
     def _finish(self) -> None:
         metadata = self.metadata
         if self._stored and self._counts["untimed"] == self._stored:
-            raise EnsioError(
-                f"{self._path} does not tell how long calls took: trace with strace -f -ttt -T -o FILE"
-            )
+            raise EnsioError(f"{self._path} has no durations of calls: trace with strace -f -ttt -T -o FILE")
         self._counts["never returned"] += sum(
             thread.unfinished is not None for thread in self._threads.values()
         )
@@ -273,32 +271,30 @@ class StraceImport:
 
     def _tell(self) -> None:
         note, counts = self.metadata.note, self._counts
-        note(
-            "strace wrote times in steps of a microsecond, and its own work is part of every call's duration"
-        )
+        note("timer resolution 1 µs (strace); the duration of every call includes the overhead of strace")
         sentences = {
-            "lines": "{:,} lines make no sense and were passed over",
-            "resumed": "{:,} calls go on whose beginning is not in the text: they were passed over",
-            "never returned": "{:,} calls had not returned when the text or their process ended",
-            "restarted": "{:,} calls were interrupted and begun anew: only the last try counts",
-            "untimed": "of {:,} calls the text does not tell how long they took (strace -T does)",
-            "no file": "{:,} calls on pipes, sockets and the like were left out",
-            "unknown file": "of {:,} calls the text does not tell the file (strace -y does)",
-            "relative": "{:,} calls have a path from a folder that the text does not tell (strace -y does)",
-            "killed": "{:,} processes were killed",
+            "lines": "invalid lines skipped: {:,}",
+            "resumed": "calls skipped, because their beginning is missing: {:,}",
+            "never returned": "calls without a return before the end of the file or process: {:,}",
+            "restarted": "calls that were interrupted and restarted (only the last attempt counts): {:,}",
+            "untimed": "calls without a duration, which is estimated from time stamps (use strace -T): {:,}",
+            "no file": "calls on pipes, sockets and the like left out: {:,}",
+            "unknown file": "calls on unknown files (use strace -y): {:,}",
+            "relative": "calls with a path relative to an unknown folder (use strace -y): {:,}",
+            "killed": "processes killed: {:,}",
         }
         for what, sentence in sentences.items():
             if counts[what]:
                 note(sentence.format(counts[what]))
 
     def regions(self) -> RegionTable:
-        """None: strace knows no regions."""
+        """Return an empty table: strace records no regions."""
         return RegionTable.empty()
 
     def summary(self) -> CellSummary | None:
-        """None: it follows from the calls."""
+        """Return None: sums are computed from the events."""
         return None
 
     def ranks(self) -> RankTable | None:
-        """None: it follows from the calls."""
+        """Return None: sums are computed from the events."""
         return None

@@ -1,4 +1,4 @@
-"""What a system call did to its process, and what of it becomes an event."""
+"""Semantics of system calls: their effect on the state of a process, and the resulting event."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ensembles.readers.foreign.strace.call_arguments import (
 from ensembles.readers.foreign.strace.open_files import NO_FILE, Descriptors, Folder, OpenFile
 
 Declared = tuple[str, int, int, int]
-"""Path, offset, bytes asked for, bytes moved."""
+"""Path, offset, requested bytes, moved bytes."""
 
 _PAIR = re.compile(r"\[(\d+)(?:<[^\]]*?>)?, (\d+)(?:<[^\]]*?>)?\]", re.ASCII)
 _RANGE = re.compile(r"(\d+), (\d+|~0U)", re.ASCII)
@@ -41,7 +41,7 @@ _LARGEST = (1 << 63) - 1
 
 @dataclass(slots=True)
 class Syscall:
-    """A call of which a part was read."""
+    """A system call, possibly incomplete: name, text after the bracket, start in ns since 1970."""
 
     name: str
     text: str
@@ -50,7 +50,20 @@ class Syscall:
 
 
 class Thread:
-    """A thread, with what it shares with others of its process."""
+    """A thread and its state, part of which is shared with other threads.
+
+    Attributes
+    ----------
+    tid : int
+    process : TracedProcess
+    descriptors : Descriptors
+    folder : Folder
+        Working directory.
+    unfinished : Syscall or None
+        The call that has not returned yet.
+    number : int or None
+        Thread number within the task, after the first call.
+    """
 
     __slots__ = ("descriptors", "folder", "number", "process", "tid", "unfinished")
 
@@ -60,10 +73,10 @@ class Thread:
         self.descriptors = descriptors
         self.folder = folder
         self.unfinished: Syscall | None = None
-        self.number: int | None = None  # in its task, as soon as it made a call
+        self.number: int | None = None
 
     def begin(self, call: Syscall) -> None:
-        """A call has begun, and has not returned."""
+        """Begin a call that has not returned yet."""
         self.end()
         self.unfinished = call
         if call.name in AT_POSITION or call.name == "lseek":
@@ -73,7 +86,7 @@ class Thread:
                 call.file.under_way += 1
 
     def end(self) -> None:
-        """It is under way no more."""
+        """End the unfinished call, if there is one."""
         call, self.unfinished = self.unfinished, None
         if call is not None and call.file is not None:
             call.file.under_way -= 1
@@ -82,12 +95,18 @@ class Thread:
 def apply_syscall(
     thread: Thread, name: str, arguments: str, result: SyscallResult
 ) -> Declared | Literal["no file"] | None:
-    """Follow what a call did.
+    """Apply the effects of a system call to the state of its thread.
+
+    Parameters
+    ----------
+    thread : Thread
+    name, arguments : str
+    result : SyscallResult
 
     Returns
     -------
     Declared, "no file" or None
-        What of it is an event; "no file": it was about a pipe, a socket or the like; None: it is no I/O.
+        The event of the call. "no file": the call used a pipe, a socket or the like. None: it is not I/O.
     """
     value = result.value if result.value is not None else -1
     failed = value < 0
@@ -114,10 +133,10 @@ def apply_syscall(
 
 
 def _path(told: str | None) -> str | None:
-    """A path from what strace says of a descriptor; what has none is no file."""
+    """Return the path that strace printed for a descriptor; `NO_FILE` for pipes, sockets and the like."""
     if told is None:
         return None
-    # -yy tells of devices what they are: </dev/null<char 1:3>>
+    # -yy adds the type of devices: </dev/null<char 1:3>>
     told = told.partition("<")[0]
     return unescaped(told) if told.startswith("/") else NO_FILE
 
@@ -145,7 +164,7 @@ def _by_descriptor(
     elif name == "ftruncate":
         offset = number_at(arguments, -1)
     elif name == "close":
-        # Even where it fails, Linux lets go of the number, but for numbers that were none.
+        # Linux frees the descriptor even if close fails, unless it was not open.
         table.close(number)
     elif name in ("dup", "dup2", "dup3") and not failed:
         table.put(value, file, "O_CLOEXEC" in arguments)
@@ -160,7 +179,7 @@ def _by_descriptor(
 
 
 def _path_of(thread: Thread, name: str, arguments: str) -> str:
-    """The file that a call with a path is about."""
+    """Return the path that a call uses."""
     found = texts(arguments)
     if name in ("symlink", "symlinkat"):
         found = found[1:]
@@ -185,7 +204,7 @@ def _path_of(thread: Thread, name: str, arguments: str) -> str:
 
 
 def _between(thread: Thread, name: str, arguments: str, value: int) -> Declared | Literal["no file"] | None:
-    """sendfile is a read of the one file, copy_file_range and splice a write of the other."""
+    """Interpret sendfile as a read of the source, copy_file_range and splice as a write of the target."""
     first, first_path, behind = descriptor(arguments) or (None, None, 0)
     if first is None:
         return None
@@ -244,7 +263,7 @@ def _no_files(thread: Thread, arguments: str, value: int) -> None:
 
 
 def _life(thread: Thread, name: str, arguments: str, result: SyscallResult) -> None:
-    """Calls that change the process itself."""
+    """Apply calls that change the process itself."""
     table = thread.descriptors
     if name in ("execve", "execveat"):
         found = texts(arguments)

@@ -152,14 +152,14 @@ def test_counters_say_what_each_rank_did(tmp_path: Path) -> None:
 def test_the_text_for_people_says_that_these_are_sums(tmp_path: Path) -> None:
     shown = _ensio("info", counted_log().write(tmp_path / "log")).stdout
     assert "profile: totals of all calls, no events" in shown
-    assert "not when each was made" in " ".join(shown.split())
+    assert "not the time and duration of each call" in " ".join(shown.split())
 
 
 def test_a_file_that_darshan_added_up_over_the_ranks_has_no_ranks(tmp_path: Path) -> None:
     log = counted_log()
     log.count("POSIX", 7, -1, WRITES=2, BYTES_WRITTEN=100, F_WRITE_TIME=1.0)
     run = en.open(log.write(tmp_path / "log"))
-    assert any("1 records of files are sums over all ranks" in note for note in run.notes)
+    assert any("1 file record with sums over all ranks" in note for note in run.notes)
     with pytest.raises(en.EnsioError, match="holds no data by rank"):
         run.ranks  # noqa: B018
 
@@ -199,17 +199,15 @@ def test_calls_that_dxt_did_not_keep_are_lost(tmp_path: Path) -> None:
     run = en.open(log.write(tmp_path / "log"))
     assert (run.dropped_events, run.lost_calls, run.keeps_all_calls) == (3, 3, False)
     assert any("memory for DXT_POSIX was full" in note for note in run.notes)
-    assert any(
-        "3 reads and writes are counted by Darshan, but DXT did not keep them" in note for note in run.notes
-    )
+    assert any("3 reads and writes are counted by Darshan but missing in DXT" in note for note in run.notes)
 
 
 def test_what_is_only_counted_beside_a_trace_is_told(tmp_path: Path) -> None:
     log = traced_log()
     log.count("STDIO", 10, 0, WRITES=7, BYTES_WRITTEN=70, F_WRITE_TIME=0.5)
     run = en.open(log.write(tmp_path / "log"))
-    assert any("only counted are 7 × fwrite of stdio (0.5 s)" in note for note in run.notes)
-    assert any("lacks the names of 1 files" in note for note in run.notes)
+    assert any("counted only: 7 × fwrite of stdio (0.5 s)" in note for note in run.notes)
+    assert any("lacks the names of 1 file" in note for note in run.notes)
     assert run.lost_calls == 0
     assert run.has_all_events
 
@@ -219,7 +217,7 @@ def test_a_call_whose_clock_was_set_back_has_no_duration(tmp_path: Path) -> None
     log.trace("DXT_POSIX", 7, 0, [Segment(0, 1, 2.0, 1.0)])
     run = en.open(log.write(tmp_path / "log"))
     assert run.events.duration.tolist() == [0]
-    assert any("1 calls ended before they began" in note for note in run.notes)
+    assert any("1 call with an end before the start" in note for note in run.notes)
 
 
 def test_without_the_package_the_sentence_names_the_extra(

@@ -141,14 +141,14 @@ def test_lengths_that_lie_are_told(read: Read, store) -> None:
     end = os.fstat(stored.descriptor).st_size
     wrong = {
         "data are damaged": part._replace(stored_bytes=part.stored_bytes - 7),
-        "another length": part._replace(rows=ROWS + 1),
+        "length of its compressed data differs": part._replace(rows=ROWS + 1),
         "lies beyond its end": part._replace(position=end - 20),
     }
     for message, lie in wrong.items():
         with pytest.raises(ValueError, match=message):
             read(stored.descriptor, [lie], {})
     fewer = part._replace(rows=ROWS - 1, out=part.out[: ROWS - 1])
-    with pytest.raises(ValueError, match="another length"):
+    with pytest.raises(ValueError, match="the length of its compressed data differs"):
         read(stored.descriptor, [fewer], {})
 
 
@@ -167,7 +167,7 @@ def test_parts_that_fit_no_chunk_are_refused_before_anything_is_read(store) -> N
         part._replace(out=part.out[:0]),
     )
     for lie in wrong:
-        with pytest.raises(ValueError, match=r"does not fit its chunk|has a length that cannot be"):
+        with pytest.raises(ValueError, match=r"does not fit its chunk|has an impossible length"):
             compiled(stored.descriptor, [part, lie], {})
     compiled(stored.descriptor, [part], {})
 
@@ -213,7 +213,7 @@ def test_values_beyond_their_limits_are_damage(read: Read, name, least, most, go
             read(stored.descriptor, [stored.part(name, 0, ROWS)], limits)
             continue
         for low in (0, ROWS - 1):
-            with pytest.raises(ValueError, match=f"its column {name} has values beyond {least} to {most}"):
+            with pytest.raises(ValueError, match=f"its column {name} has values outside of {least} to {most}"):
                 read(stored.descriptor, [stored.part(name, low, ROWS)], limits)
         if good:  # a row that is not asked for may be anything
             read(stored.descriptor, [stored.part(name, 0, ROWS - 1)], limits)
