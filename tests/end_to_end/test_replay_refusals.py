@@ -52,7 +52,8 @@ DATASET = [Row(0, "hdf5.create"), Row(0, "hdf5.dataset_create", bytes=1000), Row
     [
         (
             [*WRITTEN, HOLE_BEFORE, Row(0, "mpiio.read_at", offset=90, bytes=20)],
-            "rank 0: mpiio.read_at of {file} at offset 90 returned other data than were written, from offset 100 on",
+            "rank 0: mpiio.read_at of {file} at offset 90 returned other data than were written, "
+            "from offset 100 on",
         ),
         (
             [*WRITTEN, HOLE_BEFORE, Row(0, "mpiio.read_at_all", bytes=40, pieces=4, stride=75)],

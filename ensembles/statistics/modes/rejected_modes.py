@@ -76,8 +76,8 @@ def without_even_spread(cells: LogCells, spans: list[Span]) -> tuple[list[Span],
     Notes
     -----
     The density per log time of such calls grows in proportion to time and ends with a jump. The last interval
-    is rejected if it has at most 1.3 times as many calls per second as the antimode before it, and if the last
-    tenth of log time is about as dense as the interval.
+    is rejected if it has at most 1.3 times as many calls per second as the antimode before it, and if the
+    last tenth of log time is about as dense as the interval.
     """
     if len(spans) < 3:
         return spans, ()

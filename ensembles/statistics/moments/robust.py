@@ -108,7 +108,8 @@ def compute_robust(data: CountedDurations | WeightedValues, level: float = 0.9, 
     Examples
     --------
     >>> from ensembles.statistics.samples.counted_durations import CountedDurations
-    >>> robust = compute_robust(CountedDurations.from_durations(np.random.default_rng(1).normal(10.0, 1.0, 5000)))
+    >>> durations_s = np.random.default_rng(1).normal(10.0, 1.0, 5000)
+    >>> robust = compute_robust(CountedDurations.from_durations(durations_s))
     >>> bool(robust.mad_s.low < 0.6745 < robust.mad_s.high)
     True
     """
