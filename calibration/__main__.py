@@ -1,4 +1,7 @@
-"""How often the statistics are right where the truth is known: ``python -m calibration [NAME ...]``."""
+"""Measure how often the statistics are right, on data with a known truth.
+
+Run ``python -m calibration [NAME ...]``.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ NAMES = ("compare", "modes", "moments", "readahead", "split", "structure", "tail
 
 
 def main() -> None:
-    """Run the calibrations that are named, or all."""
+    """Run the named calibrations, or all."""
     parser = argparse.ArgumentParser(prog="./dev calibrate", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(NAMES)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer trials, for a glance")
@@ -24,7 +27,7 @@ def main() -> None:
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in NAMES]
     if unknown:
-        parser.error(f"{unknown[0]} is not a calibration: choose from {', '.join(NAMES)}")
+        parser.error(f"unknown calibration {unknown[0]}: choose from {', '.join(NAMES)}")
     if options.write and len(options.names) != 1:
         parser.error("--write takes one NAME, because each calibration has one page")
     for name in options.names or NAMES:

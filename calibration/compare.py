@@ -1,4 +1,4 @@
-"""How often a comparison is wrong, and what it finds: runs of which it is known whether they differ."""
+"""Error rates and power of comparisons, on runs that are known to differ or not."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ def main(quick: bool = False) -> None:
 
 
 def alike_groups(trials: int) -> list[Row]:
-    """Groups of runs of one program; runs lie elsewhere each time, calls within a run depend on each
-    other."""
+    """Compare groups of runs of one program.
+
+    The location varies from run to run, and calls within a run are dependent.
+    """
     rows = []
 
     def modes(spread, heavy=False):
@@ -63,7 +65,7 @@ def alike_groups(trials: int) -> list[Row]:
 
 
 def alike_single_runs(trials: int) -> list[Row]:
-    """One run per group; phases are fast or slow as a whole, and much like the one before."""
+    """Compare single runs whose phases are slow or fast, and correlated in time."""
     rows = []
     for phases, memory, heavy in (
         (8, 0.95, False),
@@ -87,7 +89,7 @@ def alike_single_runs(trials: int) -> list[Row]:
 
 
 def slower_modes(trials: int) -> list[Row]:
-    """One mode of several takes a tenth longer in 5 + 5 runs of 1,000 calls."""
+    """Compare 5 + 5 runs of 1,000 calls of which one mode takes 10 % longer."""
     rows = []
     small = ((1e-3, 0.6, 0.2), (4e-3, 0.3, 0.2), (16e-3, 0.1, 0.2))
     for number, modes in enumerate((TWO_MODES, THREE_MODES, small)):
@@ -120,7 +122,7 @@ def slower_modes(trials: int) -> list[Row]:
 
 
 def slower_single_runs(trials: int) -> list[Row]:
-    """One run per group, of which one takes a quarter longer."""
+    """Compare single runs of which one takes 25 % longer."""
     rows = []
     for phases, memory in ((24, 0.0), (40, 0.0), (160, 0.5), (160, 0.8)):
         rng = np.random.default_rng([2006, phases, int(100 * memory)])
@@ -139,7 +141,7 @@ def slower_single_runs(trials: int) -> list[Row]:
 
 
 def real_tables(trials: int) -> list[Row]:
-    """Phases of a real run dealt out at random to two groups; repetitions of a benchmark."""
+    """Compare random halves of a real run's phases, and repetitions of a benchmark."""
     folder = Path(os.environ.get("ENSIO_DATA") or ROOT.parent / "shared" / "data") / "tables"
     if not folder.is_dir():
         return [("real tables: not measured, since ENSIO_DATA names no folder with tables", "", "")]
@@ -181,7 +183,7 @@ def real_tables(trials: int) -> list[Row]:
 
 
 def ordinals(rank: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Which call of its rank each is, from 0."""
+    """Return the number of each call among those of its rank, from 0."""
     order = np.lexsort((start, rank))
     _, count = np.unique(rank, return_counts=True)
     ordinal = np.empty(len(order), np.int64)
@@ -190,7 +192,7 @@ def ordinals(rank: np.ndarray, start: np.ndarray) -> np.ndarray:
 
 
 def speed() -> list[Row]:
-    """Of the statistics alone, from samples."""
+    """Measure the processor time of the statistics alone, from samples."""
     rng = np.random.default_rng(2005)
     many = [[run_of_modes(rng, THREE_MODES, calls=1_000_000) for _ in range(5)] for _ in range(2)]
     phase = np.repeat(np.arange(1000), 1000)
@@ -208,7 +210,7 @@ def speed() -> list[Row]:
 
 
 def told(found: list) -> str:
-    """How often which verdict was given."""
+    """Return the share of each verdict."""
     n = len(found)
     if n < 20:
         return ", ".join(

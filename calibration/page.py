@@ -1,4 +1,4 @@
-"""The tables of a calibration: printed as they are made, and written to docs/reference/calibration."""
+"""The tables of a calibration: print them, and write them to docs/reference/calibration."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ def say(sentence: str) -> None:
 
 
 def version() -> str:
-    """The commit of the code, with a mark if files differ from it."""
+    """Return the commit of the code, with a mark if files differ from it."""
     words = ["git", "describe", "--always", "--abbrev=10", "--dirty=, changed since"]
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def write(name: str, command: str, commit: str, began: float) -> Path:
-    """Put what was shown between the marks of the page, with the command, the date and the version.
+    """Write the tables between the marks of the page, with command, date and version.
 
     Parameters
     ----------
-    name
-        Of the calibration and of its page.
-    command
-        That made the figures.
-    commit
-        What `version` said when the calibration began.
-    began
-        ``time.process_time()`` at the beginning, s.
+    name : str
+        Name of the calibration and of its page.
+    command : str
+        Command line that produced the tables.
+    commit : str
+        Result of `version` when the calibration began.
+    began : float
+        ``time.process_time()`` at the beginning, in seconds.
 
     Returns
     -------
     Path
-        Of the page.
+        The page.
     """
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     spent_s = time.process_time() - began

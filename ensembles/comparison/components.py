@@ -166,7 +166,8 @@ def component_shares(counts: np.ndarray, partition: Partition) -> np.ndarray:
     """Return the share of each unit's calls in each mode with calls: float64, shape (u, modes)."""
     mode = partition.mode_index(np.arange(counts.shape[1]))
     inside = np.column_stack([counts[:, mode == k].sum(axis=1) for k in range(len(partition))])
-    return inside[:, inside.any(axis=0)] / counts.sum(axis=1, keepdims=True)
+    shares: np.ndarray = inside[:, inside.any(axis=0)] / counts.sum(axis=1, keepdims=True)
+    return shares
 
 
 def _place_score(pooled: np.ndarray, mine: np.ndarray) -> tuple[np.ndarray, float, float]:
@@ -194,7 +195,8 @@ def _tail_octaves(counts: np.ndarray, bins: np.ndarray, mine: np.ndarray, share:
         """Of the calls from one rank to another, counted from the slowest, as parts of all."""
         begin, end = above - inside, above
         taken = np.clip(np.minimum(end, high * calls) - np.maximum(begin, low * calls), 0, None)
-        return (taken @ bin_octaves()[bins]) / np.maximum(taken.sum(axis=1), 1e-300)
+        mean: np.ndarray = (taken @ bin_octaves()[bins]) / np.maximum(taken.sum(axis=1), 1e-300)
+        return mean
 
     return np.where(calls[:, 0] > 0, component_mean(0.0, share) - component_mean(0.25, 0.75), 0.0)
 

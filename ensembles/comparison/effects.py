@@ -70,7 +70,8 @@ def estimate_effects(
 
 def one_hot(group: np.ndarray) -> np.ndarray:
     """Return which units are in which group: float64, shape (groups, u)."""
-    return (group == np.arange(group.max() + 1)[:, None]).astype(np.float64)
+    members: np.ndarray = (group == np.arange(group.max() + 1)[:, None]).astype(np.float64)
+    return members
 
 
 def half_width(variance: np.ndarray, freedom: np.ndarray, level: float) -> float:

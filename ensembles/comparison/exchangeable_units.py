@@ -61,7 +61,8 @@ class ExchangeableUnits:
     @property
     def sizes(self) -> list[int]:
         """Number of units of each group."""
-        return np.bincount(self.group).tolist()
+        sizes: list[int] = np.bincount(self.group).tolist()
+        return sizes
 
     @property
     def are_blocks(self) -> bool:

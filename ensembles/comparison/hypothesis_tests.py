@@ -250,4 +250,5 @@ def wasserstein_octaves(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _distribution(counts: np.ndarray) -> np.ndarray:
-    return np.cumsum(counts, dtype=np.float64) / counts.sum()
+    below: np.ndarray = np.cumsum(counts, dtype=np.float64) / counts.sum()
+    return below

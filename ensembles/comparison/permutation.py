@@ -112,7 +112,8 @@ def statistic(found: Estimates) -> np.ndarray:
     value = np.where(weight > 0, found.value, 0.0)
     mean = (weight * value).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-300)
     apart = np.where(np.abs(value - mean) < _LEAST_SPREAD, 0.0, value - mean)
-    return np.sqrt((weight * apart**2).sum(axis=0))
+    distance: np.ndarray = np.sqrt((weight * apart**2).sum(axis=0))
+    return distance
 
 
 def permutation_test(

@@ -87,7 +87,8 @@ def _phases(run: RunCalls) -> np.ndarray | None:
     order = np.argsort(run.start_ns, kind="stable") if run.start_ns is not None else np.arange(len(inside))
     filled = np.empty_like(run.phase)
     filled[order] = np.maximum.accumulate(run.phase[order])
-    return np.maximum(np.where(inside, run.phase, filled), run.phase[inside].min())
+    phase: np.ndarray = np.maximum(np.where(inside, run.phase, filled), run.phase[inside].min())
+    return phase
 
 
 def _slices(run: RunCalls) -> np.ndarray | None:

@@ -231,4 +231,5 @@ def _choose(selection: Selection, per: Per, chunk: Events) -> np.ndarray:
 def _choose_of_phases(
     choose: Callable[[Events], np.ndarray], phases: Phases, wanted: Sequence[tuple[int, int]], chunk: Events
 ) -> np.ndarray:
-    return choose(chunk) & within_ranges(phases.phase_index(chunk), wanted)
+    mask: np.ndarray = choose(chunk) & within_ranges(phases.phase_index(chunk), wanted)
+    return mask

@@ -5,6 +5,7 @@ Parts of the data are left out and predicted from the rest.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
@@ -171,7 +172,7 @@ def run_backtest(
 
 def _block_of(calls: int) -> int:
     """Return the number of calls of a block if phases are unknown: the square root of their number."""
-    return max(round(calls**0.5), 1)
+    return max(round(math.sqrt(calls)), 1)
 
 
 def _phases_left_out(

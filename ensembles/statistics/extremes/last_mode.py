@@ -222,4 +222,5 @@ def too_few(a: np.ndarray, b: np.ndarray, c: np.ndarray, u: np.ndarray) -> np.nd
     s = 0.5 * (low + high)
     ratio = a * np.log(a / (a - u * s)) + c * np.log(c / (c - (1 - u) * s))
     ratio += b * np.log(np.maximum(b, 1e-300) / (b + s))
-    return np.sqrt(np.maximum(2 * ratio, 0.0))
+    root: np.ndarray = np.sqrt(np.maximum(2 * ratio, 0.0))
+    return root

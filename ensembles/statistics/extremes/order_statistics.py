@@ -125,7 +125,8 @@ def chance_below_longest(calls: float, tasks: float, rank: np.ndarray) -> np.nda
     )
     if n > 1e6:  # the differences of large logarithms lose their digits, and the product is a power
         log_chance = rank * (np.log(n) - np.log(n + tasks))
-    return np.exp(log_chance)
+    chance: np.ndarray = np.exp(log_chance)
+    return chance
 
 
 def max_tasks(calls: int, level: float) -> int:
@@ -210,7 +211,8 @@ class UpperOrderStatistics:
         """Return the `number` longest calls in decreasing order, with each bin spread evenly."""
         places = self.rank - 0.5 * (np.arange(len(self.rank)) < self.known)
         log_s = np.log(np.maximum(self.duration_s, 1e-12))
-        return np.exp(np.interp(np.arange(number) + 0.5, places, log_s))
+        longest: np.ndarray = np.exp(np.interp(np.arange(number) + 0.5, places, log_s))
+        return longest
 
     def quantiles_s(self, tasks: float, levels: np.ndarray) -> np.ndarray:
         """Return quantiles of the slowest of ``tasks`` new calls.

@@ -55,7 +55,7 @@ class Excesses:
     @property
     def largest(self) -> float:
         """Lower bound of the longest call."""
-        return max(self.exact.max(initial=0.0), self.low.max(initial=0.0))
+        return float(max(self.exact.max(initial=0.0), self.low.max(initial=0.0)))
 
     def in_logarithm(self) -> Excesses:
         """Return the excesses of the logarithm: ``log(t / threshold)``."""

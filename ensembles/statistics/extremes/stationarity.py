@@ -123,4 +123,5 @@ def _chances(means: np.ndarray) -> np.ndarray:
         students.append((late.mean() - early.mean()) / error)
     correlation = np.clip(np.corrcoef(np.arange(n), means)[0, 1] if np.ptp(means) > 0 else 0.0, -1, 1)
     students.append(correlation * np.sqrt((n - 2) / max(1 - correlation**2, 1e-12)))
-    return 2 * stdtr(n - 2, -np.abs(np.array(students)))
+    chances: np.ndarray = 2 * stdtr(n - 2, -np.abs(np.array(students)))
+    return chances

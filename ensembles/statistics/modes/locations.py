@@ -71,7 +71,8 @@ def fitted_tops(
             break
         top = float(top + reach * first)
     found = _tops(u, cells.widths[near] / reach, drawn[:, near], at)
-    return top + reach * np.where(np.isfinite(found), found, first)
+    tops: np.ndarray = top + reach * np.where(np.isfinite(found), found, first)
+    return tops
 
 
 def _tops(u: np.ndarray, width: np.ndarray, counts: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -251,4 +252,5 @@ def _calls_below(cells: LogCells, drawn: np.ndarray, at: np.ndarray) -> np.ndarr
     before = np.cumsum(drawn, axis=1)
     row = np.arange(len(drawn))
     part = np.clip((at - cells.edges[cell]) / cells.widths[cell], 0, 1)
-    return before[row, cell] - (1 - part) * drawn[row, cell]
+    below: np.ndarray = before[row, cell] - (1 - part) * drawn[row, cell]
+    return below

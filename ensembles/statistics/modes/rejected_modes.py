@@ -180,7 +180,8 @@ def calls_by_phase(sample: CountedDurations, cells: LogCells, low: float, high: 
     cell = cells.cell_of_bin[sample.bin]
     counts = np.where((cell >= first) & (cell < last), sample.count, 0)
     before = np.concatenate([[0], np.cumsum(counts)])
-    return np.diff(before[sample.begin]).astype(np.float64)
+    calls: np.ndarray = np.diff(before[sample.begin]).astype(np.float64)
+    return calls
 
 
 def _support(difference: np.ndarray) -> float:

@@ -169,7 +169,8 @@ def quantile_s(atoms: WeightedValues, quantiles: ArrayLike, total: np.ndarray | 
     if n <= 0:
         return np.full(place.shape, np.nan)
     low, high = (_order_statistic(atoms, total, after, part(place)) for part in (np.floor, np.ceil))
-    return low + (place - np.floor(place)) * (high - low)
+    quantile: np.ndarray = low + (place - np.floor(place)) * (high - low)
+    return quantile
 
 
 def _order_statistic(
@@ -183,7 +184,8 @@ def _order_statistic(
     within = place - (after[atom] - total[atom])
     part = (within + 0.5) / np.maximum(total[atom], 1)
     part = np.where(place <= 0, 0.0, np.where(place >= after[-1] - 1, 1.0, part))
-    return atoms.low_s[atom] + part * (atoms.high_s[atom] - atoms.low_s[atom])
+    duration_s: np.ndarray = atoms.low_s[atom] + part * (atoms.high_s[atom] - atoms.low_s[atom])
+    return duration_s
 
 
 def _ends(atoms: WeightedValues, q: float, level: float, value_s: float) -> tuple[float, float]:

@@ -108,8 +108,8 @@ def compute_robust(data: CountedDurations | WeightedValues, level: float = 0.9, 
     Examples
     --------
     >>> from ensembles.statistics.samples.counted_durations import CountedDurations
-    >>> durations_s = np.random.default_rng(1).normal(10.0, 1.0, 5000)
-    >>> robust = compute_robust(CountedDurations.from_durations(durations_s))
+    >>> sample = CountedDurations.from_durations(np.random.default_rng(1).normal(10.0, 1.0, 5000))
+    >>> robust = compute_robust(sample)
     >>> bool(robust.mad_s.low < 0.6745 < robust.mad_s.high)
     True
     """
@@ -189,7 +189,8 @@ def _mads_s(atoms: WeightedValues, counts: np.ndarray) -> np.ndarray:
         part = (time_s - atoms.low_s[atom]) / np.where(width > 0, width, 1)[atom]
         part = np.where(width[atom] > 0, part, 1.0)
         part = np.where(time_s < atoms.low_s[0], 0.0, np.clip(part, 0, 1))
-        return before[rows, atom] + part * counts[rows, atom]
+        calls: np.ndarray = before[rows, atom] + part * counts[rows, atom]
+        return calls
 
     def solve(share_below: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         low, high = np.zeros(len(counts)), np.full(len(counts), atoms.high_s[-1])

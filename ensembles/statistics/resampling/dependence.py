@@ -177,4 +177,5 @@ def _pairs(rest: np.ndarray, rank: np.ndarray, group: np.ndarray, lag: int, insi
     chosen = rank[lag:] == rank[:-lag]
     if inside:
         chosen &= group[lag:] == group[:-lag]
-    return (rest[lag:] * rest[:-lag])[chosen]
+    products: np.ndarray = (rest[lag:] * rest[:-lag])[chosen]
+    return products

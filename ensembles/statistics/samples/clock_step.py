@@ -112,7 +112,7 @@ def clock_step_of_counts_s(counts: np.ndarray) -> float:
         first, last = multiples_in_bins(step_ns)
         multiples = last - first + 1
         if _is_comb(counts, used, first, multiples):
-            return step_ns * 1e-9
+            return float(step_ns * 1e-9)
         here, around = multiples[near], multiples[near - 1] + multiples[near + 1]
         told = (here + around > 0) & (here < _MOST_MULTIPLES_IN_A_BIN)
         share = np.clip(here[told] / (here[told] + around[told]), _STRAY, 1 - _STRAY)

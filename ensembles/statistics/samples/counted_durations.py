@@ -315,7 +315,8 @@ class CountedDurations:
         edges_ns = np.append(bin_low_ns().astype(np.float64), 2.0**64)
         low, high = edges_ns[used[number]], edges_ns[used[number] + 1] - 1
         part = np.clip((position - before[number]) / self.counts[used[number]], 0, 1)
-        return np.clip((low + part * (high - low)) * 1e-9, self.min_s.min(), self.max_s.max())
+        quantile: np.ndarray = np.clip((low + part * (high - low)) * 1e-9, self.min_s.min(), self.max_s.max())
+        return quantile
 
     def chosen(self, phases: np.ndarray) -> CountedDurations:
         """Return the sample of some phases.

@@ -186,7 +186,8 @@ def _matched(value_s: np.ndarray, weight: np.ndarray, mean_s: float, variance_s2
     middle = weight @ value_s / total
     variance = weight @ (value_s - middle) ** 2 / total
     stretch = np.sqrt(variance_s2 / variance) if variance > 0 else 1.0
-    return np.maximum(mean_s + (value_s - middle) * stretch, 0.0)
+    matched: np.ndarray = np.maximum(mean_s + (value_s - middle) * stretch, 0.0)
+    return matched
 
 
 def _grouped(phase: np.ndarray, phases: int) -> tuple[np.ndarray, int]:
