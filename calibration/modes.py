@@ -222,7 +222,7 @@ def phases(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
 
 
 def harmonics(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
-    """Measure how often harmonics are found, in the paper's first figure and by chance."""
+    """Measure how often harmonics are found, in the paper's first figure and in random modes."""
     repeats = 20 if quick else 200
     found = 0
     for _ in range(repeats):

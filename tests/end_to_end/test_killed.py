@@ -11,8 +11,6 @@ import pytest
 
 import ensembles
 
-pytestmark = pytest.mark.quick
-
 SEEDS = [pytest.param(seed, marks=pytest.mark.long if seed >= 5 else ()) for seed in range(100)]
 
 

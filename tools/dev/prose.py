@@ -72,7 +72,7 @@ def tracked_files() -> list[str]:
 
 
 def prose_of(name: str) -> list[Text]:
-    """The texts of a tracked file; none if it is gone or is no text."""
+    """The texts of a tracked file; none if it is gone or not text."""
     path = TOP / name
     try:
         return texts_of(path, path.read_text()) if path.is_file() else []

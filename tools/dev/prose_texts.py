@@ -22,7 +22,7 @@ class Text:
     words : str
         The text; a line break stands where the file has one.
     is_sentence : bool
-        False for what may be data: a string of a program that is no docstring.
+        False for what may be data: a string of a program that is not a docstring.
     """
 
     line: int

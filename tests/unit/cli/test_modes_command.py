@@ -8,6 +8,8 @@ import pytest
 
 from ensembles.workloads.synthetic import synthetic_run
 
+pytestmark = pytest.mark.slow
+
 TASKS = 16
 FAIR_SHARE_S = 1 / 64
 """Of a call of 1 MiB in the synthetic runs; some tasks have twice that, or four times."""

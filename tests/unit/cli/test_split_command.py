@@ -11,6 +11,8 @@ import ensembles as en
 from ensembles.statistics.sums.split import predict_split
 from ensembles.workloads.synthetic import synthetic_run
 
+pytestmark = pytest.mark.slow
+
 
 def ensio(*arguments) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments)]

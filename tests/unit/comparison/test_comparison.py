@@ -347,6 +347,7 @@ def test_single_runs_tell_how_well_modes_come_back_if_there_are_three_of_them():
     assert compare_samples(runs[:2]).modes[0].place_spread is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("single", [False, True])
 def test_many_kinds_of_calls_make_no_more_false_alarms_than_one(single):
     rng = np.random.default_rng(92 + single)

@@ -30,6 +30,8 @@ from ensembles.viz.report import ReportData
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
 
+pytestmark = pytest.mark.slow
+
 TASKS, EVENTS = 30, 502
 
 COMMANDS = {

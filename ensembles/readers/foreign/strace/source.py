@@ -165,7 +165,10 @@ class StraceImport:
         """Add a thread or process at its first line."""
         births = self._births.get(pid)
         parent_pid, flags = births.popleft() if births else (0, "")
-        parent = self._threads.get(parent_pid) or (self._unnamed if births is not None else None)
+        parent = self._threads.get(parent_pid)
+        if parent is None and births is not None:
+            # On a terminal the parent may have no number yet.
+            parent = self._unnamed or self._threads.get(0)
         if parent is None:
             process = TracedProcess("", pid, source=os.path.basename(self._path))
             thread = Thread(pid, process, Descriptors(), Folder())

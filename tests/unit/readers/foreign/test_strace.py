@@ -280,6 +280,26 @@ def test_lines_without_a_number_are_those_of_the_process_that_was_alone(tmp_path
     assert not any("invalid lines" in note for note in run.notes)
 
 
+def test_child_may_come_before_its_parent_is_named(tmp_path):
+    """The child is followed while the call that made it is under way, and its parent has no number yet."""
+    (tmp_path / "log").write_text(
+        '1700000000.000000 openat(AT_FDCWD, "/d/f", O_RDWR) = 3 <0.00001>\n'
+        '1700000000.000100 read(3, "abc", 3) = 3 <0.00001>\n'
+        "1700000000.000200 clone(child_stack=NULL, flags=SIGCHLDstrace: Process 101 attached\n"
+        " <unfinished ...>\n"
+        '[pid 101] 1700000000.000300 read(3, "de", 2) = 2 <0.00001>\n'
+        "[pid 100] 1700000000.000400 <... clone resumed>) = 101 <0.00020>\n"
+        "[pid 101] 1700000000.000500 +++ exited with 0 +++\n"
+        '1700000000.000600 read(3, "f", 1) = 1 <0.00001>\n'
+        "1700000000.000700 +++ exited with 0 +++\n"
+    )
+    run = ensembles.open(tmp_path / "log")
+    assert [process.pid for process in run.processes] == [100, 101]
+    assert run.events.rank.tolist() == [0, 0, 0, 1]
+    assert run.events.offset.tolist() == [-1, 0, 5, 3]
+    assert not any("make no sense" in note for note in run.notes)
+
+
 def test_hostile_numbers_are_bounded(tmp_path):
     (tmp_path / "log").write_text(
         '100 1700000000.000000 openat(AT_FDCWD, "/d/f", O_RDWR) = 3 <0.00001>\n'
