@@ -153,7 +153,10 @@ def test_profile_counts_what_the_trace_holds(simulate):
         (("ior",), "the following arguments are required: --fs"),
         (("nosuch", "--fs", "./mine.toml"), "nosuch: no such pattern"),
         (("ior", "--fs", "./mine.toml", "--fault", "nosuch=1"), "there is no fault nosuch in the model"),
-        (("ior", "--fs", "./mine.toml", "--fault", "slow-target=much"), 'the strength "much" is not a number'),
+        (
+            ("ior", "--fs", "./mine.toml", "--fault", "slow-target=much"),
+            'the strength "much" is not a number',
+        ),
         (("ior", "--fs", "./wrong.toml"), "wrong.toml:2: there is no key tragets"),
         (("ior", "--fs", "./mine.toml", "--seed", "-1"), 'argument --seed: "-1" is not a whole number'),
         (("ior", "--fs", "./mine.toml", "-o", "full"), "is not empty"),

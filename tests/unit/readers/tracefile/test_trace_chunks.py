@@ -213,7 +213,8 @@ def test_values_beyond_their_limits_are_damage(read: Read, name, least, most, go
             read(stored.descriptor, [stored.part(name, 0, ROWS)], limits)
             continue
         for low in (0, ROWS - 1):
-            with pytest.raises(ValueError, match=f"its column {name} has values outside of {least} to {most}"):
+            sentence = f"its column {name} has values outside of {least} to {most}"
+            with pytest.raises(ValueError, match=sentence):
                 read(stored.descriptor, [stored.part(name, low, ROWS)], limits)
         if good:  # a row that is not asked for may be anything
             read(stored.descriptor, [stored.part(name, 0, ROWS - 1)], limits)

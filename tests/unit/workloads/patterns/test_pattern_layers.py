@@ -244,7 +244,12 @@ def test_calls_of_many_tasks_are_never_all_in_memory():
         ("count = 3\n", "count = 2\n", "index", "is 2 for task 2: [files.many] has numbers from 0 to 1"),
         ('index = "rank % 3"\n', "", 'call = "open"\nfile = "many"', "the key index of open is missing"),
         ('path = "many.{index}"', 'path = "own.{index}"', None, "two of the files have the same name"),
-        ("pieces = 3", "pieces = 5", 'size = "block_bytes"', "cannot be divided into this number of equal pieces"),
+        (
+            "pieces = 3",
+            "pieces = 5",
+            'size = "block_bytes"',
+            "cannot be divided into this number of equal pieces",
+        ),
         ("pieces = 3\n", "", "write_at_all", "pieces and stride need each other"),
         ('stride = "tasks * block_bytes / 3"', "stride = 7", "stride = 7", "the pieces overlap"),
         ("pieces = 3", "planes = 2\nplane_stride = 4\npieces = 3", "plane_stride", "the planes overlap"),
