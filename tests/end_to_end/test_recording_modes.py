@@ -263,7 +263,7 @@ def test_commands_tell_what_a_mode_has(preload, tmp_path, mode):
             key: row[key] for key in ("layer", "count", "bytes", "errors")
         }
     text = ensio("info", preload.run)
-    assert f"{mode}: sums and histograms" in text.stdout
+    assert f"{mode}: totals and histograms" in text.stdout
     events = ensio("events", preload.run)
     if mode == "profile":
         assert (events.returncode, events.stdout, events.stderr.count("\n")) == (2, "", 1)

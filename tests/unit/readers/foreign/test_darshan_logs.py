@@ -189,7 +189,7 @@ def test_a_report_of_sums_shows_tables_and_says_what_is_not_known(tmp_path: Path
     counted_log().write(tmp_path / "log")
     _ensio("report", tmp_path / "log", "-o", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
-    assert "The tables are of all calls; how long each took" in page
+    assert "The tables include all calls. Single durations, the trace diagram" in page
     assert "MPI_File_write" in page
 
 

@@ -203,7 +203,7 @@ def test_info_tells_user_mpi_and_where_the_files_lie(directory, capsys):
     spool(directory / "0.spool", 0, facts, mounts=MOUNTS, user="ann", job="77", mpi="MPICH  Version: 4.0")
     assert main(["info", str(directory)]) == 0
     text = capsys.readouterr().out
-    assert "job        77 of ann\n" in text
+    assert "job        77, user ann\n" in text
     assert "MPI        MPICH Version: 4.0\n" in text
     assert "files on   lustre at /scratch (1 file, 4 stripes of 1 MiB)\n" in text
     assert main(["info", "--json", str(directory)]) == 0
