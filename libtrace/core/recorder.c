@@ -4,7 +4,14 @@
 
 #include <sys/mman.h>
 
+#ifdef __x86_64__
+#define UNSEEN_VFORKS 0
+#else
+#define UNSEEN_VFORKS 1 /* no wrapper for vfork (layers/posix/tracked_only.c) */
+#endif
+
 static struct ensio_process nobody;
+uint32_t ensio_memory_may_be_shared = UNSEEN_VFORKS;
 struct ensio_process *ensio_process = &nobody;
 
 /* Before the page exists there is nothing to wipe. Older kernels refuse MADV_WIPEONFORK; there the fork handlers reset
@@ -17,7 +24,8 @@ void ensio_process_map(void)
     struct ensio_process *page = ensio_raw_memory(sizeof *page);
     if (!page)
         return;
-    madvise(page, sizeof *page, MADV_WIPEONFORK);
+    if (madvise(page, sizeof *page, MADV_WIPEONFORK) != 0)
+        ensio_memory_may_be_shared = 1;
     if (!__atomic_compare_exchange_n(&ensio_process, &none, page, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ensio_raw_unmap(page, sizeof *page);
 }

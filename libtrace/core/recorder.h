@@ -68,8 +68,18 @@ extern uint8_t ensio_unwanted_calls[ENSIO_CALLS];
 /* Maps the page for ensio_process, if that is still to be done. */
 void ensio_process_map(void);
 
-/* Whether the state in memory belongs to this process. It does not between vfork and exec. */
+/* Whether the state in memory belongs to this process. It does not between vfork and exec. Asks the kernel. */
 int ensio_owns_memory(void);
+
+/* Another process has this memory, or had it: by vfork, or clone with CLONE_VM. Never reset, because a signal handler
+ * of the parent cannot know whether the child has begun. */
+extern uint32_t ensio_memory_may_be_shared;
+
+/* The same as ensio_owns_memory, without a system call in a process that has never shared its memory. */
+static inline int ensio_is_owner(void)
+{
+    return ENSIO_LIKELY(!__atomic_load_n(&ensio_memory_may_be_shared, __ATOMIC_RELAXED)) || ensio_owns_memory();
+}
 
 /* Begins the recording in this process, if the process is recorded; returns whether it is. The caller holds the lock.
  * process/lifecycle.c defines this function and the next one, which lower layers call at a process's first call or

@@ -1,7 +1,9 @@
 #include "descriptors.h"
 
 #include "file_attributes.h"
+#include "names.h"
 #include "paths.h"
+#include "working_folder.h"
 
 #include <core/bounded_string.h>
 #include <core/lock.h>
@@ -17,9 +19,9 @@ uint32_t ensio_descriptors[ENSIO_DESCRIPTORS];
 /* one for each descriptor, and the two reserved values */
 struct ensio_open_file ensio_open_files[ENSIO_DESCRIPTORS + 2];
 
-static uint32_t first_free;  /* a list through `references` */
+static uint64_t unused;      /* below: the first entry of a list through `next`; above: the number of its changes */
 static uint32_t taken_once;  /* open files that have been used at least once */
-static unsigned end_of_used; /* no descriptor from here on has been looked up */
+static uint32_t end_of_used; /* no descriptor from here on has been looked up */
 
 static char path_buffer[2 * ENSIO_PATH_ROOM];
 
@@ -35,12 +37,13 @@ static const char *path_in_kernel(int fd)
     return path_buffer[0] == '/' ? path_buffer : NULL;
 }
 
-const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes)
+const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes, uint32_t *relative_to)
 {
     const char *const end = path + bytes;
     struct ensio_string whole = ensio_string_in(path_buffer, sizeof path_buffer);
     if (!bytes || *path != '/') {
-        long length = folder == AT_FDCWD       ? ENSIO_RAW(SYS_getcwd, path_buffer, ENSIO_PATH_ROOM) - 1
+        uint32_t id = ENSIO_NO_FOLDER;
+        long length = folder == AT_FDCWD       ? ensio_folder_read(path_buffer, ENSIO_PATH_ROOM, &id)
                       : path_in_kernel(folder) ? (long)strlen(path_buffer)
                                                : 0;
         if (length <= 0) {
@@ -48,6 +51,8 @@ const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes)
             length = whole.length;
         }
         whole.length = (uint32_t)length;
+        if (relative_to)
+            *relative_to = id;
     }
     while (path < end) {
         if (*path == '/') {
@@ -75,97 +80,185 @@ static uint32_t nth_open_file(uint32_t n)
     return ENSIO_LEFT_OUT + 1 + n % (ENSIO_DESCRIPTORS / APART) * APART + n / (ENSIO_DESCRIPTORS / APART);
 }
 
+/* An unused entry, or 0. A signal handler or another thread may take and release entries between any two
+ * instructions; the count of changes then differs. */
 static uint32_t take_open_file(void)
 {
-    uint32_t taken = first_free;
-    if (taken)
-        first_free = ensio_open_files[taken].references;
-    else
-        taken = nth_open_file(taken_once++);
-    return taken;
+    uint64_t head = __atomic_load_n(&unused, __ATOMIC_ACQUIRE);
+    while ((uint32_t)head) {
+        const uint32_t next = __atomic_load_n(&ensio_open_files[(uint32_t)head].next, __ATOMIC_RELAXED);
+        const uint64_t rest = ((head >> 32) + 1) << 32 | next;
+        if (__atomic_compare_exchange_n(&unused, &head, rest, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+            return (uint32_t)head;
+    }
+    uint32_t taken = __atomic_load_n(&taken_once, __ATOMIC_RELAXED);
+    do
+        if (taken == ENSIO_DESCRIPTORS)
+            return 0;
+    while (!__atomic_compare_exchange_n(&taken_once, &taken, taken + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return nth_open_file(taken);
 }
 
 static void let_go(uint32_t open_file)
 {
-    if (open_file <= ENSIO_LEFT_OUT || --ensio_open_files[open_file].references > 0)
+    if (open_file <= ENSIO_LEFT_OUT ||
+        __atomic_sub_fetch(&ensio_open_files[open_file].references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
-    ensio_open_files[open_file].references = first_free;
-    first_free = open_file;
+    uint64_t head = __atomic_load_n(&unused, __ATOMIC_RELAXED), with;
+    do {
+        __atomic_store_n(&ensio_open_files[open_file].next, (uint32_t)head, __ATOMIC_RELAXED);
+        with = ((head >> 32) + 1) << 32 | open_file;
+    } while (!__atomic_compare_exchange_n(&unused, &head, with, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+static void note_use(int fd)
+{
+    uint32_t end = __atomic_load_n(&end_of_used, __ATOMIC_RELAXED);
+    while ((unsigned)fd >= end &&
+           !__atomic_compare_exchange_n(&end_of_used, &end, (unsigned)fd + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
 }
 
 static void set(int fd, uint32_t open_file)
 {
-    if ((unsigned)fd >= end_of_used)
-        end_of_used = (unsigned)fd + 1;
-    let_go(ensio_descriptors[fd]);
-    __atomic_store_n(&ensio_descriptors[fd], open_file, __ATOMIC_RELEASE);
+    note_use(fd);
+    let_go(__atomic_exchange_n(&ensio_descriptors[fd], open_file, __ATOMIC_ACQ_REL));
 }
 
-uint32_t ensio_descriptor_opened(int fd, const char *path, int flags)
+static uint32_t bound(uint32_t file, uint16_t flags, int of_mpi)
+{
+    const uint32_t number = take_open_file();
+    if (!number)
+        return ENSIO_LEFT_OUT;
+    struct ensio_open_file *open_file = &ensio_open_files[number];
+    __atomic_store_n(&open_file->position, 0, __ATOMIC_RELAXED);
+    open_file->file = file;
+    __atomic_store_n(&open_file->flags, flags, __ATOMIC_RELAXED);
+    open_file->of_mpi = of_mpi != 0;
+    __atomic_store_n(&open_file->references, 1, __ATOMIC_RELEASE);
+    return number;
+}
+
+uint32_t ensio_descriptor_bind(int fd, uint32_t file, uint16_t flags, int of_mpi)
 {
     if ((unsigned)fd >= ENSIO_DESCRIPTORS)
         return ENSIO_LEFT_OUT;
-    struct stat found;
-    long known = ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH);
-    uint32_t open_file = ENSIO_LEFT_OUT;
-    if (!ensio_listed(path, ensio_settings.exclude) && known == 0 && !S_ISFIFO(found.st_mode) &&
-        !S_ISSOCK(found.st_mode)) {
-        int has_position = S_ISREG(found.st_mode) || S_ISBLK(found.st_mode);
-        open_file = take_open_file();
-        ensio_open_files[open_file] = (struct ensio_open_file){
-            .file = ensio_file_number(path),
-            .flags = (uint16_t)(!has_position      ? ENSIO_NO_POSITION
-                                : flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS
-                                                   : 0),
-            .references = 1,
-        };
-        ensio_file_attributes(fd, ensio_open_files[open_file].file, path, S_ISREG(found.st_mode));
-    }
+    const uint32_t open_file = bound(file, flags, of_mpi);
     set(fd, open_file);
     return open_file;
+}
+
+void ensio_descriptor_left_out(int fd)
+{
+    if ((unsigned)fd < ENSIO_DESCRIPTORS)
+        set(fd, ENSIO_LEFT_OUT);
+}
+
+/* What the kernel says of an open file: its entry, or ENSIO_LEFT_OUT. */
+static uint32_t examined(int fd, const struct ensio_named *named, int flags, int of_mpi)
+{
+    struct stat found;
+    const uint32_t changes = __atomic_load_n(&ensio_names_changed, __ATOMIC_ACQUIRE);
+    const long known = ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH);
+    if (known != 0 || S_ISFIFO(found.st_mode) || S_ISSOCK(found.st_mode))
+        return ENSIO_LEFT_OUT;
+    const int has_position = S_ISREG(found.st_mode) || S_ISBLK(found.st_mode);
+    ensio_file_attributes(fd, named->file, named->absolute, S_ISREG(found.st_mode));
+    if (named->name)
+        ensio_name_opened(named->name, S_ISREG(found.st_mode), changes);
+    return bound(named->file,
+                 (uint16_t)(!has_position      ? ENSIO_NO_POSITION
+                            : flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS
+                                               : 0),
+                 of_mpi);
+}
+
+uint32_t ensio_descriptor_opened(int fd, const struct ensio_named *named, int flags, int of_mpi)
+{
+    if ((unsigned)fd >= ENSIO_DESCRIPTORS)
+        return ENSIO_LEFT_OUT;
+    const uint32_t open_file = named->left_out ? ENSIO_LEFT_OUT : examined(fd, named, flags, of_mpi);
+    set(fd, open_file);
+    return open_file;
+}
+
+/* Another thread may be closing the old descriptor. Its open file is taken only if it was in use throughout. */
+static uint32_t shared(int fd)
+{
+    const uint32_t number = __atomic_load_n(&ensio_descriptors[fd], __ATOMIC_ACQUIRE);
+    if (number <= ENSIO_LEFT_OUT)
+        return number;
+    uint32_t *const references = &ensio_open_files[number].references;
+    uint32_t found = __atomic_load_n(references, __ATOMIC_RELAXED);
+    do
+        if (!found)
+            return ENSIO_UNKNOWN;
+    while (!__atomic_compare_exchange_n(references, &found, found + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    if (__atomic_load_n(&ensio_descriptors[fd], __ATOMIC_ACQUIRE) == number)
+        return number;
+    let_go(number);
+    return ENSIO_UNKNOWN;
 }
 
 void ensio_descriptor_duplicated(int old, int copy)
 {
     if ((unsigned)copy >= ENSIO_DESCRIPTORS || old == copy)
         return;
-    uint32_t open_file = (unsigned)old < ENSIO_DESCRIPTORS ? ensio_descriptors[old] : ENSIO_UNKNOWN;
-    if (open_file > ENSIO_LEFT_OUT)
-        ensio_open_files[open_file].references++;
-    set(copy, open_file);
+    set(copy, (unsigned)old < ENSIO_DESCRIPTORS ? shared(old) : ENSIO_UNKNOWN);
 }
 
 void ensio_descriptors_forget(unsigned first, unsigned last)
 {
-    for (unsigned fd = first; fd <= last && fd < end_of_used; fd++)
-        if (ensio_descriptors[fd] != ENSIO_UNKNOWN)
+    const unsigned end = __atomic_load_n(&end_of_used, __ATOMIC_RELAXED);
+    for (unsigned fd = first; fd <= last && fd < end; fd++)
+        if (__atomic_load_n(&ensio_descriptors[fd], __ATOMIC_RELAXED) != ENSIO_UNKNOWN)
             set((int)fd, ENSIO_UNKNOWN);
 }
 
 void ensio_descriptors_shared(void)
 {
-    for (uint32_t n = 0; n < taken_once; n++)
-        ensio_open_files[nth_open_file(n)].flags |= ENSIO_ASK;
+    for (uint32_t n = 0; n < __atomic_load_n(&taken_once, __ATOMIC_RELAXED); n++)
+        ensio_open_file_flag(&ensio_open_files[nth_open_file(n)], ENSIO_ASK);
 }
 
 void ensio_descriptors_store_files(void)
 {
-    for (uint32_t n = 0; n < taken_once; n++) {
+    for (uint32_t n = 0; n < __atomic_load_n(&taken_once, __ATOMIC_RELAXED); n++) {
         const struct ensio_open_file *open_file = &ensio_open_files[nth_open_file(n)];
-        if (open_file->references)
+        if (__atomic_load_n(&open_file->references, __ATOMIC_ACQUIRE))
             ensio_file_store(open_file->file);
     }
 }
 
 void ensio_descriptor_moved(int fd, int appends)
 {
-    uint32_t open_file = ensio_descriptor(fd);
-    if (open_file <= ENSIO_LEFT_OUT)
+    uint32_t number = ensio_descriptor(fd);
+    if (number <= ENSIO_LEFT_OUT)
         return;
-    uint16_t flags = ensio_open_files[open_file].flags | ENSIO_ASK;
-    if (appends >= 0)
-        flags = (uint16_t)((flags & ~ENSIO_APPENDS) | (appends ? ENSIO_APPENDS : 0));
-    ensio_open_files[open_file].flags = flags;
+    struct ensio_open_file *const open_file = &ensio_open_files[number];
+    if (appends == 0)
+        __atomic_fetch_and(&open_file->flags, (uint16_t)~ENSIO_APPENDS, __ATOMIC_RELAXED);
+    ensio_open_file_flag(open_file, appends > 0 ? ENSIO_ASK | ENSIO_APPENDS : ENSIO_ASK);
+}
+
+/* A path in the kernel is a name of its own: nothing that the program passed to a call. */
+static struct ensio_named named_by_kernel(const char *path)
+{
+    struct ensio_named named = {.absolute = path, .left_out = ensio_listed(path, ensio_settings.exclude)};
+    if (!named.left_out)
+        named.file = ensio_file_number(path);
+    return named;
+}
+
+/* Binds a descriptor that is still unknown. Another thread may have opened it since, and knows better. */
+static uint32_t bind_unknown(int fd, uint32_t open_file)
+{
+    uint32_t found = ENSIO_UNKNOWN;
+    note_use(fd);
+    if (__atomic_compare_exchange_n(&ensio_descriptors[fd], &found, open_file, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return open_file;
+    let_go(open_file);
+    return found;
 }
 
 /* An inherited descriptor may be shared with other processes, so the kernel is asked for its position. Between vfork
@@ -175,16 +268,19 @@ uint32_t ensio_descriptor_find(int fd)
     if (!ensio_owns_memory())
         return ENSIO_LEFT_OUT;
     struct ensio_held held = ensio_lock();
-    uint32_t open_file = ensio_descriptors[fd];
+    uint32_t open_file = __atomic_load_n(&ensio_descriptors[fd], __ATOMIC_ACQUIRE);
     if (open_file == ENSIO_UNKNOWN) {
         const char *path = path_in_kernel(fd);
         open_file = ENSIO_LEFT_OUT;
-        if (path)
-            open_file = ensio_descriptor_opened(fd, path, (int)ENSIO_RAW(SYS_fcntl, fd, F_GETFL));
-        else if (path_buffer[0])
-            set(fd, ENSIO_LEFT_OUT);
-        if (open_file > ENSIO_LEFT_OUT)
-            ensio_open_files[open_file].flags |= ENSIO_ASK;
+        if (path) {
+            const struct ensio_named named = named_by_kernel(path);
+            if (!named.left_out)
+                open_file = examined(fd, &named, (int)ENSIO_RAW(SYS_fcntl, fd, F_GETFL), 0);
+            if (open_file > ENSIO_LEFT_OUT)
+                ensio_open_file_flag(&ensio_open_files[open_file], ENSIO_ASK);
+        }
+        if (path || path_buffer[0])
+            open_file = bind_unknown(fd, open_file);
     }
     ensio_unlock(held);
     return open_file;

@@ -23,11 +23,18 @@ struct ensio_open_file {
     uint32_t file;
     uint16_t flags;
     uint16_t of_mpi;     /* opened inside an MPI call: calls on it belong to MPI */
-    uint32_t references; /* of an unused entry: the next unused one */
+    uint32_t references; /* descriptors that refer to it; 0: unused */
+    uint32_t next;       /* of an unused entry: the next unused one */
 };
 
 extern uint32_t ensio_descriptors[ENSIO_DESCRIPTORS];
 extern struct ensio_open_file ensio_open_files[ENSIO_DESCRIPTORS + 2];
+
+/* Sets a flag. Another thread may bind the entry to another file meanwhile. */
+static inline void ensio_open_file_flag(struct ensio_open_file *open_file, uint16_t flag)
+{
+    __atomic_fetch_or(&open_file->flags, flag, __ATOMIC_RELAXED);
+}
 
 /* Finds the open file of a descriptor, or ENSIO_LEFT_OUT. Takes the lock. */
 uint32_t ensio_descriptor_find(int fd);
@@ -45,16 +52,26 @@ static inline uint32_t ensio_descriptor(int fd)
  * `appends`: whether writes go to the end of the file from now on; -1: unchanged. */
 void ensio_descriptor_moved(int fd, int appends);
 
-/* The caller of the following functions holds the lock. */
+/* The following four functions need no lock. */
 
-/* A descriptor was opened, with the flags of open(2). Returns the open file, or ENSIO_LEFT_OUT. */
-uint32_t ensio_descriptor_opened(int fd, const char *path, int flags);
+/* A descriptor was opened whose calls are not recorded. */
+void ensio_descriptor_left_out(int fd);
+
+/* A descriptor was opened: its file, and its flags (ENSIO_ASK ...). Returns the open file, or ENSIO_LEFT_OUT. */
+uint32_t ensio_descriptor_bind(int fd, uint32_t file, uint16_t flags, int of_mpi);
 
 /* A descriptor is a duplicate of another. */
 void ensio_descriptor_duplicated(int old, int copy);
 
 /* These descriptors are being closed, or may refer to other files from now on. */
 void ensio_descriptors_forget(unsigned first, unsigned last);
+
+/* The caller of the following functions holds the lock. */
+
+/* A descriptor was opened, with the flags of open(2). Asks the kernel what it is. Returns the open file, or
+ * ENSIO_LEFT_OUT. */
+struct ensio_named;
+uint32_t ensio_descriptor_opened(int fd, const struct ensio_named *named, int flags, int of_mpi);
 
 /* Another process shares the open files and may move their positions. */
 void ensio_descriptors_shared(void);
@@ -63,17 +80,18 @@ void ensio_descriptors_shared(void);
 void ensio_descriptors_store_files(void);
 
 /* The absolute path for the `bytes` bytes at `path`, relative to a folder's descriptor. The next call reuses the
- * buffer. */
-const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes);
+ * buffer. `relative_to`: NULL, or receives what a relative path is relative to (working_folder.h). */
+const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes, uint32_t *relative_to);
 
 /* The position at which a call without an explicit offset moved `moved` bytes. Advances the position. */
 int64_t ensio_position_slow(int fd, struct ensio_open_file *open_file, int64_t moved);
 
 static inline int64_t ensio_position(int fd, struct ensio_open_file *open_file, int64_t moved)
 {
-    if (ENSIO_UNLIKELY(open_file->flags & ENSIO_NO_POSITION))
+    const uint16_t flags = __atomic_load_n(&open_file->flags, __ATOMIC_RELAXED);
+    if (ENSIO_UNLIKELY(flags & ENSIO_NO_POSITION))
         return -1;
-    if (ENSIO_UNLIKELY(open_file->flags))
+    if (ENSIO_UNLIKELY(flags))
         return ensio_position_slow(fd, open_file, moved);
     int64_t position = __atomic_load_n(&open_file->position, __ATOMIC_RELAXED);
     if (moved > 0)

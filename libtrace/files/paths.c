@@ -166,6 +166,11 @@ int ensio_file_store(uint32_t number)
     return 0;
 }
 
+int ensio_file_is_single(uint32_t number)
+{
+    return number && !entries[number].is_other;
+}
+
 int ensio_file_is_first_opened(uint32_t number)
 {
     const int first = entries[number].opened != ensio_process->generation && !entries[number].is_other;

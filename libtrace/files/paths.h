@@ -19,6 +19,9 @@ int ensio_file_store(uint32_t number);
 /* The path of a number; NULL for 0. It stays valid. */
 const char *ensio_file_path(uint32_t number);
 
+/* Whether a number stands for a single file. The caller holds the lock. */
+int ensio_file_is_single(uint32_t number);
+
 /* Whether this is the first such query about the file in this process, and the number stands for a single file. The
  * caller holds the lock. */
 int ensio_file_is_first_opened(uint32_t number);

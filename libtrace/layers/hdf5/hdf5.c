@@ -41,7 +41,7 @@ static struct ensio_hdf5_object nothing_of(const struct ensio_hdf5 *hdf5, int64_
 static void set_file(struct ensio_hdf5_object *object, const char *name)
 {
     struct ensio_held held = ensio_lock();
-    const char *absolute = ensio_absolute_path(AT_FDCWD, name, (uint32_t)strnlen(name, ENSIO_PATH_ROOM));
+    const char *absolute = ensio_absolute_path(AT_FDCWD, name, (uint32_t)strnlen(name, ENSIO_PATH_ROOM), NULL);
     object->left_out = (uint16_t)ensio_listed(absolute, ensio_settings.exclude);
     object->file = object->left_out ? 0 : ensio_file_number(absolute);
     ensio_unlock(held);

@@ -186,7 +186,7 @@ static uint32_t number_of(const char *path, int result, int *left_out)
     const char *const end = path + length;
     path = without_driver(path);
     struct ensio_held held = ensio_lock();
-    const char *absolute = ensio_absolute_path(AT_FDCWD, path, (uint32_t)(end - path));
+    const char *absolute = ensio_absolute_path(AT_FDCWD, path, (uint32_t)(end - path), NULL);
     *left_out = ensio_listed(absolute, ensio_settings.exclude);
     const uint32_t number = *left_out ? 0 : ensio_file_number(absolute);
     ensio_unlock(held);

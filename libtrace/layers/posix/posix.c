@@ -1,10 +1,8 @@
 #include "posix.h"
 
-#include <core/bounded_string.h>
 #include <core/lock.h>
-#include <core/settings.h>
 #include <files/descriptors.h>
-#include <files/paths.h>
+#include <files/names.h>
 #include <layers/program_memory.h>
 #include <process/lifecycle.h>
 
@@ -22,6 +20,59 @@ uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved)
     return bytes < (uint64_t)moved || bytes > INT64_MAX ? (uint64_t)moved : bytes;
 }
 
+/* What the descriptor of a path that was opened before must be; -1: ask the kernel. A file without a name is not a
+ * folder, though its flags contain that of folders. */
+static int flags_without_asking(const struct ensio_name *name, int flags)
+{
+    if (!ensio_name_was_opened(name))
+        return -1;
+    if ((flags & O_TMPFILE) == O_DIRECTORY)
+        return ENSIO_NO_POSITION;
+    if (!ensio_name_is_regular(name) || (flags & O_TMPFILE) == O_TMPFILE)
+        return -1;
+    return flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS : 0;
+}
+
+/* Binds a new descriptor, which asks the kernel, and needs the lock. Returns the open file, or ENSIO_LEFT_OUT. */
+static uint32_t bind_slowly(int folder, const char *path, uint32_t length, int flags, int fd, int of_mpi)
+{
+    struct ensio_held held = ensio_lock();
+    const struct ensio_named named = ensio_name_look_up(folder, path, length);
+    const uint32_t number = ensio_descriptor_opened(fd, &named, flags, of_mpi);
+    ensio_unlock(held);
+    return number;
+}
+
+static uint32_t bind(int folder, const char *path, uint32_t length, int flags, int fd, int of_mpi)
+{
+    const struct ensio_name *name = ensio_name_find(folder, path, length);
+    if (ENSIO_LIKELY(name != NULL)) {
+        if (!name->file) {
+            ensio_descriptor_left_out(fd);
+            return ENSIO_LEFT_OUT;
+        }
+        const int known = flags_without_asking(name, flags);
+        if (ENSIO_LIKELY(known >= 0))
+            return ensio_descriptor_bind(fd, name->file, (uint16_t)known, of_mpi);
+    }
+    return bind_slowly(folder, path, length, flags, fd, of_mpi);
+}
+
+/* The number of a path, or 0. Returns whether calls on it are recorded. */
+static int file_of(int folder, const char *path, uint32_t length, uint32_t *file)
+{
+    const struct ensio_name *name = ensio_name_find(folder, path, length);
+    if (ENSIO_LIKELY(name != NULL)) {
+        *file = name->file;
+        return name->file != 0;
+    }
+    struct ensio_held held = ensio_lock();
+    const struct ensio_named named = ensio_name_look_up(folder, path, length);
+    ensio_unlock(held);
+    *file = named.file;
+    return !named.left_out;
+}
+
 void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const char *path, int flags, int result,
                   uint64_t start, uint64_t duration)
 {
@@ -29,23 +80,20 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
     const int64_t length = ensio_path_length(path, ENSIO_LONGEST_PATH, result >= 0);
     if (ENSIO_UNLIKELY(length < 0))
         return;
-    if (!ensio_owns_memory()) {
+    if (!ensio_is_owner()) {
         ensio_spawned();
         return;
     }
-    struct ensio_held held = ensio_lock();
-    const char *absolute = ensio_absolute_path(folder, path, (uint32_t)length);
-    int recorded = !ensio_listed(absolute, ensio_settings.exclude);
+    int recorded;
     uint32_t file = 0;
     if (result >= 0) {
-        uint32_t number = ensio_descriptor_opened(result, absolute, flags);
+        const int of_mpi = (thread->depth & ENSIO_IN_MPI) != 0;
+        const uint32_t number = bind(folder, path, (uint32_t)length, flags, result, of_mpi);
         recorded = number > ENSIO_LEFT_OUT;
         file = recorded ? ensio_open_files[number].file : 0;
-        ensio_open_files[number].of_mpi = recorded && thread->depth & ENSIO_IN_MPI;
-    } else if (recorded) {
-        file = ensio_file_number(absolute);
+    } else {
+        recorded = file_of(folder, path, (uint32_t)length, &file);
     }
-    ensio_unlock(held);
     if (recorded)
         ensio_store(thread, call, file, -1, 0, result < 0 ? -(int64_t)error : 0, start, duration);
     else
@@ -55,7 +103,7 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
 void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const char *path, uint32_t most, int error,
                    uint64_t start, uint64_t duration)
 {
-    if ((!path && error) || !ensio_owns_memory())
+    if ((!path && error) || !ensio_is_owner())
         return;
     if (error && error != EFAULT) /* the call wrote no result */
         most = ENSIO_LONGEST_PATH;
@@ -67,11 +115,7 @@ void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const
     if (ENSIO_UNLIKELY(length == most && most < ENSIO_LONGEST_PATH)) {
         /* The result has overwritten the rest of the path. */
     } else if (length || folder == AT_FDCWD) {
-        struct ensio_held held = ensio_lock();
-        const char *absolute = ensio_absolute_path(folder, path ? path : "", (uint32_t)length);
-        recorded = !ensio_listed(absolute, ensio_settings.exclude);
-        file = recorded ? ensio_file_number(absolute) : 0;
-        ensio_unlock(held);
+        recorded = file_of(folder, path ? path : "", (uint32_t)length, &file);
     } else {
         uint32_t number = ensio_descriptor(folder);
         recorded = number > ENSIO_LEFT_OUT;
@@ -96,7 +140,7 @@ int64_t ensio_offset_before(const int64_t *at, int64_t moved, int other)
 {
     uint32_t number = other < 0 ? ENSIO_LEFT_OUT : ensio_descriptor(other);
     if (number > ENSIO_LEFT_OUT)
-        ensio_open_files[number].flags |= ENSIO_ASK;
+        ensio_open_file_flag(&ensio_open_files[number], ENSIO_ASK);
     if (!at)
         return ENSIO_OWN_POSITION;
     return moved < 0 ? -1 : *at - moved;
@@ -104,7 +148,7 @@ int64_t ensio_offset_before(const int64_t *at, int64_t moved, int other)
 
 int ensio_closing(struct ensio_thread *thread, int fd, uint32_t *file)
 {
-    if (!ensio_owns_memory()) {
+    if (!ensio_is_owner()) {
         ensio_spawned();
         return 0;
     }
@@ -113,7 +157,8 @@ int ensio_closing(struct ensio_thread *thread, int fd, uint32_t *file)
         *file = ensio_open_files[number].file;
     else
         thread->excluded_calls++;
-    ensio_forget(fd, fd);
+    if (fd >= 0)
+        ensio_descriptors_forget((unsigned)fd, (unsigned)fd);
     return number > ENSIO_LEFT_OUT;
 }
 
@@ -121,11 +166,8 @@ void ensio_duplicated(struct ensio_thread *thread, uint16_t call, int old, uint3
                       uint64_t duration)
 {
     int error = errno;
-    if (result >= 0) {
-        struct ensio_held held = ensio_lock();
+    if (result >= 0)
         ensio_descriptor_duplicated(old, result);
-        ensio_unlock(held);
-    }
     if (number > ENSIO_LEFT_OUT)
         ensio_store(thread, call, ensio_open_files[number].file, -1, 0, result < 0 ? -(int64_t)error : 0, start,
                     duration);
@@ -135,9 +177,6 @@ void ensio_duplicated(struct ensio_thread *thread, uint16_t call, int old, uint3
 
 void ensio_forget(int first, int last)
 {
-    if (first < 0 || last < first || !ensio_owns_memory())
-        return;
-    struct ensio_held held = ensio_lock();
-    ensio_descriptors_forget((unsigned)first, (unsigned)last);
-    ensio_unlock(held);
+    if (first >= 0 && last >= first && ensio_is_owner())
+        ensio_descriptors_forget((unsigned)first, (unsigned)last);
 }

@@ -6,6 +6,8 @@
 #include <core/recorder.h>
 #include <files/aio_requests.h>
 #include <files/descriptors.h>
+#include <files/names.h>
+#include <files/working_folder.h>
 #include <layers/program_memory.h>
 #include <layers/recording.h>
 #include <layers/wrapping.h>
@@ -85,6 +87,18 @@ enum {
         return result; \
     }
 
+/* A path may mean another file after a removal or a renaming, and the working folder may have another name. */
+static inline void note_change(int call, int failed)
+{
+    const int removes = call == CALL_unlink || call == CALL_unlinkat || call == CALL_remove;
+    const int renames = call == CALL_rename || call == CALL_renameat || call == CALL_renameat2;
+    if (failed || !(removes || renames || call == CALL_rmdir))
+        return;
+    ensio_names_change();
+    if (renames || call == CALL_rmdir || call == CALL_remove || call == CALL_unlinkat)
+        ensio_folder_forget();
+}
+
 #define ON_PATH(call, symbol, type, parameters, arguments, folder, path) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
@@ -93,6 +107,7 @@ enum {
             return ENSIO_REAL(symbol) arguments; \
         type result; \
         TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
+        note_change(CALL_##call, result != 0); \
         ensio_on_path(thread, CALL_##call, folder, path, ENSIO_LONGEST_PATH, ERRNO, start, duration); \
         return result; \
     }
@@ -189,7 +204,7 @@ enum {
         struct ensio_thread *thread = &ensio_thread; \
         if (ENSIO_UNLIKELY(!ensio_ready(thread))) \
             return ENSIO_REAL(symbol) arguments; \
-        if (ENSIO_UNLIKELY(!ensio_owns_memory())) { \
+        if (ENSIO_UNLIKELY(!ensio_is_owner())) { \
             ensio_spawned(); \
             return ENSIO_REAL(symbol) arguments; \
         } \
@@ -211,7 +226,7 @@ enum {
         struct ensio_thread *thread = &ensio_thread; \
         if (command == F_SETFL && ensio_ready(thread)) \
             ensio_descriptor_moved(fd, ((intptr_t)argument & O_APPEND) != 0); \
-        if ((command != F_DUPFD && command != F_DUPFD_CLOEXEC) || !ensio_ready(thread) || !ensio_owns_memory()) \
+        if ((command != F_DUPFD && command != F_DUPFD_CLOEXEC) || !ensio_ready(thread) || !ensio_is_owner()) \
             return ENSIO_REAL(symbol)(fd, command, argument); \
         const uint32_t number = ensio_descriptor(fd); \
         int result; \

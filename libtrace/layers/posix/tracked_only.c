@@ -5,11 +5,14 @@
 #include <calls/calls.h>
 #include <core/recorder.h>
 #include <files/descriptors.h>
+#include <files/working_folder.h>
 #include <layers/wrapping.h>
 #include <process/lifecycle.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <ftw.h>
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
@@ -134,8 +137,10 @@ static void made(int fd)
             ensio_spawned(); \
             handed_over = ensio_hand_over(); \
         } \
+        ensio_folder_change_begin(); \
         const int result = ENSIO_REAL(symbol)(stays_here, keeps_streams); \
         const int error = errno; \
+        ensio_folder_change_end(); \
         if (handed_over) \
             ensio_take_back(); \
         if (!keeps_streams && ensio_ready(&ensio_thread)) \
@@ -144,12 +149,72 @@ static void made(int fd)
         return result; \
     }
 
+/* The name of the working folder depends on the root, and on the right to read the folders above it. */
 #define RIGHTS(symbol, type, parameters, arguments) \
     ENSIO_WRAPPER(type, symbol, parameters) \
     { \
         if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) \
             ensio_rights_end(); \
+        ensio_folder_change_begin(); \
+        const type result = ENSIO_REAL(symbol) arguments; \
+        ensio_folder_change_end(); \
+        return result; \
+    }
+
+#define OWN_FOLDER(symbol, parameters, arguments) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
+    { \
+        if (ENSIO_LIKELY(ensio_ready(&ensio_thread))) \
+            ensio_rights_end(); \
+        ensio_folder_never_known(); \
         return ENSIO_REAL(symbol) arguments; \
+    }
+
+#define FOLDER(symbol, type, parameters, arguments) \
+    ENSIO_WRAPPER(type, symbol, parameters) \
+    { \
+        ensio_folder_change_begin(); \
+        type const result = ENSIO_REAL(symbol) arguments; \
+        ensio_folder_change_end(); \
+        return result; \
+    }
+
+/* vfork returns twice from the same frame, so its wrapper must have none: it notes the call and jumps to the real
+ * function, which returns to the caller. Elsewhere the kernel is always asked whose memory it is (recorder.c). */
+#ifdef __x86_64__
+#define VFORK(symbol) \
+    ENSIO_REAL_DECLARE(int, symbol, (void)) \
+    __attribute__((used)) static void *before_##symbol(void) __asm__("ensio_before_" #symbol); \
+    static void *before_##symbol(void) \
+    { \
+        __atomic_store_n(&ensio_memory_may_be_shared, 1, __ATOMIC_RELAXED); \
+        return (void *)ENSIO_REAL(symbol); \
+    } \
+    __attribute__((visibility("default"), naked)) int ensio_##symbol(void) __asm__(ENSIO_LINK_NAME(symbol)); \
+    int ensio_##symbol(void) \
+    { \
+        __asm__("subq $8, %rsp\n\t.cfi_adjust_cfa_offset 8\n\tcall ensio_before_" #symbol \
+                "\n\taddq $8, %rsp\n\t.cfi_adjust_cfa_offset -8\n\tjmp *%rax"); \
+    }
+#else
+#define VFORK(symbol)
+#endif
+
+/* A child may have the memory, and not the folder, or the other way round. */
+#define CLONE(symbol) \
+    ENSIO_WRAPPER(int, symbol, (int (*run)(void *), void *stack, int flags, void *given, ...)) \
+    { \
+        va_list more; \
+        va_start(more, given); \
+        pid_t *const parent = va_arg(more, pid_t *); \
+        void *const local = va_arg(more, void *); \
+        pid_t *const child = va_arg(more, pid_t *); \
+        va_end(more); \
+        if (flags & CLONE_VM && !(flags & CLONE_THREAD)) \
+            __atomic_store_n(&ensio_memory_may_be_shared, 1, __ATOMIC_RELAXED); \
+        if (flags & (CLONE_FS | CLONE_VM)) \
+            ensio_folder_never_known(); \
+        return ENSIO_REAL(symbol)(run, stack, flags, given, parent, local, child); \
     }
 
 #define END(symbol, parameters, arguments) \

@@ -13,7 +13,7 @@ void ensio_stream_opened(struct ensio_thread *thread, uint16_t call, const char 
     const int error = errno, fd = stream ? ensio_stream_descriptor(stream) : -1;
     if (path) {
         ensio_opened(thread, call, AT_FDCWD, path, stream && *mode == 'a' ? O_APPEND : 0, fd, start, duration);
-    } else if (ensio_owns_memory()) {
+    } else if (ensio_is_owner()) {
         ensio_forget(fd, fd);
         const uint32_t number = fd < 0 ? ENSIO_LEFT_OUT : ensio_descriptor(fd);
         if (stream && number <= ENSIO_LEFT_OUT)
