@@ -10,7 +10,7 @@ import tempfile
 
 import bench
 
-CALLS = ("write", "pwrite", "cyclic", "lseek", "fwrite")
+CALLS = ("write", "pwrite", "cyclic", "lseek", "fwrite", "open", "open-here", "stat", "stat-here")
 FEW, MANY = 2_000, 12_000
 CALLGRIND = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
 WAYS = {
@@ -54,7 +54,8 @@ def main() -> None:
         "instructions per call outside the kernel, counted by callgrind",
         ["mode", "call", "untraced", "relinked adds", "preloaded adds"],
         rows,
-        "The kernel (including first touches of pages) is not counted. cyclic: offsets repeat cyclically.",
+        "The kernel (including first touches of pages) is not counted. cyclic: offsets repeat cyclically;\n"
+        "open: with a close; here: by a relative path.",
     )
 
 

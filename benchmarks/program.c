@@ -5,7 +5,7 @@
  *
  * Each thread makes so many calls. Prints the thread CPU time of a call, and the CPU time of the process until then,
  * both in nanoseconds; with "hold" it stays as it is until its standard input ends. `cyclic`: pwrite at offsets that go
- * round.
+ * round. `open`: an open and a close of the same file; `open-here`, `stat-here`: by a relative path.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,19 +37,33 @@ static int64_t clock_ns(clockid_t clock)
         known = 1; \
     }
 
+static int open_and_close(const char *path)
+{
+    int fd = open(path, O_RDWR);
+    return fd >= 0 && close(fd) == 0;
+}
+
 static int64_t loop(void)
 {
     char bytes[8] = "", name[] = "/tmp/ensio-bench.XXXXXX";
     int null_fd = open("/dev/null", O_WRONLY), file_fd = mkstemp(name), known = 0;
     FILE *stream = fopen("/dev/null", "w");
-    if (null_fd < 0 || file_fd < 0 || !stream || unlink(name) != 0)
+    struct stat found;
+    if (null_fd < 0 || file_fd < 0 || !stream || chdir("/tmp") != 0)
         abort();
+    const char *const here = name + 5;
     int64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     LOOP("write", write(null_fd, bytes, 8) == 8)
     LOOP("pwrite", pwrite(null_fd, bytes, 8, i) == 8)
     LOOP("cyclic", pwrite(null_fd, bytes, 8, i % 7 * 4096) == 8)
     LOOP("lseek", lseek(file_fd, 8, SEEK_SET) == 8)
     LOOP("fwrite", fwrite(bytes, 1, 8, stream) == 8)
+    LOOP("open", open_and_close(name))
+    LOOP("open-here", open_and_close(here))
+    LOOP("stat", stat(name, &found) == 0)
+    LOOP("stat-here", stat(here, &found) == 0)
+    if (unlink(name) != 0)
+        abort();
     if (!known)
         exit(2);
     int64_t took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;

@@ -29,11 +29,24 @@ def recorded_writes(recorder, folder) -> Counter:
 def said_writes(output: bytes) -> Counter:
     """The writes that the program says it made."""
     words = (line.rsplit(" ", 1) for line in output.decode().splitlines())
-    return Counter((os.path.normpath(name) if name == "." else name, int(size)) for name, size in words)
+    return Counter((name, int(size)) for name, size in words if int(size) > 0)
+
+
+def recorded_looks(recorder, folder) -> Counter:
+    """The calls of stat below the folder, by file."""
+    run = ensembles.open(recorder.run)
+    files = run.select(call="stat", file=f"{folder}/*").file.tolist()
+    return Counter(os.path.normpath(os.path.relpath(run.files[file], folder)) for file in files)
+
+
+def said_looks(output: bytes) -> Counter:
+    """The program looks at each file that it has written, but not at one without a name."""
+    names = (line.rsplit(" ", 1)[0] for line in output.decode().splitlines())
+    return Counter(os.path.normpath(name) for name in names if name not in (".", "first", "second"))
 
 
 def normal(writes: Counter) -> Counter:
-    """The recorder keeps `..` in a path, as decision 84 says; it means the same file here."""
+    """The recorder keeps `..` in a path; it means the same file here."""
     total: Counter = Counter()
     for (name, size), count in writes.items():
         total[(os.path.normpath(name), size)] += count
@@ -50,6 +63,7 @@ def test_path_that_means_another_file(recorder, folder, what):
     said = said_writes(done.stdout)
     assert sum(said.values()) >= 5
     assert normal(recorded_writes(recorder, folder)) == normal(said)
+    assert recorded_looks(recorder, folder) == said_looks(done.stdout)
 
 
 def test_folder_that_a_library_changes(recorder, folder, tmp_path):

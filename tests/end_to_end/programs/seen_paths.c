@@ -41,6 +41,14 @@ static void put(const char *passed, const char *meant, int size)
     printf("%s %d\n", meant, size);
 }
 
+/* Only looks at a file; said as if it were of minus one byte. */
+static void look(const char *passed, const char *meant)
+{
+    struct stat found;
+    CHECK(stat(passed, &found) == 0);
+    printf("%s -1\n", meant);
+}
+
 static void put_next(const char *passed, const char *meant)
 {
     put(passed, meant, next_size++);
@@ -61,6 +69,8 @@ static void folders(void)
         put_next("f", "a/f");
         put_next("./f", "a/f");
         CHECK(chdir("../b") == 0);
+        if (round)
+            look("f", "b/f");
         put_next("f", "b/f");
         put_next("../f", "b/../f");
         CHECK(fchdir(a) == 0);
@@ -153,6 +163,7 @@ static void renamed(void)
     CHECK(chdir("a") == 0);
     put_next("f", "a/f");
     CHECK(rename("../a", "../z") == 0);
+    look("f", "z/f");
     put_next("f", "z/f");
     CHECK(rename("../z", "../a") == 0);
     put_next("f", "a/f");
@@ -239,6 +250,7 @@ static void child(void)
     put_next("b/f", "b/f");
     fflush(stdout);
     if (fork() == 0) {
+        look("b/f", "b/f");
         put("f", "f", 7000);
         put("b/f", "b/f", 7001);
         CHECK(chdir("a") == 0);

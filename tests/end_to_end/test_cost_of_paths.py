@@ -1,0 +1,47 @@
+"""What a call on a path that was seen before costs: no system call, and few instructions. No time is measured."""
+
+import re
+
+import pytest
+from places import BUILD
+
+# By call of the benchmark's program: its own system calls, and the recorder's instructions at most. They were
+# 2,900 and 1,830 when each path took the lock; most of those that are left fill the summary.
+CALLS = {"open": (2, 1600), "open-here": (2, 1600), "stat": (1, 700), "stat-here": (1, 700)}
+FEW, MANY = 2_000, 12_000
+CALLGRIND = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
+EVERYTHING = {"ENSIO_EXCLUDE": ""}
+
+
+@pytest.fixture
+def binary(recorder):
+    return BUILD / "bin" / ("ensio-bench-relinked" if recorder.way == "relinked" else "ensio-bench-program")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_no_system_call(recorder, binary, tmp_path, call):
+    def system_calls(calls):
+        log = tmp_path / "log"
+        command = ("strace", "-f", "-c", "-o", log, binary, call, calls)
+        recorder.execute(*command, environment=EVERYTHING, check=True)
+        # % time, seconds, usecs/call, calls, errors, total
+        return int(log.read_text().splitlines()[-1].split()[3])
+
+    more = system_calls(MANY) - system_calls(FEW)
+    own = CALLS[call][0] * (MANY - FEW)
+    assert own <= more < own + (MANY - FEW) / 20  # windows of events are mapped now and then
+
+
+@pytest.mark.parametrize("mode", ["trace", "profile"])
+@pytest.mark.parametrize("call", CALLS)
+def test_few_instructions(recorder, binary, mode, call):
+    def instructions(execute, calls):
+        environment = EVERYTHING | {"ENSIO_MODE": mode}
+        done = execute(*CALLGRIND, binary, call, calls, environment=environment, check=True)
+        return int(re.search(rb"Collected : (\d+)", done.stderr)[1])
+
+    recorded, untraced = (
+        (instructions(execute, MANY) - instructions(execute, FEW)) / (MANY - FEW)
+        for execute in (recorder.execute, recorder.untraced)
+    )
+    assert 100 < recorded - untraced < CALLS[call][1]
