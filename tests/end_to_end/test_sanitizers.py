@@ -29,6 +29,10 @@ LIVES = [
             "positions", "vector", "fork_storm", "fork_handler", "closed_output", "jumps", "homeless_child",
         )
     ),
+    *(
+        ("seen_paths", (name, "FOLDER"), 20)
+        for name in ("folders", "walks", "threads", "replaced", "same_memory", "child", "handlers", "storms")
+    ),
     *(("limits", (name, "OUT"), 4) for name in ("descriptors", "file_size")),
     *(
         ("known_failures", (name, "OUT"), 5)
