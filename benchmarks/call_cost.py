@@ -64,7 +64,8 @@ def main() -> None:
         "cost of a call: thread CPU ns, medians of pairs, median over layouts of the program",
         ["mode", "call", "untraced", "floor adds", "ensio adds", "by layout", "ensio : floor"],
         costs,
-        f"goal: at most {GOAL_FLOORS} floors. Calls go to /dev/null; lseek, file_write, open (with a close) and stat to a file.",
+        f"goal: at most {GOAL_FLOORS} floors. Calls go to /dev/null; lseek, file_write, open (with a close)\n"
+        "and stat to a file.",
     )
     bench.table(
         "two threads on separate cores: cost of recording in the slower one, ns",

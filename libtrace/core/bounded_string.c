@@ -52,6 +52,29 @@ uint64_t ensio_hash(const char *text)
     return hash ^ hash >> 32;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15U;
+    return hash ^ hash >> 29;
+}
+
+/* Eight bytes at a time; the last eight may overlap those before. */
+uint64_t ensio_hash_bytes(uint64_t seed, const char *bytes, uint32_t length)
+{
+    uint64_t word = 0, hash = mix(seed, length);
+    if (length < sizeof word) {
+        for (uint32_t i = 0; i < length; i++)
+            word = word << 8 | (unsigned char)bytes[i];
+        return mix(mix(hash, word), 0);
+    }
+    for (uint32_t at = 0; at + sizeof word < length; at += sizeof word) {
+        memcpy(&word, bytes + at, sizeof word);
+        hash = mix(hash, word);
+    }
+    memcpy(&word, bytes + length - sizeof word, sizeof word);
+    return mix(mix(hash, word), 0);
+}
+
 const char *ensio_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');

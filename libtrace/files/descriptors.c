@@ -37,6 +37,17 @@ static const char *path_in_kernel(int fd)
     return path_buffer[0] == '/' ? path_buffer : NULL;
 }
 
+/* Whether an absolute path has no empty part and none that is a dot. */
+static int is_normal(const char *path, const char *end)
+{
+    while (path && ++path < end) {
+        if (*path == '/' || (*path == '.' && (path + 1 == end || path[1] == '/')))
+            return 0;
+        path = memchr(path, '/', (size_t)(end - path));
+    }
+    return !path;
+}
+
 const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes, uint32_t *relative_to)
 {
     const char *const end = path + bytes;
@@ -53,6 +64,9 @@ const char *ensio_absolute_path(int folder, const char *path, uint32_t bytes, ui
         whole.length = (uint32_t)length;
         if (relative_to)
             *relative_to = id;
+    } else if (is_normal(path, end)) {
+        ensio_add_bytes(&whole, path, bytes);
+        return path_buffer;
     }
     while (path < end) {
         if (*path == '/') {
@@ -241,7 +255,7 @@ void ensio_descriptor_moved(int fd, int appends)
     ensio_open_file_flag(open_file, appends > 0 ? ENSIO_ASK | ENSIO_APPENDS : ENSIO_ASK);
 }
 
-/* A path in the kernel is a name of its own: nothing that the program passed to a call. */
+/* A path in the kernel is a separate name: nothing that the program passed to a call. */
 static struct ensio_named named_by_kernel(const char *path)
 {
     struct ensio_named named = {.absolute = path, .left_out = ensio_listed(path, ensio_settings.exclude)};

@@ -32,29 +32,6 @@ static uint32_t block_left;
 
 uint32_t ensio_names_changed = 1;
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15U;
-    return hash ^ hash >> 29;
-}
-
-/* Eight bytes at a time; the last eight may overlap those before. */
-static uint64_t hash_of(uint32_t folder, const char *text, uint32_t length)
-{
-    uint64_t word = 0, hash = mix(folder, length);
-    if (length < sizeof word) {
-        for (uint32_t i = 0; i < length; i++)
-            word = word << 8 | (unsigned char)text[i];
-        return mix(mix(hash, word), 0);
-    }
-    for (uint32_t at = 0; at + sizeof word < length; at += sizeof word) {
-        memcpy(&word, text + at, sizeof word);
-        hash = mix(hash, word);
-    }
-    memcpy(&word, text + length - sizeof word, sizeof word);
-    return mix(mix(hash, word), 0);
-}
-
 /* The slot with the name, or the empty one for it. Two paths with the same hash stay two paths. */
 static struct ensio_name **slot_for(struct table *in, uint64_t hash, uint32_t folder, const char *text, uint32_t length)
 {
@@ -79,8 +56,8 @@ struct ensio_name *ensio_name_find(int folder, const char *path, uint32_t length
     const uint32_t relative_to = folder_of(folder, path, length);
     if (ENSIO_UNLIKELY(!in || relative_to == ENSIO_NO_FOLDER))
         return NULL;
-    struct ensio_name *name =
-        __atomic_load_n(slot_for(in, hash_of(relative_to, path, length), relative_to, path, length), __ATOMIC_ACQUIRE);
+    struct ensio_name *name = __atomic_load_n(
+        slot_for(in, ensio_hash_bytes(relative_to, path, length), relative_to, path, length), __ATOMIC_ACQUIRE);
     if (!name || !name->file)
         return name;
     const int stored = __atomic_load_n(&ensio_spool, __ATOMIC_RELAXED) != NULL &&
@@ -127,7 +104,7 @@ static struct ensio_name *keep(uint32_t folder, const char *text, uint32_t lengt
 {
     if (folder == ENSIO_NO_FOLDER || !has_room())
         return NULL;
-    const uint64_t hash = hash_of(folder, text, length);
+    const uint64_t hash = ensio_hash_bytes(folder, text, length);
     struct ensio_name **slot = slot_for(table, hash, folder, text, length), *name = *slot;
     if (name) {
         if (name->file != file)

@@ -85,9 +85,14 @@ static const char *keep(const char *path, uint32_t length)
     return kept;
 }
 
+static uint64_t hash_of(const char *path)
+{
+    return ensio_hash_bytes(0, path, (uint32_t)strlen(path));
+}
+
 static uint32_t *find(const char *path)
 {
-    return slot_for(ensio_hash(path), path);
+    return slot_for(hash_of(path), path);
 }
 
 /* Keeps a new path: its number, or 0 without space or memory. */
@@ -105,9 +110,9 @@ static uint32_t add(const char *path, int is_other,
         block_left += length + 1;
         return 0;
     }
-    uint32_t *slot = find(path);
-    entries[count] =
-        (struct entry){.hash = ensio_hash(path), .path = kept, .spool = ensio_spool_number, .is_other = is_other};
+    const uint64_t hash = hash_of(path);
+    uint32_t *slot = slot_for(hash, path);
+    entries[count] = (struct entry){.hash = hash, .path = kept, .spool = ensio_spool_number, .is_other = is_other};
     *slot = count;
     path_bytes += length + 1;
     return count++;

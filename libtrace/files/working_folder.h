@@ -31,7 +31,7 @@ void ensio_folder_forget(void);
 void ensio_folder_change_begin(void);
 void ensio_folder_change_end(void);
 
-/* From now on, the kernel is asked for each relative path: threads may have working folders of their own, or another
+/* From now on, the kernel is asked for each relative path: threads may have separate working folders, or another
  * process may change this one's. */
 void ensio_folder_never_known(void);
 

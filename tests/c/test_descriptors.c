@@ -20,7 +20,7 @@ static void check_one(int fd, uint32_t stamp)
     CHECK(ensio_open_files[number].references >= 1);
 }
 
-/* Three descriptors of its own, of which two stay for a while: the list of unused entries is in another order
+/* Three separate descriptors, of which two stay for a while: the list of unused entries is in another order
  * afterwards, with the same first entry. */
 static void handler(int signal)
 {

@@ -1,4 +1,4 @@
-"""What a call on a path that was seen before costs: no system call, and few instructions. No time is measured."""
+"""The cost of a call on a path that was seen before: no system call, few instructions. No times."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A path that was seen before means another file by now: its calls get the right name all the same."""
+"""A path that was seen before means another file by now: its calls still get the right name."""
 
 import os
 import random
@@ -113,7 +113,7 @@ MASK = (1 << 64) - 1
 
 
 def mix(value: int, word: int) -> int:
-    """As in libtrace/files/names.c."""
+    """As in libtrace/core/bounded_string.c."""
     value = ((value ^ word) * 0x9E3779B97F4A7C15) & MASK
     return value ^ value >> 29
 

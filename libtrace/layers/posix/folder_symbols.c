@@ -1,6 +1,6 @@
 /* folder_symbols.c: for relinked programs. --wrap does not see a shared library that changes the working folder (the
  * run-time libraries of Fortran and C++ have a call for it), so the program defines these two functions: libraries then
- * call the program's. They are weak, because a program may have functions of its own with these names. */
+ * call the program's. They are weak, because a program may define these names for itself. */
 #include <files/working_folder.h>
 
 #include <dlfcn.h>

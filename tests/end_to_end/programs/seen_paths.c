@@ -242,7 +242,7 @@ static void same_memory(void)
     }
 }
 
-/* A child by fork has a record of its own, and knows its parent's names. */
+/* A child by fork has a separate record, and knows its parent's names. */
 static void child(void)
 {
     make_folders();
