@@ -60,8 +60,9 @@ struct ensio_name *ensio_name_find(int folder, const char *path, uint32_t length
         slot_for(in, ensio_hash_bytes(relative_to, path, length), relative_to, path, length), __ATOMIC_ACQUIRE);
     if (!name || !name->file)
         return name;
-    const int stored = __atomic_load_n(&ensio_spool, __ATOMIC_RELAXED) != NULL &&
-                       __atomic_load_n(&name->spool, __ATOMIC_RELAXED) == ensio_spool_number;
+    const int stored =
+        __atomic_load_n(&ensio_spool, __ATOMIC_RELAXED) != NULL &&
+        __atomic_load_n(&name->spool, __ATOMIC_RELAXED) == __atomic_load_n(&ensio_spool_number, __ATOMIC_RELAXED);
     return ENSIO_LIKELY(stored) ? name : NULL;
 }
 

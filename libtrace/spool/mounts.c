@@ -11,7 +11,8 @@
 #include <string.h>
 #include <sys/vfs.h>
 
-#define MOST_MOUNTS 64   /* mounts of the node that are remembered */
+#define MOST_MOUNTS 64 /* mounts of the node that are remembered */
+#define KEPT_ROOM 16384
 #define MOST_READINGS 32 /* readings of the table, for mounts that appear later */
 
 /* Splits off the next word of a line. */
@@ -44,10 +45,55 @@ static int mount_line(char *line, void *state)
     return *mount.type ? given->each(&mount, given->state) : 0;
 }
 
+/* The table while a spool is made. A longer one is read from the kernel each time. */
+static char kept[KEPT_ROOM];
+static uint32_t kept_bytes;
+static int keeps;
+
+static int keep_line(char *line, void *unused)
+{
+    const size_t bytes = strlen(line) + 1;
+    if (bytes > sizeof kept - kept_bytes) {
+        keeps = 0;
+        return 1;
+    }
+    memcpy(kept + kept_bytes, line, bytes);
+    kept_bytes += (uint32_t)bytes;
+    return 0;
+}
+
+static void each_kept_mount(struct each_mount *given)
+{
+    static char line[KEPT_ROOM]; /* the words of a line are split in it */
+    for (uint32_t at = 0; at < kept_bytes;) {
+        const size_t bytes = strlen(kept + at) + 1;
+        memcpy(line, kept + at, bytes);
+        at += (uint32_t)bytes;
+        if (mount_line(line, given))
+            return;
+    }
+}
+
+void ensio_mounts_keep(void)
+{
+    kept_bytes = 0;
+    keeps = 1;
+}
+
+void ensio_mounts_keep_no_more(void)
+{
+    keeps = 0;
+}
+
 void ensio_each_mount(int (*each)(const struct ensio_mount *mount, void *state), void *state)
 {
     struct each_mount given = {each, state};
-    ensio_private_each_line("/proc/self/mountinfo", mount_line, &given);
+    if (keeps && !kept_bytes)
+        ensio_private_each_line("/proc/self/mountinfo", keep_line, NULL);
+    if (keeps && kept_bytes)
+        each_kept_mount(&given);
+    else
+        ensio_private_each_line("/proc/self/mountinfo", mount_line, &given);
 }
 
 static struct ensio_known_mount mounts[MOST_MOUNTS];

@@ -15,6 +15,10 @@ struct ensio_mount {
  * the lock and is in ensio_with_private_files. */
 void ensio_each_mount(int (*each)(const struct ensio_mount *mount, void *state), void *state);
 
+/* From the first to the second of these calls, the table is read from the kernel only once. The same conditions. */
+void ensio_mounts_keep(void);
+void ensio_mounts_keep_no_more(void);
+
 /* A mount that holds files of the program. */
 struct ensio_known_mount {
     uint64_t id;

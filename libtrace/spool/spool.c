@@ -315,11 +315,13 @@ static int64_t make(void *unused)
     text_window = NULL;
     memset(made_bytes, 0, sizeof made_bytes);
     uint32_t reason;
+    ensio_mounts_keep();
     ensio_budget_begin(room);
     ensio_budget_take(ENSIO_SPOOL_BYTES, 1, &reason);
     store_properties();
     ensio_process_facts_store();
     ensio_mounts_read();
+    ensio_mounts_keep_no_more();
     ensio_spool_touch();
     __atomic_store_n(&head->magic, ENSIO_SPOOL_MAGIC, __ATOMIC_RELEASE);
     return 0;

@@ -114,3 +114,10 @@ def test_mpi_tells_its_version_and_one_process_tells_of_the_node(recorder, flavo
     assert "\n" not in run.mpi_version
     told = [path for path in recorder.run.glob("*.spool") if b"mounts=" in path.read_bytes()]
     assert len(told) == 1
+
+
+def test_table_of_mounts_is_read_once_at_the_start(recorder, tmp_path):
+    log = tmp_path / "log"
+    command = ("strace", "-f", "-e", "trace=open,openat", "-o", log, recorder.build("acknowledge"))
+    recorder.execute(*command, tmp_path / "out", 10, check=True)
+    assert log.read_text().count("/proc/self/mountinfo") == 1
