@@ -168,6 +168,12 @@ void ensio_descriptor_left_out(int fd)
         set(fd, ENSIO_LEFT_OUT);
 }
 
+/* Whether a path names an open file by its descriptor, whose meaning changes without any change of names. */
+static int may_be_a_descriptor(const char *path)
+{
+    return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
+}
+
 /* What the kernel says of an open file: its entry, or ENSIO_LEFT_OUT. */
 static uint32_t examined(int fd, const struct ensio_named *named, int flags, int of_mpi)
 {
@@ -179,7 +185,7 @@ static uint32_t examined(int fd, const struct ensio_named *named, int flags, int
     const int has_position = S_ISREG(found.st_mode) || S_ISBLK(found.st_mode);
     ensio_file_attributes(fd, named->file, named->absolute, S_ISREG(found.st_mode));
     if (named->name)
-        ensio_name_opened(named->name, S_ISREG(found.st_mode), changes);
+        ensio_name_opened(named->name, S_ISREG(found.st_mode) && !may_be_a_descriptor(named->absolute), changes);
     return bound(named->file,
                  (uint16_t)(!has_position      ? ENSIO_NO_POSITION
                             : flags & O_APPEND ? ENSIO_ASK | ENSIO_APPENDS

@@ -75,6 +75,14 @@ def test_folder_that_a_library_changes(recorder, folder, tmp_path):
     assert normal(recorded_writes(recorder, folder)) == said_writes(done.stdout)
 
 
+def test_path_that_names_a_descriptor(recorder, folder):
+    program = recorder.build("seen_paths")
+    done = recorder.execute(program, "descriptors", folder, environment={"ENSIO_EXCLUDE": ""})
+    assert done.returncode == 20, done.stderr
+    writes = ensembles.open(recorder.run).select(call="write", file="/proc/self/fd/50")
+    assert writes.requested.tolist() == [4, 4]
+
+
 def test_handlers_at_any_moment(recorder, folder):
     program = recorder.build("seen_paths")
     done = recorder.execute(program, "handlers", folder, timeout=300)

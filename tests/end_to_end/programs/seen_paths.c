@@ -325,6 +325,24 @@ static void storms(void)
         pthread_join(thread[i], NULL);
 }
 
+/* A path below /proc names what a descriptor refers to: a file first, a pipe later. Only the file's calls count. */
+static void descriptors(void)
+{
+    static const char path[] = "/proc/self/fd/50";
+    int pair[2];
+    for (int round = 0; round < 2; round++) {
+        int fd = open("f", O_RDWR | O_CREAT, 0600);
+        CHECK(dup2(fd, 50) == 50 && close(fd) == 0);
+        fd = open(path, O_RDWR);
+        CHECK(write(fd, bytes, 4) == 4);
+        close(fd);
+        CHECK(pipe(pair) == 0 && dup2(pair[1], 50) == 50);
+        fd = open(path, O_RDWR);
+        CHECK(write(fd, bytes, 5) == 5);
+        close(fd), close(pair[0]), close(pair[1]);
+    }
+}
+
 /* Files whose names are read from standard input, one a line. */
 static void listed(void)
 {
@@ -342,10 +360,9 @@ static void listed(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} all[] = {{"folders", folders},         {"walks", walks},     {"of_library", of_library},
-           {"threads", threads},         {"renamed", renamed}, {"replaced", replaced},
-           {"same_memory", same_memory}, {"child", child},     {"handlers", handlers},
-           {"storms", storms},           {"listed", listed}};
+} all[] = {{"folders", folders},   {"walks", walks},       {"of_library", of_library},   {"threads", threads},
+           {"renamed", renamed},   {"replaced", replaced}, {"same_memory", same_memory}, {"child", child},
+           {"handlers", handlers}, {"storms", storms},     {"listed", listed},           {"descriptors", descriptors}};
 
 int main(int count, char **arguments)
 {
