@@ -102,7 +102,7 @@ _RANGE = np.array([0.01, 0.99])
 
 @dataclass(frozen=True)
 class Mode:
-    """A local maximum of the density of log duration.
+    """A mode: a significantly dense interval of log duration, located by its maximum.
 
     Attributes
     ----------
