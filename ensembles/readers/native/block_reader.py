@@ -134,22 +134,19 @@ class BlockReader:
             done += wanted
 
     def _decode(self, decoding: Decoding, thread: int, raw: np.ndarray) -> None:
-        """Decode completed events; the columns have room for all of them."""
+        """Decode completed events without the damaged ones; the columns have room for all of them."""
         low = self._place.start
         out = {name: column[low : low + len(raw)] for name, column in self._columns.items()}
         found = decode(decoding, thread, raw, out)
+        if found is None:
+            kept = raw[sound(decoding, raw)]
+            lost = self.flaws.damaged.get(decoding.path, 0) + len(raw) - len(kept)
+            self.flaws.damaged[decoding.path] = lost
+            raw, found = kept, decode(decoding, thread, kept, out)
+            assert found is not None
         self.flaws.unknown_calls += found.unknown_calls
         self.flaws.unknown_files += found.unknown_files
-        count = len(raw)
-        if found.damaged:
-            kept = sound(decoding, raw)
-            count = int(np.count_nonzero(kept))
-            if count < len(raw):
-                lost = self.flaws.damaged.get(decoding.path, 0) + len(raw) - count
-                self.flaws.damaged[decoding.path] = lost
-            for column in out.values():
-                column[:count] = column[kept]
-        self._place = self._place[count:]
+        self._place = self._place[len(raw) :]
 
 
 def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:

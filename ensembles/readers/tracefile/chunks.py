@@ -1,8 +1,8 @@
 """Decode chunks of columns of a ``trace.h5``.
 
-HDF5 shuffles the bytes of a chunk and then deflates them. A C extension (with libdeflate) reads, inflates,
-unshuffles and checks several chunks without the GIL. Without it, ISA-L or zlib and NumPy do the same, with
-equal results. ``NATIVE`` is true if the extension is in use.
+HDF5 shuffles the bytes of a chunk and then deflates them. The module `_chunks` (C, with libdeflate) reads,
+inflates, unshuffles and checks several chunks without the GIL. It is the only compiled module that may be
+missing, because libdeflate may be: then ISA-L or zlib inflates one chunk at a time, with equal results.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from ensembles.readers.native.job_file_codec import unshuffle
 
 try:
     from ensembles.readers.tracefile import _chunks
-except ImportError:
+except ImportError:  # no libdeflate
     _chunks = None  # type: ignore[assignment]
 try:
     from isal import isal_zlib as _inflate
 except ImportError:  # no wheel for this processor
     import zlib as _inflate  # type: ignore[no-redef]
-
-NATIVE = _chunks is not None
 
 DAMAGE: tuple[type[Exception], ...] = (  # type: ignore[assignment] # isal declares its error as an instance
     OSError,
@@ -105,7 +103,7 @@ class ChunkReader:
             The file cannot be read.
         """
         if _chunks is None:
-            numpy_read(descriptor, parts, self._limits)
+            read_without_libdeflate(descriptor, parts, self._limits)
             return
         try:
             workspace = self._workspaces.pop()
@@ -123,8 +121,8 @@ class ChunkReader:
         return (_NUMBERS[name], name, is_signed, zeroed, *where, out, self._limits.get(name))
 
 
-def numpy_read(descriptor: int, parts: Sequence[ChunkRows], limits: Limits) -> None:
-    """Read chunks as `ChunkReader.read`, in Python and NumPy."""
+def read_without_libdeflate(descriptor: int, parts: Sequence[ChunkRows], limits: Limits) -> None:
+    """Read chunks as `ChunkReader.read`, one at a time."""
     for part in parts:
         raw = os.pread(descriptor, part.stored_bytes, part.position)
         if len(raw) != part.stored_bytes:

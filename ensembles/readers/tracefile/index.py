@@ -13,10 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-try:
-    from ensembles.readers.common import _sorted
-except ImportError:
-    _sorted = None  # type: ignore[assignment]
+from ensembles import _compiled
 
 Ranges = Sequence[tuple[int, int]]
 
@@ -214,29 +211,7 @@ def is_sorted(
     -------
     bool
     """
-    if _sorted is None:
-        return numpy_is_sorted(rank, start, duration, begins, ranks, max_end)
-    return _sorted.is_sorted(rank, start, duration, begins, ranks, max_end)
-
-
-def numpy_is_sorted(
-    rank: np.ndarray | None,
-    start: np.ndarray | None,
-    duration: np.ndarray | None,
-    begins: np.ndarray,
-    ranks: np.ndarray,
-    max_end: int,
-) -> bool:
-    """Test the order of rows as `is_sorted`, in NumPy."""
-    if rank is not None:
-        steps = np.flatnonzero(rank[1:] != rank[:-1]) + 1
-        if not np.array_equal(steps, begins[1:]) or not np.array_equal(rank[begins].astype(np.int64), ranks):
-            return False
-        if start is not None:
-            falls = np.flatnonzero(start[1:] < start[:-1]) + 1
-            if (rank[falls] == rank[falls - 1]).any():
-                return False
-    return start is None or duration is None or int((start + duration).max()) == max_end
+    return _compiled.is_sorted(rank, start, duration, begins, ranks, max_end)
 
 
 class IndexBuilder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -155,7 +156,7 @@ def _scores(blocks: CellBlocks, high: np.ndarray, low: np.ndarray, total: float)
     both = a + b
     chance = DEPTH_RATIO * blocks.width[high] / (DEPTH_RATIO * blocks.width[high] + blocks.width[low])
     ratio = a * np.log(a / (both * chance)) + b * np.log(np.maximum(b, 1e-300) / (both * (1 - chance)))
-    return np.sqrt(2 * np.maximum(ratio, 0)) - np.sqrt(2 * np.log(np.e * total / both))
+    return np.sqrt(2 * np.maximum(ratio, 0)) - np.sqrt(2 * np.log(math.e * total / both))
 
 
 def chain(found: Evidence, threshold: float) -> list[int]:

@@ -15,7 +15,6 @@ from made_spools import RUNNING, made_events, spool
 import ensembles
 from ensembles.model.c_layout import BLOCK, JOB
 from ensembles.model.errors import EnsioError
-from ensembles.readers.native import job_file_codec
 from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
 
@@ -64,10 +63,7 @@ def assert_equal(run: ensembles.Run, other: ensembles.Run) -> None:
         np.testing.assert_array_equal(ours.columns[name], column, err_msg=name)
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_job_file_is_read_as_its_spools(made, monkeypatch, native):
-    if not native:
-        monkeypatch.setattr(job_file_codec, "_decode", None)
+def test_job_file_is_read_as_its_spools(made):
     assert_equal(ensembles.open(made / "job"), spools(made))
     assert_equal(ensembles.open(made / "job/job.ensio"), spools(made))
 
