@@ -75,7 +75,7 @@ static void one_size(void)
     if (sizes[tried].bytes)
         CHECK(free_share == sizes[tried].bytes);
     else /* the default: a share of what is free */
-        CHECK(free_share > 16 && free_share < UINT64_MAX / 10 + 2);
+        CHECK(free_share > 16 && free_share < UINT64_MAX / 10 + 2 && free_share != 1ULL << 40);
 }
 
 /* What is left is given exactly, in whole units, and no more. */
