@@ -21,9 +21,9 @@ from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
 from ensembles.passes.reading import ReadRequest, ascending_ranges
 from ensembles.passes.spec import Choose, PassSpec, compute_fingerprint
+from ensembles.passes.start_order import sort_by_rank_and_start
 from ensembles.passes.summary import BY_RANK, RANK_ORDER, S
 from ensembles.readers.common.source import EventSource
-from ensembles.readers.native.block_reader import sort_by_rank_and_start
 from ensembles.run.selection import Filters, Selection, select_chunks
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -505,7 +505,8 @@ class Run(RunInfo):
         """
         if "events" in self.__dict__:
             return selection.apply(self.events)
-        chosen = self._joined(self.chunks_for(selection)).sorted()
+        # They are sorted here; only the count of ordinals needs the order of completion before.
+        chosen = self._joined(self._chunks_for(selection, None, selection.ordinals is not None)).sorted()
 
         def ask(name: str) -> np.ndarray | None:
             if name == "phase":
@@ -529,10 +530,14 @@ class Run(RunInfo):
         ------
         Events
         """
+        return self._chunks_for(selection, max_events, True)
+
+    def _chunks_for(self, selection: Selection, max_events: int | None, is_ordered: bool) -> Iterator[Events]:
         # A time range must not limit what is read for ordinals, which count all calls of a rank.
         times_ns = selection.times_ns if selection.ordinals is None else None
         request = ReadRequest(
             max_events or self.budget.chunk_events,
+            is_ordered=is_ordered,
             ranks=None if selection.ranks is None else ascending_ranges(selection.ranks),
             times_ns=None if times_ns is None else tuple(times_ns),
         )

@@ -16,7 +16,7 @@ from ensembles.model.units import few
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
 from ensembles.readers.common.call_dictionary import Dictionary
-from ensembles.readers.common.column_buffers import ReusedColumns
+from ensembles.readers.common.columns import ReusedColumns
 from ensembles.readers.native.block_reader import BlockReader
 from ensembles.readers.native.caveats import notes_on_clocks, notes_on_ends, notes_on_losses, notes_on_spools
 from ensembles.readers.native.clock import Clocks

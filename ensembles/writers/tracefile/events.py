@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, Events
-from ensembles.readers.tracefile.columns import THREADS
+from ensembles.readers.tracefile.chunks import THREADS
 from ensembles.readers.tracefile.index import IndexBuilder, TraceIndex
 from ensembles.writers.tracefile.columns import describe, put_column, put_text
 from ensembles.writers.tracefile.deflater import ColumnDeflater

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import struct
 from pathlib import Path
 
@@ -97,6 +98,15 @@ def test_ensembles_that_share_their_passes_are_those_of_passes_of_their_own(
             np.testing.assert_array_equal(ensemble.sample.n, alone.sample.n)
             np.testing.assert_allclose(ensemble.sample.mean_s, alone.sample.mean_s, rtol=1e-12)
             assert (ensemble.name, ensemble.notes) == (alone.name, alone.notes)
+
+
+def test_ordinals_are_counted_on_first_use(run: en.Run) -> None:
+    again = Run(run.path, run.source)
+    ensemble = again.ensemble(op="write")
+    assert "events" not in vars(again)  # ordinals take all of them
+    copied = pickle.loads(pickle.dumps(ensemble))
+    for one in (ensemble, copied):
+        np.testing.assert_array_equal(one.ordinal, run.events[run.events.op == 1].ordinal)
 
 
 def test_some_ranks_are_whole_and_spread(run: en.Run) -> None:

@@ -18,7 +18,7 @@ import ensembles as en
 from ensembles.model.events import COLUMNS
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.reading import ReadRequest, divide
-from ensembles.readers.tracefile.columns import TraceColumns
+from ensembles.readers.tracefile.chunks import TraceColumns
 from ensembles.readers.tracefile.index import TraceIndex
 from ensembles.readers.tracefile.tracefile import TraceFileSource
 from ensembles.run.collect import collect
