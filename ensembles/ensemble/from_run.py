@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ensembles.ensemble.ensemble import Ensemble, call_name, op_name
+from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_summary import ensemble_from_summary
+from ensembles.ensemble.inputs import call_name, op_name
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
@@ -66,14 +67,14 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
     """
     if run.keeps_all_calls:
         if run.most_events <= min(IN_MEMORY, run.budget.held_events):
-            return run.chosen_by(selection).ensemble(per)
+            return Ensemble.from_events(run.chosen_by(selection), per)
         return _in_one_pass(run, [selection], per)[0]
     try:
         return ensemble_from_summary(run, selection, per)
     except EnsioError:
         if run.mode in ("profile", "tail") or selection.ordinals is not None:
             raise
-    ensemble = run.chosen_by(selection).ensemble(per)
+    ensemble = Ensemble.from_events(run.chosen_by(selection), per)
     ensemble.notes.append(
         f"{run.dropped_events:,} calls of this run are not among its events: those that the filters choose "
         "are missing in this ensemble"
@@ -141,7 +142,7 @@ def _ensemble_of_counts(
             lambda name: phases.phase_index(some) if name == "phase" else compute_ordinals(some)
         )
     )
-    part = _thinned(theirs, phases, MOST_SUCCESSIVE).ensemble(per)
+    part = Ensemble.from_events(_thinned(theirs, phases, MOST_SUCCESSIVE), per)
     doubts = [note for note in part.notes if note not in notes]
     return Ensemble.from_sample(sample, per, part.name, part.op, notes + doubts, part.successive)
 

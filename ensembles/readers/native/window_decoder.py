@@ -10,7 +10,7 @@ import numpy as np
 
 from ensembles import _compiled
 from ensembles.model.events import COLUMNS
-from ensembles.readers.common.value_ranges import LARGEST_MOVED_BYTES, LARGEST_NS
+from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS
 from ensembles.readers.native.spool import Coded, Window
 
 LARGEST_TICKS = 1 << 55

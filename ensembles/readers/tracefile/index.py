@@ -7,15 +7,14 @@ read. Since rows are sorted, no wanted row can lie between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ensembles import _compiled
-
-Ranges = Sequence[tuple[int, int]]
+from ensembles.passes.reading import Ranges
 
 _MOST_ROWS = 1 << 24
 _LIMITS = np.iinfo(np.int64)
@@ -128,7 +127,7 @@ class TraceIndex:
         after_rank[:-1], after[:-1] = self.first_rank[1:], self.first_start[1:]
         one = before_rank == after_rank
         wanted = np.zeros(n, bool)
-        for low, high in ranks or [(0, int(_LIMITS.max) - 1)]:
+        for low, high in [(0, int(_LIMITS.max) - 1)] if ranks is None else ranks:
             low, high = min(low, int(_LIMITS.max) - 1), min(high, int(_LIMITS.max) - 1)
             mine = (before_rank >= low) & (before_rank <= high)
             mine_after = (after_rank >= low) & (after_rank <= high)

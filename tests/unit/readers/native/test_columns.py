@@ -12,8 +12,7 @@ from oracles import numpy_columns
 from ensembles.model.c_layout import EVENT
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS
-from ensembles.readers.common.column_buffers import ReusedColumns, empty_columns
-from ensembles.readers.common.value_ranges import LARGEST_MOVED_BYTES
+from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, ReusedColumns, empty_columns
 from ensembles.readers.native import window_decoder
 from ensembles.readers.native.block_reader import BlockReader
 from ensembles.readers.native.spool import Window
