@@ -5,7 +5,7 @@
 
 #define MOST_COUNTERS 3072
 
-/* Each file and operation has a counter of its own, up to the limit; those that are there stay. */
+/* Each file and operation has a separate counter, up to the limit; those that are there stay. */
 static void ordinals(void)
 {
     static uint64_t *counters[MOST_COUNTERS];
