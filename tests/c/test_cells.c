@@ -96,7 +96,7 @@ static void ordinal_classes(void)
     CHECK(first == 4096);
     CHECK(cell(WORLD_WRITE, 7, 25)->count == 1);
     CHECK(!cell(WORLD_WRITE, 7, 26) && !cell(WORLD_WRITE, 7, ENSIO_ORDINAL_UNKNOWN));
-    /* Other operations and files have ordinals of their own. */
+    /* Other operations and files have separate ordinals. */
     add(world_event(WORLD_READ, 1, 1, 100));
     CHECK(cell(WORLD_READ, 7, 1)->count == 1);
 }

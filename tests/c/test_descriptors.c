@@ -117,7 +117,7 @@ static void random_steps(void)
         CHECK(ensio_open_files[i].references <= ENSIO_DESCRIPTORS + 1);
 }
 
-/* As many descriptors as the table has, each with an open file of its own; then all once more. */
+/* As many descriptors as the table has, each with a separate open file; then all once more. */
 static void full_table(void)
 {
     static uint8_t used[ENSIO_DESCRIPTORS + 2];
@@ -148,7 +148,7 @@ static void full_table(void)
     CHECK(ensio_descriptor(-1) == ENSIO_LEFT_OUT && ensio_descriptor(ENSIO_DESCRIPTORS) == ENSIO_LEFT_OUT);
 }
 
-/* A descriptor that nobody saw being opened is looked up once; what is no file is left out. */
+/* A descriptor that no wrapper saw being opened is looked up once; what is not a file is left out. */
 static void unseen(void)
 {
     int pipe_ends[2], sockets[2];

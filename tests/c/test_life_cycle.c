@@ -243,7 +243,7 @@ static const struct {
     {"end", end},
 };
 
-/* Runs this program anew for a case, in a folder of its own. */
+/* Runs this program anew for a case, in a separate folder. */
 static void run(const char *name)
 {
     char place[300], command[400];

@@ -92,7 +92,7 @@ static void *claim_numbers(void *given)
         for (int number = own + 1; number < own + NUMBERS; number++) {
             CHECK(dup2(own, number) == number);
             CHECK(write(number, "program.", 8) == 8);
-            CHECK(close(number) == 0); /* nobody else took or closed it */
+            CHECK(close(number) == 0); /* no other thread took or closed it */
         }
     return NULL;
 }

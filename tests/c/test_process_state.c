@@ -16,7 +16,7 @@ static void wait_for(pid_t child)
     CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
 }
 
-/* Before the page exists, nobody owns the state. Mapping it again changes nothing. */
+/* Before the page exists, no process owns the state. Mapping it again changes nothing. */
 static void page(void)
 {
     struct ensio_process *before = ensio_process;
@@ -41,7 +41,7 @@ static int run_wiped(void *unused)
     return !is_wiped();
 }
 
-/* A child that has its own memory finds 0, whatever made it: nobody's handlers ran in the last two. */
+/* A child that has its own memory finds 0, whatever made it; no fork handler ran in the last two. */
 static void children(void)
 {
     static char stack[65536];

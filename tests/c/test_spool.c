@@ -192,7 +192,7 @@ static void look_for_texts(const struct ensio_window *window, uint64_t position,
     read_texts((const char *)window + ENSIO_WINDOW_HEADER_BYTES, window->text_bytes, state);
 }
 
-/* Texts fill the first window to its last byte, then windows of their own; one of any length gets in. */
+/* Texts fill the first window to its last byte, then separate windows; one of any length gets in. */
 static void texts(void)
 {
     static char text[200000];
