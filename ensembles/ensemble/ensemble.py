@@ -213,7 +213,8 @@ class Ensemble:
 
         For events of a run, it is counted on first use, as this takes all events of the run.
         """
-        return None if self._events is None else as_integers("ordinal", self._events.ordinal, self.n)
+        events, self._events = self._events, None
+        return None if events is None else as_integers("ordinal", events.ordinal, self.n)
 
     def __getstate__(self) -> dict[str, object]:  # with the ordinals in place of the events
         return {**self.__dict__, "ordinal": self.ordinal, "_events": None}

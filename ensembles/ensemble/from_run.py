@@ -103,8 +103,15 @@ def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "ca
     EnsioError
         The run does not record what one of the selections asks for.
     """
-    long = run.keeps_all_calls and run.most_events > min(IN_MEMORY, run.budget.held_events)
-    if long and selections and not any(selection.needs_whole_run for selection in selections):
+    is_long = run.most_events > min(IN_MEMORY, run.budget.held_events)
+    if run.keeps_all_calls and len(selections) > 1 and not is_long:
+        return [Ensemble.from_events(selection.apply(run.events), per) for selection in selections]
+    if (
+        run.keeps_all_calls
+        and selections
+        and is_long
+        and not any(each.needs_whole_run for each in selections)
+    ):
         return _in_one_pass(run, selections, per)
     return [ensemble_from_run(run, selection, per) for selection in selections]
 
