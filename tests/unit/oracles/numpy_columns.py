@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.readers.common.value_ranges import LARGEST_MOVED_BYTES
+from ensembles.readers.common.columns import LARGEST_MOVED_BYTES
 from ensembles.readers.native.window_decoder import Decoding, Found
 
 _MOST_ERRNO = 0xFFFF
