@@ -1,29 +1,53 @@
-"""The compiled code under the summaries, the readers and the phases; all else is in setup.cfg.
+"""The compiled code under the summaries, the readers and the phases; all else is in setup.cfg."""
 
-It is optional: without a C compiler the package still installs, and NumPy does the work with
-equal results."""
-
-from collections.abc import Sequence
+import shutil
+import sysconfig
+from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import PlatformError
 
 INCLUDE = "libtrace/include"
-BINS, EVENT, JOBFILE = (f"{INCLUDE}/ensio/{name}.h" for name in ("bins", "event", "jobfile"))
-ARRAYS, KERNELS = "ensembles/summaries/arrays.h", "ensembles/summaries/_kernels.h"
-PROCESSORS, SHUFFLE = "ensembles/summaries/processors.h", "ensembles/readers/common/shuffle.h"
-STREAMS = "ensembles/structure/strides/_streams.h"
+HEADERS = [str(path) for folder in ("ensembles", INCLUDE) for path in sorted(Path(folder).rglob("*.h"))]
+SOURCES = """
+    _compiled
+    readers/common/_sorted
+    readers/native/_columns
+    readers/native/_decode
+    structure/phases/_gaps
+    structure/strides/_strides
+    summaries/_callsums
+    summaries/_counts
+    summaries/_spread
+"""
+
+
+class BuildCompiled(build_ext):
+    """Building of the modules in C, which begins with a look at what it needs."""
+
+    def build_extensions(self) -> None:
+        """Build the modules, or say what is missing."""
+        compiler = self.compiler.compiler_so[0]
+        header = Path(sysconfig.get_path("include"), "Python.h")
+        missing = f"the C compiler {compiler}" if not shutil.which(compiler) else f"Python's header {header}"
+        if not shutil.which(compiler) or not header.exists():
+            raise PlatformError(
+                f"ensio is built from C code, and {missing} is missing: install it (Debian: build-essential "
+                "and python3-dev, Fedora: gcc and python3-devel, conda: c-compiler), or install a wheel of "
+                "ensio, which needs no compiler"
+            )
+        super().build_extensions()
 
 
 def compiled(
-    module: str, *headers: str, parts: Sequence[str] = (), libraries: Sequence[str] = ()
+    module: str, sources: list[str], libraries: tuple[str, ...] = (), optional: bool = False
 ) -> Extension:
-    """A module in C that reads these headers; `parts`: other files beside its own. Where a library is
-    missing, so is the module."""
-    folder, _, name = module.replace(".", "/").rpartition("/")
+    """A module in C, of sources below ensembles."""
     return Extension(
         module,
-        sources=[f"{folder}/{file}.c" for file in (name, *parts)],
-        depends=[*headers],
+        sources=[f"ensembles/{source}.c" for source in sources],
+        depends=HEADERS,
         include_dirs=[INCLUDE, "ensembles"],
         define_macros=[("Py_LIMITED_API", "0x030B0000")],
         # Without contraction to fused operations the results are those of NumPy, to the last bit. Loops are
@@ -37,19 +61,17 @@ def compiled(
         ],
         libraries=["m", *libraries],
         py_limited_api=True,
-        optional=True,
+        optional=optional,
     )
 
 
 setup(
+    cmdclass={"build_ext": BuildCompiled},
     ext_modules=[
-        compiled("ensembles.summaries._kernels", BINS, ARRAYS, KERNELS, parts=("_spread", "_counts")),
-        compiled("ensembles.summaries._callsums", ARRAYS),
-        compiled("ensembles.readers.native._decode", EVENT, JOBFILE, SHUFFLE),
-        compiled("ensembles.readers.tracefile._chunks", PROCESSORS, SHUFFLE, libraries=["deflate"]),
-        compiled("ensembles.readers.common._sorted", PROCESSORS),
-        compiled("ensembles.readers.native._columns", EVENT),
-        compiled("ensembles.structure.phases._gaps", BINS, ARRAYS),
-        compiled("ensembles.structure.strides._strides", PROCESSORS, STREAMS),
-    ]
+        compiled("ensembles._compiled", SOURCES.split()),
+        # A separate module, as libdeflate is missing on many machines (docs/decisions/0082).
+        compiled(
+            "ensembles.readers.tracefile._chunks", ["readers/tracefile/_chunks"], ("deflate",), optional=True
+        ),
+    ],
 )

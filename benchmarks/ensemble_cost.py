@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("--directory", help="folder of the run (default: temporary)")
     args = parser.parse_args()
     headers = ["step", "CPU s", "wall s", "ratio"]
-    print(f"\n{args.calls:,} durations in memory (kernels {'compiled' if kernels.NATIVE else 'in NumPy'})")
+    print(f"\n{args.calls:,} durations in memory")
     print(tabulate(from_memory(args.calls), headers, disable_numparse=True))
     print(f"\nfrom the histogram of {args.calls // 4:,} calls in 64 phases")
     print(tabulate(from_histogram(args.calls // 4), headers, disable_numparse=True))

@@ -19,6 +19,9 @@ from pathlib import Path
 import numpy as np
 from tabulate import tabulate
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit"))
+from oracles import numpy_summaries
+
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT
 from ensembles.workloads.synthetic import synthetic_run
@@ -92,15 +95,15 @@ def kernel_rows(events: int) -> list[dict]:
     pairs: dict[str, tuple[Callable, Callable]] = {
         "time into a raster": (
             lambda: kernels.spread(start, duration, row, None, 26, 0, raster),
-            lambda: kernels.numpy_spread(start, duration, row, None, 26, 0, raster),
+            lambda: numpy_summaries.spread(start, duration, row, None, 26, 0, raster),
         ),
         "bytes into a rate": (
             lambda: kernels.spread(start, duration, row & 1, amount, 26, 0, rate),
-            lambda: kernels.numpy_spread(start, duration, row & 1, amount, 26, 0, rate),
+            lambda: numpy_summaries.spread(start, duration, row & 1, amount, 26, 0, rate),
         ),
         f"durations into {BIN_COUNT:,} bins": (
             lambda: kernels.count_bins(call, duration, 5),
-            lambda: kernels.numpy_count_bins(call, duration, 5),
+            lambda: numpy_summaries.count_bins(call, duration, 5),
         ),
     }
     rows = []
@@ -132,14 +135,12 @@ def main() -> None:
         reports = report_rows(Path(folder))
     compiled = kernel_rows(5_000_000)
     if args.json:
-        print(json.dumps({"reports": reports, "kernels": compiled, "native": kernels.NATIVE}))
+        print(json.dumps({"reports": reports, "kernels": compiled}))
         return
     print(f"ensio report, whole command, best of {REPEATS}")
     headers = ("run", "report (s)", "reading its bytes (s)", "ratio", "peak MiB", "page MiB")
     print(tabulate([row.values() for row in reports], headers, floatfmt=".2f"))
-    print(
-        "\nkernels, million events per second" + ("" if kernels.NATIVE else " (compiled kernels NOT built)")
-    )
+    print("\nkernels, million events per second")
     headers = ("kernel", "compiled", "NumPy", "ratio")
     print(tabulate([row.values() for row in compiled], headers, floatfmt=".1f"))
 

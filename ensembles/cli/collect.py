@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from ensembles.cli.options import add_output, parse_path
-from ensembles.cli.stdio import warn
+from ensembles.cli.options import add_output, parse_path, warn
 from ensembles.writers.tracefile.filters import FILTERS
 
 NAME = "collect"

@@ -12,8 +12,8 @@ from ensembles.cli.options import (
     open_run,
     parse_path,
     selection_from_args,
+    warn,
 )
-from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
 
 NAME = "compare"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_run
-from ensembles.cli.stdio import warn
+from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_run, warn
 
 NAME = "diagnose"
 HELP = "find causes of slow I/O: evidence, advice and predicted gain of each"

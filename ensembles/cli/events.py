@@ -8,8 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.options import add_filter_arguments, add_limit, add_output, add_run, selection_from_args
-from ensembles.cli.stdio import warn
+from ensembles.cli.options import (
+    add_filter_arguments,
+    add_limit,
+    add_output,
+    add_run,
+    selection_from_args,
+    warn,
+)
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError

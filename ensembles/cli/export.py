@@ -16,8 +16,8 @@ from ensembles.cli.options import (
     parse_count,
     parse_path,
     selection_from_args,
+    warn,
 )
-from ensembles.cli.stdio import warn
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import Readership, find_readership
 from ensembles.model.errors import EnsioError

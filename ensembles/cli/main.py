@@ -8,13 +8,15 @@ inside ``execute``, so that ``ensio --help`` starts fast.
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
 from ensembles import __version__
-from ensembles.cli.stdio import discard_output, discard_unwritable_output, prepare_output, warn
+from ensembles.cli.options import warn
 from ensembles.model.errors import EnsioError
 
 COMMANDS = (
@@ -85,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     named = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
-    prepare_output()
+    _prepare_output()
     try:
         args = build_parser(named).parse_args(arguments)
         exit_code: int = args.execute(args)
@@ -98,15 +100,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warn("out of memory: select fewer calls with the filters, or use a larger machine")
         return 2
     except BrokenPipeError:  # the reader of the output has closed it
-        discard_output()
+        _discard_output()
         return 0
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         warn(f"{where}{error.strerror or error}")
-        discard_unwritable_output()
+        _discard_unwritable_output()
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+class _ClosedOutput(io.TextIOBase):
+    """Replacement of a standard output that the calling process has closed; Python sets it to None."""
+
+    def write(self, text: str) -> NoReturn:
+        raise EnsioError("standard output is closed, so the result cannot be written: redirect it to a file")
+
+
+def _prepare_output() -> None:
+    """Let standard output accept every text; paths that are not valid UTF-8 keep their bytes."""
+    if sys.stdout is None:
+        sys.stdout = _ClosedOutput()
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        unicode = sys.stdout.encoding.lower() in ("utf-8", "utf8")
+        sys.stdout.reconfigure(errors="surrogateescape" if unicode else "backslashreplace")
+
+
+def _discard_output() -> None:
+    """Discard buffered output, which the interpreter would otherwise fail to flush when it exits."""
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(descriptor, sys.stdout.fileno())
+    os.close(descriptor)
+
+
+def _discard_unwritable_output() -> None:
+    """Discard buffered output if standard output cannot be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
 
 
 if __name__ == "__main__":

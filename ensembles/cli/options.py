@@ -1,13 +1,14 @@
-"""Options that several commands share: the run, filters, execution, output."""
+"""What several commands share: options (the run, filters, execution, output) and messages."""
 
 from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ensembles.cli.stdio import warn
+from ensembles.model.sanitize_text import sanitize_text
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
@@ -232,14 +233,14 @@ def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
     EnsioError
         The run cannot be read, or the scheduler does not answer.
     """
-    import ensembles
     from ensembles.passes.executors import executor_for
     from ensembles.passes.memory import Budget
+    from ensembles.run.open import open as open_path
 
     if "executor" not in args:
         args.executor = executor_for(args.scheduler or args.workers)
     budget = Budget(args.memory) if args.memory else Budget.default()
-    return ensembles.open(path, args.executor, budget.shared_by(runs).memory_bytes)
+    return open_path(path, args.executor, budget.shared_by(runs).memory_bytes)
 
 
 def _memory(text: str) -> int:
@@ -281,3 +282,16 @@ def ensemble_from_args(args: argparse.Namespace) -> Ensemble:
     for note in dict.fromkeys([*run.notes, *ensemble.notes]):
         warn(f"note: {note}")
     return ensemble
+
+
+def warn(sentence: str) -> None:
+    """Print a message on standard error, in one line.
+
+    A failure to print is not raised, so that the exit status stays correct.
+    """
+    if sys.stderr is None:  # print would use standard output
+        return
+    try:
+        print(f"ensio: {sanitize_text(sentence)}", file=sys.stderr, flush=True)
+    except OSError:
+        sys.stderr = None  # otherwise the last flush of the interpreter fails too, with status 120

@@ -17,8 +17,8 @@ from ensembles.cli.options import (
     add_scale_arguments,
     open_run,
     selection_from_args,
+    warn,
 )
-from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ensembles.cli.model_args import add_model_arguments, model_from_args
-from ensembles.cli.options import add_json, parse_count, parse_path
+from ensembles.cli.options import add_json, parse_count, parse_path, warn
 from ensembles.cli.run import inherited_environment, run_command
-from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
 
 NAME = "pfs"

@@ -17,8 +17,8 @@ from ensembles.cli.options import (
     add_scale_arguments,
     open_run,
     selection_from_args,
+    warn,
 )
-from ensembles.cli.stdio import warn
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ensembles.cli.model_args import add_model_arguments, model_if_asked_for
-from ensembles.cli.options import add_json, add_new_run_directory, parse_path
+from ensembles.cli.options import add_json, add_new_run_directory, parse_path, warn
 from ensembles.cli.pattern_args import add_pattern_arguments, planned
 from ensembles.cli.run import find_preload_library
-from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
 from ensembles.recorder.run_directory import new_run_directory, shown
 

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ensembles.cli.options import add_new_run_directory
-from ensembles.cli.stdio import warn
+from ensembles.cli.options import add_new_run_directory, warn
 from ensembles.model.errors import EnsioError
 from ensembles.recorder.elf import read_interpreter
 from ensembles.recorder.install_paths import install_prefixes

@@ -8,9 +8,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensembles.cli.options import add_json, add_output, parse_count, parse_path
+from ensembles.cli.options import add_json, add_output, parse_count, parse_path, warn
 from ensembles.cli.pattern_args import find_pattern
-from ensembles.cli.stdio import warn
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:

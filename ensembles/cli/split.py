@@ -12,8 +12,8 @@ from ensembles.cli.options import (
     add_scale_arguments,
     parse_count,
     parse_level,
+    warn,
 )
-from ensembles.cli.stdio import warn
 
 NAME = "split"
 HELP = "predict the phase time if each call is split into k smaller calls, with an interval"

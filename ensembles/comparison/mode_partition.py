@@ -74,7 +74,8 @@ def bin_octaves() -> np.ndarray:
     of 0 ns counts as 0.5 ns.
     """
     low = np.append(bin_low_ns().astype(np.float64), 2.0**64)
-    return np.log2(np.maximum((low[:-1] + low[1:] - 1) / 2, 0.5))
+    octaves: np.ndarray = np.log2(np.maximum((low[:-1] + low[1:] - 1) / 2, 0.5))
+    return octaves
 
 
 def fit_partition(weight: np.ndarray, calls: float, resolution_s: float = 0.0) -> Partition:
@@ -123,7 +124,7 @@ def _widths(place: np.ndarray, share: np.ndarray, resolution_s: float) -> np.nda
     padded = np.pad(around, 3, mode="edge")
     typical = np.median(np.lib.stride_tricks.sliding_window_view(padded, 7), axis=1)
     # The foot of a mode has gaps that its body has not; a wide kernel there does not blur the body.
-    width = np.maximum(_LEAST_BANDWIDTH, np.minimum(typical, 1.0))
+    width: np.ndarray = np.maximum(_LEAST_BANDWIDTH, np.minimum(typical, 1.0))
     if resolution_s > 0:
         width = np.maximum(width, np.log2(1 + resolution_s * 1e9 / 2.0**place))
     return width

@@ -336,7 +336,10 @@ def _groups(found: Comparison) -> str:
         median = seconds_text(group.median_s) if group.median_s is not None else ""
         rows.append((sanitize_text(group.name), f"{group.runs:,}", f"{group.calls:,}", median, text))
     headers = ("", "runs", "calls", "median", "relative to the first")
-    return tabulate(rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 3, "left"))
+    table: str = tabulate(
+        rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 3, "left")
+    )
+    return table
 
 
 def _parts(found: Comparison) -> str:
@@ -349,7 +352,8 @@ def _parts(found: Comparison) -> str:
             rows.append((part.name, seconds_text(part.t_s), *group, moved, p, part.verdict))
     group = ["group"] if len(found.groups) > 2 else []
     headers = ("part", "at", *group, "moved by", "p", "")
-    return tabulate(rows, headers, "simple", disable_numparse=True)
+    table: str = tabulate(rows, headers, "simple", disable_numparse=True)
+    return table
 
 
 def _tests(found: Comparison) -> str:
@@ -388,7 +392,8 @@ def _modes(found: Comparison) -> str:
         for mode in found.modes
     ]
     headers = ("mode at", "share", "place, run to run", "share, run to run", "seen in runs")
-    return tabulate(rows, headers, "simple", disable_numparse=True, colalign=["right"] * 5)
+    table: str = tabulate(rows, headers, "simple", disable_numparse=True, colalign=["right"] * 5)
+    return table
 
 
 def comparisons_text(found: Sequence[Comparison]) -> str:

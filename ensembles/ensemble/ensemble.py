@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ensembles.ensemble.call_names import call_name, caveats_about, op_name, used_calls
-from ensembles.ensemble.columns import as_column, as_integers, checked_per
 from ensembles.ensemble.consecutive import ConsecutiveCalls
 from ensembles.ensemble.display import ensemble_html, ensemble_text
+from ensembles.ensemble.inputs import as_column, as_integers, checked_per, describe_calls
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from ensembles.statistics.samples.distinct_values import WeightedValues
     from ensembles.statistics.samples.histogram import Histogram
     from ensembles.statistics.sums.split import Split
-
-__all__ = ["MIB", "ConsecutiveCalls", "Ensemble", "call_name", "caveats_about", "op_name"]
 
 MIB = float(1 << 20)
 
@@ -104,8 +101,6 @@ class Ensemble:
     """Phase of each call, numbered in the order of time; -1: in none. Shape (n,). None: unknown."""
     rank: npt.NDArray[np.int64] | None
     """Task that made each call. Shape (n,). None: unknown."""
-    ordinal: npt.NDArray[np.int64] | None
-    """Number of each call among those of its rank, operation and file, from 1. Shape (n,). None: unknown."""
     bytes: npt.NDArray[np.int64] | None
     """Bytes that each call moved. Shape (n,). None: unknown."""
     start_ns: npt.NDArray[np.int64] | None
@@ -120,7 +115,7 @@ class Ensemble:
     """Caveats about the data, one sentence each."""
     counted: CountedDurations
     """Durations counted by phase and bin, without the step of the clock (see `sample`)."""
-    _resolution_s: float | None
+    _events: Events | None = None
 
     def __init__(
         self,
@@ -163,23 +158,15 @@ class Ensemble:
         -------
         Ensemble
         """
-        durations_s = events.duration * 1e-9
         if checked_per(per) == "MiB":
             events = events[events.moved > 0]
-            durations_s = events.duration * 1e-9 / (events.moved / MIB)
-        used = used_calls(events)
-        return cls(
-            durations_s,
-            events.phase,
-            events.rank,
-            events.ordinal,
-            np.maximum(events.moved, 0),
-            start_ns=events.start,
-            per=per,
-            name=call_name(used),
-            op=op_name(used),
-            notes=caveats_about(used),
-        )
+        durations_s = events.duration * 1e-9 / (events.moved / MIB if per == "MiB" else 1.0)
+        name, op, notes = describe_calls(events)
+        columns = (durations_s, events.phase, events.rank, None, np.maximum(events.moved, 0))
+        ensemble = cls(*columns, start_ns=events.start, per=per, name=name, op=op, notes=notes)
+        ensemble._events = events
+        del ensemble.ordinal
+        return ensemble
 
     @classmethod
     def from_sample(
@@ -219,6 +206,18 @@ class Ensemble:
         ensemble.per, ensemble.name, ensemble.op, ensemble.notes = checked_per(per), name, op, list(notes)
         ensemble.counted, ensemble._resolution_s = sample, sample.resolution_s or None
         return ensemble
+
+    @cached_property
+    def ordinal(self) -> npt.NDArray[np.int64] | None:
+        """Number of each call among those of its rank, operation and file, from 1. Shape (n,). None: unknown.
+
+        For events of a run, it is counted on first use, as this takes all events of the run.
+        """
+        events, self._events = self._events, None
+        return None if events is None else as_integers("ordinal", events.ordinal, self.n)
+
+    def __getstate__(self) -> dict[str, object]:  # with the ordinals in place of the events
+        return {**self.__dict__, "ordinal": self.ordinal, "_events": None}
 
     @cached_property
     def sample(self) -> CountedDurations:

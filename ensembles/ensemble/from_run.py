@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ensembles.ensemble.ensemble import Ensemble, call_name, op_name
+from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_summary import ensemble_from_summary
+from ensembles.ensemble.inputs import call_name, op_name
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
@@ -66,14 +67,14 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
     """
     if run.keeps_all_calls:
         if run.most_events <= min(IN_MEMORY, run.budget.held_events):
-            return run.chosen_by(selection).ensemble(per)
+            return Ensemble.from_events(run.chosen_by(selection), per)
         return _in_one_pass(run, [selection], per)[0]
     try:
         return ensemble_from_summary(run, selection, per)
     except EnsioError:
         if run.mode in ("profile", "tail") or selection.ordinals is not None:
             raise
-    ensemble = run.chosen_by(selection).ensemble(per)
+    ensemble = Ensemble.from_events(run.chosen_by(selection), per)
     ensemble.notes.append(
         f"{run.dropped_events:,} calls of this run are not among its events: those that the filters choose "
         "are missing in this ensemble"
@@ -102,8 +103,15 @@ def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "ca
     EnsioError
         The run does not record what one of the selections asks for.
     """
-    long = run.keeps_all_calls and run.most_events > min(IN_MEMORY, run.budget.held_events)
-    if long and selections and not any(selection.needs_whole_run for selection in selections):
+    is_long = run.most_events > min(IN_MEMORY, run.budget.held_events)
+    if run.keeps_all_calls and len(selections) > 1 and not is_long:
+        return [Ensemble.from_events(selection.apply(run.events), per) for selection in selections]
+    if (
+        run.keeps_all_calls
+        and selections
+        and is_long
+        and not any(each.needs_whole_run for each in selections)
+    ):
         return _in_one_pass(run, selections, per)
     return [ensemble_from_run(run, selection, per) for selection in selections]
 
@@ -141,7 +149,7 @@ def _ensemble_of_counts(
             lambda name: phases.phase_index(some) if name == "phase" else compute_ordinals(some)
         )
     )
-    part = _thinned(theirs, phases, MOST_SUCCESSIVE).ensemble(per)
+    part = Ensemble.from_events(_thinned(theirs, phases, MOST_SUCCESSIVE), per)
     doubts = [note for note in part.notes if note not in notes]
     return Ensemble.from_sample(sample, per, part.name, part.op, notes + doubts, part.successive)
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ensembles.ensemble.ensemble import MIB, Ensemble, call_name, caveats_about, op_name
+from ensembles.ensemble.ensemble import MIB, Ensemble
+from ensembles.ensemble.inputs import call_name, caveats_about, op_name
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns

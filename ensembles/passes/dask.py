@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.model.errors import EnsioError
 from ensembles.passes.group import SummaryGroup
-from ensembles.passes.spec import PARTS_EACH, Partial, PassRun, PassSpec, merge_partials, run_partition
+from ensembles.passes.reading import ReadRequest
+from ensembles.passes.spec import Partial, PassRun, PassSpec, merge_partials, run_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,16 +57,16 @@ class DaskExecutor:
         """Make a pass over a run (`ensembles.passes.executors.Executor.summarize`)."""
         with self._explained(spec.path), self._client.as_current():
             workers = self._workers()
-            spans = run.spans_of_ranks(PARTS_EACH * sum(worker["nthreads"] for worker in workers.values()))
-            if not spans:
+            parts = spec.parts_for_workers(run, sum(worker["nthreads"] for worker in workers.values()))
+            if not parts:
                 return spec.new_group(run)
             # Dask workers limit the memory of all their threads together themselves.
-            partial: Partial = self._result(self._started(spec.unwatched(), spans), spec.path)
+            partial: Partial = self._result(self._started(spec.unwatched(), parts), spec.path)
         whole, damage = partial
         run.note_damage(damage)
         return whole
 
-    def _started(self, spec: PassSpec, spans: Sequence[tuple[int, int]]) -> Future:
+    def _started(self, spec: PassSpec, requests: Sequence[ReadRequest]) -> Future:
         """Submit the whole pass as one graph.
 
         If parts were submitted one by one, Dask could forget results before it knew what depends on them.
@@ -74,7 +75,7 @@ class DaskExecutor:
         from dask import delayed
 
         shared = delayed(spec, traverse=False, pure=False)
-        parts = [delayed(run_partition, pure=False)(shared, span) for span in spans]
+        parts = [delayed(run_partition, pure=False)(shared, request) for request in requests]
         while len(parts) > 1:
             groups = [parts[begin : begin + AT_ONCE] for begin in range(0, len(parts), AT_ONCE)]
             parts = [

@@ -1,8 +1,8 @@
 """Executors of passes: threads, processes, or a Dask cluster (`.dask`).
 
-A run is divided into spans of ranks, so that one worker gets all calls of a thread, and all calls that are
-counted by ordinals. Groups of summaries are merged in the order of ranks. Results do not depend on the
-executor: counts are equal to the last bit, and sums of real numbers to rounding.
+If the order of calls matters, a run is divided into spans of ranks, so that one worker gets all calls of a
+thread, and all calls that are counted by ordinals. Groups of summaries are merged in the order of ranks.
+Results do not depend on the executor: counts are equal to the last bit, and sums of real numbers to rounding.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.group import SummaryGroup
-from ensembles.passes.spec import PARTS_EACH, Partial, PassRun, PassSpec, run_partition
-from ensembles.passes.summary import ANY_ORDER
+from ensembles.passes.reading import divide
+from ensembles.passes.spec import Partial, PassRun, PassSpec, run_partition
 
 THREADS = min(4, len(os.sched_getaffinity(0)))
 
@@ -69,25 +69,13 @@ class ThreadExecutor:
 
     def summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
         """Make a pass over a run (`Executor.summarize`)."""
-        if self.threads < 2 or run.most_events < _FEW_EVENTS:
-            return spec.summarize(run)
-        if spec.requires is ANY_ORDER:
-            parts = run.parts(self.threads, spec.budget.chunk_events, spec.columns)
-            return self._merged_parts(run, spec, parts)
-        spans = run.spans_of_ranks(self.threads)
-        if len(spans) < 2:
-            return spec.summarize(run)
+        if self.threads < 2 or run.source.capacity < _FEW_EVENTS:
+            return _merged(run, spec, [spec.summarize(run, spec.request)])
+        parts = divide(run.source, spec.request, self.threads)
+        if len(parts) < 2:
+            return _merged(run, spec, [spec.summarize(run, spec.request, _read_ahead)])
         with ThreadPoolExecutor(self.threads) as pool:
-            return _merged(run, spec, pool.map(spec.summarize_ranks, repeat(run), spans))
-
-    def _merged_parts(self, run: PassRun, spec: PassSpec, parts: list[Iterator[Events]]) -> SummaryGroup:
-        """Make a pass over parts that need not be whole ranks, which are faster to read."""
-        if len(parts) == 1:
-            return spec.summarize(run, _read_ahead(parts[0]))
-        with ThreadPoolExecutor(self.threads) as pool:
-            groups = pool.map(spec.summarize, repeat(run), parts)
-            # Reading a part to its end already notes the damage that was found.
-            return _merged(run, spec, ((group, DamageReport()) for group in groups))
+            return _merged(run, spec, pool.map(spec.summarize, repeat(run), parts))
 
 
 def _read_ahead(chunks: Iterator[Events]) -> Iterator[Events]:
@@ -117,10 +105,10 @@ class ProcessExecutor:
 
     def summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
         """Make a pass over a run (`Executor.summarize`)."""
-        spans = run.spans_of_ranks(self.count * PARTS_EACH)
         spec = spec.for_processes(self.count + 1)
+        parts = spec.parts_for_workers(run, self.count)
         try:
-            return _merged(run, spec, self._started().map(partial(run_partition, spec), spans))
+            return _merged(run, spec, self._started().map(partial(run_partition, spec), parts))
         except BrokenProcessPool as error:
             self._pool = None
             raise EnsioError(
@@ -150,7 +138,7 @@ def _end_with_parent() -> None:
 
 
 def _merged(run: PassRun, spec: PassSpec, partials: Iterable[Partial]) -> SummaryGroup:
-    """Merge the results of spans of ranks, in their order, and note the damage."""
+    """Merge the results of parts of a run, in their order, and note the damage."""
     rest = iter(partials)
     whole, damage = next(rest, None) or (spec.new_group(run), DamageReport())
     for group, found in rest:

@@ -13,12 +13,14 @@ from ensembles.model.events import Call, Events
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
-from ensembles.passes.summary import Requirement
+from ensembles.passes.reading import ChunkSource, ReadRequest, divide
+from ensembles.passes.summary import ANY_ORDER, Requirement
 
 PARTS_EACH = 3
 """Parts of a run for each worker: a worker that finishes early takes another part."""
 
 Choose: TypeAlias = Callable[[Iterator[Events], Budget, str], Iterator[Events]]
+ReadAhead: TypeAlias = Callable[[Iterator[Events]], Iterator[Events]]
 Partial: TypeAlias = tuple[SummaryGroup, DamageReport]
 """Result of a part of a run."""
 
@@ -44,21 +46,9 @@ class PassRun(Protocol):
     def files(self) -> Sequence[str]: ...
 
     @property
-    def most_events(self) -> int: ...
+    def source(self) -> ChunkSource: ...
 
-    def chunks(self, max_events: int, columns: Sequence[str] | None) -> Iterator[Events]: ...
-
-    def parts(
-        self, most_parts: int, max_events: int, columns: Sequence[str] | None
-    ) -> list[Iterator[Events]]: ...
-
-    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]: ...
-
-    def chunks_of_ranks(
-        self, span: tuple[int, int], max_events: int, columns: Sequence[str] | None, flaws: DamageReport
-    ) -> Iterator[Events]: ...
-
-    def note_damage(self, flaws: DamageReport) -> None: ...
+    def note_damage(self, damage: DamageReport) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -113,52 +103,63 @@ class PassSpec:
         """Return the specification for workers whose memory is limited by other means."""
         return replace(self, budget=self.budget.unwatched())
 
-    def summarize(self, run: PassRun, chunks: Iterator[Events] | None = None) -> SummaryGroup:
-        """Summarize chunks of the run in this thread.
+    @property
+    def request(self) -> ReadRequest:
+        """The events to read for the whole pass."""
+        return ReadRequest(self.budget.chunk_events, self.columns, is_ordered=self.requires is not ANY_ORDER)
+
+    def parts_for_workers(self, run: PassRun, workers: int) -> list[ReadRequest]:
+        """Divide the pass into parts for workers that open the run themselves.
+
+        There is one part if opening the run is most of the work, and none if it has no events.
+        """
+        if not run.source.is_quick_to_open:
+            return [self.request] if run.source.capacity else []
+        return divide(run.source, self.request, PARTS_EACH * workers)
+
+    def summarize(self, run: PassRun, request: ReadRequest, ahead: ReadAhead = iter) -> Partial:
+        """Summarize a part of the run in this thread.
 
         Parameters
         ----------
         run : PassRun
             The run.
-        chunks : iterator of Events, optional
-            Chunks of it. Default: all.
+        request : ReadRequest
+            The part: `request` of the whole pass, or a part of it by `divide`.
+        ahead : callable, optional
+            Reads chunks in another thread, given an iterator of them.
 
         Returns
         -------
-        SummaryGroup
+        group : SummaryGroup
+        damage : DamageReport
 
         Raises
         ------
         EnsioError
             A file cannot be read any more, or memory exceeds the budget.
         """
-        group = self.new_group(run)
+        group, damage = self.new_group(run), DamageReport()
         try:
-            chunks = run.chunks(self.budget.chunk_events, self.columns) if chunks is None else chunks
+            chunks = ahead(run.source.chunks(request, damage))
             if self.choose is not None:
                 chunks = self.choose(chunks, self.budget, self.path)
             group.fill(chunks, self.budget, self.path)
             self.budget.check(self.path)
         except MemoryError as error:
             raise self.budget.exceeded(self.path) from error
-        return group
-
-    def summarize_ranks(self, run: PassRun, span: tuple[int, int]) -> Partial:
-        """Summarize a span of ranks, given by the first and the last rank."""
-        damage = DamageReport()
-        chunks = run.chunks_of_ranks(span, self.budget.chunk_events, self.columns, damage)
-        return self.summarize(run, chunks), damage
+        return group, damage
 
 
-def run_partition(spec: PassSpec, span: tuple[int, int]) -> Partial:
-    """Open the run in a worker process, and summarize a span of its ranks.
+def run_partition(spec: PassSpec, request: ReadRequest) -> Partial:
+    """Open the run in a worker process, and summarize a part of it.
 
     Parameters
     ----------
     spec : PassSpec
         The pass.
-    span : (int, int)
-        First and last rank.
+    request : ReadRequest
+        The part.
 
     Returns
     -------
@@ -176,7 +177,7 @@ def run_partition(spec: PassSpec, span: tuple[int, int]) -> Partial:
             f"{spec.path} has changed while it was read, or differs on a worker's machine: wait until the "
             "job has ended, and let all workers see the same files"
         )
-    return spec.summarize_ranks(run, span)
+    return spec.summarize(run, request)
 
 
 @lru_cache(maxsize=2)

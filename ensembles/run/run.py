@@ -19,9 +19,11 @@ from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import Executor, ThreadExecutor
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
+from ensembles.passes.reading import ReadRequest, ascending_ranges
 from ensembles.passes.spec import Choose, PassSpec, compute_fingerprint
+from ensembles.passes.start_order import sort_by_rank_and_start
 from ensembles.passes.summary import BY_RANK, RANK_ORDER, S
-from ensembles.readers.common.source import EventSource, Indexed
+from ensembles.readers.common.source import EventSource
 from ensembles.run.selection import Filters, Selection, select_chunks
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -168,7 +170,13 @@ class Run(RunInfo):
         share = -(-self.most_events * least_ranks // max(self.tasks, 1))
         what = f"all calls of {least_ranks} tasks, which phase detection needs"
         self.budget.check_events(self.path, share, what)
-        return self._source.some_ranks(most_events, least_ranks)
+        ranks = self._source.rank_sizes().rank
+        wanted = max(least_ranks, int(len(ranks) * most_events / max(self.most_events, 1)))
+        places = np.linspace(0, len(ranks) - 1, min(wanted, len(ranks))).astype(int)
+        chosen = ascending_ranges([(rank, rank) for rank in ranks[places].tolist()])
+        request = ReadRequest(is_ordered=False, ranks=chosen)
+        # Damage is not noted, as a pass over all events counts it.
+        return self._joined(self._source.chunks(request, DamageReport())).sorted()
 
     def chunks(self, max_events: int = 1 << 20, columns: Sequence[str] | None = None) -> Iterator[Events]:
         """Iterate over the events in chunks, in bounded memory.
@@ -202,71 +210,30 @@ class Run(RunInfo):
         """
         if max_events < 1:
             raise ValueError("a chunk holds at least one event: give a positive max_events")
-        return self._source.chunks(max_events, columns)
+        return self._noting(ReadRequest(max_events, None if columns is None else tuple(columns)))
 
-    def parts(
-        self, most_parts: int, max_events: int = 1 << 20, columns: Sequence[str] | None = None
-    ) -> list[Iterator[Events]]:
-        """Iterate over the events as `chunks` does, in several iterators for threads.
+    def _noting(self, request: ReadRequest) -> Iterator[Events]:
+        """Iterate over requested events, and note the damage at the end."""
+        damage = DamageReport()
+        yield from self._source.chunks(request, damage)
+        self.note_damage(damage)
 
-        Parameters
-        ----------
-        most_parts : int
-            Largest number of iterators. They may be read at the same time.
-        max_events, columns
-            As for `chunks`.
+    def _joined(self, chunks: Iterable[Events]) -> Events:
+        parts = list(chunks)
+        if len(parts) == 1:
+            return parts[0]
+        return Events.concatenate(parts or [Events.empty(self.calls, self.files)])
 
-        Returns
-        -------
-        list of iterator of Events
-            Together they give every event once. The calls of one rank may be in several parts.
-        """
-        return self._source.parts(most_parts, max_events, columns)
-
-    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
-        """Divide the ranks into spans with about equally many events.
+    def note_damage(self, damage: DamageReport) -> None:
+        """Add the damage that a pass found to the notes of the run.
 
         Parameters
         ----------
-        most_parts : int
-            Largest number of spans.
-
-        Returns
-        -------
-        list of (int, int)
-            First and last rank of each span, rising. Together they cover all ranks.
-        """
-        return self._source.spans_of_ranks(most_parts)
-
-    def chunks_of_ranks(
-        self, span: tuple[int, int], max_events: int, columns: Sequence[str] | None, flaws: DamageReport
-    ) -> Iterator[Events]:
-        """Iterate over the events of a span of ranks.
-
-        Parameters
-        ----------
-        span : (int, int)
-            First and last rank.
-        max_events, columns
-            As for `chunks`.
-        flaws : DamageReport
-            Damage found while reading is added to it, and not to the notes of the run.
-
-        Yields
-        ------
-        Events
-        """
-        return self._source.chunks_of_ranks(span, max_events, columns, flaws)
-
-    def note_damage(self, flaws: DamageReport) -> None:
-        """Add the damage that a pass over all events found to the notes of the run.
-
-        Parameters
-        ----------
-        flaws : DamageReport
+        damage : DamageReport
             Counts of the whole pass.
         """
-        self._source.note_damage(flaws)
+        for sentence in damage.sentences:
+            self._metadata.note(sentence)
 
     @overload
     def summarize(
@@ -379,9 +346,19 @@ class Run(RunInfo):
         Raises
         ------
         EnsioError
-            A file cannot be read any more.
+            The events do not fit into memory, or a file cannot be read any more.
         """
-        return self._source.events().with_derived(self._derived)
+        # One event more than there are: a source sees in the same chunk that no other event follows.
+        request = ReadRequest(self.most_events + 1, is_ordered=False)
+        try:
+            events = self._joined(self._noting(request))
+        except MemoryError as error:
+            raise EnsioError(
+                f"{self.most_events:,} events do not fit into memory: use Run.chunks() instead of Run.events"
+            ) from error
+        if self._source.row_unit is None:
+            sort_by_rank_and_start(events.columns)
+        return events.with_derived(self._derived)
 
     def _derived(self, name: str) -> np.ndarray | None:
         """Compute ``phase`` or ``ordinal`` of all events; None: not determined."""
@@ -528,8 +505,8 @@ class Run(RunInfo):
         """
         if "events" in self.__dict__:
             return selection.apply(self.events)
-        parts = list(self.chunks_for(selection))
-        chosen = Events.concatenate(parts or [Events.empty(self.calls, self.files)]).sorted()
+        # They are sorted here; only the count of ordinals needs the order of completion before.
+        chosen = self._joined(self._chunks_for(selection, None, selection.ordinals is not None)).sorted()
 
         def ask(name: str) -> np.ndarray | None:
             if name == "phase":
@@ -553,19 +530,18 @@ class Run(RunInfo):
         ------
         Events
         """
-        chunks = self._chunks_beside(selection, max_events or self.budget.chunk_events)
-        return self._choose(selection)(chunks, self.budget, self.path)
+        return self._chunks_for(selection, max_events, True)
 
-    def _chunks_beside(self, selection: Selection, max_events: int) -> Iterator[Events]:
-        """Iterate over chunks that hold all selected events.
-
-        If the source has an index, other chunks are skipped.
-        """
+    def _chunks_for(self, selection: Selection, max_events: int | None, is_ordered: bool) -> Iterator[Events]:
         # A time range must not limit what is read for ordinals, which count all calls of a rank.
         times_ns = selection.times_ns if selection.ordinals is None else None
-        if isinstance(self._source, Indexed) and (selection.ranks or times_ns):
-            return self._source.chunks_within(selection.ranks, times_ns, max_events)
-        return self.chunks(max_events)
+        request = ReadRequest(
+            max_events or self.budget.chunk_events,
+            is_ordered=is_ordered,
+            ranks=None if selection.ranks is None else ascending_ranges(selection.ranks),
+            times_ns=None if times_ns is None else tuple(times_ns),
+        )
+        return self._choose(selection)(self._noting(request), self.budget, self.path)
 
 
 def _empty_summary(run: Run) -> CellSummary:

@@ -1,4 +1,6 @@
 """Statistics of ensembles: functions of arrays whose estimates have intervals.
 
-docs/reference/methods has the formulas and their sources.
+The entry points are `modes.modes.fit_modes`, `extremes.maximum.predict_maximum`,
+`sums.split.predict_split` and `moments.moments.compute_moments`. docs/reference/methods has the formulas and
+their sources.
 """

@@ -1,15 +1,9 @@
-/* Sums of the events of a chunk by call, and counts of request sizes. callsums.py documents the functions and
- * implements them in NumPy. Integers are identical, sums of real numbers are equal to rounding. */
+/* Sums of the events of a chunk by call, and counts of request sizes. callsums.py documents the functions. */
+#include "_compiled.h"
 #include "summaries/arrays.h"
+#include "summaries/processors.h"
 
 #include <stdint.h>
-
-/* The build contains a version of each loop for several processors; the loader chooses one. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
-#else
-#define FOR_EACH_PROCESSOR
-#endif
 
 enum { SUMS = 7, LANES = 8, KNOWN_SIZES = 256, NO_LAYER = 255 };
 
@@ -287,7 +281,7 @@ done:
     return result;
 }
 
-static PyObject *mark(PyObject *module, PyObject *args)
+static PyObject *mark_numbers(PyObject *module, PyObject *args)
 {
     (void)module;
     static const array_kind wanted[] = {{"numbers", 4, 0}, {"seen", 1, WRITTEN}};
@@ -312,16 +306,8 @@ done:
     return result;
 }
 
-static PyMethodDef methods[] = {{"sum_calls", sum_calls, METH_VARARGS, NULL},
-                                {"sum_powers", sum_powers, METH_VARARGS, NULL},
-                                {"count_sizes", count_sizes, METH_VARARGS, NULL},
-                                {"mark", mark, METH_VARARGS, NULL},
-                                {NULL, NULL, 0, NULL}};
-
-static struct PyModuleDef definition = {
-    .m_base = PyModuleDef_HEAD_INIT, .m_name = "_callsums", .m_size = 0, .m_methods = methods};
-
-PyMODINIT_FUNC PyInit__callsums(void)
-{
-    return PyModule_Create(&definition);
-}
+PyMethodDef call_sum_functions[] = {{"sum_calls", sum_calls, METH_VARARGS, NULL},
+                                    {"sum_powers", sum_powers, METH_VARARGS, NULL},
+                                    {"count_sizes", count_sizes, METH_VARARGS, NULL},
+                                    {"mark_numbers", mark_numbers, METH_VARARGS, NULL},
+                                    {NULL, NULL, 0, NULL}};

@@ -1,6 +1,6 @@
-/* Count durations in bins, for groups of events or for all events. kernels.py documents the functions and implements
- * them in NumPy, with bit-identical results. */
-#include "_kernels.h"
+/* Count durations in bins, for groups of events or for all events. kernels.py documents the functions. */
+#include "_compiled.h"
+#include "summaries/arrays.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ static Py_ssize_t count_events(const uint16_t *group, const int64_t *duration, P
     return -1;
 }
 
-PyObject *count_bins(PyObject *module, PyObject *args)
+static PyObject *count_bins(PyObject *module, PyObject *args)
 {
     (void)module;
     enum { GROUP, DURATION, COLUMNS, OUT = COLUMNS, ARRAYS };
@@ -112,7 +112,7 @@ static Py_ssize_t count_group_events(const group_job *job)
     return -1;
 }
 
-PyObject *count_groups(PyObject *module, PyObject *args)
+static PyObject *count_groups(PyObject *module, PyObject *args)
 {
     (void)module;
     enum { KEY, DURATION, TAKEN, COLUMNS, CUTS = COLUMNS, COUNTS, LEAST, MOST, SUMS, APART, ARRAYS };
@@ -183,7 +183,7 @@ static Py_ssize_t count_second_events(const double *seconds, Py_ssize_t events, 
     return -1;
 }
 
-PyObject *count_seconds(PyObject *module, PyObject *args)
+static PyObject *count_seconds(PyObject *module, PyObject *args)
 {
     (void)module;
     enum { SECONDS, OUT, STATS, ARRAYS };
@@ -209,3 +209,8 @@ done:
     release_arrays(views, ARRAYS);
     return result;
 }
+
+PyMethodDef count_functions[] = {{"count_bins", count_bins, METH_VARARGS, NULL},
+                                 {"count_groups", count_groups, METH_VARARGS, NULL},
+                                 {"count_seconds", count_seconds, METH_VARARGS, NULL},
+                                 {NULL, NULL, 0, NULL}};

@@ -1,6 +1,7 @@
 /* Spread time or bytes of events over the cells of time that they overlap. kernels.py and spreading.py document the
- * functions and implement them in NumPy, with bit-identical results. */
-#include "_kernels.h"
+ * functions. */
+#include "_compiled.h"
+#include "summaries/arrays.h"
 
 #include <stdint.h>
 
@@ -65,7 +66,7 @@ static Py_ssize_t spread_events(const spread_job *job)
     return -1;
 }
 
-PyObject *spread(PyObject *module, PyObject *args)
+static PyObject *spread(PyObject *module, PyObject *args)
 {
     (void)module;
     enum { START, DURATION, ROW, AMOUNT, COLUMNS, OUT = COLUMNS, ARRAYS };
@@ -179,7 +180,7 @@ static int extent_of_chosen(const spread_job *job, const choice *choice, int64_t
 }
 
 /* Arguments: columns, choice and output. If `out` is None, return the time span of the chosen events. */
-PyObject *spread_calls(PyObject *module, PyObject *args)
+static PyObject *spread_calls(PyObject *module, PyObject *args)
 {
     (void)module;
     enum { START, DURATION, CALL, RANK, DEPTH, MOVED, CARRIED, COLUMNS, ROW_OF = COLUMNS, BITS, OUT, ARRAYS };
@@ -236,3 +237,6 @@ done:
     release_arrays(views, ARRAYS);
     return result;
 }
+
+PyMethodDef spread_functions[] = {
+    {"spread", spread, METH_VARARGS, NULL}, {"spread_calls", spread_calls, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};

@@ -1,10 +1,6 @@
 """Sums over the events of a chunk by function, and counts of request sizes.
 
-The loops are compiled where possible, else in NumPy.
-
-Several summaries of a pass use the same sums, which a chunk therefore caches. Both versions give the same
-integers to the last bit, and the same sums of real numbers to rounding. ``NATIVE`` is True if the compiled
-version is in use.
+Several summaries of a pass use the same sums, which a chunk therefore caches.
 """
 
 from __future__ import annotations
@@ -14,14 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
-
-try:
-    from ensembles.summaries import _callsums
-except ImportError:
-    _callsums = None  # type: ignore[assignment]
-
-NATIVE = _callsums is not None
 
 _NO_LAYER = 255
 _MOST_LAYERS = 255
@@ -114,10 +104,7 @@ def _made(chunk: Events) -> CallSums:
     ends = np.array([_LIMITS.max, _LIMITS.min, 0], np.int64)
     columns = (chunk.call, chunk.start, chunk.duration, chunk.moved, chunk.depth, chunk.carried)
     bits = carried_bits(chunk.calls)
-    if _callsums is None:
-        numpy_sum_calls(*columns, bits, sums, ends)
-    else:
-        _callsums.sum_calls(*map(np.ascontiguousarray, columns), bits, sums, ends)
+    _compiled.sum_calls(*map(np.ascontiguousarray, columns), bits, sums, ends)
     first, last, deepest = ends.tolist()
     count, errors, moved, counted, time_ns, shortest_ns, longest_ns = sums.T
     return CallSums(
@@ -133,53 +120,6 @@ def _made(chunk: Events) -> CallSums:
         end_ns=last,
         deepest=deepest,
     )
-
-
-def numpy_sum_calls(
-    call: np.ndarray,
-    start: np.ndarray,
-    duration: np.ndarray,
-    moved: np.ndarray,
-    depth: np.ndarray,
-    carried: np.ndarray,
-    bits: np.ndarray,
-    sums: np.ndarray,
-    ends: np.ndarray,
-) -> None:
-    """Add events to the columns of `CallSums`, without compiled code.
-
-    Parameters
-    ----------
-    call, start, duration, moved, depth, carried : ndarray, shape (n,)
-        Columns of events.
-    bits : ndarray of uint8, shape (calls,)
-        `carried_bits` of the functions.
-    sums : ndarray of int64, shape (calls, 7)
-        Is added to: ``count`` to ``longest_ns`` of `CallSums`.
-    ends : ndarray of int64, shape (3,)
-        Is updated: first start, last end, largest depth.
-
-    Raises
-    ------
-    IndexError
-        A call is not an index into `bits`.
-    """
-    if int(call.max()) >= len(bits):
-        raise IndexError("the call of an event is out of range")
-    order = np.argsort(call, kind="stable")
-    first = np.concatenate([[0], np.flatnonzero(np.diff(call[order])) + 1])
-    number = call[order[first]]
-    bytes_moved = np.maximum(moved, 0)
-    elsewhere = (carried & bits[call]) != 0
-    duration_of = duration[order]
-    sums[number, 0] += np.diff(np.append(first, len(call)))
-    for place, values in ((1, moved < 0), (2, bytes_moved), (3, np.where(elsewhere, 0, bytes_moved))):
-        sums[number, place] += np.add.reduceat(values[order].astype(np.int64), first)
-    sums[number, 4] += np.add.reduceat(duration_of, first)
-    sums[number, 5] = np.minimum(sums[number, 5], np.minimum.reduceat(duration_of, first))
-    sums[number, 6] = np.maximum(sums[number, 6], np.maximum.reduceat(duration_of, first))
-    ends[0], ends[1] = min(ends[0], start.min()), max(ends[1], (start + duration).max())
-    ends[2] = depth.max()
 
 
 def central_sums(call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray) -> np.ndarray:
@@ -212,19 +152,9 @@ def central_sums(call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray)
     array([[14., 18., 98.]])
     """
     call, duration_ns = np.ascontiguousarray(call), np.ascontiguousarray(duration_ns)
-    if _callsums is None:
-        return numpy_central_sums(call, duration_ns, mean_ns)
     sums = np.zeros((len(mean_ns), 3))
-    _callsums.sum_powers(call, duration_ns, mean_ns, sums)
+    _compiled.sum_powers(call, duration_ns, mean_ns, sums)
     return sums
-
-
-def numpy_central_sums(call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray) -> np.ndarray:
-    """Compute `central_sums` without compiled code."""
-    beyond = duration_ns - mean_ns[call]
-    square = beyond * beyond
-    powers = (square, square * beyond, square * square)
-    return np.stack([np.bincount(call, power, len(mean_ns)) for power in powers], axis=1)
 
 
 def count_sizes(
@@ -255,33 +185,12 @@ def count_sizes(
     IndexError
         A call is not an index into `layer_of`.
     """
-    if _callsums is None:
-        return numpy_count_sizes(call, requested, layer_of)
     n = len(call)
     found = np.empty(n, np.uint8), np.empty(n, np.uint64), np.empty(n, np.int64)
     columns = np.ascontiguousarray(call), np.ascontiguousarray(requested)
-    length = _callsums.count_sizes(*columns, *found, layer_of)
+    length = _compiled.count_sizes(*columns, *found, layer_of)
     layer, size, count = (column[:length] for column in found)
     return layer, size, count
-
-
-def numpy_count_sizes(
-    call: np.ndarray, requested: np.ndarray, layer_of: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute `count_sizes` without compiled code."""
-    layer = layer_of[call]
-    layers, sizes, counts = [], [], []
-    for number in np.flatnonzero(np.bincount(layer, minlength=_NO_LAYER)[:_NO_LAYER]):
-        size, count = np.unique(requested[layer == number], return_counts=True)
-        layers.append(np.full(len(size), number, np.uint8))
-        sizes.append(size)
-        counts.append(count)
-    none = np.empty(0)
-    return (
-        np.concatenate([none, *layers]).astype(np.uint8),
-        np.concatenate([none.astype(np.uint64), *sizes]),
-        np.concatenate([none.astype(np.int64), *counts]),
-    )
 
 
 @of_calls
@@ -323,7 +232,4 @@ def mark(numbers: np.ndarray, seen: np.ndarray) -> None:
     IndexError
         A number is not below m.
     """
-    if _callsums is None:
-        seen[numbers] = 1
-    else:
-        _callsums.mark(np.ascontiguousarray(numbers), seen)
+    _compiled.mark_numbers(np.ascontiguousarray(numbers), seen)

@@ -1,7 +1,4 @@
-"""Spreading of calls over rows of cells of time, compiled or in NumPy.
-
-The compiled version needs no temporary columns. Results are equal to the last bit.
-"""
+"""Spreading of calls over rows of cells of time, in C and without temporary columns."""
 
 from __future__ import annotations
 
@@ -9,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles import _compiled
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
-from ensembles.summaries import kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +36,6 @@ class Choice:
     bits: np.ndarray | None = None
     shift: int = 0
 
-    def compute_rows(self, chunk: Events) -> np.ndarray:
-        """Compute the row of each event: int32, shape (n,); -1: it is left out."""
-        row = self.row_of_call[chunk.call]
-        if self.ranks_per_row:
-            row = np.where(row < 0, -1, row + (chunk.rank // np.uint32(self.ranks_per_row)).astype(np.int32))
-        if self.outermost:
-            row[chunk.depth > 0] = -1
-        if self.bits is not None:
-            row[(chunk.moved <= 0) | ((chunk.carried & self.bits[chunk.call]) != 0)] = -1
-        return row
-
-    def compute_amounts(self, chunk: Events) -> np.ndarray | None:
-        """Compute the amount of each event, for `ensembles.summaries.kernels.spread`."""
-        return None if self.bits is None else chunk.moved << self.shift
-
 
 def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
     """Compute the time span of the chosen calls.
@@ -76,23 +58,12 @@ def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
     EnsioError
         A call ends before it starts, or beyond the range of 64-bit nanoseconds.
     """
-    if kernels.compiled is None:
-        chosen = choice.compute_rows(chunk) >= 0
-        start, duration = chunk.start[chosen], chunk.duration[chosen]
-        end = start + np.maximum(duration, 1)
-        damaged = bool(len(start)) and bool(duration.min() < 0 or np.any(end <= start))
-        extent = (int(start.min()), int(end.max())) if len(start) and not damaged else None
-    else:
-        damaged = False
-        try:
-            extent = kernels.compiled.spread_calls(*_arguments(chunk, choice), 0, 0, None, 0)
-        except OverflowError:
-            damaged = True
-    if damaged:
+    try:
+        return _compiled.spread_calls(*_arguments(chunk, choice), 0, 0, None, 0)
+    except OverflowError:
         raise EnsioError(
             "an event ends before it starts: the time stamps of this run are damaged, record it again"
-        )
-    return extent
+        ) from None
 
 
 def spread_calls(chunk: Events, choice: Choice, level: int, first: int, out: np.ndarray) -> None:
@@ -112,11 +83,7 @@ def spread_calls(chunk: Events, choice: Choice, level: int, first: int, out: np.
     IndexError
         A call lies outside of `out`, or its ``call`` is out of range.
     """
-    if kernels.compiled is None:
-        row, amount = choice.compute_rows(chunk).astype(np.int32), choice.compute_amounts(chunk)
-        kernels.numpy_spread(chunk.start, chunk.duration, row, amount, level, first, out)
-    else:
-        kernels.compiled.spread_calls(*_arguments(chunk, choice), level, first, out, out.shape[1])
+    _compiled.spread_calls(*_arguments(chunk, choice), level, first, out, out.shape[1])
 
 
 _Arguments = tuple[

@@ -153,7 +153,7 @@ uint32_t ensio_file_number(const char *path)
     uint32_t number = *find(path);
     if (number && ensio_file_store(number) == 0)
         return number;
-    if (!number && count - others < MOST_PATHS && path_bytes < MOST_PATH_BYTES)
+    if (!number && count - others <= MOST_PATHS && path_bytes < MOST_PATH_BYTES)
         number = add(path, 0, ensio_text_store);
     else
         number = 0;

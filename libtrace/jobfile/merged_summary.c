@@ -186,6 +186,34 @@ int ensio_merged_add(struct ensio_merged *merged, const struct ensio_job_cell *c
     return add_blocks(merged, *slot - 1U, cell, blocks);
 }
 
+/* The number of text entries between two addresses, or -1 if one of them leads out. */
+static int64_t count_texts(const uint8_t *at, const uint8_t *end)
+{
+    int64_t texts = 0;
+    for (; at < end; texts++) {
+        const struct ensio_text *entry = (const struct ensio_text *)(const void *)at;
+        const uint64_t room = (uint64_t)(end - at);
+        if (room < sizeof *entry || room - sizeof *entry < (entry->length + 7ULL) / 8 * 8)
+            return -1;
+        at += sizeof *entry + (entry->length + 7ULL) / 8 * 8;
+    }
+    return texts;
+}
+
+/* Whether the numbers in a cell refer to blocks and texts that there are. */
+static int is_sound(const struct ensio_job_cell *cell, uint32_t blocks, uint64_t texts)
+{
+    if (cell->longest > ENSIO_LARGEST)
+        return 0;
+    for (uint32_t i = 0; i < cell->longest; i++)
+        if (cell->largest[i].file > texts)
+            return 0;
+    for (uint32_t octave = 0; octave < ENSIO_OCTAVES; octave++)
+        if (cell->blocks[octave] > blocks)
+            return 0;
+    return 1;
+}
+
 int ensio_merged_merge(struct ensio_merged *merged, const uint8_t *packed, uint64_t length)
 {
     struct ensio_job_summary head;
@@ -193,7 +221,10 @@ int ensio_merged_merge(struct ensio_merged *merged, const uint8_t *packed, uint6
         return -1;
     memcpy(&head, packed, sizeof head);
     const uint64_t cells_bytes = head.cells * sizeof(struct ensio_job_cell), blocks_bytes = head.blocks * BLOCK_BYTES;
-    if (length != sizeof head + cells_bytes + blocks_bytes + head.text_bytes)
+    if (length != sizeof head + cells_bytes + blocks_bytes + head.text_bytes || head.level > 2)
+        return -1;
+    const int64_t texts = count_texts(packed + sizeof head + cells_bytes + blocks_bytes, packed + length);
+    if (texts < 0)
         return -1;
     const uint8_t *at = packed + sizeof head + cells_bytes + blocks_bytes, *const end = packed + length;
     const uint64_t own_paths = merged->paths.used / sizeof(uint32_t);
@@ -209,6 +240,8 @@ int ensio_merged_merge(struct ensio_merged *merged, const uint8_t *packed, uint6
     const struct ensio_job_cell *const cells = (const struct ensio_job_cell *)(const void *)(packed + sizeof head);
     for (uint32_t i = 0; i < head.cells; i++) {
         struct ensio_job_cell cell = cells[i];
+        if (!is_sound(&cell, head.blocks, (uint64_t)texts))
+            return -1;
         for (uint32_t j = 0; j < cell.longest; j++)
             cell.largest[j].file += cell.largest[j].file ? (uint32_t)own_paths : 0;
         if (ensio_merged_add(merged, &cell, (const uint64_t *)(const void *)(cells + head.cells)) != 0)

@@ -48,7 +48,7 @@ int64_t ensio_timestamp_to_ns(uint64_t time)
     return ns > INT64_MAX ? INT64_MAX : ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
 }
 
-/* Overflow gives -1, which is no valid duration: the reader then drops the row. */
+/* Overflow gives -1, which is not a valid duration: the reader then drops the row. */
 int64_t ensio_ns_between(uint64_t begin, uint64_t end)
 {
     int64_t ns;

@@ -85,9 +85,9 @@ static uint64_t longest_file(void)
 }
 
 /* File systems that write every changed page to a new place (btrfs) need space for the change; at the end of a quota
- * there is none, which raises SIGBUS. They can be told to keep a file's pages in place; other file systems refuse, and
- * keep them anyway. Blocks for all pages are then reserved at once, so that the last page does not take what the change
- * of another one needs. */
+ * there is none, which raises SIGBUS. With a flag (FS_NOCOW_FL) they keep a file's pages in place; other file systems
+ * refuse it, and keep them anyway. Blocks for all pages are then reserved at once, so that the last page does not take
+ * what the change of another one needs. */
 static void keep_in_place(int fd)
 {
     unsigned flags = 0;

@@ -103,22 +103,6 @@ static int is_ours(const struct ensio_thread *thread)
     return thread->cursor && (thread->suppressed || thread->generation == ensio_process->generation);
 }
 
-int ensio_window_drain(struct ensio_thread *thread, int interrupted)
-{
-    if (!is_ours(thread) || !thread->window)
-        return 1;
-    uint32_t filled = thread->next < thread->capacity ? thread->next : thread->capacity;
-    return ensio_drain(thread->cursor, filled, interrupted);
-}
-
-void ensio_windows_drain(int interrupted)
-{
-    if (!ensio_spool)
-        return;
-    ensio_window_drain(&ensio_thread, interrupted);
-    ensio_drain_others(ensio_thread.cursor);
-}
-
 /* A store that a signal handler interrupted may have completed since. */
 static void drain_retired(struct ensio_thread *thread)
 {
@@ -130,6 +114,25 @@ static void drain_retired(struct ensio_thread *thread)
         empty(retired);
     let_go(retired);
     thread->retired = NULL;
+}
+
+int ensio_window_drain(struct ensio_thread *thread, int interrupted)
+{
+    if (!is_ours(thread) || !thread->window)
+        return 1;
+    uint32_t filled = thread->next < thread->capacity ? thread->next : thread->capacity;
+    const int whole = ensio_drain(thread->cursor, filled, interrupted);
+    if (thread->retired && !interrupted)
+        drain_retired(thread);
+    return whole;
+}
+
+void ensio_windows_drain(int interrupted)
+{
+    if (!ensio_spool)
+        return;
+    ensio_window_drain(&ensio_thread, interrupted);
+    ensio_drain_others(ensio_thread.cursor);
 }
 
 static uint64_t next_size(uint64_t before, uint64_t largest)
@@ -243,8 +246,6 @@ struct ensio_event *ensio_next_window(struct ensio_thread *thread)
     /* A signal handler may have made room since the claim. */
     if (recorded && thread->next >= thread->capacity) {
         int whole = ensio_window_drain(thread, interrupted);
-        if (thread->retired && !interrupted)
-            drain_retired(thread);
         recorded = make_room(thread, whole, interrupted) == 0;
     }
     if (recorded) {

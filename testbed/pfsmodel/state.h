@@ -62,7 +62,7 @@ enum task_state {
 
 /* State of a task's use of one file. */
 struct stream {
-    int32_t file;  /* NOBODY: unused */
+    int32_t file;  /* -1: unused */
     uint32_t used; /* index of the task's call that used it last */
     int64_t begin;
     int64_t end;

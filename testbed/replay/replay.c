@@ -2,7 +2,7 @@
  *
  * A step is what a task does between two barriers. Before it the task fills the data that it will write; after it, it
  * checks the data that it read; neither is part of the step, so that all tasks begin their calls together. The barrier
- * at a step's end is recorded, and each step is a phase of its own to the recorder.
+ * at a step's end is recorded, and each step is a separate phase to the recorder.
  */
 #define _GNU_SOURCE
 #include "calls.h"

@@ -179,7 +179,7 @@ static int64_t look(struct shim_state *state, struct shim_ticket ticket, uint32_
     }
     if (slot->sequence == ticket.sequence && SHIM_STATE_OF(slot->word) == SHIM_UNDER_WAY) {
         const int64_t next_ns = pfs_next_ns(shim_model(state));
-        if (next_ns == INT64_MAX) { /* the model has lost the call: nothing may wait for ever */
+        if (next_ns == INT64_MAX) { /* the model has lost the call: nothing may wait without end */
             pfs_leave(shim_model(state), ticket.slot);
             state->counts.let_go++;
             slot->sequence++;

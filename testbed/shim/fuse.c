@@ -1,4 +1,4 @@
-/* ensio-pfs-fuse: a folder as a file system of its own whose calls take the model's time: for static programs, and
+/* ensio-pfs-fuse: a folder as a separate file system whose calls take the model's time: for static programs, and
  * whatever else no library is preloaded into.
  *
  *   ensio-pfs-fuse MODEL BACKING POINT     MODEL: the folder with the state; in the foreground until it is unmounted

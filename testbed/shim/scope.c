@@ -83,7 +83,7 @@ static int is_under(const char *path, uint64_t *key)
         if (root->is_out)
             return 0;
         if (!under)
-            *key = (ensio_hash(path + root->length) + root->number) | 1; /* key 0 is no file */
+            *key = (ensio_hash(path + root->length) + root->number) | 1; /* key 0: not a file */
         under = 1;
     }
     return under;

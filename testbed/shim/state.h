@@ -81,7 +81,7 @@ int shim_state_make(const char *folder, const char *settings_text, uint64_t seed
 /* Maps the state of a folder. NULL: it is missing or of another version; `error` is an errno. */
 struct shim_state *shim_state_map(const char *folder, int *error);
 
-/* Signals are blocked between these, because a handler that makes a call would wait for the lock for ever. */
+/* Signals are blocked between these, because a handler that makes a call would never get the lock. */
 struct shim_lock shim_lock(struct shim_state *state);
 void shim_unlock(struct shim_state *state, struct shim_lock held);
 

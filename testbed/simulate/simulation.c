@@ -186,7 +186,7 @@ void simulate(struct simulation *simulation)
     }
     if (simulation->tasks_over < simulation->plan.tasks)
         fail(EXIT_USAGE,
-             "%" PRId32 " of %" PRId32 " tasks wait for ever, in step %" PRId32
+             "%" PRId32 " of %" PRId32 " tasks wait without end, in step %" PRId32
              " of the plan: a collective call, or one end of a message, is missing",
              simulation->plan.tasks - simulation->tasks_over, simulation->plan.tasks, simulation->steps_reached - 1);
 }

@@ -111,6 +111,18 @@ def test_paths_in_documents_are_there(name):
     assert missing == []
 
 
+METHODS = [name for name in DOCUMENTS if re.match(r"docs/reference/methods/[a-z]+\.md", name)]
+CODE_NAME = re.compile(r"^\* `(ensembles/[\w/]+\.py)`: `(\w+)`$", re.M)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_page_of_a_method_names_its_code(name):
+    named = CODE_NAME.findall(text_of(name).partition("\n## Code\n")[2])
+    assert named
+    for path, symbol in named:
+        assert re.search(rf"^(def|class) {symbol}\b", (ROOT / path).read_text(), re.M), (path, symbol)
+
+
 def test_overview_describes_every_folder_of_the_code():
     text = text_of("docs/developer/overview.md")
     folders = {

@@ -273,7 +273,7 @@ def test_commands_tell_what_a_mode_has(preload, tmp_path, mode):
         assert "slowest" in events.stderr
     page = tmp_path / "report.html"
     assert ensio("report", preload.run, "-o", page).returncode == 0
-    assert "of all calls" in page.read_text()
+    assert "include all calls" in page.read_text()
 
 
 def test_a_trace_file_keeps_the_summary(recorder, tmp_path):

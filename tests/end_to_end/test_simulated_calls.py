@@ -262,8 +262,8 @@ def test_what_a_full_cache_does_not_take_waits_for_the_targets(tmp_path):
     ("rows", "sentence"),
     [
         ([[(0, "mpi.allgather", -1, 0, 8)], []], "make different collective calls in step"),
-        ([[(0, "mpi.barrier", -1, 0, 0)], []], "wait for ever, in step 0"),
-        ([[(0, "mpi.exchange", -1, 1, 8)], []], "wait for ever, in step 0"),
+        ([[(0, "mpi.barrier", -1, 0, 0)], []], "wait without end, in step 0"),
+        ([[(0, "mpi.exchange", -1, 1, 8)], []], "wait without end, in step 0"),
         ([[(0, "mpi.exchange", -1, 0, 8)], []], "exchanges with task 0, which is none of the others"),
         ([[(0, "posix.aio_read", 0, 0, 8)], []], "names the call posix.aio_read, which this ensio-simulate"),
     ],

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-PyMODINIT_FUNC PyInit__decode(void);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct ensio_event events[ENSIO_BLOCK_EVENTS + 1];
@@ -15,7 +14,7 @@ static long decode(const void *block, size_t bytes, struct ensio_event *to)
 {
     static PyObject *function;
     if (!function)
-        function = fuzz_function(PyInit__decode, "decode_events");
+        function = fuzz_function(PyInit__compiled, "decode_block");
     struct fuzz_buffer from = fuzz_buffer_of(block, bytes, "B");
     struct fuzz_buffer out = fuzz_buffer_of(NULL, ENSIO_BLOCK_EVENTS * sizeof *to, "B");
     PyObject *result = fuzz_call(function, PyTuple_Pack(2, from.view, out.view));

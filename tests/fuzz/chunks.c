@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 PyMODINIT_FUNC PyInit__chunks(void);
-PyMODINIT_FUNC PyInit__sorted(void);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const formats[] = {"B", "H", "I", "Q", "q"};
@@ -88,7 +87,7 @@ static void see_order(struct input *input)
     enum { MOST = 64 };
     static PyObject *is_sorted;
     if (!is_sorted)
-        is_sorted = fuzz_function(PyInit__sorted, "is_sorted");
+        is_sorted = fuzz_function(PyInit__compiled, "is_sorted");
     uint32_t rank[MOST];
     int64_t start[MOST], duration[MOST], begin[MOST], ranks[MOST];
     const size_t count = take_byte(input) % MOST, groups = take_byte(input) % MOST;

@@ -7,10 +7,6 @@
 #include <ensio/event.h>
 #include <stdio.h>
 
-PyMODINIT_FUNC PyInit__columns(void);
-PyMODINIT_FUNC PyInit__decode(void);
-PyMODINIT_FUNC PyInit__kernels(void);
-PyMODINIT_FUNC PyInit__gaps(void);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define LARGEST_TICKS (1LL << 55)
@@ -28,10 +24,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         } \
     } while (0)
 
-static PyObject *function(PyObject *(*module)(void), const char *name, PyObject **kept)
+static PyObject *function(const char *name, PyObject **kept)
 {
     if (!*kept)
-        *kept = fuzz_function(module, name);
+        *kept = fuzz_function(PyInit__compiled, name);
     return *kept;
 }
 
@@ -63,7 +59,7 @@ static void spool_columns(struct input *input)
         PyTuple_SetItem(columns, i, Py_NewRef(given));
     }
     PyObject *result =
-        fuzz_call(function(PyInit__columns, "decode", &decode),
+        fuzz_call(function("decode_events", &decode),
                   Py_BuildValue("OOON(KdLLLII)", events.view, call_numbers.view, file_numbers.view, columns,
                                 first_ticks, ns_per_tick, begin_ns, most_ticks, MOST_MOVED, 7U, 3U));
     const int64_t *start = (int64_t *)column[10].memory, *duration = (int64_t *)column[11].memory;
@@ -85,7 +81,7 @@ static void compact(struct input *input)
     static PyObject *compacts;
     size_t bytes = (size_t)(input->end - input->at);
     struct fuzz_buffer events = fuzz_buffer_of(input->at, bytes, "B");
-    PyObject *result = fuzz_call(function(PyInit__columns, "compact", &compacts), PyTuple_Pack(1, events.view));
+    PyObject *result = fuzz_call(function("compact_events", &compacts), PyTuple_Pack(1, events.view));
     HOLDS(result && PyLong_AsLong(result) <= (long)(bytes / sizeof(struct ensio_event)));
     Py_XDECREF(result);
     fuzz_release(&events);
@@ -98,7 +94,7 @@ static void unshuffle(struct input *input)
     int64_t first = (int64_t)take_number(input);
     size_t room = take_number(input) % 4096, bytes = (size_t)(input->end - input->at);
     struct fuzz_buffer from = fuzz_buffer_of(input->at, bytes, "B"), out = fuzz_buffer_of(NULL, room, "B");
-    PyObject *result = fuzz_call(function(PyInit__decode, "unshuffle", &unshuffles),
+    PyObject *result = fuzz_call(function("unshuffle", &unshuffles),
                                  Py_BuildValue("OniO", from.view, (Py_ssize_t)first, width, out.view));
     for (size_t i = 0; result && i < room; i++) /* byte k of item i of those from `first` on */
         HOLDS(out.memory[i] ==
@@ -159,7 +155,7 @@ static void spread(struct input *input)
     struct fuzz_buffer amount = fuzz_buffer_of(calls->amount, 8 * calls->count, "q");
     struct fuzz_buffer out = fuzz_buffer_of(NULL, 8 * rows * cells, "q");
     PyObject *result =
-        fuzz_call(function(PyInit__kernels, "spread", &spreads),
+        fuzz_call(function("spread", &spreads),
                   Py_BuildValue("OOOOiLOL", start.view, duration.view, row.view, timed ? Py_None : amount.view, level,
                                 (long long)first, out.view, (long long)cells));
     if (result) {
@@ -184,8 +180,7 @@ static void count_bins(struct input *input)
     struct fuzz_buffer group = fuzz_buffer_of(calls->call, 2 * calls->count, "H");
     struct fuzz_buffer duration = fuzz_buffer_of(calls->duration, 8 * calls->count, "q");
     struct fuzz_buffer out = fuzz_buffer_of(NULL, 8 * groups * ENSIO_BIN_COUNT, "q");
-    PyObject *result = fuzz_call(function(PyInit__kernels, "count_bins", &counts),
-                                 PyTuple_Pack(3, group.view, duration.view, out.view));
+    PyObject *result = fuzz_call(function("count_bins", &counts), PyTuple_Pack(3, group.view, duration.view, out.view));
     HOLDS(!result || sum_of((int64_t *)out.memory, groups * ENSIO_BIN_COUNT) == (int64_t)calls->count);
     Py_XDECREF(result);
     fuzz_release(&group);
@@ -214,7 +209,7 @@ static void count_groups(struct input *input)
         int left_out = (i == 2 && optional & 1) || (i == 8 && optional & 2);
         PyTuple_SetItem(arguments, i, Py_NewRef(left_out ? Py_None : array[i].view));
     }
-    PyObject *result = fuzz_call(function(PyInit__kernels, "count_groups", &counts), arguments);
+    PyObject *result = fuzz_call(function("count_groups", &counts), arguments);
     int64_t taken = 0;
     for (size_t i = 0; i < calls->count; i++)
         taken += optional & 1 || calls->depth[i];
@@ -284,7 +279,7 @@ static void mark_gaps(struct input *input)
         array[i] = fuzz_buffer_of(data[i], bytes[i], (char[]){formats[i], '\0'});
         PyTuple_SetItem(arguments, i, Py_NewRef(array[i].view));
     }
-    Py_XDECREF(fuzz_call(function(PyInit__gaps, "mark", &marks), arguments));
+    Py_XDECREF(fuzz_call(function("mark_gaps", &marks), arguments));
     for (int i = 0; i < 16; i++)
         fuzz_release(&array[i]);
     free(edge);

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+PyMODINIT_FUNC PyInit__compiled(void);
+
 /* A module's function. python.c starts the interpreter before the first input. */
 PyObject *fuzz_function(PyObject *(*module)(void), const char *name);
 

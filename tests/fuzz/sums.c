@@ -9,9 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-PyMODINIT_FUNC PyInit__columns(void);
-PyMODINIT_FUNC PyInit__callsums(void);
-PyMODINIT_FUNC PyInit__kernels(void);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define LARGEST_TICKS (1LL << 55)
@@ -28,10 +25,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         } \
     } while (0)
 
-static PyObject *call(PyObject *(*module)(void), const char *name, PyObject **kept, PyObject *arguments)
+static PyObject *call(const char *name, PyObject **kept, PyObject *arguments)
 {
     if (!*kept)
-        *kept = fuzz_function(module, name);
+        *kept = fuzz_function(PyInit__compiled, name);
     return fuzz_call(*kept, arguments);
 }
 
@@ -78,7 +75,7 @@ static void window(struct input *input)
     make_columns(columns, columns_room);
     PyObject *told = Py_BuildValue("(KdLLLII)", (unsigned long long)first_ticks, 0.7, 1LL << 60, (long long)most_ticks,
                                    MOST_MOVED, 7U, 3U);
-    PyObject *result = call(PyInit__columns, "read_window", &reads,
+    PyObject *result = call("read_window", &reads,
                             Py_BuildValue("iLnnnOOONO", file, (long long)from, (Py_ssize_t)slots, (Py_ssize_t)position,
                                           (Py_ssize_t)room, numbers[0].view, numbers[1].view, numbers[2].view,
                                           tuple_of(columns, COLUMNS), told));
@@ -97,7 +94,7 @@ static void window(struct input *input)
         struct fuzz_buffer raw = fuzz_buffer_of(whole, (size_t)events * sizeof *whole, "B");
         make_columns(expected, (size_t)events);
         PyObject *again =
-            call(PyInit__columns, "decode", &decodes,
+            call("decode_events", &decodes,
                  Py_BuildValue("OOONO", raw.view, numbers[1].view, numbers[2].view, tuple_of(expected, COLUMNS), told));
         HOLDS(again && again != Py_None);
         for (int i = 0; i < COLUMNS; i++) {
@@ -166,7 +163,7 @@ static void sum_calls(struct input *input)
                                     fuzz_buffer_of(bits, calls, "B"),
                                     fuzz_buffer_of(NULL, 8 * 7 * calls, "q"),
                                     fuzz_buffer_of(NULL, 24, "q")};
-    PyObject *result = call(PyInit__callsums, "sum_calls", &sums_calls, tuple_of(arrays, 9));
+    PyObject *result = call("sum_calls", &sums_calls, tuple_of(arrays, 9));
     int64_t known = 0, found[3] = {0}, wanted[3] = {0};
     for (size_t i = 0; i < n; i++) {
         known += chunk->call[i] < calls;
@@ -181,7 +178,7 @@ static void sum_calls(struct input *input)
     Py_XDECREF(result);
     struct fuzz_buffer powers[4] = {arrays[0], arrays[2], fuzz_buffer_of(mean, 8 * calls, "d"),
                                     fuzz_buffer_of(NULL, 24 * calls, "d")};
-    result = call(PyInit__callsums, "sum_powers", &sums_powers, tuple_of(powers, 4));
+    result = call("sum_powers", &sums_powers, tuple_of(powers, 4));
     HOLDS(!result == (known < (int64_t)n));
     for (size_t i = 0; i < calls; i++) {
         double power[3];
@@ -208,7 +205,7 @@ static void count_sizes(struct input *input)
                                     fuzz_buffer_of(NULL, 8 * n, "Q"),
                                     fuzz_buffer_of(NULL, 8 * n, "q"),
                                     fuzz_buffer_of(layer_of, calls, "B")};
-    PyObject *result = call(PyInit__callsums, "count_sizes", &counts, tuple_of(arrays, 6));
+    PyObject *result = call("count_sizes", &counts, tuple_of(arrays, 6));
     if (result) {
         const size_t found = PyLong_AsSize_t(result);
         int64_t all = 0, wanted = 0;
@@ -222,7 +219,7 @@ static void count_sizes(struct input *input)
     Py_XDECREF(result);
     release_all(arrays, 6);
     struct fuzz_buffer marked[2] = {fuzz_buffer_of(chunk->rank, 4 * n, "I"), fuzz_buffer_of(NULL, seen, "B")};
-    result = call(PyInit__callsums, "mark", &marks, tuple_of(marked, 2));
+    result = call("mark_numbers", &marks, tuple_of(marked, 2));
     for (size_t i = 0; result && i < n; i++)
         HOLDS(chunk->rank[i] < seen && marked[1].memory[chunk->rank[i]] == 1);
     Py_XDECREF(result);
@@ -262,7 +259,7 @@ static void spread_calls(struct input *input)
     if (given & 8)
         views[9] = Py_None;
     PyObject *result =
-        call(PyInit__kernels, "spread_calls", &spreads,
+        call("spread_calls", &spreads,
              Py_BuildValue("OOOOOLOOOOiiLOL", views[0], views[1], views[2], views[3], views[4], in_row, views[5],
                            views[6], views[7], views[8], shift, level, (long long)first, views[9], (long long)cells));
     Py_XDECREF(result);
@@ -282,8 +279,8 @@ static void count_seconds(struct input *input)
     }
     struct fuzz_buffer arrays[3] = {fuzz_buffer_of(seconds, 8 * n, "d"), fuzz_buffer_of(NULL, 8 * ENSIO_BIN_COUNT, "q"),
                                     fuzz_buffer_of(NULL, 40, "d")};
-    PyObject *result = call(PyInit__kernels, "count_seconds", &counts,
-                            Py_BuildValue("OdOO", arrays[0].view, limit, arrays[1].view, arrays[2].view));
+    PyObject *result =
+        call("count_seconds", &counts, Py_BuildValue("OdOO", arrays[0].view, limit, arrays[1].view, arrays[2].view));
     if (result && PyLong_AsLong(result) < 0) {
         int64_t all = 0;
         for (size_t i = 0; i < ENSIO_BIN_COUNT; i++)

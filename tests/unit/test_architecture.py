@@ -14,24 +14,25 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# What each part may import, besides itself: a part is a folder of ``ensembles``. The order is that of the
-# layers, from the bottom to the top.
+# What each part may import, besides itself: a part is a folder of ``ensembles``, or its module in C. The
+# order is that of the layers, from the bottom to the top.
 ALLOWED = {
+    "_compiled": "",
     "headers": "",
     "model": "headers",
     "files": "model",
     "recorder": "model files",
     "passes": "model",
-    "summaries": "model passes",
+    "summaries": "_compiled model passes",
     "statistics": "model summaries",
-    "readers": "model files recorder passes summaries",
-    "writers": "model files recorder summaries readers",
-    "structure": "model summaries passes",
+    "readers": "_compiled model files recorder passes summaries",
+    "writers": "model files recorder passes summaries readers",
+    "structure": "_compiled model summaries passes",
     "ensemble": "model summaries passes statistics structure",
     "run": "model files summaries passes readers writers structure ensemble",
     "comparison": "model passes summaries statistics run ensemble",
     "diagnosis": "model summaries passes statistics run structure ensemble",
-    "workloads": "model files recorder summaries readers writers run",
+    "workloads": "model files recorder passes summaries readers writers run",
     "api": "model recorder run ensemble comparison diagnosis",
     "viz": "model files summaries passes statistics run structure ensemble comparison diagnosis api",
     "cli": "model files recorder summaries passes statistics readers writers run structure ensemble "
@@ -54,7 +55,9 @@ def modules() -> dict[str, Path]:
     """File of each module, by name without ``ensembles.``; the folder viz is installed as ensembles.viz."""
     found = {}
     for folder, package in (("ensembles", ()), ("viz", ("viz",))):
-        for path in (ROOT / folder).rglob("*.py"):
+        for path in sorted((ROOT / folder).rglob("*.py*")):
+            if path.suffix not in (".py", ".pyi"):
+                continue
             names = path.relative_to(ROOT / folder).with_suffix("").parts
             found[".".join((*package, *names)).removesuffix("__init__").rstrip(".") or "ensembles"] = path
     return found

@@ -86,9 +86,8 @@ install_python() {
         echo "$made"
         cat setup.cfg setup.py pyproject.toml libtrace/include/ensio/*.h
         find ensembles -name '*.[ch]' | sort | xargs cat
-        # The kernels that a machine without a compiler leaves out are tried again when there is one.
-        command -v cc
-        ls /usr/include/libdeflate.h /usr/include/python3*/Python.h 2>/dev/null || true
+        # The module that is left out where libdeflate is missing is tried again when it is there.
+        ls /usr/include/libdeflate.h 2>/dev/null || true
     )
     state=$(cksum <<<"$state")
     if [[ ! -f $venv/ensio-made || $(<"$venv/ensio-made") != "$made" ]]; then
@@ -110,7 +109,9 @@ install_python() {
         if [[ -f $venv/ensio-state.before ]] && ! grep -q '^Installing collected packages' "$log/pip.log"; then
             mv "$venv/ensio-state.before" "$venv/ensio-state"
         fi
-        fail "pip could not install the Python package ($(reason pip '^ *ERROR: '))$(network_hint pip);" \
+        local why
+        why=$(reason pip '^ *error: ensio ')
+        fail "pip could not install the Python package (${why:-$(reason pip '^ *ERROR: ')})$(network_hint pip);" \
             "all of its output is in ${log#"$top"/}/pip.log"
     fi
     echo "$state $extras" >"$venv/ensio-state"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The Debian packages that each command needs, and their installation.
 
-# Enough for the Python package with its compiled kernels.
+# Enough for the Python package with its modules in C.
 python_packages=(build-essential libdeflate-dev python3 python3-dev python3-venv)
 # build/ and .venv/ with everything that a user runs. Without the MPI, HDF5 or OTF2, the programs that need it are left out.
 tool_packages=("${python_packages[@]}" cmake libhdf5-openmpi-dev libopen-trace-format2-dev libopenmpi-dev openmpi-bin pkgconf)

@@ -1,1 +1,4 @@
-"""The rules of the diagnosis: a folder for each cause of slow I/O."""
+"""The rules of the diagnosis: a module or a folder for each cause of slow I/O.
+
+`diagnosis.diagnose.RULES` lists them.
+"""

@@ -1,7 +1,6 @@
-/* Test whether rows of a trace.h5 are sorted as its index states. readers/tracefile/index.py documents the function
- * and implements it in NumPy, with equal results. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+/* Test whether rows of a trace.h5 are sorted as its index states. readers/tracefile/index.py documents the function. */
+#include "_compiled.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -113,12 +112,4 @@ done:
     return result;
 }
 
-static PyMethodDef methods[] = {{"is_sorted", is_sorted, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
-
-static struct PyModuleDef definition = {
-    .m_base = PyModuleDef_HEAD_INIT, .m_name = "_sorted", .m_size = 0, .m_methods = methods};
-
-PyMODINIT_FUNC PyInit__sorted(void)
-{
-    return PyModule_Create(&definition);
-}
+PyMethodDef order_functions[] = {{"is_sorted", is_sorted, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol
 
-from ensembles.model.events import Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
+from ensembles.passes.reading import ChunkSource
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
-if TYPE_CHECKING:
-    from ensembles.passes.damage import DamageReport
-    from ensembles.readers.tracefile.index import Ranges
 
-
-class EventSource(Protocol):
+class EventSource(ChunkSource, Protocol):
     """A run as a reader provides it.
 
-    `ensembles.readers.native.spool_source.SpoolSource` documents the methods.
+    `Run` makes everything else from it: all events in memory, some ranks, selections, passes and their parts.
+
+    Attributes
+    ----------
+    is_complete : bool
+        Whether every process has ended, so that the files are final.
+    spool_identities : dict of str to (int, int)
+        By name of each spool and job file that was read: size in bytes and modification time in ns.
+    metadata : RunMetadata
     """
 
     is_complete: bool
@@ -28,38 +31,20 @@ class EventSource(Protocol):
     @property
     def metadata(self) -> RunMetadata: ...
 
-    @property
-    def capacity(self) -> int: ...
+    def regions(self) -> RegionTable:
+        """Return the phases and regions that the program named."""
+        ...
 
-    def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]: ...
+    def summary(self) -> CellSummary | None:
+        """Return the sums of all calls, including those without an event.
 
-    def parts(
-        self, most_parts: int, max_events: int, names: Sequence[str] | None = None
-    ) -> list[Iterator[Events]]: ...
+        None: there are none, and they are computed from the events.
+        """
+        ...
 
-    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]: ...
+    def ranks(self) -> RankTable | None:
+        """Return the sums by rank and function, without sizes and ordinals.
 
-    def chunks_of_ranks(
-        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
-    ) -> Iterator[Events]: ...
-
-    def note_damage(self, flaws: DamageReport) -> None: ...
-
-    def some_ranks(self, most_events: int, least_ranks: int) -> Events: ...
-
-    def events(self) -> Events: ...
-
-    def regions(self) -> RegionTable: ...
-
-    def summary(self) -> CellSummary | None: ...
-
-    def ranks(self) -> RankTable | None: ...
-
-
-@runtime_checkable
-class Indexed(Protocol):
-    """A source with an index of ranks and times."""
-
-    def chunks_within(
-        self, ranks: Ranges | None, times_ns: Ranges | None, max_events: int
-    ) -> Iterator[Events]: ...
+        None: there are none, and they are computed from the events.
+        """
+        ...

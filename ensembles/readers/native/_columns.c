@@ -1,7 +1,6 @@
-/* Decode events of spools into columns. window_decoder.py documents the functions and implements them in NumPy, with
- * bit-identical results. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+/* Decode events of spools into columns. window_decoder.py documents the functions. */
+#include "_compiled.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
@@ -148,7 +147,7 @@ static int decode_all(job *whole)
 }
 
 /* Move completed events to the front, and return their number. */
-static Py_ssize_t compact_events(struct ensio_event *events, Py_ssize_t count)
+static Py_ssize_t move_completed(struct ensio_event *events, Py_ssize_t count)
 {
     Py_ssize_t completed = 0;
     for (Py_ssize_t i = 0; i < count; i++)
@@ -165,7 +164,7 @@ static int get_bytes(PyObject *object, Py_buffer *view, int flags)
     return PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | flags);
 }
 
-/* The arguments that `decode` and `read_window` share. */
+/* The arguments that `decode_events` and `read_window` share. */
 typedef struct {
     job job;
     Py_buffer views[3 + COLUMNS];
@@ -228,7 +227,7 @@ static int get_request(request *request, PyObject *raw, PyObject *calls, PyObjec
     return 0;
 }
 
-static PyObject *decode(PyObject *module, PyObject *args)
+static PyObject *decode_events(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *raw, *calls, *files, *columns, *numbers, *result = NULL;
@@ -280,7 +279,7 @@ static progress read_events(job *job, int descriptor, off_t from, Py_ssize_t slo
             done.error = errno;
         const Py_ssize_t present = length < 0 ? 0 : length / (Py_ssize_t)sizeof *buffer;
         done.slots += present;
-        some.count = compact_events(buffer, present);
+        some.count = move_completed(buffer, present);
         some.events = buffer;
         for (int i = 0; i < COLUMNS; i++)
             if (job->columns[i])
@@ -332,7 +331,7 @@ done:
     return result;
 }
 
-static PyObject *compact(PyObject *module, PyObject *object)
+static PyObject *compact_events(PyObject *module, PyObject *object)
 {
     (void)module;
     Py_buffer view;
@@ -342,21 +341,13 @@ static PyObject *compact(PyObject *module, PyObject *object)
     const Py_ssize_t count = view.len / (Py_ssize_t)sizeof *events;
     Py_ssize_t completed;
     Py_BEGIN_ALLOW_THREADS
-    completed = compact_events(events, count);
+    completed = move_completed(events, count);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&view);
     return PyLong_FromSsize_t(completed);
 }
 
-static PyMethodDef methods[] = {{"decode", decode, METH_VARARGS, NULL},
-                                {"read_window", read_window, METH_VARARGS, NULL},
-                                {"compact", compact, METH_O, NULL},
-                                {NULL, NULL, 0, NULL}};
-
-static struct PyModuleDef definition = {
-    .m_base = PyModuleDef_HEAD_INIT, .m_name = "_columns", .m_size = 0, .m_methods = methods};
-
-PyMODINIT_FUNC PyInit__columns(void)
-{
-    return PyModule_Create(&definition);
-}
+PyMethodDef column_functions[] = {{"decode_events", decode_events, METH_VARARGS, NULL},
+                                  {"read_window", read_window, METH_VARARGS, NULL},
+                                  {"compact_events", compact_events, METH_O, NULL},
+                                  {NULL, NULL, 0, NULL}};

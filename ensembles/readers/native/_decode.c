@@ -1,7 +1,7 @@
-/* Decode blocks of a job file, and HDF5's shuffle. job_file_codec.py documents the functions and implements them in
- * NumPy, with equal results. The input is untrusted: a file may be damaged or forged. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+/* Decode blocks of a job file, and HDF5's shuffle. job_file_codec.py documents the functions. The input is
+ * untrusted: a file may be damaged or forged. */
+#include "_compiled.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -124,7 +124,7 @@ static int decode(struct block *block, uint8_t *out)
     return !failed;
 }
 
-static PyObject *decode_events(PyObject *module, PyObject *args)
+static PyObject *decode_block(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *from_object, *out_object, *result = NULL;
@@ -189,14 +189,6 @@ release_from:
     return result;
 }
 
-static PyMethodDef methods[] = {{"decode_events", decode_events, METH_VARARGS, NULL},
-                                {"unshuffle", unshuffle, METH_VARARGS, NULL},
-                                {NULL, NULL, 0, NULL}};
-
-static struct PyModuleDef definition = {
-    .m_base = PyModuleDef_HEAD_INIT, .m_name = "_decode", .m_size = 0, .m_methods = methods};
-
-PyMODINIT_FUNC PyInit__decode(void)
-{
-    return PyModule_Create(&definition);
-}
+PyMethodDef block_functions[] = {{"decode_block", decode_block, METH_VARARGS, NULL},
+                                 {"unshuffle", unshuffle, METH_VARARGS, NULL},
+                                 {NULL, NULL, 0, NULL}};

@@ -134,22 +134,19 @@ class BlockReader:
             done += wanted
 
     def _decode(self, decoding: Decoding, thread: int, raw: np.ndarray) -> None:
-        """Decode completed events; the columns have room for all of them."""
+        """Decode completed events without the damaged ones; the columns have room for all of them."""
         low = self._place.start
         out = {name: column[low : low + len(raw)] for name, column in self._columns.items()}
         found = decode(decoding, thread, raw, out)
+        if found is None:
+            kept = raw[sound(decoding, raw)]
+            lost = self.flaws.damaged.get(decoding.path, 0) + len(raw) - len(kept)
+            self.flaws.damaged[decoding.path] = lost
+            raw, found = kept, decode(decoding, thread, kept, out)
+            assert found is not None
         self.flaws.unknown_calls += found.unknown_calls
         self.flaws.unknown_files += found.unknown_files
-        count = len(raw)
-        if found.damaged:
-            kept = sound(decoding, raw)
-            count = int(np.count_nonzero(kept))
-            if count < len(raw):
-                lost = self.flaws.damaged.get(decoding.path, 0) + len(raw) - count
-                self.flaws.damaged[decoding.path] = lost
-            for column in out.values():
-                column[:count] = column[kept]
-        self._place = self._place[count:]
+        self._place = self._place[len(raw) :]
 
 
 def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:
@@ -159,29 +156,3 @@ def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:
         return (os.lseek(descriptor, position, os.SEEK_DATA) - window.position) // EVENT.size
     except OSError as error:
         return window.slots if error.errno == errno.ENXIO else slot
-
-
-def sort_by_rank_and_start(columns: dict[str, np.ndarray]) -> None:
-    """Sort columns in place by rank and then start, stably.
-
-    Only ranks whose calls are out of order take time: those with several threads or nested calls.
-
-    Parameters
-    ----------
-    columns : dict of str to ndarray, shape (n,)
-        Ranks must be ascending already.
-    """
-    rank, start = columns["rank"], columns["start"]
-    if len(rank) < 2:
-        return
-    descents = []
-    for low in range(0, len(rank) - 1, 1 << 18):
-        high = min(low + (1 << 18), len(rank) - 1)
-        falls = start[low + 1 : high + 1] < start[low:high]
-        falls &= rank[low + 1 : high + 1] == rank[low:high]
-        descents.append(low + np.flatnonzero(falls))
-    for unsorted_rank in np.unique(rank[np.concatenate(descents)]):
-        low, high = np.searchsorted(rank, [unsorted_rank, unsorted_rank + 1])
-        order = np.argsort(start[low:high], kind="stable")
-        for column in columns.values():
-            column[low:high] = column[low:high][order]

@@ -13,7 +13,7 @@ import numpy as np
 from ensembles.model.c_layout import CONSTANTS, JOB_CELL, JOB_SUMMARY, TEXT
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events
-from ensembles.readers.common.value_ranges import LARGEST_MOVED_BYTES, LARGEST_NS
+from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS
 from ensembles.readers.native.job_file_codec import decode_text
 from ensembles.readers.native.process_summary import histogram_of_blocks, plain_columns
 from ensembles.summaries.cells import LARGEST, CellSummary

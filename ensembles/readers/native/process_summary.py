@@ -6,7 +6,7 @@ import numpy as np
 
 from ensembles.model.c_layout import CELL, CONSTANTS
 from ensembles.model.events import Call, Events
-from ensembles.readers.common.value_ranges import LARGEST_MOVED_BYTES, LARGEST_NS
+from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS
 from ensembles.readers.native.spool import BLOCK_BYTES, Spool
 from ensembles.readers.native.window_decoder import Decoding
 from ensembles.summaries.cells import LARGEST, CellSummary

@@ -13,7 +13,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.units import few
-from ensembles.readers.common.column_buffers import empty_columns
+from ensembles.readers.common.columns import empty_columns
 from ensembles.readers.native.block_reader import BlockReader
 from ensembles.readers.native.job_summary import JobSummary, Translation, read_job_summary
 from ensembles.readers.native.process_summary import read_summary

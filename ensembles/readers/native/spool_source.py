@@ -6,21 +6,18 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from threading import Lock
 
 import numpy as np
 
-from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Events
+from ensembles.model.filters import within_ranges
 from ensembles.model.regions import RegionTable
 from ensembles.model.units import few
 from ensembles.passes.damage import DamageReport
+from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
 from ensembles.readers.common.call_dictionary import Dictionary
-from ensembles.readers.common.column_buffers import ReusedColumns, empty_columns
-from ensembles.readers.native.block_reader import (
-    BlockReader,
-    sort_by_rank_and_start,
-)
+from ensembles.readers.common.columns import ReusedColumns
+from ensembles.readers.native.block_reader import BlockReader
 from ensembles.readers.native.caveats import notes_on_clocks, notes_on_ends, notes_on_losses, notes_on_spools
 from ensembles.readers.native.clock import Clocks
 from ensembles.readers.native.clock_alignment import Alignment
@@ -118,167 +115,51 @@ class SpoolSource:
         ):
             self.metadata.note(sentence)
 
-    def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
-        """Yield all events in chunks, ordered by rank, and by completion within each thread.
+    row_unit = None
+    is_quick_to_open = True
 
-        Parameters
-        ----------
-        max_events : int
-            Maximum length of a chunk.
-        names : sequence of str, optional
-            Names of the wanted columns (`Events.partly`). Default: all columns.
-
-        Yields
-        ------
-        Events
-        """
-        reader = BlockReader(self._decodings)
-        yield from self._chunks_of(reader, max_events, names)
-        self.note_damage(reader.flaws)
-
-    def parts(
-        self, most_parts: int, max_events: int, names: Sequence[str] | None = None
-    ) -> list[Iterator[Events]]:
-        """Split the events into parts of about equal length that threads can read concurrently.
-
-        Parameters
-        ----------
-        most_parts : int
-            Maximum number of parts.
-        max_events, names
-            As for `chunks`.
-
-        Returns
-        -------
-        list of iterator of Events
-        """
-        sizes = [_slots_of(decoding) for decoding in self._decodings]
-        part_of = np.cumsum(sizes) * most_parts // (sum(sizes) + 1)
-        places = [np.flatnonzero(part_of == part) for part in np.unique(part_of)]
-        readers = [BlockReader([self._decodings[i] for i in group]) for group in places]
-        waiting, lock = len(readers), Lock()
-
-        def part(reader: BlockReader) -> Iterator[Events]:
-            nonlocal waiting
-            yield from self._chunks_of(reader, max_events, names)
-            with lock:
-                waiting -= 1
-                if not waiting:
-                    for other in readers[1:]:
-                        readers[0].flaws.merge(other.flaws)
-                    self.note_damage(readers[0].flaws)
-
-        return [part(reader) for reader in readers]
-
-    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
-        """Split the ranks into contiguous spans with about equal numbers of events.
-
-        Parameters
-        ----------
-        most_parts : int
-            Maximum number of spans.
-
-        Returns
-        -------
-        list of (int, int)
-            First and last rank of each span.
-        """
+    def rank_sizes(self) -> RankSizes:
+        """Return the ranks with events, and upper bounds of their numbers of events."""
         events: Counter[int] = Counter()
         for decoding in self._decodings:
             events[decoding.rank] += _slots_of(decoding)
-        return even_spans(sorted(events), [events[rank] for rank in sorted(events)], most_parts)
+        ranks = sorted(events)
+        return RankSizes(np.array(ranks, np.int64), np.array([events[rank] for rank in ranks], np.int64))
 
-    def chunks_of_ranks(
-        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
-    ) -> Iterator[Events]:
-        """Yield the events of a span of ranks in chunks, as `chunks`.
+    def chunks(self, request: ReadRequest, damage: DamageReport) -> Iterator[Events]:
+        """Yield the requested events in chunks, ordered by rank, and by completion within each thread.
 
         Parameters
         ----------
-        span : (int, int)
-            First and last rank.
-        max_events, names
-            As for `chunks`.
-        flaws : DamageReport
-            Receives the damage found.
+        request : ReadRequest
+            Ranges of time are not used.
+        damage : DamageReport
+            Receives the damage found, at the end.
 
         Yields
         ------
         Events
         """
-        low, high = span
-        reader = BlockReader([decoding for decoding in self._decodings if low <= decoding.rank <= high])
-        yield from self._chunks_of(reader, max_events, names)
-        flaws.merge(reader.flaws)
-
-    def _chunks_of(
-        self, reader: BlockReader, max_events: int, names: Sequence[str] | None
-    ) -> Iterator[Events]:
-        reused = ReusedColumns(max_events, names)
+        reader = BlockReader(self._decodings_of(request.ranks))
+        reused = ReusedColumns(request.max_events, request.columns)
         while True:
             columns, count = reused.taken(), 0
-            while count < max_events:
-                more = reader.read(columns, count, max_events - count)
+            while count < request.max_events:
+                more = reader.read(columns, count, request.max_events - count)
                 if more == 0:
                     break
                 count += more
             if count:
                 yield self._events(columns, count)
-            if count < max_events:
+            if count < request.max_events:
                 break
+        damage.merge(reader.flaws)
 
-    def some_ranks(self, most_events: int, least_ranks: int) -> Events:
-        """Return all events of evenly spaced ranks, sorted by rank and start.
-
-        Parameters
-        ----------
-        most_events : int
-            Approximate number of events.
-        least_ranks : int
-            Minimum number of ranks.
-
-        Returns
-        -------
-        Events
-        """
-        ranks = sorted({decoding.rank for decoding in self._decodings})
-        wanted = max(least_ranks, int(len(ranks) * most_events / max(self.capacity, 1)))
-        places = np.linspace(0, len(ranks) - 1, min(wanted, len(ranks))).astype(int)
-        chosen = {ranks[place] for place in places.tolist()}
-        reader = BlockReader([decoding for decoding in self._decodings if decoding.rank in chosen])
-        parts = [Events.empty(self.metadata.calls, self.metadata.files)]
-        while True:
-            columns = empty_columns(1 << 16)
-            count = reader.read(columns, 0, 1 << 16)
-            if not count:
-                return Events.concatenate(parts).sorted()
-            parts.append(self._events(columns, count))
-
-    def events(self) -> Events:
-        """Return all events, sorted by rank and start.
-
-        Raises
-        ------
-        EnsioError
-            They do not fit into memory, or a file cannot be read.
-        """
-        reader = BlockReader(self._decodings)
-        try:
-            columns = empty_columns(self.capacity)
-        except MemoryError as error:
-            raise EnsioError(
-                f"{self.capacity:,} events do not fit into memory: use Run.chunks() instead of Run.events"
-            ) from error
-        count = 0
-        while count < self.capacity:
-            more = reader.read(columns, count, self.capacity - count)
-            if more == 0:
-                break
-            count += more
-        self.note_damage(reader.flaws)
-        events = self._events(columns, count)
-        sort_by_rank_and_start(events.columns)
-        return events
+    def _decodings_of(self, ranks: Ranges | None) -> list[Decoding]:
+        if ranks is None:
+            return self._decodings
+        wanted = within_ranges(np.array([decoding.rank for decoding in self._decodings], np.int64), ranks)
+        return [self._decodings[place] for place in np.flatnonzero(wanted).tolist()]
 
     def regions(self) -> RegionTable:
         """Read the phases and regions that the program named."""
@@ -322,46 +203,6 @@ class SpoolSource:
         columns = {name: column[:count] for name, column in columns.items()}
         make = Events if len(columns) == len(COLUMNS) else Events.partly
         return make(columns, self.metadata.calls, self.metadata.files)
-
-    def note_damage(self, flaws: DamageReport) -> None:
-        """Add the damage found by a pass over all events to the notes."""
-        for sentence in flaws.sentences:
-            self.metadata.note(sentence)
-
-
-def even_spans(ranks: Sequence[int], events: Sequence[int], most_parts: int) -> list[tuple[int, int]]:
-    """Split ranks into contiguous spans with about equal numbers of events.
-
-    Parameters
-    ----------
-    ranks : sequence of int
-        Ascending.
-    events : sequence of int
-        Number of events of each rank.
-    most_parts : int
-        Maximum number of spans.
-
-    Returns
-    -------
-    list of (int, int)
-        First and last rank of each span, ascending and disjoint.
-
-    Examples
-    --------
-    >>> from ensembles.readers.native.spool_source import even_spans
-    >>> even_spans([0, 1, 2, 3], [10, 10, 10, 30], 2)
-    [(0, 2), (3, 3)]
-    """
-    if not len(ranks):
-        return []
-    behind = np.cumsum(np.asarray(events, np.float64))
-    middle = behind - np.asarray(events) / 2
-    part = np.minimum(middle * most_parts / max(behind[-1], 1), most_parts - 1).astype(int)
-    first = np.flatnonzero(np.diff(part, prepend=-1))
-    last = np.append(first[1:], len(ranks)) - 1
-    return [
-        (int(ranks[low]), int(ranks[high])) for low, high in zip(first.tolist(), last.tolist(), strict=True)
-    ]
 
 
 def _slots_of(decoding: Decoding) -> int:

@@ -1,39 +1,20 @@
-"""Decode the events of spools into columns.
-
-A C extension decodes; without it, NumPy does, with equal results. ``NATIVE`` is true if the extension is in
-use.
-"""
+"""Decode the events of spools into columns, in C."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.model.c_layout import EVENT
+from ensembles import _compiled
 from ensembles.model.events import COLUMNS
-from ensembles.readers.common.value_ranges import LARGEST_MOVED_BYTES, LARGEST_NS
+from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS
 from ensembles.readers.native.spool import Coded, Window
-
-try:
-    from ensembles.readers.native import _columns
-except ImportError:
-    _columns = None  # type: ignore[assignment]
-
-if not hasattr(_columns, "read_window"):  # built from older sources
-    _columns = None  # type: ignore[assignment]
-
-NATIVE = _columns is not None
 
 LARGEST_TICKS = 1 << 55
 """Largest plausible time since the start of a process, ticks (more than 100 days)."""
-
-_MOST_ERRNO = 0xFFFF
-
-_AS_STORED = ("depth", "offset", "requested", "moved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +64,10 @@ class Decoding:
 
 
 class Found(NamedTuple):
-    """Damage among decoded events.
-
-    Attributes
-    ----------
-    unknown_calls, unknown_files : int
-        Number of events whose function or file has no name.
-    damaged : bool
-        Whether a time or a number of bytes is impossible.
-    """
+    """Numbers of decoded events whose function or file has no name."""
 
     unknown_calls: int
     unknown_files: int
-    damaged: bool
 
 
 class Read(NamedTuple):
@@ -120,7 +92,7 @@ class Read(NamedTuple):
     unknown_files: int
 
 
-def decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.ndarray]) -> Found:
+def decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.ndarray]) -> Found | None:
     """Decode completed events.
 
     Parameters
@@ -129,21 +101,16 @@ def decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.n
     thread : int
         Thread that made the calls.
     raw : ndarray of EVENT.dtype, shape (n,), C-contiguous
-    out : dict of str to ndarray, shape (n,)
-        Receives the events; ``call``, ``start`` and ``duration`` are required.
+    out : dict of str to ndarray, shape (n,) or longer
+        Receives the events in its first rows; ``call``, ``start`` and ``duration`` are required.
 
     Returns
     -------
-    Found
-        If an event is damaged, times are clipped to plausible values.
+    Found or None
+        None: an event is damaged; `sound` finds the others.
     """
-    if _columns is None:
-        return numpy_decode(decoding, thread, raw, out)
-    found = _columns.decode(raw.view("u1"), *_told(decoding, thread, out))
-    if found is None:
-        return numpy_decode(decoding, thread, raw, out)
-    unknown_calls, unknown_files = found
-    return Found(unknown_calls, unknown_files, False)
+    found = _compiled.decode_events(raw.view("u1"), *_told(decoding, thread, out))
+    return None if found is None else Found(*found)
 
 
 def read_window(
@@ -182,10 +149,8 @@ def read_window(
     OSError
         The spool cannot be read.
     """
-    if _columns is None:
-        return numpy_read_window(descriptor, decoding, thread, window, raw, out, place)
     where = (descriptor, window.position, window.slots, place.start, len(place))
-    return Read(*_columns.read_window(*where, raw.view("u1"), *_told(decoding, thread, out)))
+    return Read(*_compiled.read_window(*where, raw.view("u1"), *_told(decoding, thread, out)))
 
 
 _Told = tuple[np.ndarray, np.ndarray, tuple[np.ndarray | None, ...], tuple[int | float, ...]]
@@ -207,81 +172,6 @@ def _told(decoding: Decoding, thread: int, out: dict[str, np.ndarray]) -> _Told:
             thread,
         ),
     )
-
-
-def numpy_read_window(
-    descriptor: int,
-    decoding: Decoding,
-    thread: int,
-    window: Window,
-    raw: np.ndarray,
-    out: dict[str, np.ndarray],
-    place: range,
-) -> Read:
-    """Read and decode events as `read_window`, in NumPy, one buffer at a time."""
-    wanted = min(len(raw), window.slots, len(place))
-    present = os.preadv(descriptor, [raw[:wanted].view("u1").data], window.position) // EVENT.size
-    events = compact(raw[:present])
-    columns = {name: column[place.start : place.start + events] for name, column in out.items()}
-    found = numpy_decode(decoding, thread, raw[:events], columns)
-    if found.damaged:
-        return Read(present, 0, events, 0, 0)
-    return Read(present, events, 0, found.unknown_calls, found.unknown_files)
-
-
-def numpy_decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.ndarray]) -> Found:
-    """Decode completed events as `decode`, in NumPy."""
-    for name, stored in (*zip(_AS_STORED, _AS_STORED, strict=True), ("carried", "flags")):
-        if name in out:
-            out[name][:] = raw[stored]
-    for name, value in (("rank", decoding.rank), ("thread", thread)):
-        if name in out:
-            out[name][:] = value
-    for name, numbers in (("call", decoding.call_numbers), ("file", decoding.file_numbers)):
-        if name in out:
-            np.take(numbers, raw[name], out=out[name], mode="clip")
-    damaged = _decode_times(decoding, raw, out)
-    damaged |= bool(len(raw)) and bool(raw["moved"].max() > LARGEST_MOVED_BYTES)
-    unknown_calls = len(raw) - int(np.count_nonzero(out["call"]))
-    unknown_files = 0
-    if "file" in out:
-        unknown_files = int(np.count_nonzero(raw["file"])) - int(np.count_nonzero(out["file"]))
-    if "moved" in out:
-        _decode_failures(out["moved"], out["error"])
-    return Found(unknown_calls, unknown_files, damaged)
-
-
-def _decode_times(decoding: Decoding, raw: np.ndarray, out: dict[str, np.ndarray]) -> bool:
-    """Convert ticks to nanoseconds, and return whether a time is impossible.
-
-    The first clock reading is subtracted in integers. The difference is below 2**55 ticks: a float64
-    represents it exactly in the first weeks of a run, and to a few ticks later.
-    """
-    start, duration = out["start"], out["duration"]
-    if not len(raw):
-        return False
-    np.subtract(raw["start"], np.uint64(decoding.first_ticks), out=start.view("u8"))
-    duration[:] = raw["duration"].view("i8")
-    most = decoding.most_ticks
-    damaged = start.max() > most or start.min() < -most or duration.max() > most or duration.min() < 0
-    if damaged:
-        # Damaged events are left out later; here they must not overflow.
-        for times in (start, duration):
-            np.clip(times, -most, most, out=times)
-    if decoding.ns_per_tick != 1.0:
-        for times in (start, duration):
-            times[:] = np.rint(times * decoding.ns_per_tick)
-    start += decoding.start_ns
-    return bool(damaged)
-
-
-def _decode_failures(moved: np.ndarray, error: np.ndarray) -> None:
-    """Split the recorded `moved`, which is minus the errno of a failed call, into two columns."""
-    error[:] = 0
-    if len(moved) and moved.min() < 0:
-        failed = moved < 0
-        error[failed] = -np.maximum(moved[failed], -_MOST_ERRNO)
-        moved[failed] = -1
 
 
 def sound(decoding: Decoding, raw: np.ndarray) -> np.ndarray:
@@ -317,13 +207,4 @@ def compact(raw: np.ndarray) -> int:
     int
         Number of completed events.
     """
-    return numpy_compact(raw) if _columns is None else _columns.compact(raw.view("u1"))
-
-
-def numpy_compact(raw: np.ndarray) -> int:
-    """Move completed events to the front as `compact`, in NumPy."""
-    call = raw["call"]
-    completed = int(np.count_nonzero(call))
-    if completed < len(raw) and np.count_nonzero(call[:completed]) < completed:
-        raw[:completed] = raw[call != 0]
-    return completed
+    return _compiled.compact_events(raw.view("u1"))

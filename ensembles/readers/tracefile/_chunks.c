@@ -1,5 +1,5 @@
-/* Decode chunks of a trace.h5 into columns. chunks.py documents the functions and implements them with zlib and NumPy,
- * with bit-identical results. The input is untrusted: a file may be damaged or forged. */
+/* Decode chunks of a trace.h5 into columns. chunks.py documents the functions, and reads without them where libdeflate
+ * is missing. The input is untrusted: a file may be damaged or forged. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <errno.h>

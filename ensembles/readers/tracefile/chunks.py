@@ -1,32 +1,34 @@
-"""Decode chunks of columns of a ``trace.h5``.
+"""Read columns of a ``trace.h5``, with several threads that decompress and check chunks.
 
-HDF5 shuffles the bytes of a chunk and then deflates them. A C extension (with libdeflate) reads, inflates,
-unshuffles and checks several chunks without the GIL. Without it, ISA-L or zlib and NumPy do the same, with
-equal results. ``NATIVE`` is true if the extension is in use.
+HDF5 shuffles the bytes of a chunk and then deflates them. The module `_chunks` (C, with libdeflate) reads,
+inflates, unshuffles and checks several chunks without the GIL. It is the only compiled module that may be
+missing, because libdeflate may be: then ISA-L or zlib inflates one chunk at a time, with equal results.
 """
 
 from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+import h5py
 import numpy as np
 
 from ensembles.model.events import COLUMNS
 from ensembles.readers.native.job_file_codec import unshuffle
+from ensembles.readers.tracefile.checked_parts import open_column, open_descriptor
+from ensembles.readers.tracefile.index import TraceIndex
 
 try:
     from ensembles.readers.tracefile import _chunks
-except ImportError:
+except ImportError:  # no libdeflate
     _chunks = None  # type: ignore[assignment]
 try:
     from isal import isal_zlib as _inflate
 except ImportError:  # no wheel for this processor
     import zlib as _inflate  # type: ignore[no-redef]
-
-NATIVE = _chunks is not None
 
 DAMAGE: tuple[type[Exception], ...] = (  # type: ignore[assignment] # isal declares its error as an instance
     OSError,
@@ -43,6 +45,12 @@ DAMAGE: tuple[type[Exception], ...] = (  # type: ignore[assignment] # isal decla
 Limits = Mapping[str, tuple[int, int]]
 
 _NUMBERS = {name: number for number, name in enumerate(COLUMNS)}
+
+THREADS = min(4, len(os.sched_getaffinity(0)))
+"""Number of threads that compress or decompress. Both release the GIL."""
+
+_ORDER = ("rank", "start", "duration")
+"""Columns that the index describes."""
 
 
 class ChunkRows(NamedTuple):
@@ -105,7 +113,7 @@ class ChunkReader:
             The file cannot be read.
         """
         if _chunks is None:
-            numpy_read(descriptor, parts, self._limits)
+            read_without_libdeflate(descriptor, parts, self._limits)
             return
         try:
             workspace = self._workspaces.pop()
@@ -123,8 +131,8 @@ class ChunkReader:
         return (_NUMBERS[name], name, is_signed, zeroed, *where, out, self._limits.get(name))
 
 
-def numpy_read(descriptor: int, parts: Sequence[ChunkRows], limits: Limits) -> None:
-    """Read chunks as `ChunkReader.read`, in Python and NumPy."""
+def read_without_libdeflate(descriptor: int, parts: Sequence[ChunkRows], limits: Limits) -> None:
+    """Read chunks as `ChunkReader.read`, one at a time."""
     for part in parts:
         raw = os.pread(descriptor, part.stored_bytes, part.position)
         if len(raw) != part.stored_bytes:
@@ -166,3 +174,169 @@ def check_limits(name: str, values: np.ndarray, limits: tuple[int, int] | None) 
     least, most = limits
     if values.max() > most or values.min() < least:
         raise ValueError(f"its column {name} has values outside of {least} to {most}")
+
+
+class TraceColumns:
+    """Columns of the events of an open ``trace.h5``.
+
+    Parameters
+    ----------
+    group : h5py.Group
+        The group ``events``.
+    names : sequence of str
+        Names of the wanted columns.
+    limits : dict of str to (int, int)
+        Smallest and largest plausible value of each column; other values are damage.
+
+    Attributes
+    ----------
+    names : tuple of str
+    length : int
+        Number of rows.
+
+    Raises
+    ------
+    KeyError, ValueError
+        A column is missing or damaged.
+    """
+
+    def __init__(self, group: h5py.Group, names: Sequence[str], limits: Limits) -> None:
+        self.names = tuple(names)
+        self._datasets = {name: open_column(group, name) for name in names}
+        self._limits = limits
+        lengths = {dataset.shape[0] for dataset in self._datasets.values()}
+        if len(lengths) != 1:
+            raise ValueError("its columns have different lengths")
+        self.length: int = lengths.pop()
+        for name, dataset in self._datasets.items():
+            if dataset.dtype != COLUMNS[name]:
+                raise ValueError(f"its column {name} has the type {dataset.dtype}")
+        self._ordering = [name for name in _ORDER if name in self._datasets]
+        # Rows per chunk of the columns with ensio's filters; cached, because h5py is slow to return them.
+        self._plain_gzip = {
+            name: dataset.chunks[0] for name, dataset in self._datasets.items() if _is_plain_gzip(dataset)
+        }
+        self._places: dict[str, list[tuple[int, int, int]]] = {}
+        self._reader = ChunkReader(limits)
+        self._descriptor = open_descriptor(next(iter(self._datasets.values())))
+
+    def read(
+        self,
+        low: int,
+        high: int,
+        pool: ThreadPoolExecutor,
+        index: TraceIndex | None = None,
+        out: dict[str, np.ndarray] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Read rows of all columns.
+
+        Parameters
+        ----------
+        low, high : int
+            Rows; `high` is excluded.
+        pool : ThreadPoolExecutor
+        index : TraceIndex, optional
+            The rows, which must be whole chunks of the index, are checked against it.
+        out : dict of str to ndarray, shape (high - low,), optional
+            Receives the rows. Default: new arrays.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (high - low,)
+
+        Raises
+        ------
+        ValueError, OSError, zlib.error
+            The file is damaged or cannot be read.
+        """
+        zeroed = out is None
+        if out is None:
+            out = {name: np.zeros(high - low, COLUMNS[name]) for name in self._datasets}
+        checked: set[int] = set()
+        jobs = []
+        for first, parts in self._work(low, high, out, zeroed):
+            chunk = None if index is None else self._chunk_in(index, first, parts)
+            if index is None or chunk is None:
+                jobs.append(pool.submit(self._reader.read, self._descriptor, parts))
+            else:
+                checked.add(chunk)
+                jobs.append(pool.submit(self._read_checked, parts, index, chunk))
+        for name, dataset in self._datasets.items():
+            if name not in self._plain_gzip:
+                dataset.read_direct(out[name], np.s_[low:high])
+                jobs.append(pool.submit(check_limits, name, out[name], self._limits.get(name)))
+        for job in jobs:
+            job.result()
+        if index is not None and self._ordering:
+            for chunk in range(low // index.rows, -(-high // index.rows)):
+                if chunk not in checked:
+                    begin, end = chunk * index.rows - low, min((chunk + 1) * index.rows, high) - low
+                    index.check(chunk, {name: out[name][begin:end] for name in self._ordering})
+        return out
+
+    def _work(
+        self, low: int, high: int, out: dict[str, np.ndarray], zeroed: bool
+    ) -> Iterator[tuple[int, list[ChunkRows]]]:
+        """Yield units of work for threads: first row, and chunks.
+
+        A unit is the same rows of all columns, so that they are checked while they are in the cache. If there
+        are too few such units, a unit is one chunk of one column.
+        """
+        by_row: dict[int, list[ChunkRows]] = {}
+        for name, rows in self._plain_gzip.items():
+            if name not in self._places:
+                self._places[name] = _places(self._datasets[name])
+            for first in range(low // rows * rows, high, rows):
+                mask, position, stored_bytes = self._places[name][first // rows]
+                if mask:
+                    raise ValueError(f"a part of its column {name} is stored without compression")
+                begin, end = max(first, low), min(first + rows, high)
+                place = out[name][begin - low : end - low]
+                part = ChunkRows(name, position, stored_bytes, rows, begin - first, place, zeroed)
+                by_row.setdefault(first, []).append(part)
+        if len(by_row) >= THREADS:
+            return iter(by_row.items())
+        each = [(first, part) for first, parts in by_row.items() for part in parts]
+        each.sort(key=lambda one: -one[1].stored_bytes)
+        return ((first, [part]) for first, part in each)
+
+    def _chunk_in(self, index: TraceIndex, first: int, parts: list[ChunkRows]) -> int | None:
+        """Return the chunk of the index that these parts form with all its columns, or None."""
+        if not self._ordering or first % index.rows:
+            return None
+        whole = {part.name for part in parts if part.rows == index.rows and part.first == 0}
+        return first // index.rows if whole.issuperset(self._ordering) else None
+
+    def _read_checked(self, parts: list[ChunkRows], index: TraceIndex, chunk: int) -> None:
+        """Read a chunk of the index, and check its order while it is in the cache."""
+        self._reader.read(self._descriptor, parts)
+        index.check(chunk, {part.name: part.out for part in parts if part.name in self._ordering})
+
+
+def _is_plain_gzip(dataset: h5py.Dataset) -> bool:
+    """Test whether a column has ensio's filters; another program may have repacked it."""
+    return (
+        dataset.chunks is not None
+        and dataset.compression == "gzip"
+        and dataset.shuffle
+        and not dataset.fletcher32
+        and dataset.scaleoffset is None
+        # Old HDF5 cannot list chunks; with a user block, offsets do not count from the start of the file.
+        and hasattr(dataset.id, "chunk_iter")
+        and dataset.file.userblock_size == 0
+    )
+
+
+def _places(dataset: h5py.Dataset) -> list[tuple[int, int, int]]:
+    """Return filter mask, offset in the file and stored length of each chunk of a column.
+
+    HDF5 takes as long for a single chunk as for all.
+    """
+    rows = dataset.chunks[0]
+    places = [(0, 0, 0)] * dataset.id.get_num_chunks()
+
+    def tell(stored: h5py.h5d.StoreInfo) -> None:
+        places[stored.chunk_offset[0] // rows] = (stored.filter_mask, stored.byte_offset, stored.size)
+
+    dataset.id.chunk_iter(tell)
+    return places

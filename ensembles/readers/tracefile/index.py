@@ -7,18 +7,14 @@ read. Since rows are sorted, no wanted row can lie between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-try:
-    from ensembles.readers.common import _sorted
-except ImportError:
-    _sorted = None  # type: ignore[assignment]
-
-Ranges = Sequence[tuple[int, int]]
+from ensembles import _compiled
+from ensembles.passes.reading import Ranges
 
 _MOST_ROWS = 1 << 24
 _LIMITS = np.iinfo(np.int64)
@@ -131,7 +127,7 @@ class TraceIndex:
         after_rank[:-1], after[:-1] = self.first_rank[1:], self.first_start[1:]
         one = before_rank == after_rank
         wanted = np.zeros(n, bool)
-        for low, high in ranks or [(0, int(_LIMITS.max) - 1)]:
+        for low, high in [(0, int(_LIMITS.max) - 1)] if ranks is None else ranks:
             low, high = min(low, int(_LIMITS.max) - 1), min(high, int(_LIMITS.max) - 1)
             mine = (before_rank >= low) & (before_rank <= high)
             mine_after = (after_rank >= low) & (after_rank <= high)
@@ -214,29 +210,7 @@ def is_sorted(
     -------
     bool
     """
-    if _sorted is None:
-        return numpy_is_sorted(rank, start, duration, begins, ranks, max_end)
-    return _sorted.is_sorted(rank, start, duration, begins, ranks, max_end)
-
-
-def numpy_is_sorted(
-    rank: np.ndarray | None,
-    start: np.ndarray | None,
-    duration: np.ndarray | None,
-    begins: np.ndarray,
-    ranks: np.ndarray,
-    max_end: int,
-) -> bool:
-    """Test the order of rows as `is_sorted`, in NumPy."""
-    if rank is not None:
-        steps = np.flatnonzero(rank[1:] != rank[:-1]) + 1
-        if not np.array_equal(steps, begins[1:]) or not np.array_equal(rank[begins].astype(np.int64), ranks):
-            return False
-        if start is not None:
-            falls = np.flatnonzero(start[1:] < start[:-1]) + 1
-            if (rank[falls] == rank[falls - 1]).any():
-                return False
-    return start is None or duration is None or int((start + duration).max()) == max_end
+    return _compiled.is_sorted(rank, start, duration, begins, ranks, max_end)
 
 
 class IndexBuilder:

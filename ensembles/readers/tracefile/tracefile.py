@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import operator
+import os
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import pairwise
-from typing import NamedTuple
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
 
 import h5py
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.events import COLUMNS, Events
+from ensembles.model.events import COLUMNS, OPS, Call, Events
+from ensembles.model.filters import within_ranges
+from ensembles.model.metadata import Mount, Process, RunMetadata
 from ensembles.model.regions import COLUMNS as REGION_COLUMNS
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.model.units import count_text
 from ensembles.passes.damage import DamageReport
-from ensembles.readers.common.column_buffers import ReusedColumns
+from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
+from ensembles.readers.common.columns import LATEST_NS, LIMITS, ReusedColumns, unsound
 from ensembles.readers.common.completion_order import NEEDED, CompletionOrder
-from ensembles.readers.common.value_ranges import LIMITS, unsound
 from ensembles.readers.tracefile.checked_parts import (
     check_superblock,
     find_plugins,
@@ -27,13 +32,12 @@ from ensembles.readers.tracefile.checked_parts import (
     open_group,
     read_attribute,
     read_numbers,
+    read_rows,
     read_texts,
     whole_column,
 )
-from ensembles.readers.tracefile.chunks import DAMAGE, Limits
-from ensembles.readers.tracefile.columns import THREADS, TraceColumns
-from ensembles.readers.tracefile.index import Ranges, TraceIndex
-from ensembles.readers.tracefile.stored_metadata import FORMAT, VERSION, read_metadata, read_number
+from ensembles.readers.tracefile.chunks import DAMAGE, THREADS, Limits, TraceColumns
+from ensembles.readers.tracefile.index import TraceIndex
 from ensembles.summaries.cells import ARRAYS, CellSummary
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
@@ -44,6 +48,14 @@ _PARTS = (
 )
 
 _MOST_CHUNK_ROWS = 1 << 24
+
+FORMAT = "ensio trace"
+VERSION = 4
+TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude", "user", "uid", "libc", "mpi")
+
+_MOST_TASKS = 1 << 25
+_MOST_CALLS = 1 << 62
+_MOST_THREADS = 1 << 40
 
 
 @contextmanager
@@ -61,27 +73,28 @@ def _opened(path: str) -> Iterator[h5py.File]:
         ) from error
 
 
-class _Open(NamedTuple):
+@dataclass(frozen=True)
+class _Open:
     """An open file with its index."""
 
     columns: TraceColumns
-    ranks: TraceIndex
+    index: TraceIndex
     pool: ThreadPoolExecutor
 
     def read(self, low: int, high: int, out: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
         """Read rows of whole chunks of the index, and check them."""
-        return self.columns.read(low, high, self.pool, self.ranks, out)
+        return self.columns.read(low, high, self.pool, self.index, out)
 
     def runs(
         self, wanted: np.ndarray, max_events: int, sorting: CompletionOrder | None
     ) -> Iterator[dict[str, np.ndarray]]:
         """Yield the wanted chunks of the index, about `max_events` rows at a time."""
-        index, names = self.ranks, self.columns.names
-        most_chunks = max(max_events // index.rows, 1)
-        reused = ReusedColumns(min(most_chunks * index.rows, index.length), names)
+        index, names = self.index, self.columns.names
+        most_chunks = max(index.chunks if max_events >= index.length else max_events // index.rows, 1)
+        reused = ReusedColumns(most_chunks * index.rows, names) if most_chunks < index.chunks else None
         for low, high, goes_on in index.runs_of_ranks(wanted, most_chunks):
-            taken = reused.taken()
-            columns = self.read(low, high, {name: taken[name][: high - low] for name in names})
+            out = None if reused is None else {name: reused.taken()[name][: high - low] for name in names}
+            columns = self.read(low, high, out)
             if sorting is not None:
                 columns = sorting.put(columns, index.order_key(high // index.rows) if goes_on else None)
             yield columns
@@ -131,188 +144,62 @@ class TraceFileSource:
             identities = zip(sizes, changes, strict=True)
             self.spool_identities = dict(zip(read_texts(spools, "name"), identities, strict=True))
 
+    is_quick_to_open = True
+
+    @cached_property
+    def _index(self) -> TraceIndex:
+        with self._opened(("duration",)) as trace:
+            return trace.index
+
     @property
     def capacity(self) -> int:
         """Number of events."""
-        with _opened(self.path) as file:
-            return TraceColumns(open_group(file, "events"), ("duration",), {}).length
+        return self._index.length
 
-    def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
-        """Yield all events in chunks, ordered by rank.
+    @property
+    def row_unit(self) -> int:
+        """Rows of a chunk of the file."""
+        return self._index.rows
 
-        Within a thread, events are in the order of completion if the columns include those of `NEEDED`, else
-        in the order of start.
+    def rank_sizes(self) -> RankSizes:
+        """Return the ranks with events, and their numbers of events."""
+        index = self._index
+        return RankSizes(index.rank, np.diff(index.row, append=index.length))
 
-        Parameters
-        ----------
-        max_events : int
-            Maximum length of a chunk.
-        names : sequence of str, optional
-            Names of the wanted columns (`Events.partly`). Default: all columns.
+    def chunks(self, request: ReadRequest, damage: DamageReport) -> Iterator[Events]:
+        """Yield the requested events in chunks, ordered by rank.
 
-        Returns
-        -------
-        iterator of Events
-        """
-        return self.chunks_within(None, None, max_events, names)
-
-    def chunks_within(
-        self,
-        ranks: Ranges | None,
-        times_ns: Ranges | None,
-        max_events: int,
-        names: Sequence[str] | None = None,
-    ) -> Iterator[Events]:
-        """Yield the chunks of the file that may contain calls of some ranks in some ranges of time.
-
-        The chunks include other calls too.
+        Within a thread, events are in the order of completion if the request asks for order and its columns
+        include those of `NEEDED`, else in the order of start.
 
         Parameters
         ----------
-        ranks : sequence of (int, int) or None
-            First and last rank of each range; None: all ranks.
-        times_ns : sequence of (int, int) or None
-            First and last start of each range, ns; None: all times.
-        max_events, names
-            As for `chunks`.
+        request : ReadRequest
+        damage : DamageReport
+            Not used: damage raises an error. Damaged events were left out when the file was written.
 
         Yields
         ------
         Events
         """
-        with self._opened(names) as trace:
-            wanted = trace.ranks.chunks_with(ranks, times_ns)
-            sorting = CompletionOrder() if _tell_order(names) else None
-            yield from self._cut_all(trace.runs(wanted, max_events, sorting), max_events)
-
-    def parts(
-        self, most_parts: int, max_events: int, names: Sequence[str] | None = None
-    ) -> list[Iterator[Events]]:
-        """Split the events into parts of about equal length that threads can read concurrently.
-
-        There is only one part if the events are in the order of completion, which depends on earlier chunks.
-
-        Parameters
-        ----------
-        most_parts : int
-            Maximum number of parts.
-        max_events, names
-            As for `chunks`.
-
-        Returns
-        -------
-        list of iterator of Events
-        """
-        if _tell_order(names):
-            return [self.chunks(max_events, names)]
-        with self._opened(("duration",)) as trace:
-            edges = np.linspace(0, trace.ranks.chunks, max(most_parts, 1) + 1).astype(int)
-        spans = pairwise(np.unique(edges).tolist())
-        return [self._part(low, high, max_events, names) for low, high in spans]
-
-    def _part(self, low: int, high: int, max_events: int, names: Sequence[str] | None) -> Iterator[Events]:
-        with self._opened(names, threads=1) as trace:
-            wanted = np.zeros(trace.ranks.chunks, bool)
-            wanted[low:high] = True
-            yield from self._cut_all(trace.runs(wanted, max_events, None), max_events)
-
-    def _cut_all(self, runs: Iterator[dict[str, np.ndarray]], max_events: int) -> Iterator[Events]:
-        for columns in runs:
-            yield from self._cut(columns, max_events)
-            del columns  # ReusedColumns can reuse their memory
-
-    def _cut(self, columns: dict[str, np.ndarray], max_events: int) -> Iterator[Events]:
-        length = len(next(iter(columns.values())))
-        for begin in range(0, length, max_events):
-            yield self._events({name: column[begin : begin + max_events] for name, column in columns.items()})
-
-    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
-        """Split the ranks into contiguous spans with about equal numbers of events.
-
-        Parameters
-        ----------
-        most_parts : int
-            Maximum number of spans.
-
-        Returns
-        -------
-        list of (int, int)
-            First and last rank of each span.
-        """
-        with self._opened(("duration",)) as trace:
-            length = trace.ranks.length
-            rows = np.linspace(0, length, most_parts, endpoint=False).astype(int)[:length]
-            first = np.unique(trace.ranks.rank_of_row(rows)).tolist() if length else []
-        behind = [*first[1:], self.metadata.tasks][: len(first)]
-        return [(low, high - 1) for low, high in zip(first, behind, strict=True)]
-
-    def chunks_of_ranks(
-        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
-    ) -> Iterator[Events]:
-        """Yield the events of a span of ranks in chunks, as `chunks`.
-
-        Parameters
-        ----------
-        span : (int, int)
-            First and last rank.
-        max_events, names
-            As for `chunks`.
-        flaws : DamageReport
-            Not used: damage raises an error.
-
-        Yields
-        ------
-        Events
-        """
-        asked = tuple(COLUMNS) if names is None else tuple(names)
-        sorting = CompletionOrder() if _tell_order(asked) else None
-        with self._opened({*asked, "rank"}) as trace:
-            for columns in trace.runs(trace.ranks.chunks_with([span], None), max_events, sorting):
-                begin, end = np.searchsorted(columns["rank"], [span[0], span[1] + 1]).tolist()
-                yield from self._cut({name: columns[name][begin:end] for name in asked}, max_events)
-                del columns
-
-    def note_damage(self, flaws: DamageReport) -> None:
-        """Do nothing: damaged events were left out, with a note, when the file was written."""
-
-    def some_ranks(self, most_events: int, least_ranks: int) -> Events:
-        """Return all events of evenly spaced ranks, sorted by rank and start.
-
-        Parameters
-        ----------
-        most_events : int
-            Approximate number of events.
-        least_ranks : int
-            Minimum number of ranks.
-
-        Returns
-        -------
-        Events
-        """
-        tasks = self.metadata.tasks
-        wanted = max(least_ranks, int(tasks * most_events / max(self.capacity, 1)))
-        ranks = np.unique(np.linspace(0, tasks - 1, min(wanted, tasks)).astype(int))
-        parts = [Events.empty(self.metadata.calls, self.metadata.files)]
-        for chunk in self.chunks_within([(rank, rank) for rank in ranks.tolist()], None, 1 << 20):
-            parts.append(chunk[np.isin(chunk.rank, ranks)])
-        return Events.concatenate(parts).sorted()
-
-    def events(self) -> Events:
-        """Return all events, sorted by rank and start.
-
-        Raises
-        ------
-        EnsioError
-            They do not fit into memory, or the file is damaged.
-        """
-        with self._opened() as trace:
-            try:
-                return self._events(trace.read(0, trace.columns.length))
-            except MemoryError as error:
-                raise EnsioError(
-                    f"{trace.columns.length:,} events do not fit into memory: "
-                    "use Run.chunks() instead of Run.events"
-                ) from error
+        names = tuple(COLUMNS) if request.columns is None else request.columns
+        sorting = CompletionOrder() if request.is_ordered and set(names) >= NEEDED else None
+        ranks, most = request.ranks, request.max_events
+        threads = THREADS if request.rows is None else 1
+        with self._opened(names if ranks is None else {*names, "rank"}, threads) as trace:
+            wanted = trace.index.chunks_with(ranks, request.times_ns)
+            if request.rows is not None:
+                first, end = (row // trace.index.rows for row in request.rows)
+                wanted[:first], wanted[end:] = False, False
+            for columns in trace.runs(wanted, most, sorting):
+                if ranks is not None:
+                    kept = _places_of_ranks(columns["rank"], ranks)
+                    columns = {name: columns[name][kept] for name in names}
+                for begin in range(0, len(next(iter(columns.values()))), most):
+                    yield self._events(
+                        {name: column[begin : begin + most] for name, column in columns.items()}
+                    )
+                del columns  # ReusedColumns can reuse their memory
 
     def regions(self) -> RegionTable:
         """Read the phases and regions that the program named."""
@@ -385,9 +272,11 @@ def _unknown_parts(group: h5py.Group, known: Iterable[str]) -> int:
     return len(group) - sum(has_part(group, name) for name in known)
 
 
-def _tell_order(names: Iterable[str] | None) -> bool:
-    """Test whether these columns determine the order of completion."""
-    return names is None or set(names) >= NEEDED
+def _places_of_ranks(rank: np.ndarray, ranks: Ranges) -> slice | np.ndarray:
+    """Return the places of some ranks in an ascending column."""
+    if len(ranks) == 1:
+        return slice(*np.searchsorted(rank, [ranks[0][0], ranks[0][1] + 1]).tolist())
+    return within_ranges(rank, ranks)
 
 
 def _read_index(file: h5py.File, length: int) -> TraceIndex:
@@ -395,3 +284,92 @@ def _read_index(file: h5py.File, length: int) -> TraceIndex:
     rows = read_number(group, "rows", _MOST_CHUNK_ROWS)
     names = ("rank", "row", "first_start", "last_start", "max_end")
     return TraceIndex(length, rows, *(read_numbers(group, name).astype(np.int64) for name in names))
+
+
+def read_number(file: h5py.File, name: str, most: int) -> int:
+    """Read an attribute that is an integer from 0 to `most`; raise ValueError for another value."""
+    number = operator.index(read_attribute(file, name))
+    if not 0 <= number <= most:
+        raise ValueError(f"its attribute {name} is {number}")
+    return number
+
+
+def read_metadata(file: h5py.File) -> RunMetadata:
+    """Read the metadata that `ensembles.writers.tracefile.run_metadata` writes.
+
+    Parameters
+    ----------
+    file : h5py.File
+
+    Returns
+    -------
+    RunMetadata
+
+    Raises
+    ------
+    KeyError, ValueError
+        A part is missing or damaged.
+    """
+    calls = open_group(file, "calls")
+    names, layers, ops = (read_texts(calls, part) for part in ("name", "layer", "op"))
+    if not set(ops) <= set(OPS):
+        raise ValueError("its calls have unknown kinds of operations")
+    text = {name: os.fsdecode(read_attribute(file, name)) for name in TEXT_ATTRIBUTES}
+    facts: dict[str, dict[str, str]] = {}
+    for path, key, value in read_rows(open_group(file, "file_facts"), "path", "key", "value"):
+        facts.setdefault(path, {})[key] = value
+    mounts: dict[str, tuple[Mount, ...]] = {}
+    group = open_group(file, "mounts")
+    table = read_rows(group, "host", "point", "type", "source")
+    for (host, point, kind, source), block in zip(
+        table, read_numbers(group, "block_bytes").tolist(), strict=True
+    ):
+        mounts[host] = (*mounts.get(host, ()), Mount(point, kind, source, block))
+    dropped, other = _read_losses(file)
+    return RunMetadata(
+        tasks=read_number(file, "tasks", _MOST_TASKS),
+        threads=read_number(file, "threads", _MOST_THREADS),
+        origin_unix_ns=read_number(file, "origin_unix_ns", LATEST_NS),
+        calls=tuple(Call(*call) for call in zip(names, layers, ops, strict=True)),
+        files=read_texts(file, "files"),
+        processes=_read_processes(open_group(file, "processes")),
+        notes=read_texts(file, "notes"),
+        hosts=read_texts(file, "hosts"),
+        clock_error_s=float(read_attribute(file, "clock_error_s")) if "clock_error_s" in file.attrs else None,
+        environment={
+            name: row[0] for name, *row in read_rows(open_group(file, "environment"), "name", "value")
+        },
+        mounts=mounts,
+        file_facts=facts,
+        dropped_by_reason=dropped,
+        calls_on_other_paths=other,
+        **text,
+    )
+
+
+def _read_losses(file: h5py.File) -> tuple[dict[str, int], int]:
+    """Read dropped events by reason, and calls on other paths; older files have neither."""
+    if not has_part(file, "losses"):
+        return {}, 0
+    group = open_group(file, "losses")
+    counts = read_numbers(group, "events").tolist()
+    if min(counts, default=0) < 0:
+        raise ValueError("a number of lost calls is negative")
+    found = dict(zip(read_texts(group, "reason"), counts, strict=True))
+    return found, read_number(group, "calls_on_other_paths", _MOST_CALLS)
+
+
+def _read_processes(group: h5py.Group) -> list[Process]:
+    columns: list[Any] = []
+    for field in fields(Process):
+        if field.name == "command":
+            columns.append(
+                [tuple(text.split("\x1f")) if text else () for text in read_texts(group, "command")]
+            )
+        elif field.type == "str":
+            columns.append(read_texts(group, field.name))
+        elif field.type == "bool":
+            columns.append([bool(value) for value in read_numbers(group, field.name).tolist()])
+        else:
+            columns.append(read_numbers(group, field.name).tolist())
+    return [Process(*row) for row in zip(*columns, strict=True)]

@@ -62,7 +62,8 @@ class ParetoTail:
         """
         ratio = np.maximum(np.asarray(duration_s, dtype=np.float64) / self.threshold_s, 1.0)
         expected = np.exp(self.nodes.log_survival(ratio)) * (tasks / self.calls)
-        return (1.0 + expected) ** -float(self.above) @ self.nodes.weight
+        chance: np.ndarray = (1.0 + expected) ** -float(self.above) @ self.nodes.weight
+        return chance
 
     def quantiles_s(self, tasks: float, levels: np.ndarray) -> np.ndarray:
         """Return quantiles of the slowest of ``tasks`` new calls, in seconds."""
@@ -81,7 +82,7 @@ class ParetoTail:
             right = np.clip(np.searchsorted(chance, levels), 1, len(grid) - 1)
             grid = np.unique(np.linspace(grid[right - 1], grid[right], 9))
             chance = self.chance_below(tasks, np.exp(grid) * self.threshold_s)
-        found = np.exp(np.interp(levels, chance, grid)) * self.threshold_s
+        found: np.ndarray = np.exp(np.interp(levels, chance, grid)) * self.threshold_s
         below = levels < first
         if below.any():
             found[below] = np.minimum(self.longest.quantiles_s(tasks, levels[below]), self.threshold_s)

@@ -71,7 +71,8 @@ def maximum_by_share(sample: CountedDurations, log_median: np.ndarray, tasks: in
     curve = UpperOrderStatistics.from_sample(rest)
     rank = np.clip((chance - share) / (1 - share), 0.0, 1.0) * rest.total + 0.5
     fast = log_median[:, None] - np.log(_UNIT_S) + np.log(np.interp(rank, curve.rank, curve.duration_s))
-    return np.where(chance < share, log_s, fast)
+    maximum_log_s: np.ndarray = np.where(chance < share, log_s, fast)
+    return maximum_log_s
 
 
 def _counted(log_value: np.ndarray, count: np.ndarray) -> CountedDurations:
@@ -107,7 +108,7 @@ def _log_quantile(mode: CountedDurations, tail: ParetoTail, chance: np.ndarray) 
     Below the threshold it follows from the calls, above it from the tails, one for each column.
     """
     curve = UpperOrderStatistics.from_sample(mode)
-    found = np.log(np.interp(chance * mode.total + 0.5, curve.rank, curve.duration_s))
+    found: np.ndarray = np.log(np.interp(chance * mode.total + 0.5, curve.rank, curve.duration_s))
     nodes = tail.nodes.thinned(chance.shape[1])
     edge = tail.above / tail.calls
     for place in range(chance.shape[1]):

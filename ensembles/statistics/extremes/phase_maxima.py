@@ -81,7 +81,8 @@ class PhaseMaxima:
             student = values.mean() + spread * stdtrit(max(p - 1, 1), levels)
             wider = np.where(levels < 0.5, np.minimum(found, student), np.maximum(found, student))
             found = np.where(outside, wider, found)
-        return np.exp(found)
+        quantiles_s: np.ndarray = np.exp(found)
+        return quantiles_s
 
     def mean_s(self) -> float:
         """Return the mean over phases, in seconds."""
@@ -203,7 +204,8 @@ def longest_log_s(sample: CountedDurations, rank: np.ndarray) -> np.ndarray:
     value = high - np.clip(inside, 0.0, 1.0) * (high - low)
     longest = np.log(np.maximum(sample.max_s, _TINY_S))[:, None]
     shortest = np.log(np.maximum(sample.min_s, _TINY_S))[:, None]
-    return np.where(rank <= 1.0, longest, np.clip(value, shortest, longest))
+    log_s: np.ndarray = np.where(rank <= 1.0, longest, np.clip(value, shortest, longest))
+    return log_s
 
 
 def _log_median_s(sample: CountedDurations) -> np.ndarray:
@@ -211,12 +213,13 @@ def _log_median_s(sample: CountedDurations) -> np.ndarray:
 
 
 def _keys(rank: np.ndarray, stride: float) -> np.ndarray:
-    return np.arange(len(rank))[:, None] * stride + rank - 0.5
+    keys: np.ndarray = np.arange(len(rank))[:, None] * stride + rank - 0.5
+    return keys
 
 
 def _of_more(sample: CountedDurations, tasks: int) -> np.ndarray:
     """Return the slowest call of each phase, extrapolated along its tail: log seconds, shape (p, nodes)."""
-    longest = np.log(np.maximum(sample.max_s, _TINY_S))
+    longest: np.ndarray = np.log(np.maximum(sample.max_s, _TINY_S))
     log_more = np.log(tasks / sample.n.astype(np.float64))
     if not (log_more > _MORE).any():
         return longest[:, None]

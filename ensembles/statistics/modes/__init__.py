@@ -1,1 +1,4 @@
-"""The modes of log duration: how many, where, how heavy and how wide, and whether they are harmonics."""
+"""The modes of log duration: how many, where, how heavy and how wide, and whether they are harmonics.
+
+`modes.fit_modes` is the entry point; `density` tests for antimodes, `locations` computes the intervals.
+"""

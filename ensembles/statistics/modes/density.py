@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -155,7 +156,8 @@ def _scores(blocks: CellBlocks, high: np.ndarray, low: np.ndarray, total: float)
     both = a + b
     chance = DEPTH_RATIO * blocks.width[high] / (DEPTH_RATIO * blocks.width[high] + blocks.width[low])
     ratio = a * np.log(a / (both * chance)) + b * np.log(np.maximum(b, 1e-300) / (both * (1 - chance)))
-    return np.sqrt(2 * np.maximum(ratio, 0)) - np.sqrt(2 * np.log(np.e * total / both))
+    scores: np.ndarray = np.sqrt(2 * np.maximum(ratio, 0)) - np.sqrt(2 * np.log(math.e * total / both))
+    return scores
 
 
 def chain(found: Evidence, threshold: float) -> list[int]:
@@ -307,7 +309,7 @@ def _cells_of_bins(holding: np.ndarray, edges_ns: np.ndarray) -> np.ndarray:
     """
     low_ns = bin_low_ns().astype(np.float64)
     middle_ns = 0.5 * (low_ns + np.append(low_ns[1:], 2.0**64) - 1)
-    cell = np.minimum(np.searchsorted(edges_ns, middle_ns, side="right") - 1, len(holding) - 1)
+    cell: np.ndarray = np.minimum(np.searchsorted(edges_ns, middle_ns, side="right") - 1, len(holding) - 1)
     cell[holding] = np.arange(len(holding))
     return cell
 
@@ -349,7 +351,8 @@ def replicates(sample: CountedDurations, cells: LogCells, size: int, rng: np.ran
         sample, cells, np.arange(phases) if groups == phases else rng.permutation(phases) % groups
     )
     drawn = rng.multinomial(groups, np.full(groups, 1 / groups), size=size)
-    return drawn.astype(np.float64) @ counts
+    counts_drawn: np.ndarray = drawn.astype(np.float64) @ counts
+    return counts_drawn
 
 
 def by_phase(sample: CountedDurations, cells: LogCells, group: np.ndarray) -> np.ndarray:
@@ -421,7 +424,8 @@ class Smoother:
         ndarray of float64, shape (..., g)
             Calls per unit of log time.
         """
-        return counts[..., self._cells] @ self._kernel
+        density: np.ndarray = counts[..., self._cells] @ self._kernel
+        return density
 
 
 def highest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
@@ -442,7 +446,8 @@ def highest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
     bend = left - 2 * middle + right
     with np.errstate(divide="ignore", invalid="ignore"):
         shift = np.where(bend < 0, 0.5 * (left - right) / bend, 0.0)
-    return at[top[..., 0]] + np.clip(shift, -1, 1) * (at[1] - at[0])
+    place: np.ndarray = at[top[..., 0]] + np.clip(shift, -1, 1) * (at[1] - at[0])
+    return place
 
 
 def lowest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
@@ -456,7 +461,8 @@ def lowest(at: np.ndarray, density: np.ndarray) -> np.ndarray:
     together = (
         np.take_along_axis(np.cumsum(floor, axis=-1), last[..., None], axis=-1)[..., 0] == last - first + 1
     )
-    return np.where(together, 0.5 * (at[first] + at[last]), at[density.argmin(axis=-1)])
+    place: np.ndarray = np.where(together, 0.5 * (at[first] + at[last]), at[density.argmin(axis=-1)])
+    return place
 
 
 def shortest_span(cells: LogCells, low: float, high: float, share: float) -> tuple[float, float]:
@@ -484,7 +490,10 @@ def shortest_span(cells: LogCells, low: float, high: float, share: float) -> tup
 
     def places(calls: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
         cell = held[np.minimum(np.searchsorted(ends, calls, side=side), len(held) - 1)]
-        return cells.edges[cell] + (calls - before[cell]) / cells.counts[cell] * cells.widths[cell]
+        place: np.ndarray = (
+            cells.edges[cell] + (calls - before[cell]) / cells.counts[cell] * cells.widths[cell]
+        )
+        return place
 
     place_low, place_high = places(begins, "right"), places(begins + wanted, "left")
     best = int(np.argmin(place_high - place_low))
@@ -511,4 +520,5 @@ def places_of_shares(cells: LogCells, counts: np.ndarray, calls: np.ndarray) -> 
     row = np.arange(len(counts))
     held = counts[row, cell]
     part = np.where(held > 0, (calls - before[row, cell] + held) / np.where(held > 0, held, 1), 0.5)
-    return cells.edges[cell] + np.clip(part, 0, 1) * cells.widths[cell]
+    place: np.ndarray = cells.edges[cell] + np.clip(part, 0, 1) * cells.widths[cell]
+    return place

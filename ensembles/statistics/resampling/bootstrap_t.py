@@ -56,7 +56,8 @@ class ResamplingUnits:
     @cached_property
     def parts(self) -> np.ndarray:
         """First-order contribution of each unit to the estimates: shape (k, 5)."""
-        return self.sums @ self._gradients(self.often @ self.sums).T
+        parts: np.ndarray = self.sums @ self._gradients(self.often @ self.sums).T
+        return parts
 
     def is_governed(self, number: int, part: float) -> bool:
         """Return whether one unit contributes more than `part` of the variance of an estimate."""
@@ -107,10 +108,12 @@ class ResamplingUnits:
         """Return standard errors, shape (5,); they are linearised for very many units."""
         units, share = self.units, self.often / self.units
         if units > _MOST_LEFT_OUT:
-            return np.sqrt(units**2 / (units - 1) * (share @ self.parts**2))
+            error: np.ndarray = np.sqrt(units**2 / (units - 1) * (share @ self.parts**2))
+            return error
         with np.errstate(divide="ignore", invalid="ignore"):
             left = self._found(self.often @ self.sums - self.sums)
-            return np.sqrt((units - 1) * (share @ (left - share @ left) ** 2))
+            jackknife: np.ndarray = np.sqrt((units - 1) * (share @ (left - share @ left) ** 2))
+            return jackknife
 
     def _smoothed(self) -> ResamplingUnits:
         """Return the smoothed population; its `often` are shares."""
@@ -193,7 +196,7 @@ def original(found: np.ndarray, log: bool) -> np.ndarray:
     The scales are the logarithm of mean, standard deviation, coefficient of variation and kurtosis, and the
     inverse hyperbolic sine of the skewness.
     """
-    out = np.exp(found)
+    out: np.ndarray = np.exp(found)
     if log:
         out[..., 0] = found[..., 0]
     out[..., 3] = np.sinh(found[..., 3])

@@ -101,14 +101,19 @@ class _Population:
 
     def found(self) -> np.ndarray:
         """Return the estimates on their scales: shape (5,)."""
-        return _on_scale(self.value, (self.often @ self.table)[None])[0][0]
+        scales: np.ndarray = _on_scale(self.value, (self.often @ self.table)[None])[0][0]
+        return scales
 
     def error(self) -> np.ndarray:
         """Return standard errors: shape (5,)."""
         if self.units == len(self.often):
             left = _on_scale(self.value, self.often @ self.table - self.table.toarray())[0]
-            return np.sqrt((self.units - 1) * np.mean((left - left.mean(axis=0)) ** 2, axis=0))
-        return self._linearised(self.often[None])[1][0]
+            jackknife: np.ndarray = np.sqrt(
+                (self.units - 1) * np.mean((left - left.mean(axis=0)) ** 2, axis=0)
+            )
+            return jackknife
+        error: np.ndarray = self._linearised(self.often[None])[1][0]
+        return error
 
     def smoothed(self) -> _Population:
         """Return the smoothed population."""

@@ -1,1 +1,4 @@
-"""Sums of consecutive calls, and the gain by splitting calls."""
+"""Sums of consecutive calls, and the gain by splitting calls.
+
+`split.predict_split` is the entry point.
+"""

@@ -9,11 +9,15 @@ by at most k steps: `Sums.error_s` is that bound. Callers refine the grid until 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.fft
 
 from ensembles.summaries.bins import bin_edges_s
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +69,7 @@ class Pieces:
         return float(self.probability @ (self.low_s + self.high_s)) / 2
 
 
-def on_grid(pieces: Pieces, step_s: float, size: int) -> np.ndarray:
+def on_grid(pieces: Pieces, step_s: float, size: int) -> csr_array:
     """Divide the probability of each interval among the points 0, step, 2 step, ...
 
     A duration between two points gives them the shares that keep its mean. For an interval of constant
@@ -108,7 +112,8 @@ def _hat_integral(at: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarr
         2 * np.where(width > 0, width, 1)
     )
     # For an interval much narrower than a step the difference of squares is inaccurate: take its middle.
-    return np.where(width > 1e-4, spread, np.maximum((low + high) / 2 - at, 0))
+    integral: np.ndarray = np.where(width > 1e-4, spread, np.maximum((low + high) / 2 - at, 0))
+    return integral
 
 
 @dataclass(frozen=True, eq=False)

@@ -327,15 +327,17 @@ def _slowest_cumulative(
 
     `share` is the phase's part of the common variance of calls.
     """
+    slowest: np.ndarray
     if len(cumulative) == 1:
-        return cumulative[0] ** tasks
-    if share <= 0:
-        return (_normal_weights() @ cumulative) ** tasks
-    phases = _phase_weights(dependence.phases)
-    if share >= 1 - 1e-9:
-        return phases @ cumulative**tasks
-    kernel = _cells(ndtr, (_FACTOR[None, :] - np.sqrt(share) * _FACTOR[:, None]) / np.sqrt(1 - share))
-    return phases @ (kernel @ cumulative) ** tasks
+        slowest = cumulative[0] ** tasks
+    elif share <= 0:
+        slowest = (_normal_weights() @ cumulative) ** tasks
+    elif share >= 1 - 1e-9:
+        slowest = _phase_weights(dependence.phases) @ cumulative**tasks
+    else:
+        kernel = _cells(ndtr, (_FACTOR[None, :] - np.sqrt(share) * _FACTOR[:, None]) / np.sqrt(1 - share))
+        slowest = _phase_weights(dependence.phases) @ (kernel @ cumulative) ** tasks
+    return slowest
 
 
 def _phase_weights(phases: int) -> np.ndarray:
@@ -344,11 +346,14 @@ def _phase_weights(phases: int) -> np.ndarray:
     They follow Student's t with p - 1 degrees of freedom, wider by sqrt(1 + 1/p): the predictive distribution
     of one more normal value.
     """
-    return _cells(lambda x: stdtr(phases - 1, x / np.sqrt(1 + 1 / phases)), _FACTOR[None, :])[0]
+    wider = np.sqrt(1 + 1 / phases)
+    weights: np.ndarray = _cells(lambda x: stdtr(phases - 1, x / wider), _FACTOR[None, :])[0]
+    return weights
 
 
 def _normal_weights() -> np.ndarray:
-    return _cells(ndtr, _FACTOR[None, :])[0]
+    weights: np.ndarray = _cells(ndtr, _FACTOR[None, :])[0]
+    return weights
 
 
 def _cells(distribution: Callable[[np.ndarray], np.ndarray], position: np.ndarray) -> np.ndarray:

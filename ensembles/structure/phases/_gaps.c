@@ -1,5 +1,5 @@
-/* Find the parts of gaps that the calls of a run overlap. gap_occupancy.py documents the arrays and implements the
- * function in NumPy, with equal results. */
+/* Find the parts of gaps that the calls of a run overlap. gap_occupancy.py documents the arrays. */
+#include "_compiled.h"
 #include "summaries/arrays.h"
 
 #include <stdint.h>
@@ -158,12 +158,4 @@ done:
     return result;
 }
 
-static PyMethodDef methods[] = {{"mark", mark_gaps, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
-
-static struct PyModuleDef definition = {
-    .m_base = PyModuleDef_HEAD_INIT, .m_name = "_gaps", .m_size = 0, .m_methods = methods};
-
-PyMODINIT_FUNC PyInit__gaps(void)
-{
-    return PyModule_Create(&definition);
-}
+PyMethodDef gap_functions[] = {{"mark_gaps", mark_gaps, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};

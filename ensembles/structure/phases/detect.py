@@ -21,10 +21,9 @@ from ensembles.model.regions import RegionTable
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.phases.barriers import NO_BARRIERS, Barriers
-from ensembles.structure.phases.gap_rule import infer_phases
+from ensembles.structure.phases.gap_rule import TopLevelCalls, infer_phases
 from ensembles.structure.phases.result import RULES, AnnotatedPhases, Phases
 from ensembles.structure.phases.sampled_ranks import ExtraSummary, detect_phases_in_sample
-from ensembles.structure.phases.top_level_calls import TopLevelCalls
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run

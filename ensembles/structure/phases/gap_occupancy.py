@@ -9,16 +9,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from ensembles import _compiled
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
-
-try:
-    from ensembles.structure.phases import _gaps
-except ImportError:
-    _gaps = None  # type: ignore[assignment]
-
-NATIVE = _gaps is not None
 
 EVEN_CELLS = 4096
 """Number of equal cells of a gap, if there are few gaps. The last of them are divided into finer cells, as
@@ -85,9 +79,8 @@ class GapOccupancy(Summary):
         if not len(self._to):
             return
         events = (chunk.start, chunk.duration, chunk.call, chunk.depth, _transfers(chunk.calls))
-        mark = numpy_mark if _gaps is None else _gaps.mark
         grid = (self._from, self._to, self._width, self._even, self._edge)
-        mark(*map(np.ascontiguousarray, events), *grid, *self.arrays.values())
+        _compiled.mark_gaps(*map(np.ascontiguousarray, events), *grid, *self.arrays.values())
 
     def merge(self, other: GapOccupancy) -> None:
         """Add the occupancy of the same gaps by other calls.
@@ -192,74 +185,7 @@ def _cells(gap_from: np.ndarray, gap_to: np.ndarray) -> tuple[np.ndarray, np.nda
     return width, even, np.ascontiguousarray(np.where(number <= even[:, None], equal_edge, fine_edge))
 
 
-def _cell_of(
-    time: np.ndarray,
-    gap: np.ndarray,
-    gap_from: np.ndarray,
-    gap_to: np.ndarray,
-    width: np.ndarray,
-    even: np.ndarray,
-    edge: np.ndarray,
-) -> np.ndarray:
-    """Compute the cell of its gap in which each moment lies."""
-    first_fine = edge[gap, even[gap]]
-    left, most = gap_to[gap] - 1 - time, gap_to[gap] - 1 - first_fine
-    fine = even[gap] + bin_index(most) - bin_index(np.minimum(left, most))
-    cell: np.ndarray = np.where(time < first_fine, (time - gap_from[gap]) // width[gap], fine)
-    return cell
-
-
 @lru_cache(maxsize=8)
 def _transfers(calls: tuple[Call, ...]) -> np.ndarray:
     """Compute which functions move, open, close or flush something: uint8, cached."""
     return np.array([call.op not in _LEFT_OUT for call in calls], np.uint8)
-
-
-def numpy_mark(
-    start: np.ndarray,
-    duration: np.ndarray,
-    call: np.ndarray,
-    depth: np.ndarray,
-    transfers: np.ndarray,
-    gap_from: np.ndarray,
-    gap_to: np.ndarray,
-    width: np.ndarray,
-    even: np.ndarray,
-    edge: np.ndarray,
-    whole: np.ndarray,
-    part: np.ndarray,
-    first: np.ndarray,
-    last: np.ndarray,
-    begun: np.ndarray,
-    before: np.ndarray,
-) -> None:
-    """Add calls to the arrays of `GapOccupancy`, without compiled code."""
-    mine = np.flatnonzero((depth == 0) & (transfers[call] > 0))
-    start, end = start[mine], start[mine] + duration[mine]
-    gap = np.searchsorted(gap_to, start, side="right")
-    before += np.bincount(gap[start < np.append(gap_from, _NEVER)[gap]], minlength=len(before))
-    while True:
-        inside = gap < len(gap_to)
-        start, end, gap = start[inside], end[inside], gap[inside]
-        reaches = (end > gap_from[gap]) | (start >= gap_from[gap])
-        start, end, gap = start[reaches], end[reaches], gap[reaches]
-        if not len(gap):
-            return
-        low, high = np.maximum(start, gap_from[gap]), np.minimum(end, gap_to[gap])
-        cell, ends = (
-            _cell_of(time, gap, gap_from, gap_to, width, even, edge)
-            for time in (low, np.maximum(high - 1, low))
-        )
-        one = cell == ends
-        np.add.at(part, (gap[one], cell[one]), (high - low)[one])
-        more = edge[gap, cell + 1] - low
-        np.add.at(part, (gap[~one], cell[~one]), more[~one])
-        more = high - edge[gap, ends]
-        np.add.at(part, (gap[~one], ends[~one]), more[~one])
-        np.add.at(whole, (gap[~one], cell[~one] + 1), 1)
-        np.add.at(whole, (gap[~one], ends[~one]), -1)
-        inside = start >= gap_from[gap]
-        np.add.at(begun, (gap[inside], cell[inside]), 1)
-        np.minimum.at(first, (gap, cell), low)
-        np.maximum.at(last, (gap, ends), high)
-        gap = gap + 1

@@ -15,9 +15,8 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 from ensembles.structure.phases.barriers import NEARLY_ALL, NO_BARRIERS, Barriers
 from ensembles.structure.phases.gap_occupancy import GapOccupancy
-from ensembles.structure.phases.gap_rule import cuts_in, infer_phases
+from ensembles.structure.phases.gap_rule import TopLevelCalls, cuts_in, infer_phases
 from ensembles.structure.phases.result import Phases
-from ensembles.structure.phases.top_level_calls import TopLevelCalls
 from ensembles.summaries.phasecounts import CountsOfSeveral
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
-/* Detect the strided reads of tasks in one loop over their calls. detect.py documents the functions and implements
- * them in NumPy, with bit-identical results. */
+/* Detect the strided reads of tasks in one loop over their calls. detect.py documents the function. */
+#include "_compiled.h"
 #include "summaries/processors.h"
 #include "_streams.h"
 
@@ -401,12 +401,4 @@ done:
     return result;
 }
 
-static PyMethodDef methods[] = {{"strided_reads", strided_reads, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
-
-static struct PyModuleDef definition = {
-    .m_base = PyModuleDef_HEAD_INIT, .m_name = "_strides", .m_size = 0, .m_methods = methods};
-
-PyMODINIT_FUNC PyInit__strides(void)
-{
-    return PyModule_Create(&definition);
-}
+PyMethodDef stride_functions[] = {{"strided_reads", strided_reads, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};

@@ -1,7 +1,4 @@
-"""Detection of strided runs; compiled or in NumPy, with equal results.
-
-``NATIVE`` is True if the compiled version is in use. `ensembles.structure.strides.summary` defines the terms.
-"""
+"""Detection of strided runs, in C. `ensembles.structure.strides.summary` defines the terms."""
 
 from __future__ import annotations
 
@@ -10,16 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
 from ensembles.passes.start_order import order_by_start
-from ensembles.structure.strides.streams import LAYERS, find_strided_runs, layer_of_calls, select_reads
 
-try:
-    from ensembles.structure.strides import _strides
-except ImportError:
-    _strides = None  # type: ignore[assignment]
-
-NATIVE = _strides is not None
+LAYERS = ("posix", "stdio", "mpiio", "hdf5")
+"""Layers from the file system up; others count as the last."""
 
 MOST_POSITIONS = 64
 """Largest number of reads of a run that have separate rows; the following ones are summed in one more row."""
@@ -119,36 +112,12 @@ def find_strides(events: Events) -> StrideRuns:
     >>> found.rows["position"], found.rows["stride_bytes"]
     (array([1, 2, 3, 4, 5], dtype=uint16), array([10, 10, 10, 10, 10]))
     """
-    if _strides is None:
-        return numpy_find_strides(events)
     sums = np.array([0, 0, 0, 0, _LIMITS.max, _LIMITS.min], np.int64)
     columns = [np.ascontiguousarray(getattr(events, name)) for name in COLUMNS]
-    tables = (_kind_of_calls(events.calls), layer_of_calls(events.calls))
+    tables = (_kind_of_calls(events.calls), _layer_of_calls(events.calls))
     arrays = (*columns, *tables, sums, order_by_start(events))
-    rows, amounts = _strides.strided_reads(arrays, LEAST_READS, MOST_POSITIONS, _WRITTEN_SHARE, ROW.itemsize)
+    rows, amounts = _compiled.strided_reads(arrays, LEAST_READS, MOST_POSITIONS, _WRITTEN_SHARE, ROW.itemsize)
     return StrideRuns(np.frombuffer(rows, ROW), np.frombuffer(amounts, BYTES), *sums.tolist())
-
-
-def numpy_find_strides(events: Events) -> StrideRuns:
-    """Compute `find_strides` without compiled code."""
-    if int(events.call.max()) >= len(events.calls):
-        raise IndexError("the call of an event is out of range")
-    op = events.op
-    outer = (events.depth == 0) & (op != OPS.index("wait"))
-    is_read = (op == OPS.index("read")) & (events.moved > 0)
-    alone = is_read & ((events.carried & 1) == 0)
-    reads = select_reads(events)
-    rows = find_strided_runs(reads, LEAST_READS)
-    return StrideRuns(
-        _table_of(rows) if len(rows["rank"]) else np.empty(0, ROW),
-        _bytes_of(reads),
-        int(np.count_nonzero(alone)),
-        int(np.count_nonzero(alone & (events.offset >= 0))),
-        int(events.duration[outer].sum()),
-        int(events.duration[outer & is_read].sum()),
-        int(events.start.min()),
-        int(events.end.max()),
-    )
 
 
 @of_calls
@@ -157,32 +126,8 @@ def _kind_of_calls(calls: Sequence[Call]) -> np.ndarray:
     return np.array([_KINDS.get(op, 0) for op in OPS], np.uint8)[op_of_calls(calls)]
 
 
-def _bytes_of(reads: dict[str, np.ndarray]) -> np.ndarray:
-    code = reads["file"].astype(np.int64) * len(LAYERS) + reads["layer"]
-    codes, where = np.unique(code, return_inverse=True)
-    found = np.zeros(len(codes), BYTES)
-    np.add.at(found["bytes"], where.reshape(-1), reads["bytes"])
-    found["file"], found["layer"] = np.divmod(codes, len(LAYERS))
-    return found
-
-
-def _table_of(reads: dict[str, np.ndarray]) -> np.ndarray:
-    """Make the rows of the reads of strided runs, up to `MOST_POSITIONS` and a sum."""
-    new = reads["position_in_run"] == 0
-    run = np.cumsum(new) - 1
-    count = np.bincount(run)
-    late = reads["position_in_run"] >= 3
-    mixed = reads["written_bytes"] >= _WRITTEN_SHARE * reads["bytes"]
-    of_run = np.bincount(run, late & mixed) >= 0.5 * np.maximum(np.bincount(run, late), 1)
-    place = np.minimum(reads["position_in_run"], MOST_POSITIONS)
-    first = np.flatnonzero(np.diff(run * (MOST_POSITIONS + 1) + place, prepend=-1))
-    rows = np.empty(len(first), ROW)
-    for name in ("rank", "file", "layer", "call", "run", "ordinal", "start_ns", "stride_bytes"):
-        rows[name] = reads[name][first]
-    for name in ("calls", "duration_ns", "bytes", "written_bytes", "writing_ns"):
-        rows[name] = np.add.reduceat(reads[name], first)
-    rows["end_ns"] = np.maximum.reduceat(reads["end_ns"], first)
-    rows["reads"] = count[run[first]]
-    rows["position"] = place[first] + 1 + reads["begun_before"][first]
-    rows["interleaved"] = of_run[run[first]]
-    return rows
+@of_calls
+def _layer_of_calls(calls: Sequence[Call]) -> np.ndarray:
+    """Return the index into `LAYERS` of each function's layer: uint8, (len(calls),)."""
+    last = len(LAYERS) - 1
+    return np.array([LAYERS.index(call.layer) if call.layer in LAYERS else last for call in calls], np.uint8)

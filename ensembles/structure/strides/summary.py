@@ -37,7 +37,7 @@ class StridedReads(Summary):
         Number of outermost reads that moved bytes, and of those with a known file offset.
     bytes_by_layer : dict of (int, int) to int
         Bytes of reads with a known offset, by file and layer (index into
-        `ensembles.structure.strides.streams.LAYERS`).
+        `ensembles.structure.strides.detect.LAYERS`).
     io_time_ns, read_time_ns : int
         Time in outermost calls without waiting, and in the reads among them.
     first_ns, last_ns : int or None

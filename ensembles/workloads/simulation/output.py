@@ -15,6 +15,8 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import KINDS, RegionTable
+from ensembles.passes.damage import DamageReport
+from ensembles.passes.reading import ReadRequest
 from ensembles.summaries.cells import CELL_DTYPES, CellSummary
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
@@ -151,7 +153,7 @@ class SimulatedProfile:
         self.metadata = metadata
         self.spool_identities: dict[str, tuple[int, int]] = {}
 
-    def chunks(self, max_events: int) -> Iterator[Events]:
+    def chunks(self, request: ReadRequest, damage: DamageReport) -> Iterator[Events]:
         """Return no chunks: a profile has no events."""
         return iter(())
 

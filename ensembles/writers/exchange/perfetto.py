@@ -14,7 +14,7 @@ import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.model.metadata import Process
-from ensembles.readers.common.value_ranges import LARGEST_NS
+from ensembles.readers.common.columns import LARGEST_NS
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 

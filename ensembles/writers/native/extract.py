@@ -10,6 +10,8 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
+from ensembles.passes.damage import DamageReport
+from ensembles.passes.reading import ReadRequest
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -54,9 +56,9 @@ class Extract:
             metadata, notes=[*metadata.notes, f"this is an extract: only the calls of {self._words}"]
         )
 
-    def chunks(self, max_events: int) -> Iterator[Events]:
-        """Yield the selected events, ordered by rank."""
-        return self._run.chunks_for(self._selection, max_events)
+    def chunks(self, request: ReadRequest, damage: DamageReport) -> Iterator[Events]:
+        """Yield the selected events, ordered by rank; the notes of the run describe damage."""
+        return self._run.chunks_for(self._selection, request.max_events)
 
     def regions(self) -> RegionTable:
         """Return all regions of the run."""

@@ -6,14 +6,14 @@ Several threads compress the columns in the format of HDF5's filters. HDF5 store
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import h5py
 import numpy as np
 
 from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, Events
-from ensembles.readers.tracefile.columns import THREADS
+from ensembles.readers.tracefile.chunks import THREADS
 from ensembles.readers.tracefile.index import IndexBuilder, TraceIndex
 from ensembles.writers.tracefile.columns import describe, put_column, put_text
 from ensembles.writers.tracefile.deflater import ColumnDeflater
@@ -34,7 +34,7 @@ INDEX_MEANINGS = {
 
 def write_events(
     file: h5py.File,
-    chunks: Callable[[int], Iterator[Events]],
+    chunks: Iterator[Events],
     most_events: int,
     compression: Filter,
     folder: str,
@@ -44,8 +44,8 @@ def write_events(
     Parameters
     ----------
     file : h5py.File
-    chunks : callable
-        Called with a maximum length; yields the events in chunks, ordered by rank.
+    chunks : iterator of Events
+        Of at most `CHUNK_ROWS` events, ordered by rank.
     most_events : int
         Upper bound on the number of events.
     compression : Filter
@@ -63,7 +63,7 @@ def write_events(
     builder, count = IndexBuilder(rows), 0
     store = _deflating if compression is GZIP else _plain
     with ThreadPoolExecutor(THREADS) as pool:
-        for columns in store(datasets, sorted_blocks(chunks(CHUNK_ROWS), rows, folder), pool):
+        for columns in store(datasets, sorted_blocks(chunks, rows, folder), pool):
             builder.add(columns)
             count += len(columns["rank"])
     for dataset in datasets.values():

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 
 from ensembles.model.metadata import Process, RunMetadata
-from ensembles.readers.tracefile.stored_metadata import FORMAT, TEXT_ATTRIBUTES, VERSION
+from ensembles.readers.tracefile.tracefile import FORMAT, TEXT_ATTRIBUTES, VERSION
 from ensembles.writers.tracefile.columns import put_column, put_text, put_texts
 
 _PROCESS_UNITS = {"start_unix_ns": "ns since 1970-01-01 UTC", "end_unix_ns": "ns since 1970-01-01 UTC"}

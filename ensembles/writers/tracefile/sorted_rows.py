@@ -15,7 +15,7 @@ from typing import IO
 import numpy as np
 
 from ensembles.model.events import COLUMNS, Events
-from ensembles.readers.native.block_reader import sort_by_rank_and_start
+from ensembles.passes.start_order import sort_by_rank_and_start
 
 Columns = Mapping[str, np.ndarray]
 

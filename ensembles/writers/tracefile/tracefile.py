@@ -23,10 +23,12 @@ from ensembles.model.events import Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import COLUMN_MEANINGS as REGION_MEANINGS
 from ensembles.model.regions import RegionTable
+from ensembles.passes.damage import DamageReport
+from ensembles.passes.reading import ReadRequest
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 from ensembles.writers.tracefile.columns import put_column, put_texts
-from ensembles.writers.tracefile.events import write_events
+from ensembles.writers.tracefile.events import CHUNK_ROWS, write_events
 from ensembles.writers.tracefile.filters import GZIP, Filter
 from ensembles.writers.tracefile.run_metadata import write_metadata
 
@@ -43,7 +45,7 @@ class Collectable(Protocol):
     @property
     def capacity(self) -> int: ...
 
-    def chunks(self, max_events: int) -> Iterator[Events]: ...
+    def chunks(self, request: ReadRequest, damage: DamageReport) -> Iterator[Events]: ...
 
     def regions(self) -> RegionTable: ...
 
@@ -87,7 +89,11 @@ def write_trace_file(
     """
     target = atomic_write(path, readers) if follow else temporary_file(path, readers)
     with target as descriptor, _created(descriptor) as file:
-        count = write_events(file, source.chunks, source.capacity, compression, _scratch_folder(path))
+        damage = DamageReport()
+        chunks = source.chunks(ReadRequest(CHUNK_ROWS), damage)
+        count = write_events(file, chunks, source.capacity, compression, _scratch_folder(path))
+        for sentence in damage.sentences:
+            source.metadata.note(sentence)
         summary = source.summary()
         if summary is not None:
             _write_arrays(file.create_group("summary"), summary.to_arrays())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import struct
 from pathlib import Path
 
@@ -12,11 +13,17 @@ from made_runs import run_of
 import ensembles as en
 from ensembles.ensemble import from_run
 from ensembles.model.events import COLUMNS, Events
+from ensembles.passes import executors
+from ensembles.passes.damage import DamageReport
+from ensembles.passes.executors import ThreadExecutor
+from ensembles.passes.reading import ReadRequest, divide
+from ensembles.passes.summary import ignoring_run
 from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.structure.phases import detect
+from ensembles.summaries.eventcount import EventCount
 from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 12, 302
@@ -93,6 +100,15 @@ def test_ensembles_that_share_their_passes_are_those_of_passes_of_their_own(
             assert (ensemble.name, ensemble.notes) == (alone.name, alone.notes)
 
 
+def test_ordinals_are_counted_on_first_use(run: en.Run) -> None:
+    again = Run(run.path, run.source)
+    ensemble = again.ensemble(op="write")
+    assert "events" not in vars(again)  # ordinals take all of them
+    copied = pickle.loads(pickle.dumps(ensemble))
+    for one in (ensemble, copied):
+        np.testing.assert_array_equal(one.ordinal, run.events[run.events.op == 1].ordinal)
+
+
 def test_some_ranks_are_whole_and_spread(run: en.Run) -> None:
     some = run.some_ranks(3 * EVENTS)
     np.testing.assert_array_equal(np.unique(some.rank), [0, 5, 11])
@@ -111,15 +127,18 @@ def test_columns_that_were_not_asked_for_are_missing_and_not_zero(run: en.Run) -
 
 @pytest.mark.parametrize("most_parts", [1, 2, 5, 100])
 def test_parts_together_are_the_chunks(run: en.Run, most_parts: int) -> None:
-    parts = run.parts(most_parts, 1000)
+    parts = divide(run.source, ReadRequest(1000), most_parts)
     assert 1 <= len(parts) <= most_parts
-    found = Events.concatenate([chunk for part in parts for chunk in part])
+    chunks = [list(run.source.chunks(part, DamageReport())) for part in parts]
+    found = Events.concatenate([chunk for part in chunks for chunk in part])
     expected = Events.concatenate(list(run.chunks()))
     for name in COLUMNS:
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
-def test_damage_is_reported_once_by_the_last_reader(tmp_path: Path) -> None:
+def test_damage_is_noted_once_however_the_events_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls = [("pwrite", 0.001 * i, 1e-4, 4096) for i in range(1, 20)]
     made = run_of(tmp_path / "run", [calls] * 4)
     for number in (1, 3):
@@ -129,11 +148,17 @@ def test_damage_is_reported_once_by_the_last_reader(tmp_path: Path) -> None:
         data[at : at + 8] = struct.pack("<Q", 2**63)
         path.write_bytes(data)
     told = []
-    for read in (lambda run: [list(run.chunks())], lambda run: [list(part) for part in run.parts(2)]):
+    monkeypatch.setattr(executors, "_FEW_EVENTS", 0)
+    for read in (
+        lambda run: sum(map(len, run.chunks())),
+        lambda run: len(run.events),
+        lambda run: run.summarize(ignoring_run(EventCount)).events,
+    ):
         run = Run(made.path, open_run_directory(made.path))
-        assert sum(len(chunk) for part in read(run) for chunk in part) == 74
+        run.executor = ThreadExecutor(2)
+        assert read(run) == 74
         told.append(run.notes)
-    assert told[0] == told[1] != []
+    assert told[0] == told[1] == told[2] != []
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import ProcessExecutor
+from ensembles.passes.reading import ReadRequest, divide, even_spans
 from ensembles.passes.summary import ignoring_run
-from ensembles.readers.native.spool_source import even_spans
 from ensembles.run.collect import collect
 from ensembles.summaries.eventcount import EventCount
 from ensembles.viz.report import ReportData
@@ -131,15 +131,15 @@ def test_no_event_is_in_two_parts_and_none_is_left_out(run_path: Path, tmp_path:
     if kind == "trace.h5":
         path, _ = collect(str(run_path), str(tmp_path / "trace.h5"))
     run = en.open(path)
-    for parts in (1, 2, 7, 100):
-        spans = run.spans_of_ranks(parts)
-        assert 1 <= len(spans) <= parts
-        ranks = [rank for low, high in spans for rank in range(low, high + 1)]
+    request = ReadRequest(max_events=100)
+    for most in (1, 2, 7, 100):
+        parts = divide(run.source, request, most)
+        assert 1 <= len(parts) <= most
+        ranks = [rank for part in parts for low, high in part.ranks for rank in range(low, high + 1)]
         assert ranks == list(range(TASKS))
-    if kind == "trace.h5":
-        chunks = [run.chunks_of_ranks(span, 100, None, DamageReport()) for span in run.spans_of_ranks(4)]
-        starts = np.concatenate([chunk.start for part in chunks for chunk in part])
-        np.testing.assert_array_equal(starts, np.concatenate([chunk.start for chunk in run.chunks()]))
+    chunks = [run.source.chunks(part, DamageReport()) for part in divide(run.source, request, 4)]
+    starts = np.concatenate([chunk.start for part in chunks for chunk in part])
+    np.testing.assert_array_equal(starts, np.concatenate([chunk.start for chunk in run.chunks()]))
 
 
 def test_parts_have_about_equally_many_events() -> None:

@@ -1,4 +1,4 @@
-"""Sums of chunks, by compiled code and by NumPy: equal to each other, and to what plain loops say."""
+"""Sums and spreading of chunks, in C and in NumPy: equal to each other, and to what plain loops say."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ import pytest
 from generated_events import CALLS, TASKS, events
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import numpy_summaries
 
+from ensembles import _compiled
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call, Events
-from ensembles.summaries import callsums, kernels, spreading
+from ensembles.summaries import callsums, spreading
 from ensembles.summaries.calltable import CallTable
-from ensembles.summaries.raster import Raster
-from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.spreading import Choice
-
-needs_compiled = pytest.mark.skipif(
-    not callsums.NATIVE, reason="the compiled sums are not built: pip install . builds them with a C compiler"
-)
 
 
 def fresh(whole: Events) -> Events:
@@ -28,12 +24,11 @@ def fresh(whole: Events) -> Events:
     return Events(whole.columns, whole.calls, whole.files)
 
 
-@needs_compiled
 @given(whole=events(least=1))
 def test_compiled_sums_equal_those_of_numpy_to_the_last_bit(whole: Events) -> None:
     mine = callsums.compute_call_sums(fresh(whole))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(callsums, "_callsums", None)
+        patch.setattr(callsums._compiled, "sum_calls", numpy_summaries.sum_calls)
         theirs = callsums.compute_call_sums(fresh(whole))
     for name in mine.__slots__:
         np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name), err_msg=name)
@@ -52,21 +47,19 @@ def test_bytes_that_a_call_around_counts_are_left_out(whole: Events) -> None:
     assert sums.deepest == whole.depth.max()
 
 
-@needs_compiled
 @given(whole=events(least=1))
 def test_central_sums_are_equal_to_rounding(whole: Events) -> None:
     mean_ns = np.full(len(CALLS), whole.duration.mean())
     mine = callsums.central_sums(whole.call, whole.duration, mean_ns)
-    theirs = callsums.numpy_central_sums(whole.call, whole.duration, mean_ns)
+    theirs = numpy_summaries.central_sums(whole.call, whole.duration, mean_ns)
     spread = max(float(np.ptp(whole.duration)), 1.0)
     for power in (2, 3, 4):
         allowed = 1e-12 * len(whole) * spread**power
         np.testing.assert_allclose(mine[:, power - 2], theirs[:, power - 2], rtol=1e-12, atol=allowed)
 
 
-@pytest.mark.parametrize("count_sizes", [callsums.count_sizes, callsums.numpy_count_sizes])
 @given(seed=st.integers(0, 10**6), different=st.sampled_from([1, 3, 1000, 2**63]))
-def test_sizes_are_counted_by_layer_as_a_plain_loop_does(count_sizes, seed: int, different: int) -> None:
+def test_sizes_are_counted_by_layer_as_a_plain_loop_does(seed: int, different: int) -> None:
     random = np.random.default_rng(seed)
     calls = (*CALLS, Call("MPI_File_read", "mpiio", "read"))
     call = random.integers(0, len(calls), 2000).astype("u2")
@@ -74,14 +67,13 @@ def test_sizes_are_counted_by_layer_as_a_plain_loop_does(count_sizes, seed: int,
     requested = random.integers(0, different, 2000).astype("u8") << np.uint64(random.integers(0, 2))
     names, layer_of = callsums.layers_of_transfers(calls)
     found: Counter[tuple[str, int]] = Counter()
-    for layer, size, count in zip(*count_sizes(call, requested, layer_of), strict=True):
+    for layer, size, count in zip(*callsums.count_sizes(call, requested, layer_of), strict=True):
         found[names[layer], int(size)] += int(count)
     rows = zip(call.tolist(), requested.tolist(), strict=True)
     chosen = ((calls[number], size) for number, size in rows)
     assert found == Counter((each.layer, size) for each, size in chosen if each.op in ("read", "write"))
 
 
-@needs_compiled
 def test_numbers_without_an_entry_are_refused() -> None:
     call, eight = np.array([0, 7], "u2"), np.zeros(2, "i8")
     none, some = np.full(2, callsums._NO_LAYER, "u1"), np.zeros(2, "u8")
@@ -96,30 +88,38 @@ def test_numbers_without_an_entry_are_refused() -> None:
         callsums.compute_call_sums(Events(columns, CALLS, [""]))
 
 
-@needs_compiled
 def test_arrays_that_do_not_fit_are_refused() -> None:
-    compiled = callsums._callsums
     two, three = np.zeros(2, "u2"), np.zeros(3, "i8")
     with pytest.raises(ValueError, match="same length"):
-        compiled.sum_powers(two, three, np.zeros(1), np.zeros(3))
+        _compiled.sum_powers(two, three, np.zeros(1), np.zeros(3))
     with pytest.raises(ValueError, match="a row for each call"):
-        compiled.sum_powers(two, three[:2], np.zeros(2), np.zeros(3))
+        _compiled.sum_powers(two, three[:2], np.zeros(2), np.zeros(3))
     with pytest.raises(TypeError, match="call must have items of 2 bytes"):
-        compiled.sum_powers(three, three, np.zeros(2), np.zeros(6))
+        _compiled.sum_powers(three, three, np.zeros(2), np.zeros(6))
     with pytest.raises(TypeError, match="4 arrays"):
-        compiled.sum_powers(two, three)
+        _compiled.sum_powers(two, three)
 
 
-@pytest.mark.parametrize("make", [lambda: Raster(TASKS, rows=3, cells=16), lambda: RateCurve(cells=16)])
-@given(whole=events())
-def test_pictures_of_compiled_code_and_of_numpy_are_the_same(make, whole: Events) -> None:
-    mine, theirs = make(), make()
-    mine.add(whole)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "compiled", None)
-        theirs.add(whole)
-    for name, values in mine.to_arrays().items():
-        np.testing.assert_array_equal(theirs.to_arrays()[name], values, err_msg=name)
+@st.composite
+def choices(draw: st.DrawFn) -> Choice:
+    """Of time or of bytes, of all calls or of some, by rank or not."""
+    row_of_call = np.array([draw(st.integers(-1, 2)) for _ in CALLS], np.int32)
+    bits = np.array([draw(st.integers(0, 3)) for _ in CALLS], np.uint8) if draw(st.booleans()) else None
+    return Choice(row_of_call, draw(st.integers(0, 3)), draw(st.booleans()), bits, draw(st.integers(0, 4)))
+
+
+@given(whole=events(least=1), choice=choices())
+def test_calls_are_spread_as_numpy_does_it_to_the_last_bit(whole: Events, choice: Choice) -> None:
+    extent = spreading.compute_extent(whole, choice)
+    assert extent == numpy_summaries.compute_extent(whole, choice)
+    low, high = extent or (0, 1)
+    level = max((high - low).bit_length() - 3, 0)
+    cells = (high >> level) - (low >> level) + 1
+    mine, theirs = np.zeros((2, 3 + TASKS, cells), np.int64)
+    spreading.spread_calls(whole, choice, level, low >> level, mine)
+    numpy_summaries.spread_calls(whole, choice, level, low >> level, theirs)
+    np.testing.assert_array_equal(mine, theirs)
+    assert bool(mine.any()) <= (extent is not None)
 
 
 @given(whole=events(least=1))
@@ -135,10 +135,7 @@ def test_time_in_rows_of_ranks_is_that_of_the_outermost_calls(whole: Events) -> 
             assert out[4 * call + row].sum() == whole.duration[mine].sum()
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_a_call_that_ends_before_it_starts_is_told(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not native:
-        monkeypatch.setattr(kernels, "compiled", None)
+def test_a_call_that_ends_before_it_starts_is_told() -> None:
     columns = {name: np.zeros(2, dtype) for name, dtype in COLUMNS.items()} | {"duration": np.array([4, -1])}
     chunk = Events(columns, CALLS, [""])
     with pytest.raises(EnsioError, match="ends before it starts"):

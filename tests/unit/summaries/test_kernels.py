@@ -1,4 +1,4 @@
-"""The compiled loops against the NumPy ones, and both against a plain loop written from the definition."""
+"""The loops in C against NumPy, and both against a plain loop written from the definition."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ import pytest
 from generated_events import CALLS, events, events_of
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import numpy_summaries
 
+from ensembles import _compiled
 from ensembles.model.events import Events
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
 from ensembles.summaries.phasecounts import PhaseCounts
-from ensembles.summaries.raster import Raster
-from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.timegrid import TimeGrid
-
-needs_compiled = pytest.mark.skipif(
-    not kernels.NATIVE, reason="the compiled kernel is not built: pip install . builds it with a C compiler"
-)
 
 
 def grid_of(whole: Events, cells: int) -> tuple[int, int]:
@@ -48,7 +44,6 @@ def naive_spread(whole: Events, row: np.ndarray, amount: np.ndarray, level: int,
     return out
 
 
-@needs_compiled
 @given(whole=events(), seed=st.integers(0, 2**32), timed=st.booleans())
 def test_compiled_spread_equals_numpy_to_the_last_bit(whole: Events, seed: int, timed: bool) -> None:
     level, first = grid_of(whole, 37)
@@ -56,37 +51,19 @@ def test_compiled_spread_equals_numpy_to_the_last_bit(whole: Events, seed: int, 
     amount = None if timed else np.maximum(whole.moved, 0)
     compiled, numpy = np.zeros((3, 37), dtype=np.int64), np.zeros((3, 37), dtype=np.int64)
     kernels.spread(whole.start, whole.duration, row, amount, level, first, compiled)
-    kernels.numpy_spread(whole.start, whole.duration, row, amount, level, first, numpy)
+    numpy_summaries.spread(whole.start, whole.duration, row, amount, level, first, numpy)
     np.testing.assert_array_equal(compiled, numpy)
 
 
-@needs_compiled
-@given(whole=events())
-def test_grids_without_compiled_code_are_equal_to_the_last_bit(whole: Events) -> None:
-    compiled = Raster(64, 16, 37), RateCurve(37)
-    numpy = Raster(64, 16, 37), RateCurve(37)
-    for summary in compiled:
-        summary.add(whole)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "compiled", None)
-        for summary in numpy:
-            summary.add(whole)
-    for mine, others in zip(compiled, numpy, strict=True):
-        found = others.to_arrays()
-        for name, values in mine.to_arrays().items():
-            np.testing.assert_array_equal(values, found[name], name)
-
-
-@needs_compiled
 @given(whole=events())
 def test_compiled_count_equals_numpy_to_the_last_bit(whole: Events) -> None:
     np.testing.assert_array_equal(
         kernels.count_bins(whole.call, whole.duration, len(CALLS)),
-        kernels.numpy_count_bins(whole.call, whole.duration, len(CALLS)),
+        numpy_summaries.count_bins(whole.call, whole.duration, len(CALLS)),
     )
 
 
-@pytest.mark.parametrize("spread", [kernels.spread, kernels.numpy_spread])
+@pytest.mark.parametrize("spread", [kernels.spread, numpy_summaries.spread])
 @given(whole=events(), timed=st.booleans())
 def test_spread_agrees_with_exact_fractions(spread, whole: Events, timed: bool) -> None:
     level, first = grid_of(whole, 16)
@@ -103,16 +80,6 @@ def test_spread_agrees_with_exact_fractions(spread, whole: Events, timed: bool) 
         assert out[r].sum() == amount[row == r].sum()
 
 
-def test_blocks_of_long_events_do_not_change_the_numpy_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    start, duration = np.arange(40), np.arange(40) * 100
-    row, amount = np.zeros(40, dtype=np.int32), np.arange(40) * 7
-    whole, blocks = np.zeros((1, 8192), dtype=np.int64), np.zeros((1, 8192), dtype=np.int64)
-    kernels.numpy_spread(start, duration, row, amount, 0, 0, whole)
-    monkeypatch.setattr(kernels, "_BLOCK_CELLS", 500)
-    kernels.numpy_spread(start, duration, row, amount, 0, 0, blocks)
-    np.testing.assert_array_equal(whole, blocks)
-
-
 def test_event_that_touches_an_edge_leaves_nothing_beyond_it() -> None:
     out = np.zeros((1, 4), dtype=np.int64)
     kernels.spread(np.array([8]), np.array([8]), np.array([0]), None, 3, 0, out)
@@ -125,7 +92,7 @@ def test_event_without_duration_at_an_edge_belongs_to_the_cell_that_begins_there
     assert out.tolist() == [[0, 0, 5, 0]]
 
 
-@pytest.mark.parametrize("spread", [kernels.spread, kernels.numpy_spread])
+@pytest.mark.parametrize("spread", [kernels.spread, numpy_summaries.spread])
 @pytest.mark.parametrize(
     ("start", "duration", "row"), [(-1, 1, 0), (31, 2, 0), (0, 1, 1), (5, -1, 0)], ids=str
 )
@@ -137,7 +104,7 @@ def test_event_outside_of_the_cells_is_refused(spread, start: int, duration: int
     assert not out.any()
 
 
-@pytest.mark.parametrize("spread", [kernels.spread, kernels.numpy_spread])
+@pytest.mark.parametrize("spread", [kernels.spread, numpy_summaries.spread])
 def test_event_that_ends_beyond_all_integers_is_refused(spread) -> None:
     out = np.zeros((1, 4), dtype=np.int64)
     with pytest.raises(IndexError):
@@ -145,7 +112,7 @@ def test_event_that_ends_beyond_all_integers_is_refused(spread) -> None:
     assert not out.any()
 
 
-@pytest.mark.parametrize("count", [kernels.count_bins, kernels.numpy_count_bins])
+@pytest.mark.parametrize("count", [kernels.count_bins, numpy_summaries.count_bins])
 def test_every_duration_is_counted_in_the_bin_that_holds_it(count) -> None:
     low = bin_low_ns()[: BIN_COUNT - 33].astype(np.int64)
     high = bin_low_ns()[1 : BIN_COUNT - 32].astype(np.int64) - 1
@@ -154,7 +121,7 @@ def test_every_duration_is_counted_in_the_bin_that_holds_it(count) -> None:
     assert counts.sum() == 2 * len(low)
 
 
-@pytest.mark.parametrize("count", [kernels.count_bins, kernels.numpy_count_bins])
+@pytest.mark.parametrize("count", [kernels.count_bins, numpy_summaries.count_bins])
 def test_unknown_call_and_negative_duration_are_refused(count) -> None:
     with pytest.raises(IndexError):
         count(np.array([2], dtype=np.uint16), np.array([1]), 2)
@@ -166,7 +133,7 @@ def group_arrays(groups: int) -> dict[str, np.ndarray]:
     return PhaseCounts(np.arange(groups - 1)).arrays
 
 
-@pytest.mark.parametrize("count", [kernels.count_groups, kernels.numpy_count_groups])
+@pytest.mark.parametrize("count", [kernels.count_groups, numpy_summaries.count_groups])
 @given(whole=events(), seed=st.integers(0, 2**32))
 def test_groups_are_counted_as_a_plain_loop_does_it(count, whole: Events, seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -194,13 +161,12 @@ def test_groups_are_counted_as_a_plain_loop_does_it(count, whole: Events, seed: 
         assert out["sums"][group, 1] == pytest.approx(sum(d * d for d in durations), rel=1e-12)
 
 
-@needs_compiled
 @given(whole=events(), seed=st.integers(0, 2**32))
 def test_compiled_groups_equal_numpy_to_the_last_bit(whole: Events, seed: int) -> None:
     cuts = np.unique(np.random.default_rng(seed).choice(np.append(whole.start, 5), 4))
     compiled, numpy = group_arrays(len(cuts) + 1), group_arrays(len(cuts) + 1)
     kernels.count_groups(whole.start, whole.duration, None, cuts, compiled)
-    kernels.numpy_count_groups(whole.start, whole.duration, None, cuts, numpy)
+    numpy_summaries.count_groups(whole.start, whole.duration, None, cuts, numpy)
     for name in ("counts", "least", "most"):
         np.testing.assert_array_equal(compiled[name], numpy[name])
 
@@ -211,12 +177,11 @@ ANY_S = st.one_of(
 )
 
 
-@needs_compiled
 @given(seconds=st.lists(ANY_S, max_size=40))
 def test_compiled_seconds_equal_numpy_to_the_last_bit(seconds: list[float]) -> None:
     values = np.array(seconds, np.float64)
     counts, stats = kernels.count_seconds(values, 4e9 + 1)
-    expected, others = kernels.numpy_count_seconds(values, 4e9 + 1, stats[4])
+    expected, others = numpy_summaries.count_seconds(values, 4e9 + 1, stats[4])
     np.testing.assert_array_equal(counts, expected)
     np.testing.assert_array_equal(stats[[0, 1, 4]], others[[0, 1, 4]])
     np.testing.assert_allclose(
@@ -235,22 +200,20 @@ def test_seconds_are_counted_by_threads_as_by_one(monkeypatch: pytest.MonkeyPatc
         kernels.count_seconds(np.append(values, -1e-9), 1e9)
 
 
-@needs_compiled
 def test_compiled_functions_refuse_arrays_of_other_types_and_lengths() -> None:
-    compiled = kernels.compiled
     eight, four = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int32)
     out = np.zeros((2, 4), dtype=np.int64)
     with pytest.raises(TypeError, match="row must have items of 4 bytes"):
-        compiled.spread(eight, eight, eight, None, 0, 0, out, 4)
+        _compiled.spread(eight, eight, eight, None, 0, 0, out, 4)
     with pytest.raises(ValueError, match="same length"):
-        compiled.spread(eight, eight, four[:2], None, 0, 0, out, 4)
+        _compiled.spread(eight, eight, four[:2], None, 0, 0, out, 4)
     with pytest.raises(ValueError, match="whole rows"):
-        compiled.spread(eight, eight, four, None, 0, 0, out, 3)
+        _compiled.spread(eight, eight, four, None, 0, 0, out, 3)
     out.flags.writeable = False
     with pytest.raises((BufferError, ValueError), match="read-only"):
-        compiled.spread(eight, eight, four, None, 0, 0, out, 4)
+        _compiled.spread(eight, eight, four, None, 0, 0, out, 4)
     with pytest.raises(ValueError, match="whole rows of bins"):
-        compiled.count_bins(np.zeros(3, dtype=np.uint16), eight, np.zeros(5, dtype=np.int64))
+        _compiled.count_bins(np.zeros(3, dtype=np.uint16), eight, np.zeros(5, dtype=np.int64))
 
 
 def test_columns_that_are_views_of_records_are_taken() -> None:

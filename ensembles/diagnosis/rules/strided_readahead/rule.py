@@ -30,7 +30,7 @@ from ensembles.diagnosis.rules.strided_readahead.profile import HEALTHY_READS, S
 from ensembles.model.events import Events
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.passes.group import SummaryRequest
-from ensembles.structure.strides.streams import LAYERS
+from ensembles.structure.strides.detect import LAYERS
 from ensembles.structure.strides.summary import StridedReads
 
 if TYPE_CHECKING:

@@ -135,7 +135,7 @@ class StoredRows:
         self._file.write(self._places[name] + low * COLUMNS[name].itemsize, values)
 
     def read(self, low: int, high: int, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-        """Read rows into new memory.
+        """Read rows into new memory; if they are all rows, map them from the file.
 
         Parameters
         ----------
@@ -149,15 +149,8 @@ class StoredRows:
         dict of str to ndarray
         """
         low, high = max(low, 0), min(high, self._length)
+        get = self._file.map if high - low == self._length else self._file.read
         return {
-            name: self._file.read(
-                self._places[name] + low * COLUMNS[name].itemsize, max(high - low, 0), COLUMNS[name]
-            )
+            name: get(self._places[name] + low * COLUMNS[name].itemsize, max(high - low, 0), COLUMNS[name])
             for name in (COLUMNS if names is None else names)
-        }
-
-    def mapped(self) -> dict[str, np.ndarray]:
-        """Return all columns as arrays that are mapped from the file."""
-        return {
-            name: self._file.map(self._places[name], self._length, dtype) for name, dtype in COLUMNS.items()
         }

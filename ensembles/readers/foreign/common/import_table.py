@@ -6,9 +6,8 @@ common to all formats: sorting by rank and start, and the interface of a run.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -20,8 +19,9 @@ from ensembles.model.regions import RegionTable
 from ensembles.model.units import count_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.memory import Budget
+from ensembles.passes.reading import RankSizes, ReadRequest
+from ensembles.readers.common.columns import unsound
 from ensembles.readers.common.completion_order import NEEDED, CompletionOrder
-from ensembles.readers.common.value_ranges import unsound
 from ensembles.readers.foreign.common import sorting
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -128,80 +128,40 @@ class ImportedSource:
         self.capacity = len(self._table)
         self.spool_identities: dict[str, tuple[int, int]] = {}
 
-    def chunks(self, max_events: int, names: Sequence[str] | None = None) -> Iterator[Events]:
-        """Yield all events in chunks, ordered by rank.
+    row_unit = 1
+    is_quick_to_open = False
 
-        Within a thread, events are in the order of completion if the columns include those of `NEEDED`, else
-        in the order of start.
+    def rank_sizes(self) -> RankSizes:
+        """Return the ranks with events, and their numbers of events."""
+        rank, row = self._first_rows
+        return RankSizes(rank, np.diff(row, append=self.capacity))
 
-        Parameters
-        ----------
-        max_events : int
-            Maximum length of a chunk.
-        names : sequence of str, optional
-            Names of the wanted columns (`Events.partly`). Default: all columns.
+    def chunks(self, request: ReadRequest, damage: DamageReport) -> Iterator[Events]:
+        """Yield the requested events in chunks, ordered by rank.
 
-        Returns
-        -------
-        iterator of Events
-        """
-        return self._chunks(0, self.capacity, max_events, names)
-
-    def parts(
-        self, most_parts: int, max_events: int, names: Sequence[str] | None = None
-    ) -> list[Iterator[Events]]:
-        """Split the events into parts of whole ranks, of about equal length, for concurrent threads.
+        Within a thread, events are in the order of completion if the request asks for order and its columns
+        include those of `NEEDED`, else in the order of start. If one chunk holds all events, its
+        columns may be mapped from a temporary file.
 
         Parameters
         ----------
-        most_parts : int
-            Maximum number of parts.
-        max_events, names
-            As for `chunks`.
+        request : ReadRequest
+            Ranges of time are not used.
+        damage : DamageReport
+            Not used: the notes describe skipped records already.
 
-        Returns
-        -------
-        list of iterator of Events
+        Yields
+        ------
+        Events
         """
-        cuts = {0, self.capacity}
-        for part in range(1, most_parts):
-            rank = self._rank_at(self.capacity * part // most_parts)
-            cuts.add(self._begin_of(rank))
-        ends = sorted(cuts)
-        spans = pairwise(ends)
-        return [self._chunks(low, high, max_events, names) for low, high in spans] or [iter(())]
-
-    def spans_of_ranks(self, most_parts: int) -> list[tuple[int, int]]:
-        """Return one span with all ranks.
-
-        Every worker process would have to open the trace, which is most of the work.
-        """
-        return [(0, self.metadata.tasks)] if self.capacity else []
-
-    def chunks_of_ranks(
-        self, span: tuple[int, int], max_events: int, names: Sequence[str] | None, flaws: DamageReport
-    ) -> Iterator[Events]:
-        """Yield the events of a span of ranks in chunks, as `chunks`."""
-        return self._chunks(self._begin_of(span[0]), self._begin_of(span[1] + 1), max_events, names)
-
-    def note_damage(self, flaws: DamageReport) -> None:
-        """Do nothing: the notes describe skipped records already."""
-
-    def some_ranks(self, most_events: int, least_ranks: int) -> Events:
-        """Return about `most_events` events: all events of evenly spaced ranks."""
-        tasks = self.metadata.tasks
-        wanted = max(least_ranks, int(tasks * most_events / max(self.capacity, 1)))
-        ranks = np.unique(np.linspace(0, max(tasks - 1, 0), min(wanted, max(tasks, 1))).astype(int)).tolist()
-        spans = [(self._begin_of(rank), self._begin_of(rank + 1)) for rank in ranks]
-        parts = [self._events(self._table.read(low, high, None)) for low, high in spans if high > low]
-        return Events.concatenate(parts or [Events.empty(self.metadata.calls, self.metadata.files)])
-
-    def events(self) -> Events:
-        """Return all events, sorted by rank and start.
-
-        If they do not fit into the memory budget, their columns are mapped from a temporary file.
-        """
-        return Events(self._table.mapped(), self.metadata.calls, self.metadata.files)
+        names = request.columns
+        in_order = request.is_ordered and (names is None or set(names) >= NEEDED)
+        least, end = request.rows or (0, self.capacity)
+        spans = [(0, self.capacity)]
+        if request.ranks is not None:
+            spans = [(self._begin_of(first), self._begin_of(last + 1)) for first, last in request.ranks]
+        for low, high in spans:
+            yield from self._rows(max(low, least), min(high, end), request, in_order)
 
     def regions(self) -> RegionTable:
         """Return the phases and regions in the trace."""
@@ -225,25 +185,20 @@ class ImportedSource:
                 columns = {name: column[~beyond] for name, column in columns.items()}
             yield columns
 
-    def _chunks(self, low: int, high: int, max_events: int, names: Sequence[str] | None) -> Iterator[Events]:
-        order = CompletionOrder() if names is None or set(names) >= NEEDED else None
-        for begin in range(low, high, max_events):
-            end = min(begin + max_events, high)
-            columns = self._table.read(begin, end, names)
+    def _rows(self, low: int, high: int, request: ReadRequest, in_order: bool) -> Iterator[Events]:
+        order, most = CompletionOrder() if in_order else None, request.max_events
+        for begin in range(low, high, most):
+            end = min(begin + most, high)
+            columns = self._table.read(begin, end, request.columns)
             if order is not None:
                 columns = order.put(columns, self._key_at(end) if end < high else None)
             length = len(next(iter(columns.values())))
-            for first in range(0, length, max_events):  # calls kept from earlier chunks add to the length
-                yield self._events(
-                    {name: column[first : first + max_events] for name, column in columns.items()}
-                )
+            for first in range(0, length, most):  # calls kept from earlier chunks add to the length
+                yield self._events({name: column[first : first + most] for name, column in columns.items()})
 
     def _events(self, columns: Mapping[str, np.ndarray]) -> Events:
         make = Events if len(columns) == len(COLUMNS) else Events.partly
         return make(columns, self.metadata.calls, self.metadata.files)
-
-    def _rank_at(self, row: int) -> int:
-        return self._key_at(row)[0] if row < self.capacity else 1 << 32
 
     def _key_at(self, row: int) -> tuple[int, int]:
         """Return rank and start of a row."""
@@ -251,8 +206,23 @@ class ImportedSource:
         return int(found["rank"][0]), int(found["start"][0])
 
     def _begin_of(self, rank: int) -> int:
-        """Find the first row of a rank, or of the next rank with events."""
-        return bisect_left(range(self.capacity), rank, key=self._rank_at)
+        """Return the first row of a rank, or of the next rank with events."""
+        ranks, rows = self._first_rows
+        place = int(np.searchsorted(ranks, rank))
+        return int(rows[place]) if place < len(ranks) else self.capacity
+
+    @cached_property
+    def _first_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ranks with events, ascending, and the first row of each."""
+        last, ranks, rows = -1, [], []
+        for begin in range(0, self.capacity, 1 << 20):
+            rank = self._table.read(begin, begin + (1 << 20), ("rank",))["rank"].astype(np.int64)
+            places = np.flatnonzero(np.diff(rank, prepend=last))
+            ranks.append(rank[places])
+            rows.append(begin + places)
+            last = int(rank[-1])
+        none = np.empty(0, np.int64)
+        return np.concatenate([none, *ranks]), np.concatenate([none, *rows])
 
 
 def _whole(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -44,10 +44,6 @@ class MemoryTable:
             name: self._columns[name][max(low, 0) : high] for name in (COLUMNS if names is None else names)
         }
 
-    def mapped(self) -> dict[str, np.ndarray]:
-        """Return all columns."""
-        return dict(self._columns)
-
 
 def sorted_table(
     blocks: Iterable[Mapping[str, np.ndarray]], trace: str, in_memory: int = 0, merged: int = 0

@@ -19,7 +19,7 @@ import numpy as np
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
-from ensembles.readers.common.value_ranges import unsound
+from ensembles.readers.common.columns import unsound
 from ensembles.readers.foreign.otf2.calls import CallResolver
 from ensembles.readers.foreign.otf2.definitions import Definitions
 from ensembles.recorder import otf2_program as link

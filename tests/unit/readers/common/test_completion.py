@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.passes.start_order import sort_by_rank_and_start
 from ensembles.readers.common.completion_order import CompletionOrder
-from ensembles.readers.native.block_reader import sort_by_rank_and_start
 from ensembles.summaries.nesting import Nesting
 
 CALLS = (Call("unknown", "", "meta"), Call("write", "posix", "write"))

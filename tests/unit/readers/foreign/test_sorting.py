@@ -10,11 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.model.events import COLUMNS, Call
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
+from ensembles.passes.damage import DamageReport
+from ensembles.passes.reading import ReadRequest, divide
 from ensembles.readers.foreign.common.import_table import ImportedSource
 from ensembles.readers.foreign.common.sorting import MemoryTable, sorted_table
+from ensembles.run.run import Run
 
 
 def block_of(ranks, starts, first=0):
@@ -64,8 +67,8 @@ def test_files_and_memory_give_the_same_rows_in_the_order_of_a_stable_sort(
     finally:
         sorting._LEAST_WINDOW = least
     whole = sorted_table(blocks_of(keys, length), "a trace")
-    assert rows_of(whole.mapped()) == expected
-    assert rows_of(through_files.mapped()) == expected
+    assert rows_of(whole.read(0, len(whole))) == expected
+    assert rows_of(through_files.read(0, len(through_files))) == expected
     assert rows_of(through_files.read(0, len(expected))) == expected
     third = len(expected) // 3
     assert rows_of(through_files.read(third, 2 * third)) == expected[third : 2 * third]
@@ -116,38 +119,50 @@ def test_chunks_parts_and_ranks_of_a_run_in_files_are_those_of_one_in_memory(few
     held = ImportedSource("t", Trace(keys))
     assert isinstance(held._table, MemoryTable)
     assert not isinstance(stored._table, MemoryTable)
-    expected = rows_of(held.events().columns)
-    assert rows_of(stored.events().columns) == expected
+    expected = rows_of(Run("t", held).events.columns)
+    assert rows_of(Run("t", stored).events.columns) == expected
     in_chunks = [
-        [row for chunk in source.chunks(33) for row in rows_of(chunk.columns)] for source in (held, stored)
+        [row for chunk in Run("t", source).chunks(33) for row in rows_of(chunk.columns)]
+        for source in (held, stored)
     ]
     assert in_chunks[0] == in_chunks[1]
     assert sorted(in_chunks[0]) == sorted(expected)  # calls come behind those that are inside them
     for source in (held, stored):
-        parts = source.parts(4, 33)
+        parts = divide(source, ReadRequest(33), 4)
         assert len(parts) == 4
-        chunks = [list(part) for part in parts]
+        chunks = [list(source.chunks(part, DamageReport())) for part in parts]
         in_parts = [row for part in chunks for chunk in part for row in rows_of(chunk.columns)]
         assert sorted(in_parts) == sorted(expected)
         ranks = [{rank for chunk in part for rank in chunk.rank.tolist()} for part in chunks]
         assert sum(map(len, ranks)) == len(set().union(*ranks)) == 9
-        some = source.some_ranks(100, 3)
+        rows = divide(source, ReadRequest(33, is_ordered=False), 4)
+        assert [part.rows for part in rows] == [(0, 125), (125, 250), (250, 375), (375, 500)]
+        found = [
+            row
+            for part in rows
+            for chunk in source.chunks(part, DamageReport())
+            for row in rows_of(chunk.columns)
+        ]
+        assert found == expected
+        some = Run("t", source).some_ranks(100, 3)
         assert sorted(set(some.rank.tolist())) == [0, 4, 8]
         assert rows_of(some.columns) == [row for row in expected if row[0] in (0, 4, 8)]
 
 
 def test_only_the_columns_that_are_asked_for_are_read(few_in_memory):
-    chunk = next(iter(ImportedSource("t", Trace(random_keys())).chunks(10, ("duration", "call"))))
+    chunk = next(iter(Run("t", ImportedSource("t", Trace(random_keys()))).chunks(10, ("duration", "call"))))
     assert len(chunk) == 10
     with pytest.raises(AttributeError):
         _ = chunk.offset
 
 
-def test_a_run_without_calls_has_an_empty_part():
+def test_a_run_without_calls_has_no_part():
     source = ImportedSource("t", Trace([]))
     assert source.capacity == 0
-    assert [list(part) for part in source.parts(4, 10)] == [[]]
-    assert isinstance(source.some_ranks(10, 3), Events)
+    for is_ordered in (True, False):
+        assert divide(source, ReadRequest(10, is_ordered=is_ordered), 4) == []
+    run = Run("t", source)
+    assert len(run.some_ranks(10, 3)) == len(run.events) == len(list(run.chunks())) == 0
 
 
 def test_temporary_files_are_in_tmpdir_and_have_no_name(few_in_memory, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""What the recorder codes, both decoders give back to the last bit; damage is told."""
+"""What the recorder codes, C code and NumPy give back to the last bit; damage is told."""
 
 from contextlib import suppress
 
@@ -6,21 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import numpy_blocks
 
+from ensembles import _compiled
 from ensembles.model.c_layout import BLOCK, EVENT
-from ensembles.readers.native import job_file_codec
-from ensembles.readers.native.job_file_codec import (
-    BLOCK_EVENTS,
-    decode_events,
-    decode_text,
-    numpy_decode_events,
-)
+from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, decode_events, decode_text
 
 pytestmark = pytest.mark.slow
 
-DECODERS = [numpy_decode_events]
-if job_file_codec.NATIVE:
-    DECODERS.append(decode_events)
+DECODERS = [numpy_blocks.decode_block, decode_events]
 
 EDGES = [0, 1, 127, 128, 2**28 - 1, 2**28, 2**31, 2**32, 2**48, 2**63 - 1, 2**63, 2**64 - 1]
 u64 = st.one_of(st.integers(0, 300), st.sampled_from(EDGES), st.integers(0, 2**64 - 1))
@@ -45,10 +39,6 @@ def assert_decoded(events: np.ndarray, blocks: list[bytes]) -> None:
             position += decode(block, out[position:])
         assert position == len(events)
         np.testing.assert_array_equal(out[:position], events)
-
-
-def test_the_compiled_decoder_is_there_where_tests_run():
-    assert job_file_codec.NATIVE
 
 
 @given(events=event_lists)
@@ -121,10 +111,10 @@ def test_forged_blocks_are_refused_or_decoded_alike(coder, events, data):
     for _ in range(data.draw(st.integers(1, 4))):
         block[data.draw(st.integers(8, len(block) - 1))] = data.draw(st.integers(0, 255))
     results = []
-    for decode in (numpy_decode_events, job_file_codec._decode.decode_events):
+    for decode in (numpy_blocks.decode_block, _compiled.decode_block):
         out = np.zeros(BLOCK_EVENTS, EVENT.dtype)
         try:
-            count = decode(bytes(block), out if decode is numpy_decode_events else out.view("u1"))
+            count = decode(bytes(block), out if decode is numpy_blocks.decode_block else out.view("u1"))
             results.append(out[:count].tobytes())
         except ValueError:
             results.append(None)

@@ -205,7 +205,7 @@ def test_info_tells_user_mpi_and_where_the_files_lie(directory, capsys):
     text = capsys.readouterr().out
     assert "job        77, user ann\n" in text
     assert "MPI        MPICH Version: 4.0\n" in text
-    assert "files on   lustre at /scratch (1 file, 4 stripes of 1 MiB)\n" in text
+    assert "files on   lustre at /scratch (1 file, stripe count 4, stripe size 1 MiB)\n" in text
     assert main(["info", "--json", str(directory)]) == 0
     information = json.loads(capsys.readouterr().out)
     (system,) = information["filesystems"]

@@ -15,9 +15,9 @@ from made_spools import RUNNING, made_events, spool
 import ensembles
 from ensembles.model.c_layout import BLOCK, JOB
 from ensembles.model.errors import EnsioError
-from ensembles.readers.native import job_file_codec
 from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
+from ensembles.run.run import Run
 
 EVENTS = 40_000
 
@@ -64,10 +64,7 @@ def assert_equal(run: ensembles.Run, other: ensembles.Run) -> None:
         np.testing.assert_array_equal(ours.columns[name], column, err_msg=name)
 
 
-@pytest.mark.parametrize("native", [True, False])
-def test_job_file_is_read_as_its_spools(made, monkeypatch, native):
-    if not native:
-        monkeypatch.setattr(job_file_codec, "_decode", None)
+def test_job_file_is_read_as_its_spools(made):
     assert_equal(ensembles.open(made / "job"), spools(made))
     assert_equal(ensembles.open(made / "job/job.ensio"), spools(made))
 
@@ -76,7 +73,7 @@ def test_job_file_is_read_as_its_spools(made, monkeypatch, native):
 def test_chunks_of_any_size_hold_the_same_events(made, max_events):
     chunks = list(islice(ensembles.open(made / "job/job.ensio").chunks(max_events), 3000))
     # The spools themselves, in their order: a trace.h5 beside them is sorted.
-    spools = open_run_directory(str(made / "spools"))
+    spools = Run("spools", open_run_directory(str(made / "spools")))
     expected = np.concatenate([chunk.start for chunk in spools.chunks(1 << 20)])
     found = np.concatenate([chunk.start for chunk in chunks])
     assert all(len(chunk) == max_events for chunk in chunks[:-1])

@@ -20,6 +20,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.readers.tracefile.checked_parts import read_texts
 from ensembles.readers.tracefile.tracefile import TraceFileSource
 from ensembles.run.collect import collect
+from ensembles.run.run import Run
 from ensembles.writers.tracefile.columns import put_texts
 
 pytestmark = pytest.mark.slow
@@ -228,7 +229,8 @@ def damaged(data: bytes, dice: random.Random) -> bytes:
 def all_of(path: Path) -> bytes:
     """Everything that is read in a trace.h5, as bytes."""
     source = TraceFileSource(str(path))
-    events, regions, summary, ranks = source.events(), source.regions(), source.summary(), source.ranks()
+    events, regions = Run(str(path), source).events, source.regions()
+    summary, ranks = source.summary(), source.ranks()
     columns = [*events.columns.values(), *regions.columns.values()]
     columns += summary.to_arrays().values() if summary else []
     columns += ranks.to_arrays().values() if ranks else []

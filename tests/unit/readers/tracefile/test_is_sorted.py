@@ -1,4 +1,4 @@
-"""Whether rows are sorted as an index says: compiled and in NumPy, against looking at them one by one."""
+"""Whether rows are sorted as an index says, against looking at them one by one."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.readers.tracefile.index import _sorted, is_sorted, numpy_is_sorted
-
-BOTH = pytest.mark.parametrize("check", [is_sorted, numpy_is_sorted])
-
-
-def test_the_compiled_one_is_there() -> None:
-    assert _sorted is not None, "./dev setup"
+from ensembles import _compiled
+from ensembles.readers.tracefile.index import is_sorted
 
 
 def one_by_one(rank, start, duration, begins, ranks, max_end) -> bool:
@@ -56,43 +51,40 @@ def told(draw: st.DrawFn):
     return (*columns, begins.astype("i8"), ranks.astype("i8"), max_end)
 
 
-@BOTH
 @given(told=told())
-def test_it_is_what_looking_at_each_row_says(check, told) -> None:
-    assert check(*told) == one_by_one(*told)
+def test_it_is_what_looking_at_each_row_says(told) -> None:
+    assert is_sorted(*told) == one_by_one(*told)
 
 
-@BOTH
 @pytest.mark.parametrize("n", [1, 8191, 8192, 8193, 20_000])
-def test_one_row_out_of_order_is_seen_wherever_it_is(check, n: int) -> None:
-    """The compiled one goes through some rows at a time."""
+def test_one_row_out_of_order_is_seen_wherever_it_is(n: int) -> None:
+    """Some rows are looked at together."""
     start = np.arange(n, dtype="i8") * 3
     rank, duration = np.full(n, 4, "u4"), np.full(n, 2, "i8")
     index = (np.zeros(1, "i8"), np.full(1, 4, "i8"), int(start[-1]) + 2)
-    assert check(rank, start, duration, *index)
+    assert is_sorted(rank, start, duration, *index)
     for place in {0, n // 2, n - 1, 8191 % n, 8192 % n}:
         if place:
             fallen = start.copy()
             fallen[place] = fallen[place - 1] - 1
-            assert not check(rank, fallen, None, *index)
+            assert not is_sorted(rank, fallen, None, *index)
         other = rank.copy()
         other[place] = 5
-        assert not check(other, start, duration, *index)
+        assert not is_sorted(other, start, duration, *index)
         longer = duration.copy()
         longer[place] = 10**9
-        assert not check(rank, start, longer, *index)
+        assert not is_sorted(rank, start, longer, *index)
 
 
 def test_ranks_that_no_row_can_have_are_not_sorted() -> None:
     rank, start = np.zeros(3, "u4"), np.arange(3, dtype="i8")
-    for check in (is_sorted, numpy_is_sorted):
-        assert not check(rank, start, None, np.zeros(1, "i8"), np.array([1 << 32]), 0)
-        assert check(None, start, None, np.zeros(1, "i8"), np.array([1 << 32]), 0)
+    assert not is_sorted(rank, start, None, np.zeros(1, "i8"), np.array([1 << 32]), 0)
+    assert is_sorted(None, start, None, np.zeros(1, "i8"), np.array([1 << 32]), 0)
 
 
 @pytest.mark.parametrize("begins", [[1], [0, 0], [0, 3], [0, 2, 1], []])
 def test_an_index_that_does_not_fit_is_refused(begins: list[int]) -> None:
     with pytest.raises(ValueError, match="does not fit"):
-        _sorted.is_sorted(
+        _compiled.is_sorted(
             np.zeros(3, "u4"), None, None, np.array(begins, "i8"), np.arange(len(begins), dtype="i8"), 0
         )

@@ -16,7 +16,9 @@ from made_spools import made_events, spool
 
 import ensembles as en
 from ensembles.model.events import COLUMNS
-from ensembles.readers.tracefile.columns import TraceColumns
+from ensembles.passes.damage import DamageReport
+from ensembles.passes.reading import ReadRequest, divide
+from ensembles.readers.tracefile.chunks import TraceColumns
 from ensembles.readers.tracefile.index import TraceIndex
 from ensembles.readers.tracefile.tracefile import TraceFileSource
 from ensembles.run.collect import collect
@@ -67,7 +69,7 @@ def test_chunks_that_somebody_holds_are_not_written_over(trace: Path, most: int,
     """The memory of chunks is used again, but only where it is not in use any more."""
     source = TraceFileSource(str(trace))
     held, columns = [], []
-    for number, chunk in enumerate(source.chunks(most, names)):
+    for number, chunk in enumerate(source.chunks(ReadRequest(most, names), DamageReport())):
         copies = {name: getattr(chunk, name).copy() for name in names or COLUMNS}
         if number % 3 == 0:
             held.append((chunk, copies))
@@ -90,7 +92,7 @@ def test_a_rank_is_read_from_its_own_chunks(trace: Path, read: list[int]) -> Non
 
 
 def test_a_time_of_a_rank_is_read_from_the_chunk_in_which_it_lies(trace: Path, read: list[int]) -> None:
-    everything = TraceFileSource(str(trace)).events()
+    everything = en.open(trace).events
     read.clear()
     middle = 2 * EVENTS + EVENTS // 2
     begin, end = everything.start[middle] * 1e-9, everything.start[middle + 20] * 1e-9
@@ -101,7 +103,7 @@ def test_a_time_of_a_rank_is_read_from_the_chunk_in_which_it_lies(trace: Path, r
 
 def test_a_time_of_all_ranks_is_read_from_few_chunks(trace: Path, read: list[int]) -> None:
     run = en.open(trace)
-    starts = TraceFileSource(str(trace)).events().start
+    starts = en.open(trace).events.start
     read.clear()
     low, high = (int(time) for time in np.quantile(starts, [0.48, 0.5]))
     found = run.select(time=f"{low * 1e-9:.9f}..{high * 1e-9:.9f}")
@@ -146,12 +148,12 @@ def test_other_columns_alone_need_no_index(trace: Path) -> None:
 @pytest.mark.parametrize("most", [1, 2, 7, 1000])
 def test_parts_together_are_the_whole(trace: Path, most: int) -> None:
     run = en.open(trace)
-    parts = [list(part) for part in run.parts(most, 500, ("start", "duration"))]
+    request = ReadRequest(500, ("start", "duration"), is_ordered=False)
+    parts = [list(run.source.chunks(part, DamageReport())) for part in divide(run.source, request, most)]
     assert len(parts) == min(most, CHUNKS)
     assert max(len(chunk) for part in parts for chunk in part) <= 500
     starts = np.concatenate([chunk.start for part in parts for chunk in part])
     np.testing.assert_array_equal(starts, run.events.start)
-    assert len(run.parts(most)) == 1  # in order of completion
 
 
 ranges = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)).map(sorted), min_size=1, max_size=2)

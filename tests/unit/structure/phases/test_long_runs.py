@@ -7,16 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles import numpy_gaps
 from simulated import CALLS, NUMBERS, Program, ior_like
 
 import ensembles as en
 from ensembles.ensemble import from_run
 from ensembles.model.events import Events
+from ensembles.model.filters import within_ranges
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
 from ensembles.passes import executors
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import ThreadExecutor
+from ensembles.passes.reading import RankSizes, ReadRequest
 from ensembles.run.collect import collect
 from ensembles.run.run import Run
 from ensembles.structure.phases import detect, gap_occupancy
@@ -28,7 +31,8 @@ from ensembles.workloads.synthetic import synthetic_run
 class EventsSource:
     """What a run of events in memory is read from, given in chunks of a few."""
 
-    is_complete = True
+    is_complete = is_quick_to_open = True
+    row_unit = 1
 
     def __init__(self, events: Events, chunk: int = 97) -> None:
         self._events, self._chunk = events, chunk
@@ -38,25 +42,20 @@ class EventsSource:
         )
         self.capacity, self.spool_identities = len(events), {}
 
-    def chunks(self, max_events: int, names=None):
-        for low in range(0, len(self._events), self._chunk):
-            yield self._events[low : low + self._chunk]
+    def rank_sizes(self) -> RankSizes:
+        return RankSizes(*np.unique(self._events.rank, return_counts=True))
 
-    def parts(self, most_parts: int, max_events: int, names=None):
-        chunks = list(self.chunks(max_events))
-        return [iter(chunks[part::most_parts]) for part in range(most_parts)]
-
-    def some_ranks(self, most_events: int, least_ranks: int) -> Events:
-        tasks = self.metadata.tasks
-        wanted = max(least_ranks, tasks * most_events // len(self._events))
-        ranks = np.linspace(0, tasks - 1, min(wanted, tasks)).astype(int)
-        return self._events[np.isin(self._events.rank, ranks)]
+    def chunks(self, request: ReadRequest, damage: DamageReport):
+        wanted = self._events
+        if request.rows is not None:
+            wanted = wanted[slice(*request.rows)]
+        if request.ranks is not None:
+            wanted = wanted[within_ranges(wanted.rank, request.ranks)]
+        for low in range(0, len(wanted), self._chunk):
+            yield wanted[low : low + self._chunk]
 
     def regions(self) -> RegionTable:
         return RegionTable.empty()
-
-    def note_damage(self, flaws: DamageReport) -> None:
-        assert not flaws.sentences
 
 
 @pytest.fixture(autouse=True)
@@ -214,10 +213,6 @@ GAP_FROM = np.array([100, 5_000, 20_000, 20_050, 60_000, 99_000])
 GAP_TO = np.array([101, 9_000, 20_000, 34_000, 60_127, 120_000])
 
 
-@pytest.mark.skipif(
-    not gap_occupancy.NATIVE,
-    reason="the compiled loop is not built: pip install . builds it with a C compiler",
-)
 @pytest.mark.parametrize("seed", range(3))
 def test_compiled_gaps_equal_those_of_numpy(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     events = busy_calls(seed)
@@ -228,7 +223,7 @@ def test_compiled_gaps_equal_those_of_numpy(seed: int, monkeypatch: pytest.Monke
         other = GapOccupancy(GAP_FROM, GAP_TO)
         other.add(shuffled[part::3])
         merged.merge(other)
-    monkeypatch.setattr(gap_occupancy, "_gaps", None)
+    monkeypatch.setattr(gap_occupancy._compiled, "mark_gaps", numpy_gaps.mark_gaps)
     numpy.add(events)
     for name, values in compiled.to_arrays().items():
         np.testing.assert_array_equal(values, numpy.to_arrays()[name], err_msg=name)

@@ -1,4 +1,4 @@
-"""Strided runs found by compiled code and by NumPy are equal, whatever tasks do; the order of both."""
+"""Strided runs found in C and in NumPy are equal, whatever tasks do; the order of both."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import pytest
 from builders import EventRows, make_events
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import numpy_strides
 
+from ensembles import _compiled
 from ensembles.model.events import Call, Events
 from ensembles.passes.start_order import order_by_start
-from ensembles.structure.strides import detect
-from ensembles.structure.strides.detect import MOST_POSITIONS, ROW, find_strides, numpy_find_strides
+from ensembles.structure.strides.detect import MOST_POSITIONS, ROW, find_strides
 
 CALLS = (
     Call("unknown", "", "meta"),
@@ -22,10 +23,6 @@ CALLS = (
     Call("nc_get", "pnetcdf", "read"),
 )
 
-needs_compiled = pytest.mark.skipif(
-    not detect.NATIVE,
-    reason="the compiled loop is not built: pip install . builds it with a C compiler",
-)
 whatever_the_load = settings(deadline=None)
 
 
@@ -86,11 +83,10 @@ def bytes_of(found) -> dict[tuple[int, int], int]:
     return total
 
 
-@needs_compiled
 @whatever_the_load
 @given(events=tasks())
 def test_compiled_runs_equal_those_of_numpy(events: Events) -> None:
-    mine, theirs = find_strides(fresh(events)), numpy_find_strides(fresh(events))
+    mine, theirs = find_strides(fresh(events)), numpy_strides.find_strides(fresh(events))
     for name in ROW.names:
         np.testing.assert_array_equal(mine.rows[name], theirs.rows[name], err_msg=name)
     assert mine[2:] == theirs[2:]
@@ -111,7 +107,6 @@ def test_generated_tasks_have_what_the_two_could_differ_in() -> None:
     assert sum(order_by_start(each) is None for each in events) not in (0, len(events))
 
 
-@needs_compiled
 @pytest.mark.parametrize("reads", [4, MOST_POSITIONS, MOST_POSITIONS + 1, MOST_POSITIONS + 40])
 def test_long_runs_are_added_up_alike(reads: int) -> None:
     number = np.arange(reads)
@@ -124,13 +119,12 @@ def test_long_runs_are_added_up_alike(reads: int) -> None:
         "start": number * 100,
         "duration": number,
     }
-    mine, theirs = find_strides(events_of([part])), numpy_find_strides(events_of([part]))
+    mine, theirs = find_strides(events_of([part])), numpy_strides.find_strides(events_of([part]))
     assert len(mine.rows) == min(reads, MOST_POSITIONS + 1)
     assert mine.rows["duration_ns"].sum() == number.sum()
     np.testing.assert_array_equal(mine.rows, theirs.rows)
 
 
-@needs_compiled
 def test_many_files_and_threads_are_kept_apart() -> None:
     number, files = np.arange(40_000), 5_000
     part = {
@@ -142,24 +136,22 @@ def test_many_files_and_threads_are_kept_apart() -> None:
         "moved": number * 0 + 10,
         "start": number,
     }
-    mine, theirs = find_strides(events_of([part])), numpy_find_strides(events_of([part]))
+    mine, theirs = find_strides(events_of([part])), numpy_strides.find_strides(events_of([part]))
     assert len(np.unique(mine.rows["file"])) == files
     np.testing.assert_array_equal(mine.rows, theirs.rows)
 
 
-@needs_compiled
 def test_calls_without_a_number_and_arrays_that_do_not_fit_are_refused() -> None:
     events = events_of([{"rank": np.zeros(2), "call": np.array([1, 9])}])
-    for find in (find_strides, numpy_find_strides):
+    for find in (find_strides, numpy_strides.find_strides):
         with pytest.raises(IndexError, match="out of range"):
             find(events)
-    compiled = detect._strides.strided_reads
     arrays = (np.zeros(2, "u4"),) * 14
     with pytest.raises(TypeError, match="thread must have items of 2 bytes"):
-        compiled(arrays, 4, 64, 0.1, ROW.itemsize)
+        _compiled.strided_reads(arrays, 4, 64, 0.1, ROW.itemsize)
     for numbers in ((2, 64, 0.1, ROW.itemsize), (4, 1 << 16, 0.1, ROW.itemsize), (4, 64, 0.1, 8)):
         with pytest.raises(ValueError, match="not those"):
-            compiled(arrays, *numbers)
+            _compiled.strided_reads(arrays, *numbers)
 
 
 @whatever_the_load

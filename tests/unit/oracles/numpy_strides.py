@@ -1,26 +1,69 @@
-"""Streams of reads of each task and file, and the strided runs in them, in NumPy."""
+"""Detection of strided runs, in NumPy: what `ensembles.structure.strides.detect.find_strides` gives."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from ensembles.model.events import OPS, Call, Events, of_calls
-
-LAYERS = ("posix", "stdio", "mpiio", "hdf5")
-"""Layers from the file system up; others count as the last."""
+from ensembles.model.events import OPS, Events
+from ensembles.structure.strides.detect import BYTES, LAYERS, LEAST_READS, MOST_POSITIONS, ROW, StrideRuns
 
 _STREAM = ("rank", "layer", "file", "lane")
+_WRITTEN_SHARE = 1 / 16
 
 Columns = dict[str, np.ndarray]
 
 
-@of_calls
-def layer_of_calls(calls: Sequence[Call]) -> np.ndarray:
-    """Return the index into `LAYERS` of each function's layer: uint8, (len(calls),)."""
-    last = len(LAYERS) - 1
-    return np.array([LAYERS.index(call.layer) if call.layer in LAYERS else last for call in calls], np.uint8)
+def find_strides(events: Events) -> StrideRuns:
+    """Compute `detect.find_strides`."""
+    if int(events.call.max()) >= len(events.calls):
+        raise IndexError("the call of an event is out of range")
+    op = events.op
+    outer = (events.depth == 0) & (op != OPS.index("wait"))
+    is_read = (op == OPS.index("read")) & (events.moved > 0)
+    alone = is_read & ((events.carried & 1) == 0)
+    reads = select_reads(events)
+    rows = find_strided_runs(reads, LEAST_READS)
+    return StrideRuns(
+        _table_of(rows) if len(rows["rank"]) else np.empty(0, ROW),
+        _bytes_of(reads),
+        int(np.count_nonzero(alone)),
+        int(np.count_nonzero(alone & (events.offset >= 0))),
+        int(events.duration[outer].sum()),
+        int(events.duration[outer & is_read].sum()),
+        int(events.start.min()),
+        int(events.end.max()),
+    )
+
+
+def _bytes_of(reads: dict[str, np.ndarray]) -> np.ndarray:
+    code = reads["file"].astype(np.int64) * len(LAYERS) + reads["layer"]
+    codes, where = np.unique(code, return_inverse=True)
+    found = np.zeros(len(codes), BYTES)
+    np.add.at(found["bytes"], where.reshape(-1), reads["bytes"])
+    found["file"], found["layer"] = np.divmod(codes, len(LAYERS))
+    return found
+
+
+def _table_of(reads: dict[str, np.ndarray]) -> np.ndarray:
+    """Make the rows of the reads of strided runs, up to `MOST_POSITIONS` and a sum."""
+    new = reads["position_in_run"] == 0
+    run = np.cumsum(new) - 1
+    count = np.bincount(run)
+    late = reads["position_in_run"] >= 3
+    mixed = reads["written_bytes"] >= _WRITTEN_SHARE * reads["bytes"]
+    of_run = np.bincount(run, late & mixed) >= 0.5 * np.maximum(np.bincount(run, late), 1)
+    place = np.minimum(reads["position_in_run"], MOST_POSITIONS)
+    first = np.flatnonzero(np.diff(run * (MOST_POSITIONS + 1) + place, prepend=-1))
+    rows = np.empty(len(first), ROW)
+    for name in ("rank", "file", "layer", "call", "run", "ordinal", "start_ns", "stride_bytes"):
+        rows[name] = reads[name][first]
+    for name in ("calls", "duration_ns", "bytes", "written_bytes", "writing_ns"):
+        rows[name] = np.add.reduceat(reads[name], first)
+    rows["end_ns"] = np.maximum.reduceat(reads["end_ns"], first)
+    rows["reads"] = count[run[first]]
+    rows["position"] = place[first] + 1 + reads["begun_before"][first]
+    rows["interleaved"] = of_run[run[first]]
+    return rows
 
 
 def select_reads(events: Events) -> Columns:
@@ -46,10 +89,13 @@ def select_reads(events: Events) -> Columns:
     writing = np.cumsum(np.where(is_write, events.duration[order], 0))
     mine = np.flatnonzero((op == OPS.index("read")) & (moved > 0) & (events.offset[order] >= 0))
     at = order[mine]
+    last = len(LAYERS) - 1
+    layers = (call.layer for call in events.calls)
+    layer_of_call = np.array([LAYERS.index(layer) if layer in LAYERS else last for layer in layers], np.uint8)
     reads: Columns = {
         "rank": events.rank[at],
         "file": events.file[at],
-        "layer": layer_of_calls(events.calls)[events.call[at]],
+        "layer": layer_of_call[events.call[at]],
         "call": events.call[at],
         "lane": events.thread[at].astype(np.int64),
         "start_ns": events.start[at],

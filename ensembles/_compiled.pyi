@@ -1,0 +1,119 @@
+"""The loops in C. Each function is documented where it is called: see the comment over its group."""
+
+import numpy as np
+
+_Columns = tuple[np.ndarray | None, ...]
+_Scalars = tuple[int | float, ...]
+
+# ensembles.summaries.kernels, ensembles.summaries.spreading
+def spread(
+    start_ns: np.ndarray,
+    duration_ns: np.ndarray,
+    row: np.ndarray,
+    amount: np.ndarray | None,
+    level: int,
+    first: int,
+    out: np.ndarray,
+    cells: int,
+    /,
+) -> None: ...
+def spread_calls(
+    start_ns: np.ndarray,
+    duration_ns: np.ndarray,
+    call: np.ndarray,
+    row_of: np.ndarray,
+    rank: np.ndarray | None,
+    in_row: int,
+    depth: np.ndarray | None,
+    moved: np.ndarray | None,
+    carried: np.ndarray | None,
+    bits: np.ndarray | None,
+    shift: int,
+    level: int,
+    first: int,
+    out: np.ndarray | None,
+    cells: int,
+    /,
+) -> tuple[int, int] | None: ...
+def count_bins(group: np.ndarray, duration_ns: np.ndarray, counts: np.ndarray, /) -> None: ...
+def count_groups(
+    key: np.ndarray,
+    duration_ns: np.ndarray,
+    taken: np.ndarray | None,
+    cuts: np.ndarray,
+    counts: np.ndarray,
+    least: np.ndarray,
+    most: np.ndarray,
+    sums: np.ndarray,
+    place: np.ndarray | None,
+    /,
+) -> int: ...
+def count_seconds(seconds: np.ndarray, limit_s: float, counts: np.ndarray, stats: np.ndarray, /) -> int: ...
+
+# ensembles.summaries.callsums; sum_calls takes columns of events, then ``bits``, ``sums`` and ``ends``
+def sum_calls(*arrays: np.ndarray) -> None: ...
+def sum_powers(
+    call: np.ndarray, duration_ns: np.ndarray, mean_ns: np.ndarray, sums: np.ndarray, /
+) -> None: ...
+def count_sizes(
+    call: np.ndarray,
+    requested: np.ndarray,
+    layer: np.ndarray,
+    size: np.ndarray,
+    count: np.ndarray,
+    layer_of: np.ndarray,
+    /,
+) -> int: ...
+def mark_numbers(numbers: np.ndarray, seen: np.ndarray, /) -> None: ...
+
+# ensembles.readers.native.job_file_codec
+def decode_block(block: object, out: np.ndarray, /) -> int: ...
+def unshuffle(shuffled: object, first: int, itemsize: int, out: np.ndarray, /) -> None: ...
+
+# ensembles.readers.native.window_decoder
+def compact_events(raw: np.ndarray, /) -> int: ...
+def decode_events(
+    raw: np.ndarray,
+    call_numbers: np.ndarray,
+    file_numbers: np.ndarray,
+    out: _Columns,
+    scalars: _Scalars,
+    /,
+) -> tuple[int, int] | None: ...
+def read_window(
+    descriptor: int,
+    position: int,
+    slots: int,
+    first: int,
+    events: int,
+    raw: np.ndarray,
+    call_numbers: np.ndarray,
+    file_numbers: np.ndarray,
+    out: _Columns,
+    scalars: _Scalars,
+    /,
+) -> tuple[int, int, int, int, int]: ...
+
+# ensembles.readers.tracefile.index
+def is_sorted(
+    rank: np.ndarray | None,
+    start: np.ndarray | None,
+    duration: np.ndarray | None,
+    begins: np.ndarray,
+    ranks: np.ndarray,
+    max_end: int,
+    /,
+) -> bool: ...
+
+# ensembles.structure.phases.gap_occupancy: columns of events, cells of gaps, then `GapOccupancy.arrays`
+def mark_gaps(*arrays: np.ndarray) -> None: ...
+
+# ensembles.structure.strides.detect
+def strided_reads(
+    arrays: tuple[np.ndarray | None, ...],
+    least_reads: int,
+    most_positions: int,
+    written_share: float,
+    row_bytes: int,
+    /,
+) -> tuple[bytes, bytes]: ...

@@ -1,0 +1,219 @@
+"""Reading events for a pass: the request to a source, and its division into independent parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from ensembles.model.events import Events
+from ensembles.model.filters import within_ranges
+from ensembles.passes.damage import DamageReport
+
+Ranges: TypeAlias = Sequence[tuple[int, int]]
+"""First and last value of each range."""
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """The events that a source shall read, and how.
+
+    It can be pickled, so that a worker of any executor reads its part. There are two kinds of conditions. A
+    source keeps to the exact ones. The others let it skip what cannot match, and it may yield other events
+    too.
+
+    Attributes
+    ----------
+    max_events : int
+        Largest number of events in a chunk.
+    columns : tuple of str or None
+        Columns that are needed; a source may read more. None: all.
+    is_ordered : bool
+        Whether the order matters: all calls of a rank are in one part, and those of a thread come in the
+        order of completion, if the columns determine it (`CompletionOrder`). False: any order, which is
+        quicker.
+    ranks : tuple of (int, int) or None
+        Exact: ranges of ranks, first and last, ascending and disjoint (`ascending_ranges`). None: all.
+    rows : tuple of (int, int) or None
+        Exact: first row and end of the rows of a source with rows, as `divide` gives them. None: all.
+    times_ns : tuple of (int, int) or None
+        Not exact: ranges of starts, first and last, in ns. None: all.
+
+    Examples
+    --------
+    >>> from ensembles.passes.reading import ReadRequest
+    >>> request = ReadRequest(columns=("rank", "duration"), ranks=((0, 7), (32, 39)))
+    >>> request.of_ranks(4, 35).ranks
+    ((4, 7), (32, 35))
+    """
+
+    max_events: int = 1 << 20
+    columns: tuple[str, ...] | None = None
+    is_ordered: bool = True
+    ranks: Ranges | None = None
+    rows: tuple[int, int] | None = None
+    times_ns: Ranges | None = None
+
+    def of_ranks(self, first: int, last: int) -> ReadRequest:
+        """Return the request for those of its ranks that are in a range."""
+        ranks = ((first, last),) if self.ranks is None else self.ranks
+        both = ((max(first, low), min(last, high)) for low, high in ranks)
+        return replace(self, ranks=tuple((low, high) for low, high in both if low <= high))
+
+
+def ascending_ranges(ranges: Ranges) -> Ranges:
+    """Join ranges that overlap, and sort them.
+
+    Parameters
+    ----------
+    ranges : sequence of (int, int)
+
+    Returns
+    -------
+    tuple of (int, int)
+        Ascending and disjoint.
+
+    Examples
+    --------
+    >>> from ensembles.passes.reading import ascending_ranges
+    >>> ascending_ranges([(8, 9), (0, 3), (2, 5)])
+    ((0, 5), (8, 9))
+    """
+    joined: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if joined and low <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(high, joined[-1][1])
+        elif low <= high:
+            joined.append((low, high))
+    return tuple(joined)
+
+
+class RankSizes(NamedTuple):
+    """Upper bounds of the numbers of events of all ranks that have any.
+
+    Attributes
+    ----------
+    rank : ndarray of int, shape (n,)
+        Ascending.
+    events : ndarray of int, shape (n,)
+    """
+
+    rank: np.ndarray
+    events: np.ndarray
+
+
+class ChunkSource(Protocol):
+    """An object that reads events in chunks.
+
+    Attributes
+    ----------
+    capacity : int
+        Upper bound of the number of events.
+    row_unit : int or None
+        Its events have rows, sorted by rank and start, that can be divided at multiples of this number. None:
+        they have no rows.
+    is_quick_to_open : bool
+        Whether each of several processes may open it. False: opening is most of the work.
+    """
+
+    @property
+    def capacity(self) -> int: ...
+
+    @property
+    def row_unit(self) -> int | None: ...
+
+    @property
+    def is_quick_to_open(self) -> bool: ...
+
+    def rank_sizes(self) -> RankSizes:
+        """Return the ranks with events, and bounds of their numbers of events."""
+        ...
+
+    def chunks(self, request: ReadRequest, damage: DamageReport) -> Iterator[Events]:
+        """Yield the requested events in chunks, in the order of ranks.
+
+        Parameters
+        ----------
+        request : ReadRequest
+        damage : DamageReport
+            Damage found is added to it.
+
+        Yields
+        ------
+        Events
+            The receiver lets go of a chunk before the next one, so that its memory can be reused.
+
+        Raises
+        ------
+        EnsioError
+            A file cannot be read any more.
+        """
+        ...
+
+
+def divide(source: ChunkSource, request: ReadRequest, most_parts: int) -> list[ReadRequest]:
+    """Divide a request into independent parts with about equally many events.
+
+    The parts are whole ranks if the order matters or the source has no rows, else spans of rows.
+
+    Parameters
+    ----------
+    source : ChunkSource
+    request : ReadRequest
+    most_parts : int
+        Largest number of parts.
+
+    Returns
+    -------
+    list of ReadRequest
+        Together they give every event once, in the order of ranks. Empty: there are no events.
+    """
+    if source.row_unit is not None and not request.is_ordered and request.ranks is None:
+        units = -(-source.capacity // source.row_unit)
+        edges = np.unique(np.linspace(0, units, max(most_parts, 1) + 1).astype(int)) * source.row_unit
+        return [replace(request, rows=rows) for rows in pairwise(edges.tolist())]
+    rank, events = source.rank_sizes()
+    if request.ranks is not None:
+        wanted = within_ranges(rank, request.ranks)
+        rank, events = rank[wanted], events[wanted]
+    return [request.of_ranks(*span) for span in even_spans(rank, events, most_parts)]
+
+
+def even_spans(
+    ranks: Sequence[int] | np.ndarray, events: Sequence[int] | np.ndarray, most_parts: int
+) -> list[tuple[int, int]]:
+    """Divide ranks into contiguous spans with about equal numbers of events.
+
+    Parameters
+    ----------
+    ranks : sequence of int
+        Ascending.
+    events : sequence of int
+        Number of events of each rank.
+    most_parts : int
+        Maximum number of spans.
+
+    Returns
+    -------
+    list of (int, int)
+        First and last rank of each span, ascending and disjoint.
+
+    Examples
+    --------
+    >>> from ensembles.passes.reading import even_spans
+    >>> even_spans([0, 1, 2, 3], [10, 10, 10, 30], 2)
+    [(0, 2), (3, 3)]
+    """
+    if not len(ranks):
+        return []
+    behind = np.cumsum(np.asarray(events, np.float64))
+    middle = behind - np.asarray(events) / 2
+    part = np.minimum(middle * most_parts / max(behind[-1], 1), most_parts - 1).astype(int)
+    first = np.flatnonzero(np.diff(part, prepend=-1))
+    last = np.append(first[1:], len(ranks)) - 1
+    return [
+        (int(ranks[low]), int(ranks[high])) for low, high in zip(first.tolist(), last.tolist(), strict=True)
+    ]

@@ -1,6 +1,0 @@
-"""Decoding of blocks of coded events in C, called by `job_file_codec`."""
-
-import numpy as np
-
-def decode_events(block: object, out: np.ndarray, /) -> int: ...
-def unshuffle(shuffled: object, first: int, itemsize: int, out: np.ndarray, /) -> None: ...

@@ -1,0 +1,260 @@
+/* The windows of a thread: their sizes and parts, full windows, lack of space, and several threads. */
+#include "recorder_world.h"
+
+#include <core/lock.h>
+#include <summary/drain.h>
+#include <threads/thread.h>
+#include <threads/windows.h>
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#define KIB 1024U
+#define PART 1024U /* events after which a window is drained */
+#define SLOTS_OF(bytes) (((bytes)-ENSIO_WINDOW_HEADER_BYTES) / sizeof(struct ensio_event))
+
+/* What a reader finds in the windows. */
+struct seen {
+    uint64_t windows[ENSIO_WINDOW_MARKS + 1], bytes[ENSIO_WINDOW_MARKS + 1];
+    uint64_t events, summarised, sum_of_offsets, last_start[64];
+    uint64_t sizes[64]; /* of windows of events, in their order */
+    int in_order;
+};
+
+static void look(const struct ensio_window *window, uint64_t position, void *state)
+{
+    struct seen *seen = state;
+    CHECK(window->kind <= ENSIO_WINDOW_MARKS && position % ENSIO_WINDOW_UNIT_BYTES == 0);
+    if (window->kind == ENSIO_WINDOW_EVENTS && seen->windows[window->kind] < 64)
+        seen->sizes[seen->windows[window->kind]] = window->bytes;
+    seen->windows[window->kind]++;
+    seen->bytes[window->kind] += window->bytes;
+    if (window->kind != ENSIO_WINDOW_EVENTS)
+        return;
+    const struct ensio_event *events =
+        (const struct ensio_event *)(const void *)((const char *)window + ENSIO_WINDOW_HEADER_BYTES);
+    CHECK(window->summarised <= SLOTS_OF(window->bytes));
+    seen->summarised += window->summarised;
+    for (uint64_t i = 0; i < SLOTS_OF(window->bytes); i++) {
+        if (!events[i].call)
+            continue;
+        seen->events++;
+        seen->sum_of_offsets += (uint64_t)events[i].offset;
+        seen->in_order &= window->thread >= 64 || events[i].start > seen->last_start[window->thread];
+        if (window->thread < 64)
+            seen->last_start[window->thread] = events[i].start;
+    }
+}
+
+static struct seen look_at_spool(void)
+{
+    struct seen seen = {.in_order = 1};
+    uint64_t bytes;
+    const uint8_t *file = world_spool_file(&bytes);
+    world_each_window(file, bytes, look, &seen);
+    munmap((void *)(uintptr_t)file, bytes);
+    return seen;
+}
+
+/* At each boundary of parts and windows, every event so far is in the file, in order, and the summary is drained up to
+ * the part before. The window after a full one is four times as large, up to 2 MiB. */
+static void boundaries(void)
+{
+    const uint64_t sizes[] = {64 * KIB, 256 * KIB, 1024 * KIB, 2048 * KIB, 2048 * KIB};
+    uint64_t stored = 0;
+    world_begin_with_spool(ENSIO_TRACE);
+    for (int w = 0; w < 5; w++) {
+        const uint64_t begin = stored, slots = SLOTS_OF(sizes[w]);
+        for (uint64_t part = 0; part < slots; part += PART) {
+            const uint64_t end = begin + (part + PART < slots ? part + PART : slots);
+            world_store(WORLD_WRITE, stored + 1, 1); /* the first of the part */
+            stored++;
+            struct seen seen = look_at_spool();
+            CHECK(seen.windows[ENSIO_WINDOW_EVENTS] == (uint64_t)w + 1 && seen.sizes[w] == sizes[w]);
+            /* the first event of a window renews the clock, and is drained then */
+            CHECK(seen.events == stored && seen.summarised == stored - (part > 0));
+            world_store(WORLD_WRITE, stored + 1, end - stored); /* the rest of it */
+            stored = end;
+            CHECK(ensio_thread.next == ensio_thread.capacity);
+        }
+        CHECK(ensio_thread.capacity == slots);
+        struct seen seen = look_at_spool();
+        CHECK(seen.windows[ENSIO_WINDOW_EVENTS] == (uint64_t)w + 1); /* full, but no new one yet */
+        CHECK(seen.events == stored && seen.in_order && seen.sum_of_offsets == stored * (stored + 1) / 2);
+    }
+    world_drain();
+    CHECK(look_at_spool().summarised == stored && world_sums().count == stored);
+    CHECK(world_sums().moved == stored * (stored + 1) / 2 && ensio_spool->dropped_events == 0);
+}
+
+/* Without events to keep, windows stay in the cache and their slots are used again. */
+static void profile(void)
+{
+    world_begin_with_spool(ENSIO_PROFILE);
+    world_store(WORLD_WRITE, 1, 300000);
+    world_drain();
+    struct seen seen = look_at_spool();
+    CHECK(seen.windows[ENSIO_WINDOW_EVENTS] == 0);
+    CHECK(seen.bytes[ENSIO_WINDOW_SCRATCH] <= 64 * KIB + 64 * KIB + 16 * KIB);
+    CHECK(world_sums().count == 300000 && ensio_spool->dropped_events == 0);
+    CHECK(ensio_spool->threads == 1);
+}
+
+static void limit_memory(int on)
+{
+    static struct rlimit before;
+    struct rlimit none = {0, 0};
+    if (on)
+        getrlimit(RLIMIT_AS, &before);
+    none.rlim_max = before.rlim_max;
+    setrlimit(RLIMIT_AS, on ? &none : &before);
+}
+
+/* Without memory for another window, calls reach the summary and are counted as dropped. With memory again, events are
+ * stored again. */
+static void without_memory(void)
+{
+    world_begin_with_spool(ENSIO_TRACE);
+    const uint64_t slots = SLOTS_OF(64 * KIB);
+    world_store(WORLD_WRITE, 1, slots);
+    limit_memory(1);
+    world_store(WORLD_WRITE, slots + 1, 10000);
+    limit_memory(0);
+    world_drain();
+    CHECK(look_at_spool().events == slots);
+    CHECK(world_sums().count == slots + 10000);
+    CHECK(ensio_spool->dropped_events == 10000 && ensio_spool->lost_calls == 0);
+    CHECK(ensio_losses->dropped_for[ENSIO_DROPPED_MEMORY] == 10000);
+    uint64_t stored = slots + 10000;
+    while (look_at_spool().windows[ENSIO_WINDOW_EVENTS] == 1) { /* asked for again after about a millisecond */
+        world_store(WORLD_WRITE, stored + 1, PART);
+        stored += PART;
+    }
+    world_drain();
+    struct seen seen = look_at_spool();
+    CHECK(seen.events + ensio_spool->dropped_events == stored && world_sums().count == stored);
+}
+
+/* Not even the first window: each call is counted as lost. */
+static void without_any_memory(void)
+{
+    world_begin_with_spool(ENSIO_TRACE);
+    limit_memory(1);
+    world_store(WORLD_WRITE, 1, 1000);
+    limit_memory(0);
+    CHECK(ensio_spool->lost_calls == 1000 && ensio_spool->dropped_events == 1000);
+    CHECK(ensio_thread.next == ensio_thread.capacity); /* failed claims do not add up */
+}
+
+/* At the limit of the file's size no signal is raised, the summary is complete, and the reason is noted. */
+static void limited_file(void)
+{
+    struct rlimit limit;
+    world_begin(ENSIO_TRACE);
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = 1000 * KIB + 17; /* not a multiple of a page */
+    setrlimit(RLIMIT_FSIZE, &limit);
+    world_store(WORLD_WRITE, 1, 100000);
+    world_drain();
+    uint64_t bytes;
+    const uint8_t *file = world_spool_file(&bytes);
+    munmap((void *)(uintptr_t)file, bytes);
+    CHECK(bytes <= limit.rlim_cur);
+    struct seen seen = look_at_spool();
+    CHECK(seen.events >= SLOTS_OF(64 * KIB) && seen.events + ensio_spool->dropped_events == 100000);
+    CHECK(ensio_spool->lost_calls == 0 && world_sums().count == 100000);
+    CHECK(ensio_losses->dropped_for[ENSIO_DROPPED_FILE_SIZE] == ensio_spool->dropped_events);
+}
+
+#define THREADS 4
+#define CALLS 20000U
+
+static void *store_many(void *given)
+{
+    (void)given;
+    world_store(WORLD_WRITE, 1, CALLS);
+    return NULL;
+}
+
+static void *store_one(void *given)
+{
+    (void)given;
+    world_store(WORLD_READ, 1, 1);
+    return NULL;
+}
+
+static void run_threads(int count, void *(*what)(void *))
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < count; i++)
+        CHECK(pthread_create(&threads[i], NULL, what, NULL) == 0);
+    for (int i = 0; i < count; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+/* Threads do not share a window, and what each stores is complete when it has ended. */
+static void threads(void)
+{
+    world_begin_with_spool(ENSIO_TRACE);
+    run_threads(THREADS, store_many);
+    struct seen seen = look_at_spool();
+    CHECK(ensio_spool->threads == THREADS);
+    CHECK(seen.events == THREADS * CALLS && seen.in_order && seen.summarised == THREADS * CALLS);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(seen.last_start[i] == 10ULL * CALLS);
+    CHECK(world_sums().count == THREADS * CALLS && world_sums().moved == THREADS * (uint64_t)CALLS * (CALLS + 1) / 2);
+    CHECK(ensio_cursor_count() == 0 && ensio_thread_alone());
+}
+
+/* One thread after another leaves no scratch window behind. */
+static void short_threads(void)
+{
+    world_begin_with_spool(ENSIO_PROFILE);
+    run_threads(THREADS, store_one);
+    const uint64_t windows = look_at_spool().windows[ENSIO_WINDOW_SCRATCH];
+    CHECK(windows >= 1 && windows <= THREADS);
+    for (int i = 0; i < 300; i++)
+        run_threads(1, store_one);
+    CHECK(look_at_spool().windows[ENSIO_WINDOW_SCRATCH] <= windows);
+    CHECK(world_sums().count == THREADS + 300 && ensio_spool->threads == THREADS + 300);
+}
+
+static uint32_t number_of_thread;
+
+static void *note_number(void *given)
+{
+    store_one(given);
+    number_of_thread = ensio_thread.number;
+    return NULL;
+}
+
+/* Numbers of threads are used once while there are any, then those of threads that ended. */
+static void numbers(void)
+{
+    world_begin_with_spool(ENSIO_PROFILE);
+    world_store(WORLD_READ, 1, 1);
+    run_threads(1, note_number);
+    CHECK(number_of_thread == 1);
+    ensio_spool->threads = 65535;
+    run_threads(1, note_number);
+    CHECK(number_of_thread == 65535 && ensio_spool->threads == 65536);
+    for (int i = 0; i < 3; i++) {
+        run_threads(1, note_number);
+        CHECK(number_of_thread == 65535 && ensio_spool->threads == 65536);
+    }
+    CHECK(ensio_thread.number == 0);
+}
+
+int main(void)
+{
+    CASE(boundaries);
+    CASE(profile);
+    CASE(without_memory);
+    CASE(without_any_memory);
+    CASE(limited_file);
+    CASE(threads);
+    CASE(short_threads);
+    CASE(numbers);
+    return 0;
+}
