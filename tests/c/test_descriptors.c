@@ -3,6 +3,7 @@
 
 #include <core/lock.h>
 #include <files/descriptors.h>
+#include <files/names.h>
 #include <files/paths.h>
 
 #include <errno.h>
@@ -29,6 +30,13 @@ static const char *path_of(int number)
     return path;
 }
 
+/* The caller holds the lock. */
+static uint32_t opened(int fd, const char *path, int flags)
+{
+    const struct ensio_named named = ensio_name_look_up(AT_FDCWD, path, (uint32_t)strlen(path));
+    return ensio_descriptor_opened(fd, &named, flags, 0);
+}
+
 /* As the wrapper of open does, but on a given number. */
 static void open_on(int fd, const char *path, int flags)
 {
@@ -36,7 +44,7 @@ static void open_on(int fd, const char *path, int flags)
     CHECK(made >= 0 && dup2(made, fd) == fd && close(made) == 0);
     struct ensio_held held = ensio_lock();
     ensio_descriptors_forget((unsigned)fd, (unsigned)fd);
-    CHECK(ensio_descriptor_opened(fd, path, flags) > ENSIO_LEFT_OUT);
+    CHECK(opened(fd, path, flags) > ENSIO_LEFT_OUT);
     ensio_unlock(held);
 }
 
@@ -131,7 +139,7 @@ static void full_table(void)
             const int number = i < ENSIO_DESCRIPTORS ? i : fd;
             if (i == fd)
                 continue;
-            const uint32_t made = ensio_descriptor_opened(fd, "/data", O_RDWR);
+            const uint32_t made = opened(fd, "/data", O_RDWR);
             CHECK(made > ENSIO_LEFT_OUT && made < ENSIO_DESCRIPTORS + 2 && !used[made]);
             used[made] = 1;
             ensio_descriptor_duplicated(fd, number);
@@ -141,8 +149,8 @@ static void full_table(void)
         }
         ensio_descriptors_forget(0, UINT32_MAX);
     }
-    CHECK(ensio_descriptor_opened(ENSIO_DESCRIPTORS, "/data", O_RDWR) == ENSIO_LEFT_OUT);
-    CHECK(ensio_descriptor_opened(-1, "/data", O_RDWR) == ENSIO_LEFT_OUT);
+    CHECK(opened(ENSIO_DESCRIPTORS, "/data", O_RDWR) == ENSIO_LEFT_OUT);
+    CHECK(opened(-1, "/data", O_RDWR) == ENSIO_LEFT_OUT);
     ensio_descriptor_duplicated(0, ENSIO_DESCRIPTORS); /* nothing happens */
     ensio_unlock(held);
     CHECK(ensio_descriptor(-1) == ENSIO_LEFT_OUT && ensio_descriptor(ENSIO_DESCRIPTORS) == ENSIO_LEFT_OUT);
@@ -198,7 +206,7 @@ static void shared(void)
 static void check_path(int folder, const char *path, const char *wanted)
 {
     struct ensio_held held = ensio_lock();
-    const char *found = ensio_absolute_path(folder, path, (uint32_t)strlen(path));
+    const char *found = ensio_absolute_path(folder, path, (uint32_t)strlen(path), NULL);
     if (strcmp(found, wanted) != 0)
         fprintf(stderr, "%s is %s, not %s\n", path, found, wanted);
     CHECK(strcmp(found, wanted) == 0);
@@ -228,7 +236,7 @@ static void absolute_paths(void)
     check_path(999, "x", "/(unknown folder)/x");
     memset(long_path, 'l', sizeof long_path - 1);
     struct ensio_held held = ensio_lock();
-    CHECK(strlen(ensio_absolute_path(AT_FDCWD, long_path, sizeof long_path - 1)) < 2 * ENSIO_PATH_ROOM);
+    CHECK(strlen(ensio_absolute_path(AT_FDCWD, long_path, sizeof long_path - 1, NULL)) < 2 * ENSIO_PATH_ROOM);
     ensio_unlock(held);
 }
 
