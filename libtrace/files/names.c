@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* Limits: beyond them, further paths take the lock each time. */
-#define MOST_NAMES 65536
-#define MOST_TEXT_BYTES (8U << 20)
+#define MOST_NAMES 32768
+#define MOST_TEXT_BYTES (4U << 20)
 
 #define BLOCK_BYTES 65536
 #define FIRST_SLOTS 512
