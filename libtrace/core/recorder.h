@@ -89,7 +89,7 @@ int ensio_begin(void);
 /* Makes a spool for this process if it has none: 0, or minus an errno. The caller holds the lock. */
 int ensio_ensure_spool(void);
 
-/* Slow paths. */
+/* Slow paths: threads/thread.c defines ensio_prepare and ensio_renew_clock, threads/windows.c ensio_next_window. */
 int ensio_prepare(struct ensio_thread *thread);
 struct ensio_event *ensio_next_window(struct ensio_thread *thread);
 void ensio_renew_clock(struct ensio_thread *thread, uint64_t now);

@@ -1,3 +1,4 @@
+/* mpiio.c: the state of open MPI-IO files. The wrappers are in mpiio_wrappers.c and mpiio_fortran.c. */
 #include "mpiio.h"
 
 #include "query.h"
