@@ -94,10 +94,10 @@ void world_begin(int mode)
     ensio_settings.mode = mode;
     ensio_settings.rank = -1;
     ensio_settings.exclude = "";
-    strcpy(ensio_settings.host, "host");
-    strcpy(ensio_settings.program, "test");
-    strcpy(ensio_run_directory, folder);
-    strcpy(ensio_spool_directory, folder);
+    snprintf(ensio_settings.host, sizeof ensio_settings.host, "host");
+    snprintf(ensio_settings.program, sizeof ensio_settings.program, "test");
+    snprintf(ensio_run_directory, sizeof ensio_run_directory, "%s", folder);
+    snprintf(ensio_spool_directory, sizeof ensio_spool_directory, "%s", folder);
     ensio_clock_choose();
     ensio_tick_rate_begin();
     ensio_threads_begin();

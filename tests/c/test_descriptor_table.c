@@ -67,7 +67,7 @@ int main(void)
     pthread_t threads[THREADS];
     sigset_t alarms;
     struct itimerval often = {{0, 50}, {0, 50}};
-    signal(SIGALRM, handler);
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART}, NULL);
     setitimer(ITIMER_REAL, &often, NULL);
     for (intptr_t i = 0; i < THREADS; i++)
         CHECK(pthread_create(&threads[i], NULL, storm, (void *)i) == 0);

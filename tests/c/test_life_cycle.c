@@ -193,7 +193,8 @@ static void executed(void)
 {
     struct left left;
     open_data();
-    CHECK(write(data, "c", 1) == 1 && getenv("TEST_FIRST") && atoi(getenv("TEST_FIRST")) == getpid());
+    const char *const pid = getenv("TEST_FIRST");
+    CHECK(write(data, "c", 1) == 1 && pid && atoi(pid) == getpid());
     ensio_end();
     /* Two spools of one process, of which read_spool would find two: the first one was renamed by the test. */
     CHECK(read_spool(getpid(), &left) && left.state == ENSIO_STATE_ENDED && left.writes == 1);

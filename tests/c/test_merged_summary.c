@@ -34,7 +34,8 @@ static void make_calls(int equal_means)
         for (uint32_t k = 0; k < KINDS; k++)
             for (uint32_t i = 0; i < CALLS; i++) {
                 struct call *call = &calls[p][k][i];
-                call->ns = equal_means ? 1000 + (i % 2 ? 10 : -10) * (i / 2) : random_below(1ULL << random_below(33));
+                call->ns = equal_means ? (uint64_t)(1000 + (i % 2 ? 10 : -10) * (int)(i / 2))
+                                       : random_below(1ULL << random_below(33));
                 call->longest = (struct ensio_job_longest){.start_ns = (int64_t)(1000000 + i / 4 + 100 * (p * 3 % 5)),
                                                            .duration_ns = call->ns,
                                                            .requested = i,
@@ -173,7 +174,7 @@ static void check_equal(int exactly)
             two.m3 = one->m3;
             two.m4 = one->m4;
         }
-        CHECK(memcmp(one, &two, sizeof two) == 0);
+        CHECK(memcmp((const char *)one, (const char *)&two, sizeof two) == 0);
         CHECK(memcmp(first[k].bins, other[k].bins, sizeof first[k].bins) == 0);
         CHECK(memcmp(first[k].paths, other[k].paths, sizeof first[k].paths) == 0);
     }

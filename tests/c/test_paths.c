@@ -100,8 +100,10 @@ static void many(void)
     CHECK(ensio_file_is_first_opened(77) && !ensio_file_is_first_opened(77));
     CHECK(!ensio_file_is_first_opened(others));
     /* Folders have a limit too; beyond it the nearest folder above that has a number stands for them. */
-    for (uint32_t n = 3; n <= MOST_OTHERS; n++)
-        CHECK(ensio_file_number(strcat((char *)(uintptr_t)numbered("/f", n), "/x")) == MOST_PATHS + n);
+    for (uint32_t n = 3; n <= MOST_OTHERS; n++) {
+        snprintf(path, sizeof path, "/f/%u/x", n);
+        CHECK(ensio_file_number(path) == MOST_PATHS + n);
+    }
     CHECK(ensio_file_number("/data/b/deep/er/x") == others);
     const uint32_t all = ensio_file_number("/elsewhere/x");
     CHECK(all == MOST_PATHS + MOST_OTHERS + 1 && strcmp(ensio_file_path(all), ENSIO_OTHER_PATHS) == 0);

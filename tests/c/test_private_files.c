@@ -78,7 +78,8 @@ static void alone(void)
     errno = 77;
     CHECK(with_private_files(append_own, &fd) == 64 && errno == 77);
     CHECK(fd > 2 && open_descriptors() == before && length_of(own_path) == 64);
-    strcat(own_path, "/below");
+    const size_t length = strlen(own_path);
+    snprintf(own_path + length, sizeof own_path - length, "/below");
     CHECK(with_private_files(append_own, &fd) == -ENOTDIR && open_descriptors() == before);
 }
 
