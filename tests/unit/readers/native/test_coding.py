@@ -1,4 +1,4 @@
-"""What the recorder codes, C code and NumPy give back to the last bit; damage is told."""
+"""The C decoder and the NumPy oracle return events and texts exactly as coded; damage is reported."""
 
 from contextlib import suppress
 
